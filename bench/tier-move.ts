@@ -3,7 +3,7 @@
  *
  *          root            half of the objects are the root's, half the child's. One proxy leads to the parents; it is pointed at the
  *        ╱      ╲          other parent and breaks the link; it counts the bytes that pass both ways, frames of heartbeats included.
- *   parent a   parent b    The first link carries everything; each move should carry digests.
+ *   parent a   parent b    The first link carries everything; each move should carry digests, and the buckets in which something has changed.
  *        ╲  or  ╱
  *          child
  */
@@ -20,6 +20,13 @@ import { TreeProcesses } from './harness/tree-processes.js';
 const ours = 'below';
 const theirs = 'above';
 const percentMax = 1;
+/** Of each shard. */
+const changed = 20;
+const names = [
+  'to another parent, of the bytes of the first link',
+  '… and back',
+  `… and once more, with ${changed} objects changed on each side`,
+];
 const waitMsMax = 120_000;
 const pollMs = 200;
 
@@ -44,21 +51,29 @@ export const tierMove: Question = {
       const bytes = (): number => proxy.passed.up + proxy.passed.down;
       const first = bytes();
       const moves: { bytes: number; elapsedMs: number }[] = [];
-      for (const parent of [b, a]) {
+      const moveTo = async (parent: StrataProcess): Promise<void> => {
         const before = bytes();
         const startedAt = performance.now();
         proxy.redirect(parent.port);
         proxy.cut();
         await current(child, parent);
         moves.push({ bytes: bytes() - before, elapsedMs: performance.now() - startedAt });
-      }
+      };
+      await moveTo(b);
+      await moveTo(a);
+      // No link, until something has changed on both sides.
+      proxy.refuse();
+      proxy.cut();
+      for (const [i, shard] of [theirs, ours].entries()) await pushing[i]?.send(putBatches(shard, changed, 1));
+      proxy.heal();
+      await moveTo(b);
       const held = (await Promise.all([root, a, b, child].map((server) => counts(server)))).flat();
       return {
         figures: moves.map((move, i) => ({
-          name: i === 0 ? 'to another parent, of the bytes of the first link' : '… and back',
+          name: names[i] ?? '',
           value: (100 * move.bytes) / first,
           unit: '%',
-          limit: { kind: 'at most', value: percentMax },
+          ...(i < 2 ? { limit: { kind: 'at most' as const, value: percentMax } } : {}),
           note: `${move.bytes} of ${first} bytes, ${2 * each} objects, current after ${(move.elapsedMs / 1_000).toFixed(1)} s`,
         })),
         checks: [check('all caches hold everything', held.every((count) => count === each) && held.length === 8, held.join(', '))],

@@ -144,7 +144,7 @@ export class BareCache {
   /** Reports the pusher of each as connected and not behind. */
   async report(slices: readonly OfSlice[], connected = true): Promise<void> {
     for (let at = 0; at < slices.length; at += 1_000) {
-      const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, everSynced: true, lagMs: 0, whole: true }));
+      const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0, whole: true }));
       await this.#send((sequence) => ({ kind: 'report', sequence, freshness, heartbeat: 0, isAll: false, isComplete: true }));
     }
     await this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));

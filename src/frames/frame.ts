@@ -31,7 +31,7 @@
  *   keys     = [cluster, namespace, name, …]                                three elements each
  *   synced   = [slice, …]         held   = [[slice, filterHash, syncedTerm], …]
  *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
- *   freshness = [[slice, connected, everSynced, lagMs, whole], …]
+ *   freshness = [[slice, connected, synced, lagMs, whole], …]
  *
  * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, resync the
  * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
@@ -102,14 +102,14 @@ export type PushedObject = Readonly<{
 export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
 
 /**
- * What a sender knows of the freshness of a slice: whether its source is connected, whether it is synced there (`everSynced`), and how old
+ * What a sender knows of the freshness of a slice: whether its source is connected, whether it is synced there (`synced`), and how old
  * the oldest change is that is not acknowledged. `whole`: the receiver has, or will have with what comes before this, every object that the shard has of
  * the slice; nothing was refused on the way, and no policy keeps anything back.
  */
-export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; everSynced: boolean; lagMs: number; whole: boolean }>;
+export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; synced: boolean; lagMs: number; whole: boolean }>;
 
 /** What a reporter knows of a slice, beside whether it is synced. */
-export type SliceReport = Omit<SliceFreshness, 'slice' | 'everSynced'>;
+export type SliceReport = Omit<SliceFreshness, 'slice' | 'synced'>;
 
 export type Frame =
   | Readonly<{

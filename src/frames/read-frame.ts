@@ -248,11 +248,11 @@ function asPolicy(member: Member): string {
 }
 
 function asFreshness({ value, name }: Member): SliceFreshness {
-  const [slice, connected, everSynced, lagMs, whole] = asList({ value, name });
+  const [slice, connected, synced, lagMs, whole] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),
     connected: asFlag({ value: connected, name: `${name}.connected` }),
-    everSynced: asFlag({ value: everSynced, name: `${name}.synced` }),
+    synced: asFlag({ value: synced, name: `${name}.synced` }),
     lagMs: asCount({ value: lagMs, name: `${name}.lagMs` }),
     whole: asFlag({ value: whole, name: `${name}.whole` }),
   };

@@ -95,7 +95,7 @@ function held({ slice: of, filterHash, syncedTerm }: HeldSlice): readonly unknow
 }
 
 function freshness(sent: readonly SliceFreshness[]): readonly unknown[] {
-  return sent.map(({ slice: of, connected, everSynced, lagMs, whole }) => [slice(of), connected, everSynced, lagMs, whole]);
+  return sent.map(({ slice: of, connected, synced, lagMs, whole }) => [slice(of), connected, synced, lagMs, whole]);
 }
 
 function orNil<T>(value: T | undefined, form: (value: T) => readonly unknown[]): readonly unknown[] | null {

@@ -22,7 +22,7 @@ export class OutgoingStatus {
     const tally = window?.tally();
     const freshness = [...feeds].map((feed): SliceFreshness => {
       const { slice, phase, connected, lagMs, whole } = feed.progress(nowMs, tally?.get(feed));
-      return { slice, connected, everSynced: phase === 'synced', lagMs, whole };
+      return { slice, connected, synced: phase === 'synced', lagMs, whole };
     });
     const isNews = freshness.some((each, i) => differs(each, this.#reported[i]));
     if (freshness.length === 0 || (!isNews && nowMs - this.#reportedMs < this.#intervalMs)) return undefined;
@@ -35,7 +35,7 @@ function differs(now: SliceFreshness, reported: SliceFreshness | undefined): boo
   if (
     reported?.slice !== now.slice ||
     reported.connected !== now.connected ||
-    reported.everSynced !== now.everSynced ||
+    reported.synced !== now.synced ||
     reported.whole !== now.whole
   )
     return true;

@@ -109,11 +109,11 @@ export class OutgoingReports {
     const freshness: SliceFreshness = {
       slice,
       connected,
-      everSynced: isSynced(slice),
+      synced: isSynced(slice),
       lagMs: Math.floor(lagMs / lagStepMs) * lagStepMs,
       whole: whole && crossesWhole(slice),
     };
-    const text = `${freshness.connected} ${freshness.everSynced} ${freshness.lagMs} ${freshness.whole}`;
+    const text = `${freshness.connected} ${freshness.synced} ${freshness.lagMs} ${freshness.whole}`;
     if (reported.freshness === text) return undefined;
     reported.freshness = text;
     return freshness;

@@ -118,7 +118,7 @@ export class ReportedFreshness {
 
   /** The slices that a neighbour reported as synced there. */
   syncedAt(neighbour: Neighbour): readonly Slice[] {
-    return [...(this.#neighbours.get(neighbour)?.slices.values() ?? [])].filter(({ everSynced }) => everSynced).map(({ slice }) => slice);
+    return [...(this.#neighbours.get(neighbour)?.slices.values() ?? [])].filter(({ synced }) => synced).map(({ slice }) => slice);
   }
 }
 

@@ -105,7 +105,7 @@ export const someFrames: readonly Frame[] = [
   { kind: 'digest', sequence: 303, slice: exportsOfAmber, value: 'd1' },
   { kind: 'ack', sequence: 255, credit: { mutations: 2048, bytes: 8_388_608 } },
   { kind: 'refuse', sequence: 3, reason: 'Invalid', message: 'metadata.name: it is not "today"' },
-  { kind: 'status', freshness: [{ slice: exportsOfAmber, connected: true, everSynced: false, lagMs: 12, whole: true }] },
+  { kind: 'status', freshness: [{ slice: exportsOfAmber, connected: true, synced: false, lagMs: 12, whole: true }] },
   { kind: 'bye', reason: 'shutdown', message: 'the server is stopping', retryAfterMs: 0 },
   { kind: 'bye', reason: 'fenced', message: 'a newer term has the shard', retryAfterMs: undefined },
   {
@@ -139,7 +139,7 @@ export const someFrames: readonly Frame[] = [
   {
     kind: 'report',
     sequence: 304,
-    freshness: [{ slice: exportsOfAmber, connected: true, everSynced: false, lagMs: 12, whole: true }],
+    freshness: [{ slice: exportsOfAmber, connected: true, synced: false, lagMs: 12, whole: true }],
     heartbeat: 12,
     isAll: false,
     isComplete: true,
@@ -180,7 +180,7 @@ const id = fc.stringMatching(/^[a-z0-9-]{0,64}$/);
 const list = <T>(one: fc.Arbitrary<T>): fc.Arbitrary<readonly T[]> => fc.array(one, { maxLength: 20 });
 const credit = fc.record({ mutations: count, bytes: count });
 const limits = fc.record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive });
-const freshness = list(fc.record({ slice, connected: fc.boolean(), everSynced: fc.boolean(), lagMs: count, whole: fc.boolean() }));
+const freshness = list(fc.record({ slice, connected: fc.boolean(), synced: fc.boolean(), lagMs: count, whole: fc.boolean() }));
 const key = { cluster: text, namespace: text, name: fc.oneof(text, fc.constant('n'.repeat(70_000))) };
 const body = fc.option(fc.uint8Array({ maxLength: 400 }), { nil: undefined });
 

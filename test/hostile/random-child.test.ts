@@ -150,7 +150,7 @@ class RandomChild {
         return void child.numbered((sequence) => ({
           kind: 'report',
           sequence,
-          freshness: [{ slice, connected: true, everSynced: true, lagMs: 0, whole: true }],
+          freshness: [{ slice, connected: true, synced: true, lagMs: 0, whole: true }],
           heartbeat: random.below(4),
           isAll: random.chance(0.5),
           isComplete: random.chance(0.5),
@@ -180,7 +180,7 @@ class RandomChild {
         ? []
         : ([
             { kind: 'route', route: ['id-of-east'] },
-            { kind: 'status', freshness: [{ slice, connected: true, everSynced: true, lagMs: 0, whole: true }] },
+            { kind: 'status', freshness: [{ slice, connected: true, synced: true, lagMs: 0, whole: true }] },
             { kind: 'ack', sequence: 1_000_000, credit: { mutations: 1, bytes: 1 } },
             { kind: 'progress', sequence: 1_000_000, position: 'x' },
           ] as const)),

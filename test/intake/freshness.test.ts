@@ -94,7 +94,7 @@ test('while a pusher is connected its own report on lag and source counts; while
   pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true });
   sessions.enter(amber, holder, clock.now());
-  sessions.note(amber, [{ slice: apiExports, connected: false, everSynced: true, lagMs: 12, whole: true }], clock.now());
+  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }], clock.now());
 
   clock.advance(100);
   const connected = (await freshness.report()).shards[0];
@@ -116,10 +116,7 @@ function behind(neighbour: Neighbour, tree?: TreeStatus) {
   town.pushes.hold(schemas, { syncedTerm: 2, everSynced: true });
   const link = town.links.up(neighbour);
   const report = (slice: Slice, connected: boolean, lagMs = 0): unknown =>
-    link.note(
-      { freshness: [{ slice, connected, everSynced: true, lagMs, whole: true }], isAll: false, isComplete: true },
-      town.clock.now(),
-    );
+    link.note({ freshness: [{ slice, connected, synced: true, lagMs, whole: true }], isAll: false, isComplete: true }, town.clock.now());
   return { ...town, report, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
 }
 

@@ -80,7 +80,7 @@ test('a standby waits for a local holder until it is gone, is silent, or has had
   t.deepEqual(await advance(100), ['third']);
 
   silentMs = undefined;
-  const freshness = { slice: apiExports, everSynced: true, lagMs: 0, whole: true };
+  const freshness = { slice: apiExports, synced: true, lagMs: 0, whole: true };
   void come('fourth');
   sessions.note(amber, [{ ...freshness, connected: false }], clock.now());
   t.deepEqual(await advance(9_000), ['fourth waits']);

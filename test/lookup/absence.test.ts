@@ -28,7 +28,7 @@ test('an object that this cache refused from a link is not proved absent, until 
   const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
   const root = await aServer(t, { config: children });
   const child = await openChild(root);
-  const whole: SliceFreshness = { slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true };
+  const whole: SliceFreshness = { slice: exports, connected: true, synced: true, lagMs: 0, whole: true };
   let [asked, answered] = [0, 0];
   const expect = async (kind: 'heartbeat' | 'resync'): Promise<void> => {
     for (;;) {

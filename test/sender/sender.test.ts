@@ -770,24 +770,24 @@ test('the cache gets reports on each slice: at once, soon after a change, and ev
   source.connected = false;
   await rig.start();
   const received = () => rig.cache.received.splice(0).flatMap((frame) => (frame.kind === 'status' ? [frame.freshness] : []));
-  t.deepEqual(received(), [[{ slice: exports, connected: false, everSynced: false, lagMs: 0, whole: false }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: false, synced: false, lagMs: 0, whole: false }]]);
 
   source.connected = true;
   await rig.advance(250);
-  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: false, lagMs: 250, whole: false }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, synced: false, lagMs: 250, whole: false }]]);
   await rig.commit();
   await rig.advance(250);
-  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]]);
   source.put('two');
   await rig.settle();
   for (let ms = 250; ms < 1_000; ms += 250) await rig.advance(250);
   t.deepEqual(received(), []);
   await rig.advance(250);
 
-  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: true, lagMs: 1_000, whole: true }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, synced: true, lagMs: 1_000, whole: true }]]);
   await rig.commit();
   await rig.advance(250);
-  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true }]], 'it has caught up');
+  t.deepEqual(received(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]], 'it has caught up');
 });
 
 test('a slice with refused objects is not whole until each is accepted or gone, or the slice is resynced', async (t) => {

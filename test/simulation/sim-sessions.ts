@@ -29,7 +29,7 @@ export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' 
     return { peer, sinceMs: this.#startedMs, reported: new Map(reported.map((each) => [formatSlice(each.slice), each])) };
   }
 
-  freshness(slice: Slice): Omit<SliceFreshness, 'slice' | 'everSynced'> {
+  freshness(slice: Slice): Omit<SliceFreshness, 'slice' | 'synced'> {
     const { connected, lagMs, whole } = this.#report(slice, this.#connected(slice.shard));
     return { connected, lagMs, whole };
   }
@@ -46,6 +46,6 @@ export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' 
 
   #report(slice: Slice, party: SimParty | undefined): SliceFreshness {
     const lagMs = party?.lagMs(slice.resource);
-    return { slice, connected: lagMs !== undefined, everSynced: lagMs !== undefined, lagMs: lagMs ?? 0, whole: lagMs !== undefined };
+    return { slice, connected: lagMs !== undefined, synced: lagMs !== undefined, lagMs: lagMs ?? 0, whole: lagMs !== undefined };
   }
 }

@@ -32,7 +32,7 @@ async function aPair(t: ExecutionContext, count: number) {
   const report = (lagMs: number): void =>
     sessions.note(
       amber,
-      slices.map((slice) => ({ slice, connected: true, everSynced: true, lagMs, whole: true })),
+      slices.map((slice) => ({ slice, connected: true, synced: true, lagMs, whole: true })),
       0,
     );
   const first = slices[0] ?? aSlice();

@@ -187,7 +187,7 @@ test('a slice that the parent reports whole does not count here until the claim 
   t.teardown(() => east.stop());
   await rig.settle();
 
-  const freshness = [{ slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true }];
+  const freshness = [{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }];
   ends[0]?.send({ kind: 'report', sequence: 1, freshness, heartbeat: 1, isAll: true, isComplete: true });
   await rig.settle();
 
@@ -218,7 +218,7 @@ test('a shard counts as seen while it is connected, and since the link opened wh
   await rig.advance(0);
   const report = async (connected: boolean): Promise<void> => {
     reports += 1;
-    const freshness = [{ slice: exports, connected, everSynced: true, lagMs: 0, whole: true }];
+    const freshness = [{ slice: exports, connected, synced: true, lagMs: 0, whole: true }];
     ends[0]?.send({ kind: 'report', sequence: reports, freshness, heartbeat: reports, isAll: false, isComplete: true });
     await rig.settle();
   };

@@ -14,13 +14,13 @@ function setUp() {
     isComplete: true,
     lagMs: 0,
     published: 7,
-    everSynced: new Set<Slice>([exports, schemas]),
+    synced: new Set<Slice>([exports, schemas]),
     looks: 0,
   };
   const slices = new Map<Slice, ReportedSlice>();
   const marked = new Set<ReportedSlice>();
   const reports = new OutgoingReports({
-    isSynced: (slice) => state.everSynced.has(slice),
+    isSynced: (slice) => state.synced.has(slice),
     freshnessOf: () => {
       state.looks += 1;
       return { connected: state.connected, lagMs: state.lagMs, whole: state.whole };
@@ -57,7 +57,7 @@ function setUp() {
 
 function texts(reports: readonly Report[]): readonly string[] {
   return reports.flatMap(({ freshness }) =>
-    freshness.map(({ slice, connected, everSynced, lagMs }) => `${slice.resource.resource} ${connected} ${everSynced} ${lagMs}`),
+    freshness.map(({ slice, connected, synced, lagMs }) => `${slice.resource.resource} ${connected} ${synced} ${lagMs}`),
   );
 }
 
@@ -71,7 +71,7 @@ test('the first report has every slice, later ones what changed; a heartbeat is 
     [1],
   );
   t.deepEqual(answer(exports, schemas), [{ freshness: [], heartbeat: 2, isAll: false, isComplete: false }]);
-  state.everSynced.delete(schemas);
+  state.synced.delete(schemas);
   t.deepEqual(texts(answer(exports)), []);
   t.is(state.looks, 5);
   t.deepEqual(texts(answer(schemas)), ['apiresourceschemas true false 0']);

@@ -7,7 +7,7 @@ import { aSlice } from '../support/pushes.js';
 
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
-const reported = { slice: exports, connected: true, everSynced: true, lagMs: 3_000, whole: true };
+const reported = { slice: exports, connected: true, synced: true, lagMs: 3_000, whole: true };
 
 function setUp() {
   const clock = new ManualClock();
@@ -37,10 +37,10 @@ test('a reported slice stays as reported until its link is down; then it is not 
   t.false(freshness.presence('parent').hasReported);
   parent.note(aReport([], true));
 
-  t.like(freshness.slice('parent', exports), { connected: true, everSynced: true, lagMs: 3_000 });
+  t.like(freshness.slice('parent', exports), { connected: true, synced: true, lagMs: 3_000 });
   t.deepEqual(freshness.presence('parent'), { isOpen: true, isUp: true, sinceMs: startedMs, hasReported: true, isComplete: true });
   parent.down();
-  t.like(freshness.slice('parent', exports), { connected: false, everSynced: true, lagMs: 3_000 });
+  t.like(freshness.slice('parent', exports), { connected: false, synced: true, lagMs: 3_000 });
   t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs + 50, hasReported: true, isComplete: false });
 });
 
@@ -49,7 +49,7 @@ test('a later report on a slice replaces the earlier one, and neighbours are kep
   const parent = freshness.up('parent');
   freshness.up('child/east');
 
-  parent.note(aReport([reported, { ...reported, slice: schemas, everSynced: false }]), clock.now());
+  parent.note(aReport([reported, { ...reported, slice: schemas, synced: false }]), clock.now());
   parent.note(aReport([{ ...reported, connected: false }]), clock.now());
 
   t.is(freshness.slice('parent', exports)?.connected, false);
