@@ -171,7 +171,7 @@ export class PushSession {
       metrics: this.#parts.metrics,
       context: () => context,
       run: (effect: OwnEffect) => this.#run(effect, coming),
-      failed: () => this.#connection.terminate(),
+      terminate: () => this.#connection.terminate(),
     };
     return new Receiver(parts, synced);
   }

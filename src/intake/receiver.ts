@@ -23,8 +23,8 @@ export type ReceiverParts = Readonly<{
   /** Asked for each step: policies, types and shards change. */
   context: () => ReceiverContext;
   run: (effect: OwnEffect) => void;
-  /** What was given to the store could not be settled: a bug. */
-  failed: (error: unknown) => void;
+  /** Cuts the connection off: what was given to the store could not be settled, which is a bug. Whoever closes the receiver gets the error. */
+  terminate: () => void;
 }>;
 
 const nothing: Credit = { mutations: 0, bytes: 0 };
@@ -85,7 +85,7 @@ export class Receiver {
     this.#isOver = true;
   }
 
-  /** Resolves when what was taken is decided. */
+  /** Resolves when what was taken is decided. Throws what kept it from being settled. */
   async close(): Promise<void> {
     this.end();
     // What was given out may give out more.
@@ -124,7 +124,8 @@ export class Receiver {
   }
 
   #then(task: () => Promise<void>): void {
-    this.#settled = this.#settled.then(task).catch((error: unknown) => this.#parts.failed(error));
+    this.#settled = this.#settled.then(task);
+    this.#settled.catch(() => this.#parts.terminate());
   }
 
   /** Small frames that come together go into one commit; a sender that never paused would keep the others waiting. */

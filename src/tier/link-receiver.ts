@@ -81,7 +81,7 @@ export class LinkReceiver {
       ...parts,
       context: () => context,
       run: (effect) => this.#run(effect),
-      failed: () => connection.terminate(),
+      terminate: () => connection.terminate(),
     });
     this.#heartbeat = new Heartbeat({ clock, send: (number) => connection.send({ kind: 'heartbeat', number }) });
     this.#acks = new Acks((ack) => connection.send(ack), turn);
