@@ -146,7 +146,17 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     tier.drop(resource);
   };
   const declaredTypes = await DeclaredTypes.open(
-    { catalogue, objects: store, revisions: store, pushes: store, commits: store, watches: hub, sessions: { drop: dropType }, clock, log },
+    {
+      catalogue,
+      objects: store,
+      revisions: store,
+      pushes: store,
+      commits: store,
+      watches: hub,
+      sessions: { drop: dropType, declared: () => sessions.declared() },
+      clock,
+      log,
+    },
     store.resources(),
   );
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
@@ -159,7 +169,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
   const standbys = new Standbys(
-    { own: store.cacheId, known, sessions, seenMs, isReached: (shard) => tier.isReached(shard), clock },
+    { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), clock },
     { holdMs: settings.parentHoldMs },
   );
   const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });

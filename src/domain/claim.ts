@@ -58,11 +58,11 @@ export type Claim = ShardState;
 /** A pusher comes. `term`: the last it was given, 0 when it never was. `nowMs`: milliseconds since 1970. */
 export type Arrival = Readonly<{ shard: ShardName; process: string; term: Term; nowMs: number }>;
 
-/** The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. */
-export type Offer = Given & Readonly<{ path: readonly string[]; reached: boolean }>;
+/** The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. `held`: a pusher is at the origin, and may keep the shard. */
+export type Offer = Given & Readonly<{ path: readonly string[]; reached: boolean; held?: boolean }>;
 
 /** `path`: from the origin to the neighbour that the shard comes from; empty where it is local, or not known. */
-export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean }>;
+export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean; held?: boolean }>;
 
 export type Verdict = 'takes' | 'stands' | 'refused';
 
@@ -160,8 +160,8 @@ export function choose(
   const unreached = isHigher ? through : viaNow === undefined ? through.filter(([, { path }]) => path[0] === best.origin) : [];
   const [first] = reaching.length > 0 ? reaching : unreached;
   if (first !== undefined) {
-    const [neighbour, { path, reached }] = first;
-    return { state: { ...nobodys.state, via: neighbour }, path, reached };
+    const [neighbour, { path, reached, held = false }] = first;
+    return { state: { ...nobodys.state, via: neighbour }, path, reached, held };
   }
   if (isHigher || known === undefined || viaNow === undefined || viaNow === 'local') return nobodys;
   const back = offers.get(viaNow);

@@ -69,8 +69,8 @@ function members(frame: Frame): readonly unknown[] {
   }
 }
 
-function claim({ shard, term, process, removed, origin, path, reached, isYours }: FrameOf<'claim'>): readonly unknown[] {
-  return [shard, term, text(process), removed, text(origin), path.map(text), reached, isYours];
+function claim({ shard, term, process, removed, origin, path, reached, isYours, held: isHeld }: FrameOf<'claim'>): readonly unknown[] {
+  return [shard, term, text(process), removed, text(origin), path.map(text), reached, isYours, ...flag(isHeld)];
 }
 
 function end({ sequence, slice: of, revision, count, filterHash, buckets, term }: FrameOf<'end'>): readonly unknown[] {

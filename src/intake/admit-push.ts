@@ -18,7 +18,7 @@ import { formatApiVersion, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Allocate } from '../domain/text-edits.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
-import { createCauses } from './check-meta.js';
+import { createCauses, placeCauses } from './check-meta.js';
 import { namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
 import { readObject } from './read-object.js';
@@ -39,6 +39,8 @@ export type PushInputs = Readonly<{
   /** Whether the policy accepts an object that is sound. */
   accepts?: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
 }>;
+
+type PlaceInputs = Pick<PushInputs, 'type' | 'resource' | 'shard' | 'systemClusters'>;
 
 export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Push> {
   return attempt(() => {
@@ -77,6 +79,17 @@ export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
+/** A key that an object may have had here. */
+export function admitPlace(pushed: PushedKey, inputs: PlaceInputs): Parsed<Key> {
+  return attempt(() => {
+    const key = readKey(pushed, inputs);
+    const { type } = inputs;
+    const causes = placeCauses(type, key);
+    if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
+    return key;
+  });
+}
+
 const notAccepted: Refusal = { reason: 'Forbidden', message: 'the policy of this cache does not let it in' };
 
 const uidMissing = {
@@ -85,7 +98,7 @@ const uidMissing = {
   field: 'metadata.uid',
 };
 
-function readKey({ cluster, namespace, name }: PushedKey, { type, resource, shard, systemClusters }: PushInputs): Key {
+function readKey({ cluster, namespace, name }: PushedKey, { type, resource, shard, systemClusters }: PlaceInputs): Key {
   if (name === '') throw new Refused(badRequest('a key needs a name'));
   if (name.length + namespace.length > keyCharactersMax)
     throw new Refused(badRequest(`a key has more than ${keyCharactersMax} characters`));

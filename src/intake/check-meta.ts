@@ -7,18 +7,13 @@ import type { ObjectMeta } from './object-meta.js';
 import { invalidValue } from './refusals.js';
 
 /** What is wrong with an object that is to be created under `name` in `namespace`. */
-export function createCauses(
-  type: ServedType,
-  meta: ObjectMeta,
-  { name, namespace }: Readonly<{ name: string; namespace: string }>,
-): readonly Cause[] {
-  return [
-    ...prefixCauses(type, meta),
-    ...nameCauses(type, name),
-    ...namespaceCauses(type, namespace),
-    ...generationCauses(meta),
-    ...markCauses(meta),
-  ];
+export function createCauses(type: ServedType, meta: ObjectMeta, place: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
+  return [...prefixCauses(type, meta), ...placeCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
+}
+
+/** What keeps any object of the type from being called so. */
+export function placeCauses(type: ServedType, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
+  return [...nameCauses(type, name), ...namespaceCauses(type, namespace)];
 }
 
 /** What is wrong with an object that is to replace one of generation `stored`. Name and namespace are those of the stored one. */

@@ -27,7 +27,7 @@ export type DeclaredTypesParts = Readonly<{
   pushes: Pushes;
   commits: Commits;
   watches: Pick<Watches, 'endOf'>;
-  sessions: Pick<PushSessions, 'drop'>;
+  sessions: Pick<PushSessions, 'drop' | 'declared'>;
   clock: Clock;
   log: Log;
 }>;
@@ -77,6 +77,7 @@ export class DeclaredTypes {
       if (isDeclaring(resource)) this.#remove(this.#declare(change));
       else if (change.kind === 'put' && this.#isGone(resource)) this.#remove([resource]);
     }
+    if (changes.some(({ kind, key }) => kind === 'put' && isDeclaring(key.resource))) this.#parts.sessions.declared();
   }
 
   #isGone(resource: Resource): boolean {

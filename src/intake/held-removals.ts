@@ -88,6 +88,11 @@ export class HeldRemovals implements Removals {
     this.#entries.delete(name);
   }
 
+  /** The removal that was released is made, and whoever wants another one asks anew. */
+  made(slice: Slice): void {
+    if (this.#entries.get(formatSlice(slice))?.isReleased === true) this.forget(slice);
+  }
+
   confirm(shard: ShardName, type: string | undefined): ReturnType<Removals['confirm']> {
     return this.all.flatMap(({ slice, removes }) => {
       const typeHeld = formatResource(slice.resource).replace(/:$/, '');

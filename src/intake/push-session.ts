@@ -205,7 +205,8 @@ export class PushSession {
     await this.#receiver?.settled;
     const by = { kind: 'pusher', term: holder.term } as const;
     const isNamed = (slice: Slice): boolean => this.#named?.has(formatSlice(slice)) ?? true;
-    const failed = await removeUnnamed({ shard, by, isNamed }, { store, lane, removals, log });
+    const isOver = (): boolean => this.#isOver;
+    const failed = await removeUnnamed({ shard, by, isNamed, isOver }, { store, lane, removals, log });
     if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);
   }
 
@@ -244,6 +245,7 @@ export class PushSession {
       silentSinceMs: () => this.#connection.silentSinceMs(),
       bye: (...why) => this.bye(...why),
       dropped: (resource) => void this.#receiver?.happen({ kind: 'dropped', slices: [{ shard, resource }] }),
+      declared: () => void this.#receiver?.happen({ kind: 'declared' }),
     };
     const following = removals.follow((slice) => {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());

@@ -24,6 +24,8 @@ export type Holder = Readonly<{
   bye: (reason: ByeReason, message: string, retryAfterMs?: number) => void;
   /** The type is gone, and its objects with it. */
   dropped: (resource: Resource) => void;
+  /** A type is declared that may not have been. */
+  declared: () => void;
 }>;
 
 export type Presence = Readonly<{
@@ -45,6 +47,8 @@ type Entry = {
   sourceFailedMs: number | undefined;
 };
 
+/** The pusher that had a shard before the start has this long to come back. */
+const returnMs = 5_000;
 /** A pusher without a source for this long gives way to another. */
 const sourceFailedMaxMs = 10_000;
 
@@ -109,6 +113,11 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
 
+  /** A type is declared that may not have been: sessions ask for the slices that wait for it. */
+  declared(): void {
+    for (const { holder } of this.#entries.values()) holder?.declared();
+  }
+
   /** Ends the session of the shard unless `state` is its own. */
   evictOlder(shard: ShardName, state: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
@@ -122,6 +131,11 @@ export class PushSessions {
     const entry = this.#entries.get(shard);
     if (entry?.holder === undefined || entry.holder.silentSinceMs() !== undefined) return false;
     return entry.sourceFailedMs === undefined || nowMs - entry.sourceFailedMs < sourceFailedMaxMs;
+  }
+
+  /** Whether its pusher is to keep a shard of this cache: it is held, or was before the start, and may come back. */
+  keeps(shard: ShardName, nowMs: number): boolean {
+    return this.isHeld(shard, nowMs) || (!this.wasHeld(shard) && nowMs - this.#startedMs < returnMs);
   }
 
   /** Whether a pusher has had the shard here since the start. */

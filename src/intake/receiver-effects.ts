@@ -10,7 +10,7 @@ export type ReceiverEffect =
   | Readonly<{ kind: 'send'; frame: Frame }>
   | Readonly<{ kind: 'push'; work: Work }>
   /** The type of this frame may be declared by what is not settled yet: bring the frame again once it is. */
-  | Readonly<{ kind: 'again'; frame: NumberedFrame }>
+  | Readonly<{ kind: 'again'; frame: NumberedFrame; isHeld: boolean }>
   /** `key`: undefined of a begin or end. */
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey | undefined; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>

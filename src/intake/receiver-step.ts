@@ -94,7 +94,7 @@ function takeNumbered(
   if (frame.kind === 'progress') return push(counted, work, reachOf(frame.position, context));
   if (frame.kind === 'report') return push(counted, { ...work, report: frame }, []);
   const isDeclared = context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined;
-  if (!isDeclared && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
+  if (!isDeclared && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame, isHeld }] };
   if (isDeclared) return withPosition(takeSlice(counted, frame, { work, isHeld }, context), frame, context);
   const stepped = isPusher(context) ? refuseUndeclared(counted, frame, work, context) : park(counted, frame.slice, work, context);
   return withPosition(stepped, frame, context);

@@ -101,7 +101,7 @@ export class Receiver {
         return this.#push(effect.work);
       case 'again':
         await this.#settled;
-        return this.happen({ kind: 'frame', frame: effect.frame });
+        return this.happen({ kind: 'frame', frame: effect.frame, isHeld: effect.isHeld });
       default:
         return this.#parts.run(effect);
     }

@@ -4,17 +4,19 @@
  *
  *   who has the shard                         it waits until
  *   is connected here                         that is gone or silent, or has had no source for `sourceFailedMs`
- *   had it here before this start             it is back, or `returnMs` after the start
- *   is at another cache that is reached       nobody was connected there for `seenMaxMs`
+ *   had it here before this start             it is back, or five seconds after the start
+ *   is at another cache that is reached       nobody was said to hold it there for `seenMaxMs`
  *   is at another cache that is not reached   that has been so for `holdMs`
  *   a plain writer, or nobody                 –
  *
- * Those who wait for one shard get it one after the other, in the order in which they came. A pusher that had the shard before never waits:
- * if another came since, it is fenced; so is one that waits when the shard is removed. Bound: the sessions that may be open.
+ * Those who wait for one shard get it one after the other, in the order in which they came. The process that has the shard, and only lost its
+ * welcome, waits for none of them. A pusher that had the shard before never waits: if another came since, it is fenced; so is one that waits when
+ * the shard is removed. Bound: the sessions that may be open.
  */
 import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
+import type { Neighbour } from '../domain/via.js';
 import type { SeenElsewhere } from './plain-origin.js';
 import type { KnownShards } from './known-shards.js';
 import type { PushSessions } from './push-sessions.js';
@@ -23,10 +25,10 @@ export type StandbysParts = Readonly<{
   /** The id of this cache. */
   own: string;
   known: Pick<KnownShards, 'shard'>;
-  sessions: Pick<PushSessions, 'isHeld' | 'wasHeld' | 'follow'>;
+  sessions: Pick<PushSessions, 'isHeld' | 'keeps' | 'follow'>;
   seenMs: SeenElsewhere;
-  /** Whether every link to the origin of a shard is up. */
-  isReached: (shard: ShardName) => boolean;
+  /** Whether every link to the origin of a shard is up, and the one to here is heard. */
+  isReached: (shard: ShardName, neighbour: Neighbour) => boolean;
   clock: Clock;
 }>;
 
@@ -34,14 +36,12 @@ export type StandbysParts = Readonly<{
 type Waiter = { readonly process: string; isFree: boolean; go: () => void };
 
 const lookIntervalMs = 100;
-const returnMs = 5_000;
-/** A link's report of a pusher is up to a second old, and a link that has just opened has reported nothing yet. */
+/** A pusher's term is claimed before the claim says that it is held, and a link that has just opened has claimed nothing yet. */
 const seenMaxMs = 1_500;
 
 export class Standbys {
   readonly #parts: StandbysParts;
   readonly #holdMs: number;
-  readonly #startedMs: number;
   readonly #waiting = new Map<ShardName, Waiter[]>();
   readonly #subscription: Subscription;
   #cancelLook: (() => void) | undefined;
@@ -49,7 +49,6 @@ export class Standbys {
   constructor(parts: StandbysParts, { holdMs }: Readonly<{ holdMs: number }>) {
     this.#parts = parts;
     this.#holdMs = holdMs;
-    this.#startedMs = parts.clock.now();
     this.#subscription = parts.sessions.follow(() => this.#look());
   }
 
@@ -94,10 +93,13 @@ export class Standbys {
   #look(): void {
     this.#cancelLook?.();
     this.#cancelLook = undefined;
-    for (const [shard, [first]] of this.#waiting) {
-      if (first === undefined || first.isFree || this.#isHeld(shard, first)) continue;
-      first.isFree = true;
-      first.go();
+    for (const [shard, queue] of this.#waiting) {
+      if (queue.some(({ isFree }) => isFree)) continue;
+      const has = this.#parts.known.shard(shard)?.process;
+      const next = queue.find(({ process }) => process === has) ?? queue[0];
+      if (next === undefined || this.#isHeld(shard, next)) continue;
+      next.isFree = true;
+      next.go();
     }
     if (this.#waiting.size > 0) this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => this.#look());
   }
@@ -109,7 +111,8 @@ export class Standbys {
     const state = known.shard(shard);
     if (state === undefined || state.removed || state.plain || state.process === process) return false;
     if (sessions.isHeld(shard, nowMs)) return true;
-    if (!isElsewhere(state, own)) return state.via === 'local' && !sessions.wasHeld(shard) && nowMs - this.#startedMs < returnMs;
-    return nowMs - seenMs(shard, wayTo(state)) < (isReached(shard) ? seenMaxMs : this.#holdMs);
+    if (!isElsewhere(state, own)) return state.via === 'local' && sessions.keeps(shard, nowMs);
+    const neighbour = wayTo(state);
+    return nowMs - seenMs(shard, neighbour) < (isReached(shard, neighbour) ? seenMaxMs : this.#holdMs);
   }
 }

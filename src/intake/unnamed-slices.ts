@@ -20,13 +20,17 @@ export type UnnamedParts = Readonly<{
 
 const reason = 'unnamed';
 
+/** `isOver`: the session has ended, and another one of the same process may have named more since. */
+export type Unnamed = Readonly<{ shard: ShardName; by: Speaker; isNamed: (slice: Slice) => boolean; isOver: () => boolean }>;
+
 /** Returns why nothing could be done: the caller asks again then. If this is fenced, the shard's present pusher asks. */
 export async function removeUnnamed(
-  { shard, by, isNamed }: Readonly<{ shard: ShardName; by: Speaker; isNamed: (slice: Slice) => boolean }>,
+  { shard, by, isNamed, isOver }: Unnamed,
   { store, lane, removals, log }: UnnamedParts,
 ): Promise<Refusal | undefined> {
   await lane.room();
   const slices = (await store.slices()).filter(({ slice }) => slice.shard === shard);
+  if (isOver()) return undefined;
   // Nothing may come between here and the queue: a slice that is named meanwhile must begin after this.
   const pushes: Push[] = [];
   const removed: Slice[] = [];

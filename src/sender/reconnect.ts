@@ -20,7 +20,7 @@ export type BackoffBounds = Readonly<{ backoffBaseMs: number; backoffMaxMs: numb
 
 export type ReconnectBounds = BackoffBounds &
   Readonly<{
-    /** A connection that was open this long after its welcome has lasted. */
+    /** A connection that was open this long after its welcome, or after it became a standby, has lasted. */
     lastedMs: number;
     retryAfterMaxMs: number;
   }>;
@@ -30,7 +30,7 @@ export type Attempt = Readonly<{ urlIndex: number; failures: number }>;
 
 /** How a connection ended. */
 export type Parting = Readonly<{
-  /** Since the welcome; 0 when there was none. */
+  /** Since the welcome, or since it waited as a standby; 0 when there was neither. */
   lastedMs: number;
   /** Undefined: it broke, or was ended from here. */
   reason: ByeReason | undefined;

@@ -60,7 +60,8 @@ export class SenderSession {
   readonly #stop = new AbortController();
   readonly #timers = new Set<() => void>();
   #welcomed: Welcomed | undefined;
-  #isStandby = false;
+  /** From when it waits for whoever has the shard. */
+  #standbyMs: number | undefined;
   #isDraining = false;
   #served: SliceFeed | undefined;
   #work: Promise<unknown> = Promise.resolve();
@@ -84,7 +85,7 @@ export class SenderSession {
     const drain = (): void => this.#drain();
     signal.addEventListener('abort', drain);
     this.#after(this.#options.welcomeTimeoutMs, () => {
-      if (this.#welcomed === undefined && !this.#isStandby) this.#leave('timeout', 'no welcome came in time');
+      if (this.#welcomed === undefined && this.#standbyMs === undefined) this.#leave('timeout', 'no welcome came in time');
     });
     try {
       connection.send(this.#hello());
@@ -156,7 +157,7 @@ export class SenderSession {
 
   #standBy(): void {
     if (this.#welcomed !== undefined) return this.#leave('protocol', 'standby came after the welcome');
-    this.#isStandby = true;
+    this.#standbyMs ??= this.#parts.clock.now();
     this.#parts.log.info('sender.standby');
     this.#parts.standsBy();
   }
@@ -269,7 +270,9 @@ export class SenderSession {
   /** By the bye; if that was lost, by the close code. */
   #parting(code: number): Parting {
     const { clock } = this.#parts;
-    const lastedMs = this.#welcomed === undefined ? 0 : clock.now() - this.#welcomed.sinceMs;
+    const nowMs = clock.now();
+    // One that waits is as much at its place as one that pushes: it must be back as soon.
+    const lastedMs = nowMs - (this.#standbyMs ?? this.#welcomed?.sinceMs ?? nowMs);
     const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };
   }

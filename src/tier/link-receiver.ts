@@ -32,7 +32,7 @@ export type LinkReceiverParts = Readonly<{
   /** As they are now; undefined before the policies of both ends are known: nothing is let in. */
   filters: () => LinkFilters | undefined;
   known: KnownShards;
-  removals: Pick<HeldRemovals, 'isHeld'>;
+  removals: Pick<HeldRemovals, 'isHeld' | 'made'>;
   rules: IntakeRules;
   store: Objects & Revisions & CanonicalPaths;
   connection: FrameConnection;
@@ -146,8 +146,10 @@ export class LinkReceiver {
     const isComing = (slice: Slice): boolean => this.#receiver.phaseOf(slice) === 'syncing';
     if (frame.kind === 'put' && frame.objects.length <= rules.limits.frameMutationsMax) await this.#paths.read(frame);
     if (frame.kind === 'begin') this.#paths.begun(frame.slice);
-    const isHeld = frame.kind === 'end' && isComing(frame.slice) && (await policyRemovals.holdsEnd(frame, () => this.#receiver.settled));
+    const removes = frame.kind === 'end' && isComing(frame.slice);
+    const isHeld = removes && (await policyRemovals.holdsEnd(frame, () => this.#receiver.settled));
     await this.#receiver.take(frame, isHeld);
+    if (removes && !isHeld) this.#noteRemoved(frame.slice);
     // What was refused for its path is let in where an object has brought another one since.
     for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
   }
@@ -188,6 +190,13 @@ export class LinkReceiver {
       default:
         return unreachable(effect);
     }
+  }
+
+  /** Once its end is decided. What this end takes nothing of, it removes itself. */
+  #noteRemoved(slice: Slice): void {
+    const { filters, neighbour, removals } = this.#parts;
+    if (filters()?.takes(slice, neighbour) !== true) return;
+    void this.#receiver.settled.then(() => (this.#receiver.isOver ? undefined : removals.made(slice)));
   }
 
   #takeReport(report: FrameOf<'report'>): void {

@@ -17,6 +17,7 @@ import {
   isUnknown,
   type Choice,
   type Claim,
+  type ClaimOrder,
   type Given,
   type Offer,
   type ShardState,
@@ -37,6 +38,8 @@ export type RoutesParts = Readonly<{
   log: BoundedLog;
   /** Whether a child may claim a shard. */
   mayClaim: (shard: ShardName, from: Neighbour) => boolean;
+  /** Whether a local shard has a pusher that may keep it. */
+  isHeld: (shard: ShardName) => boolean;
   /** The claim that neighbours get of the shard has changed. */
   changed: (shard: ShardName) => void;
 }>;
@@ -57,6 +60,8 @@ export class Routes {
   readonly #startedMs: number;
   /** Since when no path reaches them, of shards that were reached or claimed since the start. */
   readonly #unreachedMs = new Map<ShardName, number>();
+  /** Since when these chosen claims do not say that a pusher holds the shard. */
+  readonly #unheld = new Map<ShardName, Readonly<{ claim: ClaimOrder; sinceMs: number }>>();
   /** Shards for which a claim of this very cache came lately that it did not remember. */
   readonly #risen = new Set<ShardName>();
   /** Removals that this cache has forgotten and a neighbour has not: the neighbour sends them again when its link opens. */
@@ -71,7 +76,7 @@ export class Routes {
   }
 
   /** A claim has come. Returns why it is ignored; undefined when it is not. */
-  hear(from: Neighbour, { shard, term, process, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
+  hear(from: Neighbour, { shard, term, process, removed, origin, path, reached, held = false }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
     const reported: Given = { term, process, removed, origin };
     const isThrough = path.includes(this.#parts.own);
@@ -84,7 +89,7 @@ export class Routes {
     // A thousand children send back what they have from here: that is no offer, unless it is what this cache had from there. The one parent's is
     // kept: it does not accept all that is sent to it, and what it did accept must be removed there too before it is forgotten here.
     if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
-    else heard.offers.set(from, { ...reported, path, reached });
+    else heard.offers.set(from, { ...reported, path, reached, held });
     if (compareClaims(reported, heard.highest) > 0) heard.highest = reported;
     this.#decide(shard);
     return undefined;
@@ -144,12 +149,22 @@ export class Routes {
     if (choice === undefined) return undefined;
     const { term, process, removed, origin, via } = choice.state;
     const path = [...choice.path.slice(1 - frameBounds.pathMax), this.#parts.own];
-    return { kind: 'claim', shard, term, process, removed, origin, path, reached: choice.reached, isYours: via === to };
+    const { reached, held = false } = choice;
+    return { kind: 'claim', shard, term, process, removed, origin, path, reached, isYours: via === to, ...(held ? { held } : {}) };
   }
 
   /** Since when the origin of a shard is not reached; undefined while it is. */
   unreachedMs(shard: ShardName): number | undefined {
     return this.#choice(shard)?.reached === true ? undefined : (this.#unreachedMs.get(shard) ?? this.#startedMs);
+  }
+
+  /** Since when no pusher holds a shard of another cache, as its claim says; undefined while one does. */
+  unheldMs(shard: ShardName): number | undefined {
+    const choice = this.#choice(shard);
+    if (choice?.held === true) return undefined;
+    const unheld = this.#unheld.get(shard);
+    if (choice === undefined || unheld === undefined) return this.#startedMs;
+    return compareClaims(unheld.claim, choice.state) === 0 ? unheld.sinceMs : this.#parts.clock.now();
   }
 
   /** Decides nothing more: a closed store would be asked again for ever. */
@@ -161,7 +176,7 @@ export class Routes {
   #choice(shard: ShardName): Choice | undefined {
     const state = this.#parts.known.shard(shard);
     if (state === undefined) return undefined;
-    if (state.via === 'local') return { state, path: [], reached: true };
+    if (state.via === 'local') return { state, path: [], reached: true, held: this.#parts.isHeld(shard) };
     const chosen = this.#choices.get(shard);
     return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false };
   }
@@ -174,6 +189,7 @@ export class Routes {
     this.#heard.delete(shard);
     this.#choices.delete(shard);
     this.#unreachedMs.delete(shard);
+    this.#unheld.delete(shard);
   }
 
   /** Somebody has come for a shard whose removal was forgotten: the state becomes what it would have been had it been remembered. */
@@ -201,8 +217,18 @@ export class Routes {
     this.#choices.set(shard, choice);
     if (choice.reached) this.#unreachedMs.delete(shard);
     else if (!this.#unreachedMs.has(shard)) this.#unreachedMs.set(shard, this.#parts.clock.now());
+    this.#noteHeld(shard, choice);
     // A change in the store is sent when the store publishes it.
-    if (choice.reached !== before?.reached || choice.path.join() !== before.path.join()) changed(shard);
+    const isSameWay = choice.reached === before?.reached && choice.path.join() === before.path.join();
+    if (!isSameWay || (choice.held ?? false) !== (before.held ?? false)) changed(shard);
+  }
+
+  /** A pusher that has just come is welcomed a moment before its claim says that it holds the shard. */
+  #noteHeld(shard: ShardName, { state, held = false }: Choice): void {
+    const unheld = this.#unheld.get(shard);
+    if (held) this.#unheld.delete(shard);
+    else if (unheld === undefined || compareClaims(unheld.claim, state) !== 0)
+      this.#unheld.set(shard, { claim: state, sinceMs: this.#parts.clock.now() });
   }
 
   #ask(state: Claim): void {

@@ -6,13 +6,14 @@
  * Bound: nothing is named while `bufferedMax` bytes wait for the network.
  */
 import type { Commit } from '../domain/change.js';
-import { parseClusterName } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
 import type { Commits, Subscription } from '../domain/ports.js';
 import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf, PushedKey } from '../frames/frame.js';
+import { admitPlace } from '../intake/admit-push.js';
 import type { KnownShards } from '../intake/known-shards.js';
+import type { IntakeRules } from '../intake/receiver-state.js';
 import type { LinkSession } from './link-session.js';
 
 const bufferedMax = 512 * 1024;
@@ -42,18 +43,24 @@ export function sendSwept({ store, known, sessionOf }: SweptParts): Subscription
 
 export type SweptTakenParts = Readonly<{
   known: Pick<KnownShards, 'shard'>;
+  rules: Pick<IntakeRules, 'typeOf' | 'systemClusters'>;
   /** Sends DELETED to those who watch this cache if a key holds nothing. */
   reportAbsent: (key: Key) => Promise<void>;
   turn: () => Promise<void>;
 }>;
 
-/** A pusher syncs everything again where something was lost; a plain writer writes only what it believes absent. */
-export async function takeSwept({ slice, keys }: FrameOf<'swept'>, { known, reportAbsent, turn }: SweptTakenParts): Promise<void> {
-  const shard = known.shard(slice.shard);
-  if (shard?.via !== 'local' || !shard.plain) return;
-  for (const [at, { cluster: text, namespace, name }] of keys.entries()) {
-    const cluster = parseClusterName(text);
-    if (cluster !== undefined) await reportAbsent({ ...slice, cluster, namespace, name });
+/**
+ * A pusher syncs everything again where something was lost; a plain writer writes only what it believes absent. A key that no object can have is
+ * ignored: an informer joins namespace and name, and might take `team/one` for an object in `team`.
+ */
+export async function takeSwept({ slice, keys }: FrameOf<'swept'>, { known, rules, reportAbsent, turn }: SweptTakenParts): Promise<void> {
+  const { shard, resource } = slice;
+  const state = known.shard(shard);
+  const type = rules.typeOf(resource, shard);
+  if (state?.via !== 'local' || !state.plain || type === undefined) return;
+  for (const [at, pushed] of keys.entries()) {
+    const key = admitPlace(pushed, { type, resource, shard, systemClusters: rules.systemClusters });
+    if (key.kind === 'parsed') await reportAbsent(key.value);
     if (at % keysPerTurn === keysPerTurn - 1) await turn();
   }
 }

@@ -41,13 +41,14 @@ import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
 import { ReportedFreshness, type OpenNeighbour } from './reported-freshness.js';
 import { FreshnessNews } from './freshness-news.js';
+import { HeldShards } from './held-shards.js';
 import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
 
 export type TierParts = Readonly<{
   store: Store;
   known: KnownShards;
   /** The pushers of this very cache. */
-  pushers: Pick<PushSessions, 'freshness' | 'present' | 'follow'>;
+  pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'follow'>;
   childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
   /** Those that the store remembers. */
   links: readonly KeptLink[];
@@ -94,6 +95,7 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
+  readonly #held: HeldShards;
   /** Forgets what is gone when an operator asks. */
   readonly forgetting: Forgetting;
   readonly #news: FreshnessNews;
@@ -137,9 +139,16 @@ export class Tier {
       clock,
       log: parts.boundedLog,
       mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true && parts.childShards.take(from, shard),
+      isHeld: (shard) => this.#held.isHeld(shard),
       changed: (shard) => {
         for (const session of this.#sessions()) session.sendClaim(shard);
         this.#news.notify([...known.slicesOf(shard)].map(({ slice }) => slice));
+      },
+    });
+    this.#held = new HeldShards({
+      ...parts,
+      changed: (shard) => {
+        for (const session of this.#sessions()) session.sendClaim(shard);
       },
     });
     this.forgetting = new Forgetting({
@@ -249,12 +258,13 @@ export class Tier {
   /** When somebody may last have had a shard that lives behind a link; if nothing was reported of it yet, since when the link is as it is. */
   seenMs(shard: ShardName, neighbour: Neighbour): number {
     const { connected, sinceMs } = this.#freshness.shard(neighbour, shard);
-    return connected ? this.#parts.clock.now() : sinceMs;
+    const nowMs = this.#parts.clock.now();
+    return connected ? nowMs : Math.max(sinceMs, this.#routes.unheldMs(shard) ?? this.#lostMs(shard, neighbour) ?? nowMs);
   }
 
-  /** Whether every link to the origin of a shard is up, as far as is known. */
-  isReached(shard: ShardName): boolean {
-    return this.#routes.unreachedMs(shard) === undefined;
+  /** Whether every link to the origin of a shard is up, as far as is known, and the first of them is heard. */
+  isReached(shard: ShardName, neighbour: Neighbour): boolean {
+    return this.#lostMs(shard, neighbour) === undefined;
   }
 
   /** Ends every child's session; the parent's ends with the signal of `run`. */
@@ -263,6 +273,7 @@ export class Tier {
     this.#settled.cancel();
     this.#naming.cancel();
     this.#news.close();
+    this.#held.close();
     this.#routes.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
   }
@@ -337,6 +348,12 @@ export class Tier {
       else session.send({ kind: 'route', route: this.route });
     }
     return undefined;
+  }
+
+  /** Since when the origin of a shard is not reached, or the neighbour that it comes from does not answer. */
+  #lostMs(shard: ShardName, neighbour: Neighbour): number | undefined {
+    const { isUp, sinceMs } = this.#reported.presence(neighbour);
+    return this.#routes.unreachedMs(shard) ?? (isUp ? undefined : sinceMs);
   }
 
   /** A slice of which the policies of its link let nothing through is as whole here as it will be: empty. */

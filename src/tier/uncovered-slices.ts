@@ -32,7 +32,7 @@ export type UncoveredParts = Readonly<{
   known: KnownShards;
   linkReceiver: Pick<LinkReceiver, 'exclusively'>;
   policyRemovals: Pick<PolicyRemovals, 'holdsOwn'>;
-  removals: Pick<HeldRemovals, 'forget' | 'follow'>;
+  removals: Pick<HeldRemovals, 'forget' | 'made' | 'follow'>;
   neighbour: Neighbour;
   turn: () => Promise<void>;
   /** As it is now: undefined once the link is closed. */
@@ -146,7 +146,7 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 }
 
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
-  const { store, linkReceiver, policyRemovals, neighbour, log } = parts;
+  const { store, linkReceiver, policyRemovals, removals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
   // The other end resyncs it under this policy, and that removal is held as well.
   if (await policyRemovals.holdsOwn(slice)) return linkReceiver.exclusively(({ push }) => push([{ kind: 'invalidate', slice, by }]));
@@ -170,7 +170,9 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
       if (invalidations.length > 0) askAgain(slice);
     });
   }
-  if (objects > 0) log.info('link.let-go', { slice: formatSlice(slice), objects });
+  if (objects === 0) return;
+  removals.made(slice);
+  log.info('link.let-go', { slice: formatSlice(slice), objects });
 }
 
 async function refusedOf(

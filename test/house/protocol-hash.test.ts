@@ -11,7 +11,7 @@ import { goldenFile } from '../frames/golden.js';
 import { projectFile } from '../support/project.js';
 
 const agreed: Readonly<Record<number, string>> = {
-  1: 'b4e41e5278e9196d4f08e1540f065e75c5478cd542a00c26e23a24a02df60a69',
+  1: 'c8372b4c565d5d6c0fe59f8f3a80460c9a794fb8d73de95f34e9c4d86633a0e9',
 };
 
 test('the grammar and the golden bytes are those of the protocol version', (t) => {

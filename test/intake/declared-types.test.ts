@@ -75,7 +75,7 @@ async function setUp(held: readonly Resource[] = []) {
       pushes,
       commits: { subscribe: (listener) => (listeners.add(listener), { cancel: () => void listeners.delete(listener) }) },
       watches: { endOf: (resource) => void ended.push(resource) },
-      sessions: { drop: () => {} },
+      sessions: { drop: () => {}, declared: () => {} },
       clock,
       log: { ...silent, info: note, warn: note, error: note },
     },

@@ -334,6 +334,27 @@ test('a session may declare a type with its own pushes, and the type goes with i
   t.like(refused, [{ kind: 'refuse', reason: 'NotFound' }]);
 });
 
+test('a pusher is asked for what went with its type as soon as the type is back, though it has nothing to send', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  const declaring = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
+  const declared = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
+  const { metadata, ...rest } = aClusterCachedResource('hash') as { metadata: Record<string, unknown> };
+  const declaration = pushedObject({ ...rest, metadata: { ...metadata, uid: 'ccr' } });
+  const instance = pushedObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name: 'i1', uid: 'u' }, spec: {} });
+  await pusher.sync(declaring, [declaration], 'v1alpha1');
+  await pusher.sync(declared, [instance], 'v1');
+  const path = '/services/cache/shards/*/clusters/*/apis/machines.svm.io/v1/instances:hash';
+  await pusher.acknowledged(pusher.delete(declaring, ['instances']));
+  await until(async () => server.logged.some(({ event }) => event === 'type.removed'));
+
+  pusher.put(declaring, [declaration], 'v1alpha1');
+
+  t.deepEqual((await pusher.expect('resync')).slice, declared);
+  await pusher.sync(declared, [instance], 'v1');
+  t.is((await server.client().list(path)).items.length, 1);
+});
+
 test('keys and members that JavaScript treats specially are kept like any others (F20)', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);

@@ -90,7 +90,15 @@ test('objects written over plain HTTP count as a full sync once that is assumed,
 
 test('while a pusher is connected its own report on lag and source counts; while it is away the lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
-  const holder = { process: 'p', term: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
+  const holder = {
+    process: 'p',
+    term: 3,
+    peer: '10.0.0.7',
+    bye: () => {},
+    dropped: () => {},
+    declared: () => {},
+    silentSinceMs: () => undefined,
+  };
   pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true });
   sessions.enter(amber, holder, clock.now());

@@ -13,6 +13,7 @@ function aHolder(term: number, said: string[]): Holder {
     peer: `peer-${term}`,
     bye: (reason) => void said.push(`${term} ${reason}`),
     dropped: () => void said.push('dropped'),
+    declared: () => void said.push('declared'),
     silentSinceMs: () => undefined,
   };
 }

@@ -60,7 +60,15 @@ test('a shard is removed by name, with a fence, and its pusher is sent away', as
   pushes.hold(aSlice('apiexports'));
   sessions.enter(
     amber,
-    { process: 'p', term: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {}, silentSinceMs: () => undefined },
+    {
+      process: 'p',
+      term: 1,
+      peer: 'p',
+      bye: (reason) => void said.push(reason),
+      dropped: () => {},
+      declared: () => {},
+      silentSinceMs: () => undefined,
+    },
     clock.now(),
   );
   pushes.outcomeOf = () => {
@@ -85,7 +93,7 @@ test('an unknown shard is not removed, and a store that cannot write reports tha
 
 test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
   const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
-  const holder = { process: 'p', term: 1, peer: 'p', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
+  const holder = { process: 'p', term: 1, peer: 'p', bye: () => {}, dropped: () => {}, declared: () => {}, silentSinceMs: () => undefined };
   pushes.hold(aSlice('apiexports'));
   sessions.enter(amber, holder, clock.now());
 
@@ -197,6 +205,7 @@ test('a pusher that connects while its shard is emptied is asked to come back an
         peer: 'p',
         bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`),
         dropped: () => {},
+        declared: () => {},
         silentSinceMs: () => undefined,
       },
       clock.now(),

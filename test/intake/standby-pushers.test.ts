@@ -1,7 +1,9 @@
 /** Two pushers of one shard and the real server: the second waits, gets the shard within a second once the first is gone, and nobody is fenced. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
 import { aTree, exportsOf } from '../support/test-tree.js';
 
@@ -67,6 +69,21 @@ test('a process whose welcome was lost waits only for its own old connection', a
   t.is(await first.farewell(), 'replaced');
 });
 
+test('a process whose welcome was lost does not wait for a standby', async (t) => {
+  const server = await aServer(t);
+  const first = await aNewcomer(server, 'first');
+  const { term } = await first.expect('welcome');
+  const second = await aNewcomer(server, 'second');
+  await second.expect('standby');
+
+  const again = await aNewcomer(server, 'first');
+
+  t.is((await again.next()).kind, 'welcome');
+  t.is(again.term, term);
+  t.is(await first.farewell(), 'replaced');
+  t.is((await amberAt(server))?.standbys, 1);
+});
+
 test('a pusher that comes back after a restart of the cache gets its shard, though another connected before it', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
@@ -122,3 +139,48 @@ test('a standby at another cache gets the shard once its pusher is gone, and a p
   t.true((await moved.expect('welcome')).term > term, 'the shard is there now');
   t.is(await second.farewell(), 'replaced');
 });
+
+const sourceless = { slice: exports, connected: false, synced: true, lagMs: 0, whole: false };
+
+for (const [what, { accept = "[{shards: ['*']}]", before = async () => {}, after = () => {} }] of Object.entries<{
+  accept?: string;
+  before?: (holder: RawPusher) => Promise<void>;
+  after?: (holder: RawPusher, proxy: TcpProxy) => void;
+}>({
+  'has no slices yet': {},
+  'has lost its source': {
+    before: (holder) => holder.syncWhole(exports, [pushedExport('one')]),
+    after: (holder) => holder.socket.send({ kind: 'status', freshness: [sourceless] }),
+  },
+  'has nothing that crosses the link': {
+    accept: "[{shards: ['*'], types: ['apiresourceschemas.apis.kcp.io']}]",
+    before: (holder) => holder.syncWhole(exports, [pushedExport('one')]),
+  },
+  'is behind a link that is slow to answer': {
+    before: (holder) => holder.syncWhole(exports, [pushedExport('one')]),
+    after: (_, proxy) => proxy.stall(),
+  },
+}))
+  test(`a standby at another cache goes on waiting for a pusher that ${what}`, async (t) => {
+    const tree = await aTree(t);
+    const root = await tree.cache('root', { config: `children: {'*': {accept: ${accept}, offer: []}}\n` });
+    const proxy = await TcpProxy.start(root.port);
+    t.teardown(() => proxy.close());
+    const east = await tree.cache('east', { parent: root, urls: [`https://127.0.0.1:${proxy.port}`] });
+    const holder = await aNewcomer(east, 'first');
+    await holder.expect('welcome');
+    await before(holder);
+    await until(async () => (await amberAt(root))?.term === holder.term);
+    // What links report is known by then.
+    await sleep(2_000);
+
+    const second = await aNewcomer(root, 'second');
+    t.is((await second.next()).kind, 'standby');
+    after(holder, proxy);
+    await sleep(5_000);
+
+    t.like(await amberAt(root), { standbys: 1, term: holder.term });
+    proxy.heal();
+    holder.socket.terminate();
+    t.true((await second.expect('welcome')).term > holder.term);
+  });

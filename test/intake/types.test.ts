@@ -4,6 +4,7 @@ import type { Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
 import type { PushedObject } from '../../src/frames/frame.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
 
 const exports = sliceOf('apiexports');
@@ -176,4 +177,32 @@ test('objects held until their pusher has gone are removed when it is back', asy
   again.types([exports]);
   await until(async () => (await objects(server)) === 0);
   t.pass();
+});
+
+test('a session whose process has connected again removes nothing that it has not named itself', async (t) => {
+  const server = await aServer(t);
+  const proxy = await TcpProxy.start(server.port);
+  t.teardown(() => proxy.close());
+  const { certificate, master } = server;
+  const first = await RawPusher.open({ url: `https://127.0.0.1:${proxy.port}`, certificate, master });
+  await first.sync(exports, [pushedExport('one')]);
+  await first.sync(schemas, schemasOf(many), 'v1alpha1');
+  first.types([exports]);
+  await until(async () => (await held(server))?.held !== null);
+  const { term: named, position } = first;
+  // It is half open until its close is given up.
+  proxy.blackhole();
+
+  const endpoints = sliceOf('apiexportendpointslices');
+  const endpoint = { apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIExportEndpointSlice', metadata: { name: 'one', uid: 'u' } };
+  const second = await RawPusher.connect(server);
+  second.hello({ named, position });
+  await second.expect('welcome');
+  second.types([exports, endpoints]);
+  await second.sync(endpoints, [pushedObject(endpoint)], 'v1alpha1');
+  t.is((await server.client().raw('DELETE', '/services/cache/shards/amber/held/apiresourceschemas.apis.kcp.io')).status, 200);
+
+  await until(async () => (await objects(server)) === 0);
+  await settled(second);
+  t.is(await objects(server, endpoints), 1);
 });

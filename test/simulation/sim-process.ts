@@ -130,7 +130,14 @@ export class SimProcess implements PartyPlace {
     const ports = { objects: store, revisions: store, pushes: store, commits: store };
     const noWatches = { endOf: () => {} };
     const types = await DeclaredTypes.open(
-      { catalogue, ...ports, watches: noWatches, sessions: { drop: (resource) => tier.drop(resource) }, clock: life, log },
+      {
+        catalogue,
+        ...ports,
+        watches: noWatches,
+        sessions: { drop: (resource) => tier.drop(resource), declared: () => {} },
+        clock: life,
+        log,
+      },
       held,
     );
     const startedMs = life.now();

@@ -9,7 +9,7 @@ import type { SliceFreshness } from '../../src/frames/frame.js';
 import type { Presence, PushSessions } from '../../src/intake/push-sessions.js';
 import type { SimParty } from './sim-party.js';
 
-export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' | 'present' | 'follow'> {
+export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' | 'present' | 'keeps' | 'follow'> {
   readonly #parties: ReadonlySet<SimParty>;
   readonly #startedMs: number;
 
@@ -20,6 +20,10 @@ export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' 
 
   get present(): readonly ShardName[] {
     return [...this.#parties].flatMap(({ shard, isConnected }) => (isConnected ? [shard] : []));
+  }
+
+  keeps(shard: ShardName): boolean {
+    return this.#connected(shard) !== undefined;
   }
 
   presence(shard: ShardName): Presence {

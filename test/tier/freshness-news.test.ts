@@ -22,9 +22,18 @@ async function aPair(t: ExecutionContext, count: number) {
     get present() {
       return sessions.present;
     },
+    keeps: () => false,
     follow: (listener: (slices: readonly Slice[]) => void) => sessions.follow(listener),
   };
-  const holder = { process: 'p', term: 1, peer: 'a pusher', silentSinceMs: () => silentMs, bye: () => {}, dropped: () => {} };
+  const holder = {
+    process: 'p',
+    term: 1,
+    peer: 'a pusher',
+    silentSinceMs: () => silentMs,
+    bye: () => {},
+    dropped: () => {},
+    declared: () => {},
+  };
   const root = await rig.cache('root', { pushers });
   const slices = Array.from({ length: count }, (_, i) => aSlice({ resource: 'instances', identity: `i${i}` }));
   const places = slices.map(({ resource: { resource, identity } }) => ({ resource, identity }));

@@ -3,7 +3,8 @@ import test, { type ExecutionContext } from 'ava';
 import type { Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
-import { until as within, type TestServer } from '../support/test-server.js';
+import { claim, openChild } from '../support/raw-child.js';
+import { aServer, until as within, type TestServer } from '../support/test-server.js';
 import { aTree, eventsOf, exportsOf } from '../support/test-tree.js';
 
 const exports = sliceOf('apiexports');
@@ -244,4 +245,31 @@ test.serial('a hold stays with its slice when the shard comes from another cache
   t.is(await confirm(root), 200);
   await until(() => holds(root, published));
   t.pass();
+});
+
+test.serial('a confirmation is of one removal: the same mistake is held again, though nothing was synced in full between', async (t) => {
+  const policies = { root: above('[]') };
+  const root = await aServer(t, { config: () => policies.root, flags: quick });
+  const child = await openChild(root);
+  claim(child, exports.shard);
+  const objects = exportsNamed(many);
+  child.begin(exports);
+  child.put(exports, objects);
+  await child.acknowledged(child.end(exports, many, 'e'));
+  policies.root = above('[]', "[{shards: ['*'], labels: {tier: public}}]");
+  await until(() => isHeld(root));
+  t.is(await confirm(root), 200);
+  await child.expect('resync');
+  child.begin(exports);
+  child.put(exports, objects.slice(0, published));
+  await child.acknowledged(child.end(exports, published));
+  t.true(await holds(root, published));
+
+  policies.root = above('[]');
+  await child.expect('policy');
+  await child.acknowledged(child.put(exports, objects));
+  policies.root = above('[]', "[{shards: ['*'], labels: {tier: public}}]");
+
+  await until(() => isHeld(root));
+  t.true(await holds(root, many));
 });

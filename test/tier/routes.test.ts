@@ -3,6 +3,7 @@ import test from 'ava';
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
+import type { ShardName } from '../../src/domain/shard.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { Routes } from '../../src/tier/routes.js';
@@ -24,6 +25,7 @@ async function someRoutes(...states: readonly ShardState[]) {
   const changed: string[] = [];
   const store: { outcome: PushOutcome } = { outcome: { kind: 'unchanged' } };
   const allowed = new Set([east, west]);
+  const held = new Set<ShardName>();
   const routes = new Routes({
     own: 'own',
     known,
@@ -37,6 +39,7 @@ async function someRoutes(...states: readonly ShardState[]) {
     clock,
     log: new BoundedLog({ clock, log: silent }),
     mayClaim: (_, from) => from === 'parent' || allowed.has(from),
+    isHeld: (shard) => held.has(shard),
     changed: (shard) => changed.push(shard),
   });
   const publish = (state: ShardState): void => {
@@ -48,7 +51,7 @@ async function someRoutes(...states: readonly ShardState[]) {
     await turn();
     return asked.splice(0).map((push) => (push.kind === 'claim' ? `${push.term} ${push.via ?? 'nobody'}` : push.kind));
   };
-  return { routes, clock, askedNow, changed, publish, allowed, store };
+  return { routes, clock, askedNow, changed, publish, allowed, held, store };
 }
 
 test('a child’s claim is pushed to the store once, and sent to all neighbours with its path once it is published', async (t) => {
@@ -184,4 +187,34 @@ test('a claim to a forgotten shard that a neighbour remembers is decided as if t
 
     t.deepEqual((await askedNow()).slice(0, 1), asked);
   }
+});
+
+test('whether somebody holds a shard is passed on with its claim, and since when nobody does is known', async (t) => {
+  const { routes, askedNow, publish, changed, clock, held } = await someRoutes();
+  const birch = shardName('birch');
+  held.add(birch);
+  publish(aShardState(birch, 5));
+  t.like(routes.claimFor('parent', birch), { held: true });
+  held.delete(birch);
+  t.is(routes.claimFor('parent', birch)?.held, undefined);
+  await askedNow();
+
+  clock.advance(60_000);
+  routes.hear(east, aClaimFrame());
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+  publish(aShardState(amber, 5, { via: east }));
+  const claimedMs = clock.now();
+  t.is(routes.unheldMs(amber), claimedMs, 'its claim comes a moment before it holds the shard');
+  changed.length = 0;
+  routes.hear(east, aClaimFrame({ held: true }));
+  t.deepEqual(changed, ['amber']);
+  t.is(routes.unheldMs(amber), undefined);
+  t.like(routes.claimFor('parent', amber), { held: true });
+
+  routes.down(east);
+  t.is(routes.unheldMs(amber), undefined, 'nobody has said that it is gone');
+  t.is(routes.unreachedMs(amber), claimedMs);
+  clock.advance(1_000);
+  routes.hear(east, aClaimFrame());
+  t.is(routes.unheldMs(amber), claimedMs + 1_000);
 });

@@ -45,6 +45,7 @@ const stepMs = 1_000;
 const alwaysThere: TierParts['pushers'] = {
   freshness: () => ({ connected: true, lagMs: 0, whole: true }),
   present: [],
+  keeps: () => false,
   follow: () => ({ cancel: () => {} }),
 };
 

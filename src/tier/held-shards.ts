@@ -1,0 +1,60 @@
+/**
+ * Which shards of this cache have a pusher that is to keep them, for its claims to say so: nobody else takes these, at whatever cache they come. Their
+ * slices may not cross a link, or be none yet, or be without their source; their pusher is there all the same.
+ *
+ * Who comes or goes is noticed at once; who falls silent, or has had no source for too long, within `lookIntervalMs`.
+ */
+import type { Clock, Subscription } from '../domain/ports.js';
+import type { ShardName } from '../domain/shard.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { PushSessions } from '../intake/push-sessions.js';
+
+export type HeldShardsParts = Readonly<{
+  known: Pick<KnownShards, 'shard' | 'shards'>;
+  pushers: Pick<PushSessions, 'keeps' | 'follow'>;
+  clock: Clock;
+  /** It is held now, or not any more. */
+  changed: (shard: ShardName) => void;
+}>;
+
+const lookIntervalMs = 1_000;
+
+export class HeldShards {
+  readonly #parts: HeldShardsParts;
+  readonly #subscription: Subscription;
+  #held: ReadonlySet<ShardName> = new Set();
+  #cancelLook = (): void => {};
+
+  constructor(parts: HeldShardsParts) {
+    this.#parts = parts;
+    this.#subscription = parts.pushers.follow((slices) => (slices.length === 0 ? this.#look() : undefined));
+    this.#lookLater();
+  }
+
+  isHeld(shard: ShardName): boolean {
+    const { known, pushers, clock } = this.#parts;
+    const state = known.shard(shard);
+    return state?.via === 'local' && !state.plain && pushers.keeps(shard, clock.now());
+  }
+
+  close(): void {
+    this.#subscription.cancel();
+    this.#cancelLook();
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => {
+      this.#lookLater();
+      this.#look();
+    });
+  }
+
+  #look(): void {
+    const before = this.#held;
+    const now = new Set<ShardName>();
+    for (const { shard, via } of this.#parts.known.shards) if (via === 'local' && this.isHeld(shard)) now.add(shard);
+    this.#held = now;
+    for (const shard of now) if (!before.has(shard)) this.#parts.changed(shard);
+    for (const shard of before) if (!now.has(shard)) this.#parts.changed(shard);
+  }
+}
