@@ -92,9 +92,12 @@ export function arrived(
   known: ShardState | undefined,
   { shard, process, term: named, nowMs }: Arrival,
 ): ShardState | undefined {
-  const isSame = known !== undefined && known.process === process && !known.removed;
-  if (isSame && known.via === 'local' && named <= known.term) return known;
-  const isFenced = !isSame && named !== 0 && known !== undefined && named <= known.term;
+  const isLater = known !== undefined && named > known.term;
+  const isKnown = known !== undefined && known.process === process;
+  const isSame = isKnown && !known.removed;
+  if (isSame && known.via === 'local' && !isLater) return known;
+  // A process whose welcome was lost names nothing, and is fenced by the removal of its shard all the same.
+  const isFenced = known !== undefined && !isSame && !isLater && (named !== 0 || (isKnown && process !== ''));
   if (isFenced || named > termMax(known)) return undefined;
   const term = Math.max(nextTerm(known, isSame || named !== 0 ? 0 : nowMs), named + 1);
   return { shard, term, process, removed: false, origin: own, via: 'local', plain: false };
@@ -119,9 +122,9 @@ export function writtenPlainly(own: string, known: ShardState | undefined, shard
   return { shard, term: nextTerm(known), process: '', removed: false, origin: own, via: 'local', plain: true };
 }
 
-/** The state after a removal at the cache `own`. */
+/** The state after a removal at the cache `own`. The process that had the shard is remembered: it does not bring the shard back. */
 export function removedAt(own: string, known: ShardState | undefined, { shard, nowMs }: Pick<Arrival, 'shard' | 'nowMs'>): ShardState {
-  return { shard, term: nextTerm(known, nowMs), process: '', removed: true, origin: own, via: undefined, plain: false };
+  return { shard, term: nextTerm(known, nowMs), process: known?.process ?? '', removed: true, origin: own, via: undefined, plain: false };
 }
 
 /** The link to a shard whose origin is elsewhere: a shard that is nobody's came by the former parent. */

@@ -16,12 +16,15 @@ import type { FrameConnection } from '../frames/frame-connection.js';
 import { Notifier } from './notifier.js';
 import { pause } from '../domain/pause.js';
 import { failedParting } from './failed-parting.js';
-import { firstAttempt, reconnect, type Attempt, type Parting } from './reconnect.js';
+import { firstAttempt, reconnect, type Attempt, type Parting, type ReconnectBounds } from './reconnect.js';
 import type { SenderOptions } from './sender-options.js';
 import { SenderSession } from './sender-session.js';
 import type { SenderConnection, SenderEnd, SenderState } from './sender-state.js';
 import { SliceFeed } from './slice-feed.js';
 import type { SliceSource } from './source.js';
+
+/** After a connection of a sender that has its shard. */
+const givenBackoffMaxMs = 3_000;
 
 export type SenderParts = Readonly<{
   clock: Clock;
@@ -150,6 +153,12 @@ export class Sender {
     }
   }
 
+  /** A cache that restarts keeps newcomers from the shard for five seconds: a sender that was given it must have tried by then. */
+  get #bounds(): ReconnectBounds {
+    if (this.#term === 0) return this.#options;
+    return { ...this.#options, backoffMaxMs: Math.min(this.#options.backoffMaxMs, givenBackoffMaxMs) };
+  }
+
   async #connectAgain(signal: AbortSignal): Promise<SenderEnd> {
     const { clock, random, log } = this.#parts;
     const { urls } = this.#options;
@@ -161,7 +170,7 @@ export class Sender {
       if (signal.aborted) break;
 
       const { message, reason } = parting;
-      const next = reconnect(attempt, parting, { urls: urls.length, random, bounds: this.#options });
+      const next = reconnect(attempt, parting, { urls: urls.length, random, bounds: this.#bounds });
       if (next.kind === 'end') {
         log.error('sender.refused-for-good', { url, reason: next.reason, message });
         return { kind: 'refused', reason: next.reason, message };

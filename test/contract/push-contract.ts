@@ -472,6 +472,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       via: undefined,
       term: 5_001,
       removed: true,
+      process: 'process-1000',
     });
     t.deepEqual(
       outcomeTexts(await lane.push([anUpsert(), aClaim(), aClaim('amber', 5_001)])),

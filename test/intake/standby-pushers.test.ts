@@ -184,3 +184,17 @@ for (const [what, { accept = "[{shards: ['*']}]", before = async () => {}, after
     holder.socket.terminate();
     t.true((await second.expect('welcome')).term > holder.term);
   });
+
+test('a process whose welcome was lost is fenced by the removal of its shard, and a new process brings it back', async (t) => {
+  const server = await aServer(t);
+  const first = await aNewcomer(server, 'first');
+  await first.expect('welcome');
+  first.socket.terminate();
+  t.is((await server.client().raw('DELETE', '/services/cache/shards/amber')).status, 200);
+
+  const again = await aNewcomer(server, 'first');
+  t.is(await again.farewell(), 'fenced');
+
+  const next = await aNewcomer(server, 'next');
+  t.is((await next.next()).kind, 'welcome');
+});

@@ -244,7 +244,8 @@ export class ModelStore {
 
   #clear({ shard, fence, nowMs }: Extract<Push, { kind: 'clear' }>): PushOutcome {
     const term = Math.max(this.termOf(shard) + 1, nowMs);
-    if (fence) this.#setShard({ shard, term, process: '', removed: true, origin: this.#own, via: undefined, plain: false });
+    const process = this.#shards.get(shard)?.process ?? '';
+    if (fence) this.#setShard({ shard, term, process, removed: true, origin: this.#own, via: undefined, plain: false });
     for (const facts of [this.#syncs, this.#synced]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
     const types = [...this.#types];
     const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));

@@ -471,6 +471,19 @@ test('a standby that waited for long comes back as soon as a pusher that was wel
   }
 });
 
+test('a sender that has its shard tries at least every three seconds, for however long its cache is away', async (t) => {
+  const rig = new SenderRig(t, { random: () => 0.999 });
+  await rig.start();
+  rig.cache.refusal = new Error('nobody is there');
+  rig.cache.drop();
+  await rig.settle();
+
+  for (let i = 0; i < 8; i++) await rig.advance(3_000);
+
+  const waits = rig.events('sender.disconnected').map(({ afterMs }) => afterMs as number);
+  t.true(waits.length >= 8 && Math.max(...waits) <= 3_000, `${waits.join()} ms`);
+});
+
 test('what is sent again comes before later changes', async (t) => {
   const cache = new FakeCache();
   cache.credit = { mutations: 3, bytes: 1_000_000 };

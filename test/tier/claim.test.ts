@@ -62,7 +62,7 @@ test('claims are ordered by term, removal and the id of their origin', (t) => {
 
 test('a pusher is given a term above all known ones, and keeps its own term until another pusher comes', (t) => {
   const [clock, far] = [1_000, 2 ** 42];
-  const removed = known(5, { via: undefined, removed: true, process: '' });
+  const removed = known(5, { via: undefined, removed: true });
   const table: readonly (readonly [
     what: string,
     before: ShardState | undefined,
@@ -86,6 +86,9 @@ test('a pusher is given a term above all known ones, and keeps its own term unti
     ['another, by the number of who is elsewhere', known(5, { via: east }), 5, 'other', 'fenced'],
     ['the same, of which this cache has forgotten that it was here', known(5, { via: undefined, origin: 'own' }), 5, 'process-5', 6],
     ['after a removal, for the first time', removed, 0, 'new', clock],
+    ['after a removal, the process that had it, whose welcome was lost', removed, 0, 'process-5', 'fenced'],
+    ['after a removal, the process that had it, given more elsewhere', removed, 6, 'process-5', 7],
+    ['after a removal of a plain shard, for the first time', { ...removed, process: '' }, 0, 'new', clock],
     ['after a removal, one before it', removed, 4, 'process-4', 'fenced'],
     ['after a removal, one that was given more elsewhere', removed, 6, 'other', 7],
     ['where it was written over plain HTTP', known(5, { plain: true, process: '' }), 0, 'new', clock],
