@@ -11,7 +11,7 @@ export function createCauses(type: ServedType, meta: ObjectMeta, place: Readonly
   return [...prefixCauses(type, meta), ...placeCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
 }
 
-/** What keeps any object of the type from being called so. */
+/** Why no object of the type can have this place. */
 export function placeCauses(type: ServedType, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
   return [...nameCauses(type, name), ...namespaceCauses(type, namespace)];
 }

@@ -88,7 +88,7 @@ export class HeldRemovals implements Removals {
     this.#entries.delete(name);
   }
 
-  /** The removal that was released is made, and whoever wants another one asks anew. */
+  /** The released removal has been made: the next one is held again. */
   made(slice: Slice): void {
     if (this.#entries.get(formatSlice(slice))?.isReleased === true) this.forget(slice);
   }

@@ -133,7 +133,7 @@ export class PushSessions {
     return entry.sourceFailedMs === undefined || nowMs - entry.sourceFailedMs < sourceFailedMaxMs;
   }
 
-  /** Whether its pusher is to keep a shard of this cache: it is held, or was before the start, and may come back. */
+  /** Whether a local shard is held, or was before the start, so that its pusher may still come back. */
   keeps(shard: ShardName, nowMs: number): boolean {
     return this.isHeld(shard, nowMs) || (!this.wasHeld(shard) && nowMs - this.#startedMs < returnMs);
   }

@@ -5,7 +5,7 @@
  *   who has the shard                         it waits until
  *   is connected here                         that is gone or silent, or has had no source for `sourceFailedMs`
  *   had it here before this start             it is back, or five seconds after the start
- *   is at another cache that is reached       nobody was said to hold it there for `seenMaxMs`
+ *   is at another cache that is reached       its claim has not said that it is held for `seenMaxMs`
  *   is at another cache that is not reached   that has been so for `holdMs`
  *   a plain writer, or nobody                 –
  *
@@ -27,7 +27,7 @@ export type StandbysParts = Readonly<{
   known: Pick<KnownShards, 'shard'>;
   sessions: Pick<PushSessions, 'isHeld' | 'keeps' | 'follow'>;
   seenMs: SeenElsewhere;
-  /** Whether every link to the origin of a shard is up, and the one to here is heard. */
+  /** Whether every link to the origin of a shard is up, and the one to this cache answers. */
   isReached: (shard: ShardName, neighbour: Neighbour) => boolean;
   clock: Clock;
 }>;

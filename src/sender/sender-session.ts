@@ -60,7 +60,7 @@ export class SenderSession {
   readonly #stop = new AbortController();
   readonly #timers = new Set<() => void>();
   #welcomed: Welcomed | undefined;
-  /** From when it waits for whoever has the shard. */
+  /** Since when it waits as a standby. */
   #standbyMs: number | undefined;
   #isDraining = false;
   #served: SliceFeed | undefined;
@@ -271,7 +271,7 @@ export class SenderSession {
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const nowMs = clock.now();
-    // One that waits is as much at its place as one that pushes: it must be back as soon.
+    // A standby that waited has lasted like a pusher: it must be back as soon.
     const lastedMs = nowMs - (this.#standbyMs ?? this.#welcomed?.sinceMs ?? nowMs);
     const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };

@@ -1,8 +1,8 @@
 /**
- * Which shards of this cache have a pusher that is to keep them, for its claims to say so: nobody else takes these, at whatever cache they come. Their
- * slices may not cross a link, or be none yet, or be without their source; their pusher is there all the same.
+ * Which local shards have a pusher that may keep them. Their claims say so (held), so that no cache of the tree gives such a shard to a newcomer. The
+ * freshness of slices does not show it: a pusher may have no slices yet, none that cross a link, or no source for a moment.
  *
- * Who comes or goes is noticed at once; who falls silent, or has had no source for too long, within `lookIntervalMs`.
+ * A pusher that comes or goes is noticed at once; one that falls silent, or has had no source for too long, within `lookIntervalMs`.
  */
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -13,7 +13,7 @@ export type HeldShardsParts = Readonly<{
   known: Pick<KnownShards, 'shard' | 'shards'>;
   pushers: Pick<PushSessions, 'keeps' | 'follow'>;
   clock: Clock;
-  /** It is held now, or not any more. */
+  /** A shard is held now, or is no longer. */
   changed: (shard: ShardName) => void;
 }>;
 

@@ -192,7 +192,7 @@ export class LinkReceiver {
     }
   }
 
-  /** Once its end is decided. What this end takes nothing of, it removes itself. */
+  /** Once its end is decided. This end removes by itself what its policy takes nothing of. */
   #noteRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;
     if (filters()?.takes(slice, neighbour) !== true) return;

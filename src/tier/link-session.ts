@@ -208,7 +208,7 @@ export class LinkSession {
       case 'summary':
         return this.#linkSender?.learnSummary(frame);
       case 'swept':
-        // Whoever is sent nothing of a slice lets go of nothing of it.
+        // A neighbour that is sent nothing of a slice has swept nothing of it.
         return this.#filters?.towards(this.#peer.neighbour).covers(frame.slice) === true ? this.#parts.swept(frame) : undefined;
       case 'claim': {
         if (this.#filters === undefined) return this.bye('protocol', 'claim came before the policy');

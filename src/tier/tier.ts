@@ -262,7 +262,7 @@ export class Tier {
     return connected ? nowMs : Math.max(sinceMs, this.#routes.unheldMs(shard) ?? this.#lostMs(shard, neighbour) ?? nowMs);
   }
 
-  /** Whether every link to the origin of a shard is up, as far as is known, and the first of them is heard. */
+  /** Whether every link to the origin of a shard is up, as far as is known, and the first of them answers. */
   isReached(shard: ShardName, neighbour: Neighbour): boolean {
     return this.#lostMs(shard, neighbour) === undefined;
   }

@@ -167,6 +167,8 @@ test('a handshake that was under way when the authorities changed is not trusted
       for (const bytes of held) upstream.write(bytes);
     };
     upstream.pipe(client);
+    // A reset, unlike an end, does not pass through a pipe.
+    upstream.on('close', () => client.destroySoon());
     for (const socket of [client, upstream]) socket.on('error', () => {});
     t.teardown(() => (client.destroy(), upstream.destroy()));
   }).listen(0, '127.0.0.1');
