@@ -5,7 +5,6 @@
  * Bodies are views of the message. Slices are parsed, because they become keys; a key's own texts are as they came.
  */
 import { unreachable } from '../domain/errors.js';
-import type { Term } from '../domain/push.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { parseBucketSet } from '../domain/buckets.js';
