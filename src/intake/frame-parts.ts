@@ -9,11 +9,11 @@ import type { Credit, Frame, FrameLimits, FrameOf } from '../frames/frame.js';
 export const turnMax: Credit = { mutations: 32, bytes: 256 * 1024 };
 
 /** The frame itself when it needs no parts, or holds more than it may: the session refuses it then. */
-export function partsOf(frame: Frame, limits: FrameLimits): readonly Frame[] {
+export function partsOf<Each extends Frame>(frame: Each | FrameOf<'put'>, limits: FrameLimits): readonly (Each | FrameOf<'put'>)[] {
   return frame.kind === 'put' ? putParts(frame, limits) : [frame];
 }
 
-export function putParts(frame: FrameOf<'put'>, { frameMutationsMax }: FrameLimits): readonly FrameOf<'put'>[] {
+function putParts(frame: FrameOf<'put'>, { frameMutationsMax }: FrameLimits): readonly FrameOf<'put'>[] {
   if (frame.objects.length > frameMutationsMax) return [frame];
   // The position is reached with the last part.
   const { position: _, ...unreached } = frame;

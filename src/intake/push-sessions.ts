@@ -135,12 +135,9 @@ export class PushSessions {
 
   /** Whether a local shard is held, or was before the start, so that its pusher may still come back. */
   keeps(shard: ShardName, nowMs: number): boolean {
-    return this.isHeld(shard, nowMs) || (!this.wasHeld(shard) && nowMs - this.#startedMs < returnMs);
-  }
-
-  /** Whether a pusher has had the shard here since the start. */
-  wasHeld(shard: ShardName): boolean {
-    return this.#entries.get(shard)?.wasHeld === true;
+    if (this.isHeld(shard, nowMs)) return true;
+    const hadPusher = this.#entries.get(shard)?.wasHeld === true;
+    return !hadPusher && nowMs - this.#startedMs < returnMs;
   }
 
   /** The shards whose pushers are connected, and heard. */

@@ -8,7 +8,7 @@ import type { Push, PushOutcome } from '../domain/push.js';
 import type { Slice } from '../domain/slice.js';
 import type { Credit } from '../frames/frame.js';
 import { creditOf } from './frame-credit.js';
-import { putParts, turnMax } from './frame-parts.js';
+import { partsOf, turnMax } from './frame-parts.js';
 import type { ReceiverSlice } from './receiver-slices.js';
 import { newReceiver, step } from './receiver-step.js';
 import type { ReceiverEffect } from './receiver-effects.js';
@@ -58,7 +58,7 @@ export class Receiver {
 
   /** Resolves once the store has room for it. `isHeld`: of an end, nothing may be removed at it. */
   async take(frame: NumberedFrame, isHeld = false): Promise<void> {
-    for (const part of frame.kind === 'put' ? putParts(frame, this.#parts.context().limits) : [frame]) {
+    for (const part of partsOf(frame, this.#parts.context().limits)) {
       await this.happen({ kind: 'frame', frame: part, isHeld });
       await this.#pauseAfter(part);
     }

@@ -52,7 +52,7 @@ export class HeldShards {
   #look(): void {
     const before = this.#held;
     const now = new Set<ShardName>();
-    for (const { shard, via } of this.#parts.known.shards) if (via === 'local' && this.isHeld(shard)) now.add(shard);
+    for (const { shard } of this.#parts.known.shards) if (this.isHeld(shard)) now.add(shard);
     this.#held = now;
     for (const shard of now) if (!before.has(shard)) this.#parts.changed(shard);
     for (const shard of before) if (!now.has(shard)) this.#parts.changed(shard);

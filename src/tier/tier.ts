@@ -141,16 +141,11 @@ export class Tier {
       mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true && parts.childShards.take(from, shard),
       isHeld: (shard) => this.#held.isHeld(shard),
       changed: (shard) => {
-        for (const session of this.#sessions()) session.sendClaim(shard);
+        this.#sendClaim(shard);
         this.#news.notify([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
-    this.#held = new HeldShards({
-      ...parts,
-      changed: (shard) => {
-        for (const session of this.#sessions()) session.sendClaim(shard);
-      },
-    });
+    this.#held = new HeldShards({ ...parts, changed: (shard) => this.#sendClaim(shard) });
     this.forgetting = new Forgetting({
       ...parts,
       children: this.#children,
@@ -276,6 +271,10 @@ export class Tier {
     this.#held.close();
     this.#routes.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
+  }
+
+  #sendClaim(shard: ShardName): void {
+    for (const session of this.#sessions()) session.sendClaim(shard);
   }
 
   #linkToParent(): Link {

@@ -27,6 +27,17 @@ type Phase = ReceiverSlice['phase'] | 'unknown';
 type SliceEvent = 'begin' | 'put' | 'delete' | 'end' | 'wrong end' | 'digest' | 'dropped' | 'declared' | 'unbegun';
 type Row = Readonly<Partial<Record<SliceEvent, readonly [next: Phase, ...effects: string[]]>>>;
 
+/** Whoever sends it. */
+const stale: Row = {
+  begin: ['syncing', 'push begin'],
+  put: ['stale', 'push', 'send resync'],
+  delete: ['stale', 'push', 'send resync'],
+  end: ['stale', 'push', 'send resync'],
+  'wrong end': ['stale', 'push', 'send resync'],
+  dropped: ['stale', 'send resync'],
+  declared: ['stale', 'send resync'],
+};
+
 /** What each event comes to in each phase of its slice. */
 const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = {
   link: {
@@ -51,16 +62,7 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       dropped: ['stale', 'send resync'],
       declared: ['syncing'],
     },
-    stale: {
-      begin: ['syncing', 'push begin'],
-      put: ['stale', 'push', 'send resync'],
-      delete: ['stale', 'push', 'send resync'],
-      end: ['stale', 'push', 'send resync'],
-      'wrong end': ['stale', 'push', 'send resync'],
-      digest: ['stale', 'push', 'send resync'],
-      dropped: ['stale', 'send resync'],
-      declared: ['stale', 'send resync'],
-    },
+    stale: { ...stale, digest: ['stale', 'push', 'send resync'] },
   },
   pusher: {
     unknown: {
@@ -89,15 +91,7 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       dropped: ['stale', 'send resync'],
       declared: ['syncing'],
     },
-    stale: {
-      begin: ['syncing', 'push begin'],
-      put: ['stale', 'push', 'send resync'],
-      delete: ['stale', 'push', 'send resync'],
-      end: ['stale', 'push', 'send resync'],
-      'wrong end': ['stale', 'push', 'send resync'],
-      dropped: ['stale', 'send resync'],
-      declared: ['stale', 'send resync'],
-    },
+    stale,
   },
 };
 
