@@ -175,6 +175,7 @@ test('a child cannot remove objects of a type that accept does not name, neither
   child.begin(schemas);
   await child.acknowledged(child.end(schemas, 0));
 
+  t.is(await viaOf(server), 'child/east');
   t.deepEqual(await objectsOf(server, 'apiresourceschemas', 'v1alpha1'), ['amber v.one', 'amber v.two']);
 });
 
@@ -264,7 +265,11 @@ test('a child whose accept covers every shard does not get a shard that another 
 
   claim(child, shardName('birch'));
   claim(child, amber);
-
   await until(async () => (await viaOf(server)) === 'child/east');
+  // Reads what it was sent: a child that does not would never see the end of its connection.
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0));
+
+  t.is(await viaOf(server), 'child/east');
   t.is(await viaOf(server, shardName('birch')), undefined);
 });
