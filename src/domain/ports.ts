@@ -147,8 +147,14 @@ export interface Subscription {
 /** The index from canonical paths to logical clusters. */
 export interface CanonicalPaths {
   clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]>;
-  /** The paths of logical clusters on shards, in their order. */
-  pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): Promise<readonly (CanonicalPath | undefined)[]>;
+  /**
+   * The paths of logical clusters on shards, in their order: those on disk, which may be ahead of what is published, or those at a revision.
+   * Rejects with Refused(Expired) if that is compacted.
+   */
+  pathsOf(
+    places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
+    at?: Revision,
+  ): Promise<readonly (CanonicalPath | undefined)[]>;
 }
 
 /** Which cache this is, and which life of its store: together they show a pusher whether what it was acknowledged is here. */

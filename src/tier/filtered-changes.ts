@@ -9,6 +9,7 @@ import type { CanonicalPath } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
 import type { CanonicalPaths } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
 import type { LinkFilter } from './link-filter.js';
 
@@ -17,47 +18,50 @@ export type FilteredChange = Readonly<{ change: Change; left: StoredObject | und
 
 /**
  * Remembers a pure function: children with one link filter (equal-filters.ts) get the same commits and the same chunks of the log. Where paths
- * matter, the answer depends on when it is computed.
+ * matter, the answer depends on more.
  */
 const found = new WeakMap<readonly Change[], WeakMap<LinkFilter, readonly FilteredChange[]>>();
 
+type ChangesParts = FilterParts & Readonly<{ last?: Change | undefined }>;
+
 type PathAt = (key: Key) => CanonicalPath | undefined;
+
+/** `at`: the revision whose canonical paths decide, those on disk if there is none. */
+export type FilterParts = Readonly<{ filter: LinkFilter; paths: CanonicalPaths; at?: Revision | undefined }>;
 
 /** The objects that cross, in their order. All are of one slice. */
 export async function filterObjects(
   objects: readonly StoredObject[],
-  { slice, filter, paths }: Readonly<{ slice: Slice; filter: LinkFilter; paths: CanonicalPaths }>,
+  { slice, ...parts }: FilterParts & Readonly<{ slice: Slice }>,
 ): Promise<readonly StoredObject[]> {
+  const { filter } = parts;
   if (filter.isWhole(slice)) return objects;
   const pathAt = await readPaths(
     objects.map(({ key }) => key),
-    { filter, paths },
+    parts,
   );
   return objects.filter((object) => filter.lets(object, pathAt(object.key)));
 }
 
 /**
- * What each change means for the other end, in their order; those that mean nothing are left out. `last` is the last change read with them. It
- * may have moved the canonical path of its logical cluster, or removed it: up to it that path was another.
+ * What each change means for the other end, in their order; those that mean nothing are left out. `at`: the revision up to which they were read.
+ * `last` is the last change read with them. It may have moved the canonical path of its logical cluster, or removed it: up to it that path
+ * was another.
  */
-export async function filterChanges(
-  changes: readonly Change[],
-  { filter, paths, last }: Readonly<{ filter: LinkFilter; paths: CanonicalPaths; last?: Change | undefined }>,
-): Promise<readonly FilteredChange[]> {
-  if (filter.asksPaths) return findCrossings(changes, { filter, paths, last });
+export async function filterChanges(changes: readonly Change[], parts: ChangesParts): Promise<readonly FilteredChange[]> {
+  const { filter } = parts;
+  if (filter.asksPaths) return findCrossings(changes, parts);
   const byFilter = found.get(changes) ?? new WeakMap<LinkFilter, readonly FilteredChange[]>();
-  const crossings = byFilter.get(filter) ?? (await findCrossings(changes, { filter, paths, last }));
+  const crossings = byFilter.get(filter) ?? (await findCrossings(changes, parts));
   found.set(changes, byFilter.set(filter, crossings));
   return crossings;
 }
 
-async function findCrossings(
-  changes: readonly Change[],
-  { filter, paths, last }: Readonly<{ filter: LinkFilter; paths: CanonicalPaths; last: Change | undefined }>,
-): Promise<readonly FilteredChange[]> {
+async function findCrossings(changes: readonly Change[], parts: ChangesParts): Promise<readonly FilteredChange[]> {
+  const { filter, last } = parts;
   const pathAt = await readPaths(
     changes.map(({ key }) => key),
-    { filter, paths },
+    parts,
   );
   const pathBefore = beforeMove(pathAt, last);
   return changes.flatMap((change): readonly FilteredChange[] => {
@@ -81,13 +85,10 @@ function beforeMove(pathAt: PathAt, last: Change | undefined): PathAt {
   return (key) => (placeOf(key) === placeOf(last.key) ? moved.before : pathAt(key));
 }
 
-async function readPaths(
-  keys: readonly Key[],
-  { filter, paths }: Readonly<{ filter: LinkFilter; paths: CanonicalPaths }>,
-): Promise<PathAt> {
+async function readPaths(keys: readonly Key[], { filter, paths, at }: FilterParts): Promise<PathAt> {
   const asked = new Map(keys.filter((key) => filter.asksPath(key)).map((key) => [placeOf(key), key]));
   if (asked.size === 0) return () => undefined;
-  const found = await paths.pathsOf([...asked.values()]);
+  const found = await paths.pathsOf([...asked.values()], at);
   const known = new Map([...asked.keys()].map((place, i) => [place, found[i]]));
   return (key) => known.get(placeOf(key));
 }

@@ -272,13 +272,14 @@ export class LinkSender {
 
   async #fillFromTail(): Promise<true> {
     const { store } = this.#parts;
-    const { changes } = await this.#tail.next();
+    const { changes, upTo } = await this.#tail.next();
     const filter = this.#syncs.filter;
     const last = changes.at(-1);
     const some = changes.filter(({ key }) => this.#syncs.of(key)?.sendsChanges === true);
     // The very array, where possible: for the next link with this link filter it is known what of it crosses.
     const sent = some.length === changes.length ? changes : some;
-    const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store, last });
+    const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store, at: upTo, last });
+    for (const { key } of sent) this.#syncs.of(key)?.walk?.touch(key);
     const bySync = new Map<SliceSync, Outgoing[]>();
     for (const { change, left, came } of filtered) {
       const sync = this.#syncs.of(change.key);
@@ -290,7 +291,6 @@ export class LinkSender {
     }
     // No key stands twice in them: in this order they are two frames, not one each time a delete follows a put.
     for (const [sync, items] of bySync) this.#queue.objects(sync, items.toSorted(deletesLast));
-    if (this.#tail.isBehind) for (const { key } of sent) this.#sliceSender.invalidatePaths(key);
     if (last?.movedPath !== undefined) await this.#sliceSender.movePath(last.key, last.movedPath);
     if (!this.#queue.isEmpty) this.#progress(true);
     return true;

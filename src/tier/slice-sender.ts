@@ -14,7 +14,6 @@ import type { Key } from '../domain/key.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/ports.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
-import type { Slice } from '../domain/slice.js';
 import { Comparisons } from './comparisons.js';
 import type { SliceSyncs } from './slice-syncs.js';
 import { filterObjects } from './filtered-changes.js';
@@ -46,7 +45,6 @@ export class SliceSender {
   readonly #syncing: SliceSync[] = [];
   readonly #comparisons: Comparisons;
   readonly #digestsDue = new Set<SliceSync>();
-  readonly #stale = new Set<SliceSync>();
   #checked: SliceSync | undefined;
 
   constructor(parts: SliceSenderParts) {
@@ -140,27 +138,11 @@ export class SliceSender {
     for (const sync of this.#parts.syncs.all) this.#digestsDue.add(sync);
   }
 
-  /**
-   * Changes that are sent behind what is published were filtered by canonical paths as they are now: what was deleted before its path moved
-   * may have crossed, and its delete was not sent. Where a path does move, the slice is resynced.
-   */
-  invalidatePaths(slice: Slice): void {
-    const { syncs } = this.#parts;
-    const sync = syncs.of(slice);
-    if (sync === undefined || !syncs.filter.asksPath(slice)) return;
-    sync.walk?.giveUpSum();
-    this.#stale.add(sync);
-  }
-
   /** A logical cluster's canonical path has moved: sends what crosses now and did not, or the other way round. */
   async movePath({ shard, cluster }: Key, { before, after }: MovedPath): Promise<void> {
     const { syncs, queue, store, tail } = this.#parts;
     const { filter } = syncs;
     for (const sync of [...syncs.ofShard(shard)].filter(({ sendsChanges, slice }) => sendsChanges && filter.asksPath(slice))) {
-      if (this.#stale.delete(sync) && !sync.isToBeSynced) {
-        this.#parts.resync(sync, sync.pace.wantedMs(), 'a canonical path has moved');
-        continue;
-      }
       sync.walk?.giveUpSum();
       const snapshot = store.snapshot({ ...scopeOfSlice(sync.slice), cluster }, tail.position);
       for await (const objects of snapshotPages(snapshot)) {
@@ -234,12 +216,12 @@ export class SliceSender {
 
   /** Reads one page. False: there are no more. */
   async #page(sync: SliceSync): Promise<boolean> {
-    const { syncs, queue, store } = this.#parts;
+    const { syncs, queue, store, tail } = this.#parts;
     const { walk, slice } = sync;
     if (walk === undefined) return false;
     const page = await this.#read(sync, walk);
     if (page === undefined || sync.walk !== walk) return false;
-    const filtered = await filterObjects(page, { slice, filter: syncs.filter, paths: store });
+    const filtered = await filterObjects(page, { slice, filter: syncs.filter, paths: store, at: tail.position });
     if (sync.walk !== walk) return false;
     const unsent = filtered.filter((object) => walk.take(object));
     const isSyncing = sync.phase === 'syncing';

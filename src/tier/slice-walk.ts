@@ -2,8 +2,8 @@
  * The reading of one slice as it stood at a revision, beside a tail that goes on from there: what a sync sends, and what a
  * digest sums up.
  *
- *   revision ──────┬──────────────────────────▶    W1 What the tail has sent since is not sent again from the snapshot: it would be older.
- *        snapshot ─┘ changes sent by the tail      W2 The sum is of what crosses at the tail's position: the snapshot's, and what
+ *   revision ──────┬──────────────────────────▶    W1 What has changed since is not sent from the snapshot: it would be older.
+ *        snapshot ─┘ changes read by the tail      W2 The sum is of what crosses at the tail's position: the snapshot's, and what
  *                                                     each change since took away and put there.
  *
  * Bound: `touchedMax` keys that change while it goes on; beyond them it is given up and starts over.
@@ -57,9 +57,13 @@ export class SliceWalk {
     return !this.#touched.has(textOf(key));
   }
 
+  /** The tail has read a change of the slice. It may mean nothing where the key's canonical path is now, and something where the path moves. */
+  touch(key: Key): void {
+    if (!this.#isThrough) this.#touched.add(textOf(key));
+  }
+
   /** The tail sends a change of the slice; `left` and `came` are what crossed of the key before and crosses now. */
   note({ key }: Pick<Change, 'key'>, left: StoredObject | undefined, came: StoredObject | undefined): void {
-    if (!this.#isThrough) this.#touched.add(textOf(key));
     if (this.#sum === undefined) return;
     if (left !== undefined) this.#sum = subtractDigest(this.#sum, digestOf(key, left.body));
     if (came !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, came.body));

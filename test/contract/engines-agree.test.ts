@@ -10,6 +10,7 @@ import type { Outcome } from '../../src/domain/mutation.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { PushLane, Store } from '../../src/domain/ports.js';
 import type { SliceState } from '../../src/domain/push.js';
+import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { aScope, clusterName, shardName } from '../support/objects.js';
@@ -108,6 +109,10 @@ function byText(a: unknown, b: unknown): number {
   return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
 }
 
+function revisionsOf({ after, upTo }: Readonly<{ after: Revision; upTo: Revision }>): readonly Revision[] {
+  return Array.from({ length: upTo - after + 1 }, (_, i) => after + i);
+}
+
 async function contents(store: Store): Promise<unknown> {
   const log: unknown[] = [];
   const range = { after: store.compacted, upTo: store.published };
@@ -123,6 +128,7 @@ async function contents(store: Store): Promise<unknown> {
     slices: (await store.slices()).map(timeless).toSorted(byText),
     links: (await store.links()).toSorted(byText),
     paths: await store.pathsOf(places),
+    formerPaths: await Promise.all(revisionsOf(range).map((at) => store.pathsOf(places, at))),
     clusters: await Promise.all(
       ['root:x', 'root:y'].flatMap((path) => parseCanonicalPath(path) ?? []).map((path) => store.clustersAt(path)),
     ),

@@ -788,6 +788,47 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.pathsOf([]), []);
   });
 
+  test('the paths of clusters are known as they were at any revision that is not compacted', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    const paths: string[] = [];
+    const revisions: Revision[] = [store.published];
+    const steps: readonly Push[] = [
+      anUpsert({}, { path: 'root:a' }),
+      anUpsert({ name: 'second' }),
+      anUpsert({}, { path: 'root:b', spec: 2 }),
+      aRetract(),
+      aRetract({ name: 'second' }),
+      anUpsert({}, { path: 'root:c' }),
+    ];
+    await mustPush(lane, [aClaim(), aClaim('birch'), anUpsert({ shard: 'birch' }, { path: 'root:birch' })]);
+    for (const step of steps) {
+      await mustPush(lane, [step]);
+      revisions.push(store.published);
+    }
+
+    for (const at of revisions.slice(1)) paths.push((await store.pathsOf([aKey()], at)).map(String).join());
+
+    t.deepEqual(paths, ['root:a', 'root:a', 'root:b', 'root:b', 'undefined', 'root:c']);
+    t.deepEqual(await store.pathsOf([aKey()], revisions[0]), [undefined], 'before there was any');
+  });
+
+  test('the paths of clusters at a revision that is compacted are refused as expired', async (t) => {
+    const engine = await open(t, { changesMax: 6 });
+    const { store } = engine;
+    const lane = store.lane();
+    await mustPush(lane, [aClaim()]);
+    for (let spec = 0; spec < 20; spec++) await mustPush(lane, [anUpsert({}, { path: `root:${'abc'[spec % 3]}`, spec })]);
+    const current = parseCanonicalPath('root:b');
+
+    await engine.compact();
+
+    t.true(store.compacted > 1);
+    t.not((await store.pathsOf([aKey()], store.compacted))[0], undefined);
+    t.deepEqual(await store.pathsOf([aKey()], store.published), [current]);
+    await t.throwsAsync(store.pathsOf([aKey()], store.compacted - 1), { instanceOf: Refused });
+  });
+
   test('followers get the shards and slices that a commit changed when they can be read, before its changes are sent', async (t) => {
     const store = await opened(t);
     const lane = store.lane();

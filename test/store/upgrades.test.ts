@@ -1,4 +1,5 @@
 /** Stores that an earlier release has left, and what this one makes of them when it opens them. */
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
@@ -193,4 +194,27 @@ test('the step that adds checksums reports a put without a body as damage', (t) 
   const error = t.throws(() => migrate(database, projectFile('migrations')), { message: /no body/ });
 
   t.true(isDamage(error));
+});
+
+test('where paths moved is known by logical cluster of a store from before that was so', async (t) => {
+  const directory = storeDirectory(t);
+  const steps = readdirSync(projectFile('migrations')).filter((name) => name < '0011');
+  const engine = await SqliteEngine.start(t);
+  const lane = engine.store.lane();
+  await mustPush(lane, [aClaim(), anUpsert({}, { path: 'root:a' })]);
+  const first = engine.store.published;
+  await mustPush(lane, [anUpsert({}, { path: 'root:b' })]);
+  await engine.store.close();
+  const database = openWriter(join(directory, 'strata.db'));
+  migrate(database, firstSteps(storeDirectory(t), ...steps));
+  database.exec(`ATTACH '${join(engine.directory, 'strata.db')}' AS now`);
+  for (const { name } of database.prepare<[], { name: string }>(`SELECT name FROM main.sqlite_schema WHERE type = 'table'`).all())
+    if (name !== 'path_moves') database.exec(`DELETE FROM main.${name}; INSERT INTO main.${name} SELECT * FROM now.${name}`);
+  database.exec(`INSERT INTO main.path_moves SELECT revision, before, after FROM now.path_moves; DETACH now`);
+  database.close();
+
+  const upgraded = await SqliteEngine.start(t, {}, { directory });
+
+  t.deepEqual((await upgraded.store.pathsOf([aKey()], first)).map(String), ['root:a']);
+  t.deepEqual((await upgraded.store.pathsOf([aKey()])).map(String), ['root:b']);
 });

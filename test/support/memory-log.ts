@@ -77,6 +77,13 @@ export class MemoryLog {
     return held?.body === undefined ? undefined : held;
   }
 
+  /** How the canonical path of a logical cluster first moved after a revision that is not compacted. */
+  moveAfter(at: Revision, { shard, cluster }: Pick<Key, 'shard' | 'cluster'>): MovedPath | undefined {
+    for (const { key, movedPath } of this.rows({ after: at, upTo: this.#revision }))
+      if (movedPath !== undefined && key.shard === shard && key.cluster === cluster) return movedPath;
+    return undefined;
+  }
+
   /** The live rows, in rising order. */
   *rows({ after, upTo }: Range): Iterable<MemoryRow> {
     for (let revision = after + 1; revision <= upTo; revision += 1) {

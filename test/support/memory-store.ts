@@ -172,8 +172,14 @@ export class MemoryStore implements Store {
     return this.#answer(() => this.#disk.paths.clustersAt(path));
   }
 
-  pathsOf(places: readonly ClusterPlace[]): Promise<readonly (CanonicalPath | undefined)[]> {
-    return this.#answer(() => places.map((place) => this.#disk.paths.pathOf(place)));
+  async pathsOf(places: readonly ClusterPlace[], at?: Revision): Promise<readonly (CanonicalPath | undefined)[]> {
+    const { log, paths } = this.#disk;
+    const pathOf = (place: ClusterPlace): CanonicalPath | undefined => {
+      const move = at === undefined ? undefined : log.moveAfter(at, place);
+      return move === undefined ? paths.pathOf(place) : move.before;
+    };
+    if (at !== undefined) await this.#covered(at);
+    return this.#answer(() => places.map(pathOf));
   }
 
   /** Drops what nobody can read once history begins there: as far as open snapshots and the bounds of a store allow. */

@@ -42,6 +42,7 @@ function textOf({ name }: Key): string {
 }
 
 async function report(change: Change, filter: LinkFilter, walk: SliceWalk, receiver: Receiver): Promise<void> {
+  walk.touch(change.key);
   for (const { left, came } of await filterChanges([change], { filter, paths })) {
     walk.note(change, left, came);
     if (came === undefined) receiver.delete(textOf(change.key));
@@ -111,7 +112,7 @@ test('a walk during which too many keys change is overrun, and closes its snapsh
   const snapshot = aSnapshot(history);
   const walk = new SliceWalk(snapshot, { sums: false });
 
-  for (let i = 0; i <= 200_000; i++) walk.note({ key: { ...aKey(), name: `o-${i}` } }, undefined, undefined);
+  for (let i = 0; i <= 200_000; i++) walk.touch({ ...aKey(), name: `o-${i}` });
   walk.close();
 
   t.true(walk.isOverrun);

@@ -184,20 +184,21 @@ export class ChangeWriter {
     const before = this.#statements.path.get(key.shard, key.cluster);
     if (before === path) return;
     this.#statements.setPath.run(key.shard, key.cluster, path);
-    this.#noteMove({ revision, before, after: path });
+    this.#noteMove(key, { revision, before, after: path });
   }
 
   /** The path of a logical cluster goes with the last of its objects on the shard. */
-  #removePath({ shard, cluster }: Key, revision: Revision): void {
+  #removePath(key: Key, revision: Revision): void {
+    const { shard, cluster } = key;
     const before = this.#statements.path.get(shard, cluster);
     if (before === undefined || this.#statements.anyOfCluster.get({ shard, cluster }) !== undefined) return;
     this.#statements.removePath.run(shard, cluster);
-    this.#noteMove({ revision, before, after: undefined });
+    this.#noteMove(key, { revision, before, after: undefined });
   }
 
-  #noteMove(move: PathMove): void {
+  #noteMove({ shard, cluster }: Key, move: PathMove): void {
     this.#moves.push(move);
-    this.#statements.addMove.run(move.revision, move.before ?? '', move.after ?? '');
+    this.#statements.addMove.run(move.revision, shard, cluster, move.before ?? '', move.after ?? '');
   }
 
   #next(): Revision {
@@ -287,7 +288,7 @@ function prepare(database: Connection) {
     ),
     removePath: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
     addMilestone: database.prepare<[Revision, Revision]>(/*sql*/ `INSERT INTO milestones (revision, born) VALUES (?, ?)`),
-    addMove: database.prepare(/*sql*/ `INSERT INTO path_moves (revision, before, after) VALUES (?, ?, ?)`),
+    addMove: database.prepare(/*sql*/ `INSERT INTO path_moves (revision, shard, cluster, before, after) VALUES (?, ?, ?, ?, ?)`),
     addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
     resource: pluck<[string, string, string], number>(
       /*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`,

@@ -78,8 +78,19 @@ export class Reader {
     return this.#statements.clustersAt.all(path) as ClusterName[];
   }
 
-  pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): readonly (CanonicalPath | undefined)[] {
-    return this.#parts.rows.read(() => places.map(({ shard, cluster }) => this.#statements.pathOf.get(shard, cluster)));
+  /** Paths at a revision that is not compacted, or as they are on disk. */
+  pathsOf(
+    places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
+    at: Revision | undefined,
+  ): readonly (CanonicalPath | undefined)[] {
+    const { pathOf, pathBeforeMove } = this.#statements;
+    return this.#parts.rows.read(() =>
+      places.map(({ shard, cluster }) => {
+        const before = at === undefined ? undefined : pathBeforeMove.get(shard, cluster, at);
+        if (before === undefined) return pathOf.get(shard, cluster);
+        return before === '' ? undefined : before;
+      }),
+    );
   }
 
   /** Resources that hold objects: group, resource and identity of each. */
@@ -141,6 +152,11 @@ function prepare(database: Connection) {
       .prepare<[string], string>(/*sql*/ `SELECT DISTINCT cluster FROM paths INDEXED BY paths_by_path WHERE path = ? ORDER BY cluster`)
       .pluck(),
     pathOf: database.prepare<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`).pluck(),
+    pathBeforeMove: database
+      .prepare<[string, string, Revision], CanonicalPath | ''>(
+        /*sql*/ `SELECT before FROM path_moves INDEXED BY path_moves_by_place WHERE shard = ? AND cluster = ? AND revision > ? ORDER BY revision LIMIT 1`,
+      )
+      .pluck(),
     resources: database.prepare<[], Resource>(/*sql*/ `SELECT api_group AS "group", resource, identity FROM resources AS r
                WHERE EXISTS (SELECT 1 FROM objects WHERE resource = r.id) ORDER BY id`),
   };

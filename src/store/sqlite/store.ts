@@ -258,8 +258,12 @@ export class SqliteStore implements Store {
     return this.#points.clustersAt(path);
   }
 
-  async pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): Promise<readonly (CanonicalPath | undefined)[]> {
-    return this.#points.pathsOf(places);
+  async pathsOf(
+    places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
+    at?: Revision,
+  ): Promise<readonly (CanonicalPath | undefined)[]> {
+    if (at !== undefined) this.#assertCovered(at);
+    return this.#points.pathsOf(places, at);
   }
 
   /** Resources that hold objects. */
