@@ -155,6 +155,7 @@ export class PushSession {
         // A slice that is named again must be resynced.
         await receiver.happen({ kind: 'named', slices: this.#named });
         await this.#removeUnnamed();
+        this.#parts.sessions.named();
         return turn();
       case 'bye':
         return this.#end();
@@ -244,6 +245,7 @@ export class PushSession {
       peer: this.#connection.peer,
       silentSinceMs: () => this.#connection.silentSinceMs(),
       bye: (...why) => this.bye(...why),
+      named: () => this.#named,
       dropped: (resource) => void this.#receiver?.happen({ kind: 'dropped', slices: [{ shard, resource }] }),
       declared: () => void this.#receiver?.happen({ kind: 'declared' }),
     };

@@ -22,6 +22,8 @@ export type Holder = Readonly<{
   peer: string;
   silentSinceMs: () => number | undefined;
   bye: (reason: ByeReason, message: string, retryAfterMs?: number) => void;
+  /** What it has named of the shard, as text; undefined: it has named nothing yet. */
+  named: () => ReadonlySet<string> | undefined;
   /** The type is gone, and its objects with it. */
   dropped: (resource: Resource) => void;
   /** A type is declared that may not have been. */
@@ -140,14 +142,25 @@ export class PushSessions {
     return !hadPusher && nowMs - this.#startedMs < returnMs;
   }
 
-  /** The shards whose pushers are connected, and heard. */
-  get present(): readonly ShardName[] {
-    return [...this.#entries].flatMap(([shard, { holder }]) =>
-      holder === undefined || holder.silentSinceMs() !== undefined ? [] : [shard],
-    );
+  /** The shards whose pushers are connected, and heard, with what these have named. */
+  get present(): ReadonlyMap<ShardName, ReadonlySet<string> | undefined> {
+    const present = new Map<ShardName, ReadonlySet<string> | undefined>();
+    for (const [shard, { holder }] of this.#entries)
+      if (holder !== undefined && holder.silentSinceMs() === undefined) present.set(shard, holder.named());
+    return present;
   }
 
-  /** Calls with slices whose pusher has reported something new; with none, when a pusher has come or gone. */
+  /** Whether the pusher of the shard has named its slices, and not this one. */
+  leavesOut(slice: Slice): boolean {
+    return this.#entries.get(slice.shard)?.holder?.named()?.has(formatSlice(slice)) === false;
+  }
+
+  /** A pusher has named the slices of its shard. */
+  named(): void {
+    this.#notify([]);
+  }
+
+  /** Calls with slices whose pusher has reported something new; with none, when a pusher has come or gone, or named its slices. */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };

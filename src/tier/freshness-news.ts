@@ -4,6 +4,7 @@
  *
  *   a pusher or a link reports on slices          these
  *   it comes, goes, falls silent or is heard      all of its shards
+ *   a pusher names the slices of its shard        these, and all others
  *   a link lets other slices through              all of its shards
  *
  * Silence causes no event, so every `lookIntervalMs` there is a look at who is connected. A look costs one entry for each of them, however many
@@ -39,7 +40,7 @@ const lookIntervalMs = 1_000;
 
 export class FreshnessNews {
   readonly #parts: FreshnessNewsParts;
-  #pushers: ReadonlySet<ShardName> = new Set();
+  #pushers: ReadonlyMap<ShardName, ReadonlySet<string> | undefined> = new Map();
   readonly #links = new Map<Neighbour, Seen>();
   #shards = new Set<ShardName>();
   #slices: Slice[] = [];
@@ -85,10 +86,9 @@ export class FreshnessNews {
   /** Looks at who is connected, and at what links let through. */
   look(): void {
     const before = this.#pushers;
-    const now = new Set(this.#parts.pushers.present);
-    this.#pushers = now;
-    for (const shard of now) if (!before.has(shard)) this.#shards.add(shard);
-    for (const shard of before) if (!now.has(shard)) this.#shards.add(shard);
+    const now = (this.#pushers = this.#parts.pushers.present);
+    for (const [shard, named] of now) if (!before.has(shard) || before.get(shard) !== named) this.#shards.add(shard);
+    for (const shard of before.keys()) if (!now.has(shard)) this.#shards.add(shard);
     this.#lookAtLinks();
     if (this.#shards.size > 0) this.#notifySoon();
   }

@@ -1,17 +1,27 @@
 /**
  * Sends the cache at the other end what is held here of what comes over this link, so that it resumes from there, and syncs as empty what
- * does not cross any more.
+ * does not cross any more. What another neighbour holds, and of which nothing is known here, is among it: that neighbour can be sent an `end`
+ * only once this cache has one.
+ * Bound: `askedMax` slices that only others hold; what they hold of any more stays until this link opens again.
  */
 import type { Pushes, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
 
-export type HeldSlicesParts = Readonly<{ store: Pick<Pushes, 'links' | 'follow'>; known: KnownShards; connection: FrameConnection }>;
+export type HeldSlicesParts = Readonly<{
+  store: Pick<Pushes, 'links' | 'follow'>;
+  known: KnownShards;
+  /** Slices of a shard that neighbours hold, and of which nothing is known here. */
+  unknownOf: (shard: ShardName) => Iterable<Slice>;
+  connection: FrameConnection;
+}>;
 
 const slicesPerFrame = 1_000;
+const askedMax = 10_000;
 
 export class HeldSlices {
   readonly #parts: HeldSlicesParts;
@@ -19,6 +29,8 @@ export class HeldSlices {
   /** Shards of this neighbour, of which the other end knows what is held here. */
   readonly #sent = new Set<ShardName>();
   readonly #subscription: Subscription;
+  /** Slices that only others hold. */
+  readonly #asked = new Set<string>();
 
   constructor(parts: HeldSlicesParts, neighbour: Neighbour) {
     this.#parts = parts;
@@ -41,6 +53,7 @@ export class HeldSlices {
       if (via !== this.#neighbour) continue;
       this.#sent.add(shard);
       for (const { slice, filterHash, syncedTerm } of known.slicesOf(shard)) held.push({ slice, filterHash, syncedTerm });
+      held.push(...this.#unknownOf(shard));
     }
     for (let at = 0; at === 0 || at < held.length; at += slicesPerFrame) {
       const isLast = at + slicesPerFrame >= held.length;
@@ -51,17 +64,41 @@ export class HeldSlices {
 
   /** Those of a shard that comes from this neighbour now; what came from another one until now is stale. `sendAll` may not be done yet. */
   sendOf(shard: ShardName): void {
-    const { known, connection } = this.#parts;
+    const { known } = this.#parts;
     this.#sent.add(shard);
     // One that holds nothing needs an `end` as well: the other end may no longer know the slice.
     const held = [...known.slicesOf(shard)]
       .filter(({ filterHash }) => filterHash === '')
       .map(({ slice, filterHash, syncedTerm }): HeldSlice => ({ slice, filterHash, syncedTerm }));
-    if (held.length > 0) connection.send({ kind: 'resume', position: '', held, isLast: false });
+    this.#send([...held, ...this.#unknownOf(shard)]);
+  }
+
+  /** Another neighbour holds it, and nothing is known of it here. */
+  ask(slice: Slice): void {
+    if (this.#sent.has(slice.shard) && !this.#asked.has(formatSlice(slice))) this.#send(this.#heldElsewhere([slice]));
   }
 
   close(): void {
     this.#subscription.cancel();
+  }
+
+  #send(held: readonly HeldSlice[]): void {
+    if (held.length > 0) this.#parts.connection.send({ kind: 'resume', position: '', held, isLast: false });
+  }
+
+  #unknownOf(shard: ShardName): readonly HeldSlice[] {
+    return this.#heldElsewhere(this.#parts.unknownOf(shard));
+  }
+
+  #heldElsewhere(slices: Iterable<Slice>): readonly HeldSlice[] {
+    const asked = new Map<string, HeldSlice>();
+    for (const slice of slices) {
+      const name = formatSlice(slice);
+      if (this.#asked.size >= askedMax && !this.#asked.has(name)) continue;
+      this.#asked.add(name);
+      asked.set(name, { slice, filterHash: '', syncedTerm: 0 });
+    }
+    return [...asked.values()];
   }
 
   /** The shard may have left this neighbour and come back in one commit: then nothing of it is current. */

@@ -18,6 +18,8 @@ export type LinkSenderParts = Readonly<{
   known: KnownShards;
   /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
+  /** The other end holds a slice of which nothing is known here. */
+  unknown: (slice: Slice) => void;
   connection: FrameConnection;
   freshnessOf: FreshnessOf;
   /** Whether all neighbours this cache ever had, except `but`, are connected and know all shards behind them. */

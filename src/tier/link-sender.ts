@@ -71,7 +71,7 @@ export class LinkSender {
     { to, filters, receiver }: Readonly<{ to: Neighbour; filters: LinkFilters; receiver: Receiver }>,
     options: LinkSenderOptions,
   ) {
-    const { store, history, known, isSynced, clock, random } = parts;
+    const { store, history, known, isSynced, unknown, clock, random } = parts;
     this.#parts = parts;
     this.#options = options;
     this.#to = to;
@@ -84,7 +84,7 @@ export class LinkSender {
     this.#tail = new Tail({ history, revisions: store, commits: store, isWanted, notify }, resumed ?? store.published);
     this.#queue = new LinkSenderQueue({ clock, tooLarge: (slice, outgoing) => this.#tooLarge(slice, outgoing) }, receiver, options);
     this.#syncs = new SliceSyncs(
-      { known, isSynced, published: () => store.published, clock, random, notify },
+      { known, isSynced, unknown, published: () => store.published, clock, random, notify },
       { to, filter: filters.towards(to), held: receiver.held, canResume: resumed !== undefined },
     );
     const progress = (): void => void this.#progress(true);
@@ -173,6 +173,11 @@ export class LinkSender {
   hold(held: readonly HeldSlice[]): boolean {
     this.#notifier.notify();
     return this.#syncs.hold(held);
+  }
+
+  /** Slices of a shard that the other end holds, and of which nothing is known here. */
+  unknownOf(shard: ShardName): Iterable<Slice> {
+    return this.#syncs.unknownOf(shard);
   }
 
   /** What another link brings or reports may have changed what is whole here. */

@@ -1,5 +1,7 @@
 /** What a session of a link needs, its peer, and how it ended. */
 import type { PushOutcome } from '../domain/push.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, FrameLimits, FrameOf } from '../frames/frame.js';
@@ -14,6 +16,8 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
     rules: IntakeRules;
+    /** Slices of a shard that neighbours hold, and of which nothing is known here. */
+    unknownOf: (shard: ShardName) => Iterable<Slice>;
     /** The store has accepted the other end's id. */
     met: () => void;
     removals: HeldRemovals;

@@ -39,7 +39,6 @@ export class LinkSession {
   readonly #stop = new AbortController();
   readonly #heldHere: HeldSlices;
   readonly #held: HeldSlice[] = [];
-  #heldCount = 0;
   #isGreeted = false;
   #own: EndPolicy;
   #other: EndPolicy | undefined;
@@ -66,16 +65,14 @@ export class LinkSession {
     this.#heldHere = new HeldSlices({ ...parts, connection }, neighbour);
     const filters = (): LinkFilters | undefined => (this.#stop.signal.aborted ? undefined : this.#filters);
     const policyRemovals = new PolicyRemovals(parts, neighbour, filters);
-    const receiverParts = { ...parts, neighbour, connection, filters, policyRemovals, lane, log: parts.boundedLog };
-    this.#linkReceiver = new LinkReceiver(receiverParts);
-    const owned = (work: Promise<void>): Promise<void> => this.#owned(work);
+    this.#linkReceiver = new LinkReceiver({ ...parts, neighbour, connection, filters, policyRemovals, lane, log: parts.boundedLog });
     this.#uncovered = new UncoveredSlices({
       ...parts,
       linkReceiver: this.#linkReceiver,
       policyRemovals,
       neighbour,
       filters,
-      owned,
+      owned: (work) => this.#owned(work),
     });
   }
 
@@ -160,6 +157,16 @@ export class LinkSession {
 
   get filters(): LinkFilters | undefined {
     return this.#filters;
+  }
+
+  /** A neighbour holds a slice of which nothing is known here, and whose shard comes over this link. */
+  ask(slice: Slice): void {
+    this.#heldHere.ask(slice);
+  }
+
+  /** Slices of a shard that the other end holds, and of which nothing is known here. */
+  unknownOf(shard: ShardName): Iterable<Slice> {
+    return this.#linkSender?.unknownOf(shard) ?? [];
   }
 
   hear(news: News): void {
@@ -247,11 +254,10 @@ export class LinkSession {
   }
 
   #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
-    if (this.#linkSender === undefined) this.#heldCount += held.length;
-    if (this.#heldCount > heldMax || this.#linkSender?.hold(held) === false)
+    if (this.#linkSender === undefined) for (const each of held) this.#held.push(each);
+    if (this.#held.length > heldMax || this.#linkSender?.hold(held) === false)
       return this.bye('protocol', 'resume reports on too many slices');
     if (this.#linkSender !== undefined) return;
-    this.#held.push(...held);
     if (isLast) this.#position = position;
     this.#start();
   }

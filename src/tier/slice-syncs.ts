@@ -21,12 +21,15 @@ import type { KnownShards } from '../intake/known-shards.js';
 import { SliceSync, type SyncTally } from './slice-sync.js';
 import { TakenShards } from './taken-shards.js';
 import type { News } from './freshness-news.js';
+import { UnknownSlices } from './unknown-slices.js';
 import { WaitingSyncs } from './waiting-syncs.js';
 
 export type SliceSyncsParts = Readonly<{
   known: KnownShards;
   /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
+  /** The other end holds a slice of which nothing is known here. */
+  unknown: (slice: Slice) => void;
   published: () => Revision;
   clock: Clock;
   random: () => number;
@@ -49,8 +52,7 @@ export class SliceSyncs {
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
   /** What the other end holds, until it has a slice sync or the shard is not ours to send. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
-  /** Reported by the other end since the opening, and not known here: what it sends again as its shard comes and goes counts once. */
-  readonly #foreign = new Set<string>();
+  readonly #unknown = new UnknownSlices();
   readonly #waiting = new WaitingSyncs();
   readonly #due = new Set<SliceSync>();
   /** In the order in which they were found to be whole. */
@@ -88,9 +90,14 @@ export class SliceSyncs {
     for (const each of held) {
       this.#noteHeld(each);
       this.followSlice(each.slice);
-      if (this.#parts.known.slice(each.slice) === undefined) this.#foreign.add(formatSlice(each.slice));
+      this.#lookIfUnknown(each.slice);
     }
-    return this.#foreign.size <= heldMax;
+    return this.#unknown.count <= heldMax;
+  }
+
+  /** Slices of a shard that the other end holds, and of which nothing is known here. */
+  *unknownOf(shard: ShardName): Iterable<Slice> {
+    for (const slice of this.#unknown.of(shard)) if (this.#parts.known.slice(slice) === undefined) yield slice;
   }
 
   /** The other end has chosen where it has a shard from. Returns for how long what it takes from here has to wait. */
@@ -227,7 +234,10 @@ export class SliceSyncs {
   /** Something of the slice has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
   followSlice(slice: Slice): void {
     const sync = this.of(slice) ?? this.#add(slice);
-    if (sync !== undefined) this.#changed(sync);
+    if (sync !== undefined) {
+      this.#changed(sync);
+      this.#lookIfUnknown(slice);
+    }
     if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#changed(each);
   }
 
@@ -253,6 +263,11 @@ export class SliceSyncs {
   #changed(sync: SliceSync): void {
     this.#due.add(sync);
     this.marked.add(sync);
+  }
+
+  #lookIfUnknown(slice: Slice): void {
+    const { known, unknown } = this.#parts;
+    if (known.slice(slice) === undefined && this.#unknown.add(slice)) unknown(slice);
   }
 
   #noteHeld(held: HeldSlice): void {

@@ -48,7 +48,7 @@ export type TierParts = Readonly<{
   store: Store;
   known: KnownShards;
   /** The pushers of this very cache. */
-  pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'follow'>;
+  pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
   childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
   /** Those that the store remembers. */
   links: readonly KeptLink[];
@@ -57,6 +57,8 @@ export type TierParts = Readonly<{
     LinkSessionParts,
     | 'freshnessOf'
     | 'isSynced'
+    | 'unknown'
+    | 'unknownOf'
     | 'isComplete'
     | 'met'
     | 'reported'
@@ -311,6 +313,8 @@ export class Tier {
         reported: (report, askedMs) => this.#news.heard(neighbour, () => reported?.note(report, askedMs) ?? []),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
+        unknown: (slice) => this.#ask(slice),
+        unknownOf: (shard) => this.#unknownOf(shard),
         isComplete: (but) => this.#news.isComplete(but),
         settled: () => this.#news.look(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
@@ -355,12 +359,22 @@ export class Tier {
     return this.#routes.unreachedMs(shard) ?? (isUp ? undefined : sinceMs);
   }
 
-  /** A slice of which the policies of its link let nothing through is as whole here as it will be: empty. */
+  /** A slice that its pusher does not name, or of which the policies of its link let nothing through, is as whole here as it will be: empty. */
   #isSynced(slice: Slice): boolean {
     if (this.#known.isSynced(slice)) return true;
     const via = this.#known.shard(slice.shard)?.via;
-    if (via === undefined || via === 'local' || (this.#known.slice(slice)?.objects ?? 0) > 0) return false;
-    return this.#sessionOf(via)?.brings(slice) === false;
+    if (via === undefined || (this.#known.slice(slice)?.objects ?? 0) > 0) return false;
+    return via === 'local' ? this.#parts.pushers.leavesOut(slice) : this.#sessionOf(via)?.brings(slice) === false;
+  }
+
+  /** A neighbour holds a slice of which nothing is known here. It is known, perhaps, where the shard comes from. */
+  #ask(slice: Slice): void {
+    const via = this.#known.shard(slice.shard)?.via;
+    if (via !== undefined && via !== 'local') this.#sessionOf(via)?.ask(slice);
+  }
+
+  *#unknownOf(shard: ShardName): Iterable<Slice> {
+    for (const session of this.#sessions()) yield* session.unknownOf(shard);
   }
 
   #sessionOf(neighbour: Neighbour): LinkSession | undefined {

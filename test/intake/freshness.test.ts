@@ -98,6 +98,7 @@ test('while a pusher is connected its own report on lag and source counts; while
     dropped: () => {},
     declared: () => {},
     silentSinceMs: () => undefined,
+    named: () => undefined,
   };
   pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true });

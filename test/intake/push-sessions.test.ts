@@ -15,6 +15,7 @@ function aHolder(term: number, said: string[]): Holder {
     dropped: () => void said.push('dropped'),
     declared: () => void said.push('declared'),
     silentSinceMs: () => undefined,
+    named: () => undefined,
   };
 }
 

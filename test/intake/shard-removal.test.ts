@@ -68,6 +68,7 @@ test('a shard is removed by name, with a fence, and its pusher is sent away', as
       dropped: () => {},
       declared: () => {},
       silentSinceMs: () => undefined,
+      named: () => undefined,
     },
     clock.now(),
   );
@@ -93,7 +94,16 @@ test('an unknown shard is not removed, and a store that cannot write reports tha
 
 test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
   const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
-  const holder = { process: 'p', term: 1, peer: 'p', bye: () => {}, dropped: () => {}, declared: () => {}, silentSinceMs: () => undefined };
+  const holder = {
+    process: 'p',
+    term: 1,
+    peer: 'p',
+    bye: () => {},
+    dropped: () => {},
+    declared: () => {},
+    silentSinceMs: () => undefined,
+    named: () => undefined,
+  };
   pushes.hold(aSlice('apiexports'));
   sessions.enter(amber, holder, clock.now());
 
@@ -207,6 +217,7 @@ test('a pusher that connects while its shard is emptied is asked to come back an
         dropped: () => {},
         declared: () => {},
         silentSinceMs: () => undefined,
+        named: () => undefined,
       },
       clock.now(),
     );

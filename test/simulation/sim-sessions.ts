@@ -3,13 +3,14 @@
  * needed, so that no answer is old.
  */
 import type { Clock } from '../../src/domain/ports.js';
+import { formatResource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { SliceFreshness } from '../../src/frames/frame.js';
 import type { Presence, PushSessions } from '../../src/intake/push-sessions.js';
 import type { SimParty } from './sim-party.js';
 
-export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' | 'present' | 'keeps' | 'follow'> {
+export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'> {
   readonly #parties: ReadonlySet<SimParty>;
   readonly #startedMs: number;
 
@@ -18,8 +19,13 @@ export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' 
     this.#startedMs = clock.now();
   }
 
-  get present(): readonly ShardName[] {
-    return [...this.#parties].flatMap(({ shard, isConnected }) => (isConnected ? [shard] : []));
+  get present(): ReadonlyMap<ShardName, undefined> {
+    return new Map([...this.#parties].flatMap(({ shard, isConnected }) => (isConnected ? [[shard, undefined]] : [])));
+  }
+
+  leavesOut({ shard, resource }: Slice): boolean {
+    const party = this.#connected(shard);
+    return party !== undefined && !party.resources.some((each) => formatResource(each) === formatResource(resource));
   }
 
   keeps(shard: ShardName): boolean {

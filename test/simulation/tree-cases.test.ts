@@ -413,3 +413,49 @@ test('an object that a moved path lets through no more leaves a link with that m
 
   await t.notThrowsAsync(moved);
 });
+
+test('a cache loses what its shard no longer has of a type of which no cache above it has ever known', async (t) => {
+  const { world, tree } = await aGrownTree();
+  const beat = (content: number) => aSimObject({ shard: plum, name: 'beat' }, { spec: { content } });
+  const last = aSimObject({ shard: plum, resource: 'apiresourceschemas', name: 'last' });
+  const writer = new SimWriter({ shard: plum, resources: simResources, beat });
+  writer.put(last);
+  tree.plainOrigin(writer, 'root');
+  await world.time.advance(60_000);
+  for (const name of ['eu-1', 'eu', 'root']) tree.cache(name).crash();
+  for (const name of ['eu', 'us', 'root']) {
+    if (tree.cache(name).isRunning) tree.cache(name).crash();
+    tree.cache(name).wipe();
+  }
+  writer.remove(last);
+  await tree.start();
+
+  await t.notThrowsAsync(tree.converge(120_000));
+
+  t.deepEqual(world.faults, []);
+});
+
+test('a cache loses what its shard no longer has of a type though the origin, which has lost its disk, has never known of it', async (t) => {
+  const { world, tree } = await aGrownTree();
+  const cedar = shardName('cedar');
+  const [first, second] = [simResources, simResources.slice(0, 1)].map(
+    (resources, number) => new SimPusher({ shard: cedar, process: `process-${number}`, resources }),
+  );
+  if (first === undefined || second === undefined) throw new Error('there are two');
+  for (const { resource } of simResources) first.put(aSimObject({ shard: 'cedar', resource, name: 'one' }));
+  second.put(aSimObject({ shard: 'cedar', name: 'one' }));
+  tree.plainOrigin(first, 'root');
+  await tree.converge(60_000);
+  tree.quit(first);
+  tree.cache('root').crash();
+  tree.cache('root').wipe();
+  await tree.start();
+  tree.plainOrigin(second, 'root');
+  await world.time.advance(5_000);
+  tree.join(first);
+
+  await t.notThrowsAsync(tree.converge(120_000));
+
+  t.true(first.isFenced);
+  t.deepEqual(world.faults, []);
+});

@@ -23,6 +23,7 @@ async function aPair(t: ExecutionContext, count: number) {
       return sessions.present;
     },
     keeps: () => false,
+    leavesOut: () => false,
     follow: (listener: (slices: readonly Slice[]) => void) => sessions.follow(listener),
   };
   const holder = {
@@ -30,6 +31,7 @@ async function aPair(t: ExecutionContext, count: number) {
     term: 1,
     peer: 'a pusher',
     silentSinceMs: () => silentMs,
+    named: () => undefined,
     bye: () => {},
     dropped: () => {},
     declared: () => {},

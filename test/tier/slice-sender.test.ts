@@ -50,7 +50,15 @@ async function aSliceSender(...names: readonly string[]) {
   );
   const notify = (): void => {};
   const syncs = new SliceSyncs(
-    { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, notify },
+    {
+      known,
+      isSynced: (slice) => known.isSynced(slice),
+      unknown: () => {},
+      published: () => store.published,
+      clock,
+      random: () => 0,
+      notify,
+    },
     { to: 'parent', filter: new LinkFilter(everything, everything), held: [], canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, notify }, store.published);

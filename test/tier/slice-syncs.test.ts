@@ -57,7 +57,15 @@ async function someSyncs({
   const store = { published: 0 };
   const notify = (): void => void (rung.times += 1);
   const syncs = new SliceSyncs(
-    { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, notify },
+    {
+      known,
+      isSynced: (slice) => known.isSynced(slice),
+      unknown: () => {},
+      published: () => store.published,
+      clock,
+      random: () => 0,
+      notify,
+    },
     { to, filter, held, canResume },
   );
   /** The other end chooses this end for the shard, if it can. */

@@ -44,8 +44,9 @@ const stepMs = 1_000;
 
 const alwaysThere: TierParts['pushers'] = {
   freshness: () => ({ connected: true, lagMs: 0, whole: true }),
-  present: [],
+  present: new Map(),
   keeps: () => false,
+  leavesOut: () => false,
   follow: () => ({ cancel: () => {} }),
 };
 
