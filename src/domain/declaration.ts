@@ -1,5 +1,5 @@
 /**
- * What a ClusterCachedResource declares: a type that is served while the object exists (P5, P8).
+ * What a ClusterCachedResource declares: a type that is served while the object exists.
  *
  * Bound: one of more than `declarationBytesMax` bytes is not read. It is parsed in the tick that publishes it, and whoever may
  * write one may write many.
@@ -48,7 +48,7 @@ export function parseDeclaration(place: Place, body: Uint8Array): Declaration | 
   return { place, group: group === 'core' ? '' : group, resource, version, identity, kind, namespaced: scope === 'Namespaced' };
 }
 
-/** The order that decides where ClusterCachedResources disagree (C3). */
+/** The order that decides where ClusterCachedResources disagree (`catalogue.ts` C3). */
 export function comparePlaces({ place: left }: Declaration, { place: right }: Declaration): number {
   return compareTexts(left.name, right.name) || compareTexts(left.cluster, right.cluster) || compareTexts(left.shard, right.shard);
 }

@@ -1,7 +1,7 @@
 /**
  * What the caches at the other ends of links report on the freshness of their shards' slices, and since when each is connected.
  *
- * F1 A link that is down, or has not answered a heartbeat for `answerAgeMsMax`, makes every shard behind it not connected, and changes nothing else.
+ * R1 A link that is down, or has not answered a heartbeat for `answerAgeMsMax`, makes every shard behind it not connected, and changes nothing else.
  * Bound: one entry per neighbour and slice.
  * A shard is connected while one of its slices is; since when follows from the reports, one `note` after the other.
  */

@@ -163,7 +163,7 @@ export class CatchUp<Member extends Follower> {
     }
   }
 
-  /** W8. */
+  /** How far the cohort may read (W8). */
   #reachOf(cohort: Cohort<Member>): Revision {
     let reach = this.#parts.revisions.published;
     for (const position of this.#standing.get(textOf(cohort.type))?.keys() ?? [])

@@ -68,7 +68,7 @@ function checkEpochs(database: Connection, found: Found): number {
   return epochs.length;
 }
 
-/** I4: every current object is a put of the same key. */
+/** Every current object is a put of the same key (`change-writer.ts` I4). */
 function checkObjects(database: Connection, found: Found): number {
   const wrong = database.prepare<[number, number], Place & { revision: number }>(/*sql*/ `
     SELECT o.shard, o.cluster, o.namespace, o.name, o.revision FROM objects AS o LEFT JOIN changes AS c ON c.revision = o.revision
@@ -80,7 +80,7 @@ function checkObjects(database: Connection, found: Found): number {
 
 type SliceRow = Digest & { shard: string; resource: number; objects: number; bytes: number };
 
-/** I15: what a slice counts is the sum over its objects. */
+/** What a slice counts is the sum over its objects (`slice-table.ts` I15). */
 function checkSlices(database: Connection, found: Found): number {
   const sums = new Map<string, SliceRow>();
   const objects = database.prepare<[], Digest & { shard: string; resource: number; bytes: number }>(/*sql*/ `
@@ -137,7 +137,7 @@ function checkRows(database: Connection, found: Found): number {
 type CurrentRow = Pick<Key, 'cluster' | 'namespace' | 'name'> &
   Readonly<{ shard: string; high: number; low: number; version: string; bytes: Uint8Array }>;
 
-/** I15: every current object has the digest of its body. */
+/** Every current object has the digest of its body (`slice-table.ts` I15). */
 function checkDigests(database: Connection, found: Found): number {
   const rows = database.prepare<[], CurrentRow>(/*sql*/ `
     SELECT o.shard, o.cluster, o.namespace, o.name, o.digest_high AS high, o.digest_low AS low, c.version, c.body AS bytes

@@ -1,5 +1,6 @@
 /**
- * The only writer (D3): one transaction per batch, with the decision on each mutation and push inside it, in queue order.
+ * The only writer: one transaction per batch, with the decision on each mutation and push inside it, in queue order.
+ * Revisions are gapless (change-writer.ts I2).
  *
  * I3 A batch is durable before anyone learns of it. A batch that fails leaves no trace: memory
  *    is as before, and syncs under way are forgotten, because some of their objects are lost. So are the removals that

@@ -11,8 +11,8 @@
  *   nobody's, of another cache fenced            fenced             refused, or takes it with the next term
  *   removed, or nobody's       fenced            fenced             makes it local, plain, with the next term
  *
- * I14 The order of what is known of a shard never falls (R1), until the shard is forgotten. Bound: one entry per shard that was ever claimed,
- * written to or removed, and not forgotten.
+ * I14 The order of what is known of a shard never falls (claim.ts R1), until the shard is forgotten. Bound: one entry per shard
+ * that was ever claimed, written to or removed, and not forgotten.
  */
 import {
   arrived,

@@ -2,7 +2,7 @@
  * Which objects of a slice, or of a shard, were synced since a revision: the others are to be removed. Kept in memory while
  * a sync is under way.
  *
- *   start = 20      12  confirmed unchanged ── stays                      I13 What was written since `start` stays, without being
+ *   start = 20      12  confirmed unchanged ── stays                      I22 What was written since `start` stays, without being
  *                   17 ─────────────────────── goes                           remembered: its revision is above.
  *                   23  written since ──────── stays
  *                   24  17 written again because a namesake elsewhere went ── goes: nobody synced it
