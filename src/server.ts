@@ -55,7 +55,7 @@ export type RunningServer = Readonly<{
   port: number;
   /** Reads again at once what may change while the server runs; by its name in the log. */
   reload: () => ReadonlyMap<string, Reloaded>;
-  /** Stops in the order of S17; resolves when everything is closed. */
+  /** Stops in the order that `http/listener.ts` gives; resolves when everything is closed. */
   stop: () => Promise<void>;
   /** Resolves when the server cannot go on. */
   failed: Promise<Error>;

@@ -77,7 +77,7 @@ export class Authority {
     ]);
   }
 
-  /** A certificate that makes its bearer `user`, a member of `groups` (P16), and, in the group `strata`, speak for a shard or a cache (D8). */
+  /** A certificate that makes its bearer `user`, a member of `groups`, and, in the group `strata`, speak for a shard or a cache. */
   async issueClient({
     user,
     groups,

@@ -1,5 +1,5 @@
 /**
- * Who is at the other end of a TLS connection, and whom they speak for (D8, P16).
+ * Who is at the other end of a TLS connection, and whom they speak for.
  *
  * A caller is named only by a certificate that a trusted CA signed. `authorized` alone is not enough: Node calls a TLS 1.3
  * session that was resumed without any certificate authorized too. The names are read from the DER: a subject

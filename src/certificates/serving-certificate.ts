@@ -2,7 +2,7 @@
  * The certificate the server shows: from files that an operator rotates, or made at the first start and kept.
  *
  * Self-made, `apiserver.crt` holds the leaf *and* its CA, because kcp's sharded-test-server hands that very file to its clients as
- * the trusted bundle (P18). Of the CA only the certificate is kept; its key is dropped, so nobody can sign under it later.
+ * the trusted bundle. Of the CA only the certificate is kept; its key is dropped, so nobody can sign under it later.
  * The key is written before the certificate, each by rename: whoever sees `apiserver.crt` sees all of it, and a crash in
  * between leaves a key that nobody trusts yet.
  *
@@ -86,7 +86,7 @@ export class ServingCertificate {
   }
 }
 
-/** Every name that a client of this machine may use: P18 asks for localhost, operators for the rest. A zone (`%eth0`) is no part of a name. */
+/** Every name that a client of this machine may use: kcp's tests ask for localhost, operators for the rest. A zone (`%eth0`) is left out. */
 export function servingNames(bindAddress: string): [string, ...string[]] {
   const everywhere = bindAddress === '0.0.0.0' || bindAddress === '::';
   const specific = everywhere ? [] : [bindAddress.replace(/%.*$/, '')];

@@ -1,5 +1,5 @@
 /**
- * Whom a certificate speaks for, as it is written into it (D8): the group `strata` and one URI, `strata://shard/NAME` or `strata://cache/NAME`.
+ * Whom a certificate speaks for, as it is written into it: the group `strata` and one URI, `strata://shard/NAME` or `strata://cache/NAME`.
  *
  * There is one spelling. Whatever else begins with that scheme, in any case, is a claim that cannot be understood, and of
  * two claims nobody knows which is meant: then the certificate speaks for nothing. URIs of other schemes (SPIFFE) do not count.

@@ -1,5 +1,5 @@
 /**
- * Everything that can be tuned. Each bound of design.md §4 is here, each with the unit at the end of its name and its own bounds.
+ * Everything that can be tuned. Each bound is here, with the unit at the end of its name and its own bounds.
  *
  * Flags that upstream's cache server has are spelled as there, so that one spelling works for both.
  */

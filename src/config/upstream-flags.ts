@@ -1,5 +1,5 @@
 /**
- * The command line of kcp's own `cache-server`, so that what starts that binary can start this one (P18).
+ * The command line of kcp's own `cache-server`, so that what starts that binary can start this one.
  *
  * The grammar is pflag's: `--name value`, `--name=value`, a boolean alone or with `=false`, `-v 4`, `-v4`, `-v=4`; `_` counts as `-`; what
  * comes last wins. Every flag upstream has (kcp dac74f59) has one fate here:

@@ -1,5 +1,5 @@
 /**
- * How late the event loop runs. R22: a loop that stands for 15 s loses every watch, so this number comes first.
+ * How late the event loop runs. If it stands for 15 s, client-go gives up its connection and with it every watch.
  *
  *   ├── window ──┼── window ──┼── window ──▶     What is read is the last whole window, whoever reads and how often:
  *                └ p99 of the one before         a histogram cleared by its reader would cheat the second scraper.

@@ -47,7 +47,7 @@ export class Health {
     (checkedBy === 'livez' ? this.#live : this.#ready).push(check);
   }
 
-  /** From here on no new clients should come, while present ones are served to the end (S17). */
+  /** From here on no new clients should come, while present ones are served to the end. */
   beginShutdown(): void {
     this.#stopping = true;
   }

@@ -3,7 +3,7 @@
  *
  * Label values are closed sets (a verb, a status code, a reason of `domain/errors.ts`), never something a client chose: a name, cluster
  * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, because freshness is reported of
- * each (D10), and so are links: there are as many as the store holds now. Amounts come first, so that a batch is counted with one call.
+ * each, and so are links: there are as many as the store holds now. Amounts come first, so that a batch is counted with one call.
  */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
 

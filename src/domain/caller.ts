@@ -1,6 +1,6 @@
 import type { ShardName } from './shard.js';
 
-/** Whom a certificate speaks for (D8): the one URI `strata://shard/NAME` or `strata://cache/NAME` in it. */
+/** Whom a certificate speaks for: the one URI `strata://shard/NAME` or `strata://cache/NAME` in it. */
 export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache'; name: string }>;
 
 /** Who sent a request, by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. */
@@ -14,12 +14,12 @@ export function callerAt(caller: Caller, nowMs: number): Caller {
   return caller.validUntilMs !== undefined && caller.validUntilMs < nowMs ? anonymous : caller;
 }
 
-/** May do everything: what kcp's own clients hold (D8, P16). */
+/** May do everything: what kcp's own clients hold. */
 export function isMaster(caller: Caller): boolean {
   return caller.groups.includes('system:masters');
 }
 
-/** May read everything: masters, and every shard and cache (D8). */
+/** May read everything: masters, and every shard and cache. */
 export function mayRead(caller: Caller): boolean {
   return isMaster(caller) || caller.speaksFor !== undefined;
 }

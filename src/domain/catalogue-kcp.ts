@@ -76,6 +76,6 @@ export const kcpTypes: readonly ServedType[] = [
   type('admissionregistration.k8s.io', 'validatingwebhookconfigurations', 'ValidatingWebhookConfiguration', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicies', 'ValidatingAdmissionPolicy', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding', admission, version('v1')),
-  // Every shard waits for an informer on definitions (P10); the list may well stay empty.
+  // Every shard waits for an informer on definitions; the list may well stay empty.
   type('apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', { categories: ['api-extensions'], shortNames: ['crd', 'crds'] }, version('v1')),
 ];

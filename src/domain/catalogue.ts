@@ -1,6 +1,6 @@
 /**
- * Which types exist (D7): the built-in ones, which are data, and those that ClusterCachedResource objects in the store
- * declare at run time (P5–P8). Consulted by every request, so every answer is a few map look-ups.
+ * Which types exist: the built-in ones, which are data, and those that ClusterCachedResource objects in the store
+ * declare at run time. Consulted by every request, so every answer is a few map look-ups.
  *
  * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is ignored.
  * C2 A declared type exists exactly as long as at least one usable ClusterCachedResource names its identity, group and
@@ -37,9 +37,9 @@ export type ServedType = Readonly<{
   shortNames: readonly string[];
   categories: readonly string[];
   namespaced: boolean;
-  /** What a name must be (W2): a DNS-1123 subdomain, or anything that fits between two slashes. */
+  /** What a name must be: a DNS-1123 subdomain, or anything that fits between two slashes. */
   nameRule: 'subdomain' | 'path-segment';
-  /** Whether strategic merge patches are understood (W12): only for types that client-go has structs of. */
+  /** Whether strategic merge patches are understood: only for types that client-go has structs of. */
   strategicMerge: boolean;
   versions: readonly ServedVersion[];
   storageVersion: string;
@@ -83,7 +83,7 @@ export class Catalogue {
     this.#builtIn = new Map(builtIn.map((type) => [formatFamily(type.group, type.resource), type]));
   }
 
-  /** The type a request names. The core group may be spelled `core` (P7). */
+  /** The type a request names. The core group may be spelled `core`. */
   resolve(request: TypeRequest): Resolution {
     const family = formatFamily(request.group, request.resource);
     const builtIn = this.#builtIn.get(family);
@@ -223,7 +223,7 @@ export function serves(type: ServedType, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
 }
 
-/** How kcp spells the core group in cache URLs (P7): a key has the group that its objects are found under. */
+/** How kcp spells the core group in cache URLs: a key has the group that its objects are found under. */
 const coreAlias = 'core';
 
 /** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */
@@ -235,7 +235,7 @@ function formatPlace({ shard, cluster, name }: Place): string {
   return JSON.stringify([shard, cluster, name]);
 }
 
-/** A declared type as all its declarations make it (P8), or as those of `shard` do, if it has any (C4). */
+/** A declared type as all its declarations make it, or as those of `shard` do, if it has any (C4). */
 function typeOf(declared: DeclaredType, shard?: ShardName): ServedType;
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined;
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined {

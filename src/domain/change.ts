@@ -6,7 +6,7 @@ import type { Revision } from './revision.js';
 /**
  * What happened to one key at one revision: a row of the change log, as its readers see it. `created` marks a put of a key
  * that held nothing. `previous` reads the content that was replaced, when someone needs it: a DELETED event carries the last
- * content (S16), and whether an object left a selector depends on what it was (S15).
+ * content, and whether an object left a selector depends on what it was.
  */
 export type Change =
   | Readonly<{
@@ -30,7 +30,7 @@ export type Change =
 /** The change moved the canonical path of its logical cluster on its shard; undefined where there was or is none. */
 export type MovedPath = Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined }>;
 
-/** Changes that became durable together, in rising revision. All of them become visible in one tick (D3). */
+/** Changes that became durable together, in rising revision. All of them become visible in one tick. */
 export type Commit = Readonly<{
   revision: Revision;
   changes: readonly Change[];

@@ -2,7 +2,7 @@
  * Makes the body that is stored from the text that came in: splices in what `Stamp` asks for, and copies everything else.
  *
  * Out goes `metadata.resourceVersion` (its revision is known only in the commit) and `selfLink`; in go both place
- * annotations, because every object that leaves the server must carry them (P3). A name that stands twice keeps its last
+ * annotations, because every object that leaves the server must carry them. A name that stands twice keeps its last
  * value, as every reader of the text would have it.
  */
 import type { ClusterName } from './cluster.js';

@@ -1,5 +1,5 @@
 /**
- * Why a request is refused. One table, in Kubernetes' own words (contract E1–E3): a refusal is a value until a thin
+ * Why a request is refused. One table, in Kubernetes' own words: a refusal is a value until a thin
  * shell throws it as `Refused`; it is turned into a Status in one place. Faults are `CacheError`s; bugs are assertions.
  */
 export const reasons = {
@@ -25,7 +25,7 @@ export type Reason = keyof typeof reasons;
 
 export type Cause = Readonly<{ reason?: string; message: string; field?: string }>;
 
-/** `kind` holds the plural resource, except where Kubernetes has the Kind (E3). */
+/** `kind` holds the plural resource, except where Kubernetes has the Kind. */
 export type RefusalDetails = Readonly<{
   name?: string;
   group?: string;
@@ -39,7 +39,7 @@ export type Refusal = Readonly<{
   reason: Reason;
   message: string;
   details?: RefusalDetails;
-  /** A token to continue with at the newest revision (S8); only with Expired. */
+  /** A token to continue with at the newest revision; only with Expired. */
   continue?: string;
 }>;
 
@@ -66,12 +66,12 @@ export function badRequest(message: string): Refusal {
   return { reason: 'BadRequest', message };
 }
 
-/** 410 (S11): the history before `compacted` is gone, or the version was never ours. */
+/** 410: the history before `compacted` is gone, or the version was never ours. */
 export function expired(message: string): Refusal {
   return { reason: 'Expired', message };
 }
 
-/** 504 (S4), without Retry-After: a client drops the version and starts over at once. */
+/** 504, without Retry-After: a client drops the version and starts over at once. */
 export function resourceVersionTooLarge(wanted: string, current: string): Refusal {
   return {
     reason: 'Timeout',

@@ -1,5 +1,5 @@
 /**
- * Kubernetes' field selector language, as apimachinery's fields.ParseSelector reads it (contract S20): `=`, `==`, `!=`, comma
+ * Kubernetes' field selector language, as apimachinery's fields.ParseSelector reads it: `=`, `==`, `!=`, comma
  * for AND, and '\' before '\', ',' and '=' in values. The types of a cache can be selected by name and namespace only.
  */
 import { badRequest, Refused } from './errors.js';

@@ -1,5 +1,5 @@
 /**
- * A JSON value that has lost nothing (D1). Patches, YAML and comparisons of value work on it, never on JavaScript's own objects.
+ * A JSON value that has lost nothing. Patches, YAML and comparisons of value work on it, never on JavaScript's own objects.
  *
  * T1 A number is its text: int64 beyond 2^53, `1.0` and `1e3` survive.
  * T2 An object is a Map: member order is kept ("10" does not move before "b"), and `__proto__`, `constructor` are names like others.

@@ -12,7 +12,7 @@ export type Key = Readonly<{
   name: string;
 }>;
 
-/** The part of a key that kcp's informers use: they know no shard (R21). */
+/** The part of a key that kcp's informers use: they know no shard. */
 export function formatClientKey(key: Key): string {
   return `${formatResource(key.resource)}|${key.cluster}|${key.namespace}/${key.name}`;
 }

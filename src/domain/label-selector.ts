@@ -1,5 +1,5 @@
 /**
- * Kubernetes' label selector language, as apimachinery's labels.Parse reads it, with its messages (contract S21).
+ * Kubernetes' label selector language, as apimachinery's labels.Parse reads it, with its messages.
  *
  * L1 `=` and `==` are `in` with one value, `!=` is `notin` with one; `notin` also matches objects without the key.
  * L2 Keys are known by their place: `in` and `notin` are keys and values like others where no operator can stand.

@@ -1,5 +1,5 @@
 /**
- * What Kubernetes accepts as label keys, label values and annotations, in upstream's words (E3a).
+ * What Kubernetes accepts as label keys, label values and annotations, in upstream's words.
  *
  * Each function lists what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
  */

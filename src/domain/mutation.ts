@@ -21,7 +21,7 @@ export type Outcome =
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 
 /**
- * Decides a mutation against the state of its key when its turn comes (D3); `current` is the revision of the stored
+ * Decides a mutation against the state of its key when its turn comes; `current` is the revision of the stored
  * object, or undefined when there is none.
  */
 export function decide(mutation: Mutation, current: Revision | undefined): 'write' | 'exists' | 'absent' | 'changed' {

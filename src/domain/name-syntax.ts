@@ -1,5 +1,5 @@
 /**
- * What Kubernetes accepts as names, in upstream's words (W2): each function lists what is wrong, nothing when all is well.
+ * What Kubernetes accepts as names, in upstream's words: each function lists what is wrong, nothing when all is well.
  *
  * A subdomain is tested label by label: one pattern over all of it would need a backtracking stack as long as the text.
  */

@@ -15,7 +15,7 @@ export function annotationsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(annotations, body, (metadata) => metadata.annotations);
 }
 
-/** The uid of a stored body; every one has one (W4). */
+/** The uid of a stored body; nothing is admitted without one. */
 export function uidOf(body: Body): string {
   return metadataOf(body).uid ?? '';
 }

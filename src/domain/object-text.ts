@@ -1,7 +1,7 @@
 /**
  * Finds the spans of a JSON object's top-level members and of the members of `metadata`, `metadata.annotations` and
  * `metadata.labels`, in one pass that also checks every byte against RFC 8259. Nothing is decoded but the names found
- * on the way: a body is spliced by its spans and never re-serialised (D1).
+ * on the way: a body is spliced by its spans and never re-serialised.
  *
  * Bounds: nesting is counted, never recursed into below `metadata`. Text is refused that nests deeper than `nestingMax`, or has more than
  * `membersMax` members whose spans are kept and values within metadata. The caller has checked that the bytes are UTF-8.

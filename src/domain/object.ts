@@ -17,7 +17,7 @@ export type Marks = Readonly<{
   revisionAt: number;
 }>;
 
-/** The JSON text of an object without its resourceVersion (D1), in the API version that `version` names. */
+/** The JSON text of an object without its resourceVersion, in the API version that `version` names. */
 export type Body = Readonly<{ bytes: Uint8Array; version: string; marks: Marks }>;
 
 /** An object as the store holds it. `resourceVersion` is the text of the revision it was committed at. */

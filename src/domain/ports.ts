@@ -1,6 +1,6 @@
 /**
- * Where the rooms meet. Every contract is asynchronous so that an engine other than SQLite can stand behind it (D11),
- * and means the store at its *published* revision: what a list, a GET or a watch has shown is what a write finds (D3).
+ * Where the rooms meet. Every contract is asynchronous so that an engine other than SQLite can stand behind it,
+ * and means the store at its *published* revision: what a list, a GET or a watch has shown is what a write finds.
  */
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Commit, Change } from './change.js';
@@ -74,7 +74,7 @@ export interface History {
    * a chunk then names the revision it reaches, and may be empty.
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
-  /** Whether every key that changed since `after` can still be named, though its content may be gone (D4, tombstones). */
+  /** Whether every key that changed since `after` can still be named, though its content may be gone (tombstones). */
   remembers(after: Revision): boolean;
   /**
    * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes shows its state at `upTo`. What was
@@ -177,11 +177,11 @@ export interface Store extends StoreIdentity, Revisions, Objects, History, Write
 export type EventItem = Readonly<{
   type: 'ADDED' | 'MODIFIED' | 'DELETED';
   object: StoredObject;
-  /** The event's own: a DELETED has the delete's, or that of the update that left the selector (S16). */
+  /** The event's own: a DELETED has the delete's, or that of the update that left the selector. */
   resourceVersion: string;
 }>;
 
-/** How a watch puts objects on the wire. Two watches with the same `id` share every encoded byte (D5). */
+/** How a watch puts objects on the wire. Two watches with the same `id` share every encoded byte. */
 export interface Representation {
   readonly id: string;
   /** Events back to back, each one line. */
@@ -242,7 +242,7 @@ export interface Watches {
   endOf(resource: Resource): void;
 }
 
-/** How fresh each shard's part of this cache is (D10). */
+/** How fresh each shard's part of this cache is. */
 export interface Freshness {
   report(): Promise<StatusReport>;
 }

@@ -12,7 +12,7 @@ export function isResourceVersion(text: string): boolean {
 }
 
 /**
- * Where a resourceVersion that a client sent stands (S14a): in this store's recorded history, above what is
+ * Where a resourceVersion that a client sent stands: in this store's recorded history, above what is
  * published (the future, or a foreign text that is numerically larger), or below (foreign and smaller).
  */
 export type Located = Readonly<{ kind: 'ours'; revision: Revision }> | Readonly<{ kind: 'above' }> | Readonly<{ kind: 'below' }>;

@@ -1,5 +1,5 @@
 /**
- * Would storing `next` change anything (W9)? kcp repeats nearly every PUT, byte for byte, and a repetition must move nothing.
+ * Would storing `next` change anything? kcp repeats nearly every PUT, byte for byte, and a repetition must move nothing.
  *
  *   bytes equal ──▶ same        floats differ ──▶ not the same        else: exact values decide
  *

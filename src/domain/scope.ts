@@ -5,7 +5,7 @@ import type { Slice } from './slice.js';
 
 /**
  * Which objects a list or a watch covers. '*' is the wildcard; an identity '*' covers every identity of the resource
- * (wildcard partial metadata, P6). `namespace` and `name` narrow it when they are given.
+ * (wildcard partial metadata). `namespace` and `name` narrow it when they are given.
  */
 export type Scope = Readonly<{
   group: string;

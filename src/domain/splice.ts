@@ -1,6 +1,6 @@
 /**
  * Puts into a stored body, on its way out, what is not stored with it: the resourceVersion, and the apiVersion when it is
- * read in another served version than it was stored in (W11). Copies bytes, parses nothing.
+ * read in another served version than it was stored in. Copies bytes, parses nothing.
  */
 import { member, scanObject } from './object-text.js';
 import type { Body } from './object.js';

@@ -1,5 +1,5 @@
 /**
- * What `GET /services/cache/status` answers (D10): which cache this is, its neighbours in the tree, and how fresh each shard's part of
+ * What `GET /services/cache/status` answers: which cache this is, its neighbours in the tree, and how fresh each shard's part of
  * it is. Ages are durations, never clock times, because the clocks of two machines never agree. Members are only ever added; a reader
  * ignores what it does not know.
  *

@@ -1,5 +1,5 @@
 /**
- * Kubernetes' strategic merge patch for the client-go groups a cache holds (contract W12), after apimachinery's strategicpatch.
+ * Kubernetes' strategic merge patch for the client-go groups a cache holds, after apimachinery's strategicpatch.
  *
  * M1 Objects merge, null removes; a list replaces the old one unless `shapes` names its merge key (or that it is a set).
  * M2 Directives are obeyed and never stored: $patch (replace, delete, merge), $deleteFromPrimitiveList/…, $setElementOrder/…, $retainKeys.

@@ -1,6 +1,6 @@
 /**
  * What is changed in the text of an object: spans and their replacements. Everything between them is copied, byte for
- * byte (D1). Edits may touch but never overlap.
+ * byte. Edits may touch but never overlap.
  */
 import { Buffer } from 'node:buffer';
 import { member, valueText, type Members, type ObjectText } from './object-text.js';

@@ -5,7 +5,7 @@ import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
 import type { ShardName } from './shard.js';
 
-/** What to do with names that stand twice in a body (W14). */
+/** What to do with names that stand twice in a body. */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
 export type CreateRequest = Readonly<{
@@ -25,7 +25,7 @@ export type UpdateRequest = Readonly<{
   type: ServedType;
   version: string;
   key: Key;
-  /** A PUT must name the state it replaces (W7); a patch need not (W12). */
+  /** A PUT must name the state it replaces; a patch need not. */
   mustNameRevision: boolean;
   fieldValidation: FieldValidation;
   dryRun: boolean;
@@ -35,7 +35,7 @@ export type DeleteRequest = Readonly<{
   type: ServedType;
   key: Key;
   dryRun: boolean;
-  /** Preconditions (W16). */
+  /** Preconditions: one that does not hold refuses the delete (409). */
   uid: string | undefined;
   resourceVersion: string | undefined;
 }>;

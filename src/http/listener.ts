@@ -1,11 +1,11 @@
 /**
- * The socket: TLS with client certificates asked for but not demanded (N11), HTTP/2 and HTTP/1.1, and limits on what a peer may do before
+ * The socket: TLS with client certificates asked for but not demanded, HTTP/2 and HTTP/1.1, and limits on what a peer may do before
  * it is known.
  *
  * One address may have `handshakesPerAddressMax` handshakes under way, and `anonymousConnectionsPerAddressMax` connections without a
  * certificate; beyond that, and when the server is full, the oldest of them makes room. So they never keep out a peer that has one.
  *
- * A stop goes in the order of S17: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
+ * A stop goes in this order: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
  * then the watches end, then writes finish. If streams ended first, clients would watch again on a dying connection.
  */
 import { randomBytes } from 'node:crypto';

@@ -1,11 +1,11 @@
 /**
  * Decides a POST: the object to store, or why it is refused.
  *
- * A1 What is admitted reads back as it was sent, but for what the server fills in or drops below (D1, W10).
+ * A1 What is admitted reads back as it was sent, but for what the server fills in or drops below.
  * A2 A body with the annotation kcp.io/shard is a replica: its uid, times and generation stay as sent, and only a missing
- *    uid or creationTimestamp is filled in; a missing generation stays missing (W4, W4a). Any other body is new: its uid,
+ *    uid or creationTimestamp is filled in; a missing generation stays missing. Any other body is new: its uid,
  *    creationTimestamp and generation are ours, and it is not being deleted.
- * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten (P3).
+ * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten.
  */
 import { compose, type MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
@@ -33,7 +33,7 @@ export type CreateInputs = CreateRequest &
     suffix: () => string;
   }>;
 
-/** `generated`: the name was made up, so one that exists is no answer yet: admit again (W6). */
+/** `generated`: the name was made up, so one that exists is no answer yet: admit again. */
 export type Admitted = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[]; generated: boolean }>;
 
 export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Admitted> {

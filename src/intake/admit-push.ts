@@ -1,7 +1,7 @@
 /**
  * Decides what a pusher sends of one key: the push that goes to the store, or why it is refused.
  *
- * P1 What is admitted reads back as it was pushed (D1): a replica's uid, times and generation are its source's.
+ * P1 What is admitted reads back as it was pushed: a replica's uid, times and generation are its source's.
  * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
  *    bug or from malice, and either should be reported, not overwritten.
  * P3 A body without a uid is refused: one made up here would differ at every sync.
@@ -72,7 +72,7 @@ export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
-/** Names of RBAC objects have no bound of their own (W2). */
+/** Names of RBAC objects have no bound of their own. */
 const keyCharactersMax = 1024;
 /** What is held under the key stays. */
 export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {

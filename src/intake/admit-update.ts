@@ -2,11 +2,11 @@
  * Decides a PUT, and the result of a PATCH, against the object it replaces.
  *
  * U1 It replaces exactly the state it was made from: the resourceVersion in the body is the stored one's, and the mutation
- *    expects that revision. Only a patch may leave it out (W7, W12).
+ *    expects that revision. Only a patch may leave it out.
  * U2 What an object is and since when does not change: uid, creationTimestamp and the marks of deletion are those of the
- *    stored one; its generation never falls, and stays when the body has none (W8).
- * U3 A body that changes nothing is no mutation (W9); comparing may take long, so the caller does it.
- * U4 Where the object is comes from its key alone, that is from the URL it was found by (P3).
+ *    stored one; its generation never falls, and stays when the body has none.
+ * U3 A body that changes nothing is no mutation; comparing may take long, so the caller does it.
+ * U4 Where the object is comes from its key alone, that is from the URL it was found by.
  */
 import { compose, type MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';

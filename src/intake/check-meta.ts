@@ -1,4 +1,4 @@
-/** The rules of metadata (W2, E3a): pure, and all that is wrong is reported at once. */
+/** The rules of metadata: pure, and all that is wrong is reported at once. */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Cause } from '../domain/errors.js';
 import { annotationCauses, labelCauses } from '../domain/label-syntax.js';

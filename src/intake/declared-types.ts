@@ -1,5 +1,5 @@
 /**
- * Updates the catalogue from the ClusterCachedResources in the store (P5–P8): what they declare is served as soon as
+ * Updates the catalogue from the ClusterCachedResources in the store: what they declare is served as soon as
  * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end.
  *
  * T1 A drop is made only while nothing declares the type, and spares what is written once it has begun: nothing that is

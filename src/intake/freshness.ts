@@ -1,5 +1,5 @@
 /**
- * How fresh each shard's part of this cache is (D10), computed when someone asks: what the store holds, who pushes, and
+ * How fresh each shard's part of this cache is, computed when someone asks: what the store holds, who pushes, and
  * what pushers and other caches last reported. What nobody reports is null, never guessed.
  *
  *   the shard's via    whether it is connected, and how far behind

@@ -1,6 +1,6 @@
 /**
  * Where writes over HTTP come in: admitted against what is published, then submitted with the revision they were admitted
- * against, so that the committer only has to compare (D3). What changes nothing is never submitted (W9).
+ * against, so that the committer only has to compare. What changes nothing is never submitted.
  */
 import { Buffer } from 'node:buffer';
 import { randomInt, randomUUID } from 'node:crypto';

@@ -1,5 +1,5 @@
 /**
- * The decoded part of a body, which admission needs. Everything else stays text (D1).
+ * The decoded part of a body, which admission needs. Everything else stays text.
  *
  * O1 What is absent, null or empty is the same, as for Go: '' or 0n. A resourceVersion of "0" counts as none.
  * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.

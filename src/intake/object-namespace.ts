@@ -1,5 +1,5 @@
 /**
- * Which namespace a write goes to (W3, W18).
+ * Which namespace a write goes to.
  *
  *   type         URL        body          namespace
  *   namespaced   default    – or default  default

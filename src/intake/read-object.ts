@@ -1,5 +1,5 @@
 /**
- * From the bytes of a write to an object of the type its URL names, or why they are not one (W1). Nothing is decoded but kind,
+ * From the bytes of a write to an object of the type its URL names, or why they are not one. Nothing is decoded but kind,
  * apiVersion and metadata.
  *
  * Bounds: nesting of `nestingMax`, Go's own; `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.

@@ -1,4 +1,4 @@
-/** Why an object is not admitted, in upstream's words (E3, E3a). */
+/** Why an object is not admitted, in upstream's words. */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Cause, Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -9,7 +9,7 @@ const modified = 'the object has been modified; please apply your changes to the
 /** More help nobody; a body of 3 MiB could have hundreds of thousands. */
 const causesMax = 100;
 
-/** What is invalid: `kind` is the Kind, but the plural resource where upstream has that (E3a). */
+/** What is invalid: `kind` is the Kind, but the plural resource where upstream has that. */
 export type Subject = Readonly<{ group: string; kind: string; name: string }>;
 
 export function invalid({ group, kind, name }: Subject, all: readonly Cause[]): Refusal {
@@ -53,7 +53,7 @@ export function alreadyExists({ resource: { group, resource }, name }: Key, retr
   };
 }
 
-/** Why a delete may not go on, undefined when it may. Upstream names the Kind here, not the plural (E3a). */
+/** Why a delete may not go on, undefined when it may. Upstream names the Kind here, not the plural. */
 export function preconditionFailed(
   { type, current, held }: Readonly<{ type: ServedType; current: StoredObject; held: string }>,
   { uid, resourceVersion }: Readonly<{ uid: string | undefined; resourceVersion: string | undefined }>,

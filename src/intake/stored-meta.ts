@@ -1,4 +1,4 @@
-/** What an update needs of the metadata it replaces, read from the stored text (D1): only the members asked for are read. */
+/** What an update needs of the metadata it replaces, read from the stored text: only the members asked for are read. */
 import { member, scanObject, valueText, type Members } from '../domain/object-text.js';
 import type { Body } from '../domain/object.js';
 

@@ -1,6 +1,6 @@
 /**
  * Reads the objects of one collection of a shard: a sync of all of them, then what happens to them, until it is
- * stopped. Objects are spans of what arrived; they are never re-serialised (D1).
+ * stopped. Objects are spans of what arrived; they are never re-serialised.
  *
  *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following        a watch behind the last revision
  *      ▲  │                                │
@@ -65,7 +65,7 @@ const pageObjects = 500;
 const backoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
 /** A type that is not there now may never be. It is asked for about once a minute. */
 const absentBackoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 120_000 };
-/** As much as client-go takes in one event (R11). */
+/** As much as client-go takes in one event. */
 const objectBytesMax = 16 * 1024 * 1024;
 const decoder = new TextDecoder();
 
@@ -171,7 +171,7 @@ export class KubeReader {
         reads = [];
       }
       const envelope = cutter.end();
-      // What happened since the first page comes with the watch after it (R7).
+      // What happened since the first page comes with the watch after it.
       revision ??= envelope.resourceVersion;
       continueToken = envelope.continueToken;
     } while (continueToken !== '');

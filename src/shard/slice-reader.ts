@@ -2,7 +2,7 @@
  * One slice as its shard has it: what is read of a collection, selected and stamped. A pure step from what was read to what is
  * sent, which keeps nothing of an object.
  *
- * Within a sync that is made by watching, a change may follow the object it changes (R5), so what was sent a moment ago
+ * Within a sync that is made by watching, a change may follow the object it changes, so what was sent a moment ago
  * may have to be taken back before `end`.
  */
 import type { StampedType } from './stamp.js';

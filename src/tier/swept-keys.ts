@@ -1,8 +1,8 @@
 /**
  * Names to the other end of a link the objects that its syncs did not name and that were removed here for that reason.
  *
- * The other end may have lost them with its disk. It does not know their names any more, and kcp's informers at it keep what a relist lacks
- * (R24): kcp would believe for ever that they are written. With their names it sends its watches DELETED, and kcp creates them again.
+ * The other end may have lost them with its disk. It does not know their names any more, and kcp's informers at it keep what a relist
+ * lacks: kcp would believe for ever that they are written. With their names it sends its watches DELETED, and kcp creates them again.
  * Bound: nothing is named while `bufferedMax` bytes wait for the network.
  */
 import type { Commit } from '../domain/change.js';

@@ -1,5 +1,5 @@
 /**
- * What one change means to a watch with a selector (S15): a view of the full stream, flips included.
+ * What one change means to a watch with a selector: a view of the full stream, flips included.
  *
  *   before → after     in → in MODIFIED   out → in ADDED   in → out DELETED, with the old content   out → out nothing
  */

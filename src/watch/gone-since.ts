@@ -1,6 +1,6 @@
 /**
  * What a client must forget that lists again and names the revision it had seen: the keys (cluster, namespace, name) that changed since and are not
- * in its view at `at`. It would keep them for ever, because informers forget no objects on a relist (R24).
+ * in its view at `at`. It would keep them for ever, because informers forget no objects on a relist.
  *
  * The log is read once, newest first: the first change of a key shows its state at `at`. Only keys that are gone are looked up, because the same key
  * may exist on another shard.

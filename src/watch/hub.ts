@@ -4,9 +4,9 @@
  *
  *   commit ─▶ quiet until now: at once          What concerns a group is collected for `flushIntervalMs` at most, so that a
  *   commit ─┐                                   flood of small commits becomes a few writes to each socket. A watch that joins or
- *   commit ─┴▶ together, a little later         ends gets everything first (W2); a bookmark names how far that is (W4).
+ *   commit ─┴▶ together, a little later         ends gets everything first; a bookmark names how far that is.
  *
- * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
+ * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up.
  */
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../domain/change.js';

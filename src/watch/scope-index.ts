@@ -1,6 +1,6 @@
 /**
  * Which watchers a change may concern. Watchers with the same scope, selector and representation form a group: a change is matched and
- * encoded once for all of them (D5). A place holds the groups of one scope.
+ * encoded once for all of them. A place holds the groups of one scope.
  *
  * The members that a scope names (cluster, name, …) are its shape. A key is looked up once in each shape that some scope has, 32 at most, by
  * the members of that shape (tuple space search). Scopes that do not cover a key cost nothing, however many there are.

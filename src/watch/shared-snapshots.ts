@@ -1,6 +1,6 @@
 /**
  * Initial state on its way to readers: a scope at a revision, as encoded chunks. Readers that ask for the same thing at
- * the same time share one snapshot and the bytes of its pages (D6), so that many informers starting together cost one
+ * the same time share one snapshot and the bytes of its pages, so that many informers starting together cost one
  * reading and one encoding.
  *
  *   informer 1 ──page 1──page 2──page 3──▶        the first reader of a page reads and encodes it; it is kept while

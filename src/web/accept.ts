@@ -1,5 +1,5 @@
 /**
- * What a client accepts (N3–N6). Clauses are tried by weight, then in order; the first that can be served wins; none: 406.
+ * What a client accepts. Clauses are tried by weight, then in order; the first that can be served wins; none: 406.
  * JSON is served whole, as metadata only, or as a table; YAML whole only.
  */
 import type { Refusal } from '../domain/errors.js';
@@ -26,7 +26,7 @@ export function negotiate(accept: string | undefined, asked: Asked): Parsed<Answ
   return refused(notAcceptable());
 }
 
-/** Whether the answer will be metadata only, so that a type may be found by any identity (P6). */
+/** Whether the answer will be metadata only, so that a type may be found by any identity. */
 export function asksPartial(accept: string | undefined): boolean {
   return (
     parseClauses(accept ?? '')[0]

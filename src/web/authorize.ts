@@ -1,5 +1,5 @@
 /**
- * Who may do what (D8, P16): members of system:masters everything; a certificate of a shard or a cache reads everything, and a shard's
+ * Who may do what: members of system:masters everything; a certificate of a shard or a cache reads everything, and a shard's
  * writes its own shard; everyone else may only ask for health.
  */
 import { isMaster, mayRead, mayWriteFor, type Caller } from '../domain/caller.js';

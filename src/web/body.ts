@@ -42,7 +42,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   return whole;
 }
 
-/** The media type of a body; no Content-Type means JSON (W1, W16). */
+/** The media type of a body; no Content-Type means JSON: kcp's deletes have none. */
 export function mediaType(request: IncomingMessage): string {
   return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() || 'application/json';
 }

@@ -34,7 +34,7 @@ export type Call = Readonly<{
   verb: Verb;
   path: ResourcePath;
   type: ServedType;
-  /** The identity to look up; '*' for all of them (P6). */
+  /** The identity to look up; '*' for all of them, as wildcard partial metadata has it. */
   identity: string;
   shard: ShardName | '*';
   cluster: ClusterName | '*';
@@ -96,7 +96,7 @@ export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): P
   });
 }
 
-/** The logical cluster of a write: one, by its name. Throws Refused(400) for anything else (W19). */
+/** The logical cluster of a write: one, by its name. Throws Refused(400) for anything else. */
 export function writtenCluster(cluster: ClusterPlace): ClusterName {
   if (cluster.kind === 'all') throw new Refused(wildcardWrite('cluster'));
   if (cluster.kind === 'path')

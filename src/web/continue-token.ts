@@ -1,6 +1,6 @@
 /**
- * The token that leads to the next page of a list: the revision of the first page, the scope, and the last key sent (S6).
- * Opaque to clients. A token without a revision goes on at the newest state (S8).
+ * The token that leads to the next page of a list: the revision of the first page, the scope, and the last key sent.
+ * Opaque to clients. A token without a revision goes on at the newest state.
  */
 import { createHash } from 'node:crypto';
 import { badRequest } from '../domain/errors.js';

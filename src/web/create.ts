@@ -1,4 +1,4 @@
-/** POST of a new object (W1–W6, W14). */
+/** POST of a new object. */
 import { Refused } from '../domain/errors.js';
 import { objectAnswer } from './answer.js';
 import { readJsonBody } from './body.js';
@@ -12,7 +12,7 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   const form = formOf(call, answered, clock);
   const options = parseWriteOptions(call.query, 'CreateOptions');
   const place = placeOf(call);
-  // A type that a ClusterCachedResource declares may name its namespace in the body only (W18).
+  // A type that a ClusterCachedResource declares may name its namespace in the body only.
   const isMisplaced = type.namespaced !== (path.namespace !== undefined);
   if (isMisplaced && (identity === '' || path.namespace !== undefined)) throw new Refused(objectNotFound(path, ''));
 

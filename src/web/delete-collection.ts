@@ -1,5 +1,5 @@
 /**
- * DELETE of a collection (W17): deletes the objects of the list page by page, each as a delete of its own, and
+ * DELETE of a collection: deletes the objects of the list page by page, each as a delete of its own, and
  * answers with the list of what was deleted. Not atomic, as upstream. Each page is of the present: a snapshot from the beginning
  * would have to last over the deletes themselves, which may be more than history has room for.
  */

@@ -1,6 +1,6 @@
 /**
  * The DeleteOptions of a DELETE: from its body, which kcp sends without a Content-Type, or from the query when there is
- * none (W16). Finalizers, propagation and grace change nothing here: an object goes at once (W15).
+ * none. Finalizers, propagation and grace change nothing here: an object goes at once.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import { assertUtf8, mediaType, readBody, unsupportedMediaType } from './body.js';

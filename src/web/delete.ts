@@ -1,4 +1,4 @@
-/** DELETE of one object (W15, W16): at once, whatever its finalizers say. */
+/** DELETE of one object: at once, whatever its finalizers say. */
 import { uidOf } from '../domain/object-metadata.js';
 import { jsonAnswer } from './answer.js';
 import { keyOf, type Answer, type Call, type KubePorts } from './call.js';

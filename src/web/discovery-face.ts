@@ -1,4 +1,4 @@
-/** Routes below `/shards/S/clusters/C` that describe what is served there (D2–D6, D9). Pure: a path in, an answer out. */
+/** Routes below `/shards/S/clusters/C` that describe what is served there. Pure: a path in, an answer out. */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Refusal } from '../domain/errors.js';
 import { notAcceptable } from './accept.js';

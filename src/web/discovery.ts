@@ -1,5 +1,5 @@
 /**
- * Which types there are, in Kubernetes' discovery formats (D2–D4, D10): pure functions from a list of types to an answer.
+ * Which types there are, in Kubernetes' discovery formats: pure functions from a list of types to an answer.
  *
  * A client goes by the Content-Type of the answer, not by what it asked for: with g, v and as it holds everything at once
  * (aggregated), bare it is the legacy list and the client fetches every /apis/GROUP/VERSION by itself. `undefined`
@@ -132,7 +132,7 @@ function parseParameter(text: string): [string, string] {
   return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, '$1')];
 }
 
-/** Parameters other than the three that name a form are ignored (N3). */
+/** Parameters other than the three that name a form are ignored. */
 function formOf({ mediaType, parameters }: Clause): DiscoveryForm | undefined {
   if (!['application/json', 'application/*', '*/*', ''].includes(mediaType)) return undefined;
   if (!parameters.has('as')) return 'legacy';

@@ -18,7 +18,7 @@ export function listEncoding(form: ObjectForm): ListEncoding {
   };
 }
 
-/** Events, one line each (R10, R11, S12). */
+/** Events, one line each. */
 export function watchRepresentation(form: ObjectForm): Representation {
   const event = (type: string, object: readonly Part[]): readonly Part[] => [`{"type":"${type}","object":`, ...object, '}\n'];
   return {

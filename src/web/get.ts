@@ -1,4 +1,4 @@
-/** GET of one object (S5). On `shards/*` it is the object of whichever shard has it; several shards: 409 naming them. */
+/** GET of one object. On `shards/*` it is the object of whichever shard has it; several shards: 409 naming them. */
 import { Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';

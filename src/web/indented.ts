@@ -1,5 +1,5 @@
 /**
- * JSON for people at a terminal: space between tokens, and nothing else, so that numbers and names stay as they are (N3).
+ * JSON for people at a terminal: space between tokens, and nothing else, so that numbers and names stay as they are.
  *
  * Bounds: text longer than `indentedFromBytesMax`, or that would grow beyond `indentedBytesMax`, is for programs and stays as it is, because
  * indenting it delays everybody. Below `depthMax` levels it goes on in one line, or 10,000 levels would grow a hundredfold.

@@ -119,7 +119,7 @@ function run(call: Call, ports: KubePorts): Promise<Answer> {
   }
 }
 
-/** Discovery, and what upstream answers below a shard without being a resource (D1a). */
+/** Discovery, and what upstream answers below a shard without being a resource. */
 function answerOther(
   { rest, cluster }: KubePath,
   request: IncomingMessage,

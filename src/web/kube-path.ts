@@ -1,6 +1,6 @@
 /**
- * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>` (P1, P4, D1a). It is split before it is decoded, so that an
- * encoded '/' stays inside its segment (W2), and `%2A` is `*`.
+ * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`. It is split before it is decoded, so that an
+ * encoded '/' stays inside its segment, and `%2A` is `*`.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import { badRequest } from '../domain/errors.js';

@@ -13,7 +13,7 @@ export type ResourcePath = Readonly<{
   namespace: string | undefined;
   name: string | undefined;
   subresource: string | undefined;
-  /** The old `/watch/` prefix: a list there is a watch (S19). */
+  /** The old `/watch/` prefix: a list there is a watch. */
   forcedWatch: boolean;
 }>;
 

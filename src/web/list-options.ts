@@ -1,5 +1,5 @@
 /**
- * The options of lists and watches (S2, S3, S9, S10), parsed and checked as Kubernetes does; a refusal names every option
+ * The options of lists and watches, parsed and checked as Kubernetes does; a refusal names every option
  * that is wrong.
  */
 import { badRequest, type Cause, type Refusal } from '../domain/errors.js';

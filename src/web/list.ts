@@ -1,5 +1,5 @@
 /**
- * LIST: a stream of stored bytes in chunks (D6). The members come in the order items, metadata, so that a page can say
+ * LIST: a stream of stored bytes in chunks. The members come in the order items, metadata, so that a page can say
  * whether there are more once it knows. Memory does not grow with the list.
  */
 import { setImmediate as turn } from 'node:timers/promises';
@@ -27,7 +27,7 @@ import { send } from '../http/send.js';
 
 /** Remaining items are counted no further: Kubernetes calls the count an estimate, and counting costs. */
 const remainingMax = 10_000;
-/** A longer list is streamed, and compressed when the client accepts gzip (N10). */
+/** A longer list is streamed, and compressed when the client accepts gzip. */
 const longBytesMin = 128 * 1024;
 
 type Page = Readonly<{ scope: Scope; selector: Selector; revision: Revision; after: Key | undefined; limit: number }>;
@@ -42,7 +42,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
 }
 
 /**
- * Sends a list once its beginning is known: what fails before is still a Status (S8, S11). A list of more than
+ * Sends a list once its beginning is known: what fails before is still a Status. A list of more than
  * one piece is sent as JSON text even where YAML was asked for, of which JSON is a part: converting it would take its length in
  * memory and delay everybody.
  */
@@ -172,7 +172,7 @@ async function metadataOf(
   return { resourceVersion, continue: token, ...(remaining === undefined || remaining === 0 ? {} : { remainingItemCount: remaining }) };
 }
 
-/** Which revision a list shows (S2, S14a), and where it begins. */
+/** Which revision a list shows, and where it begins. */
 function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisions }: KubePorts): Page {
   const { limit, continueToken, resourceVersion, match } = options;
   const now = { scope, selector, limit, revision: revisions.published, after: undefined };
@@ -192,7 +192,7 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
   return { ...now, revision: located.revision };
 }
 
-/** A list that cannot go on where it began may go on after the same key at the newest state (S8). */
+/** A list that cannot go on where it began may go on after the same key at the newest state. */
 function withFreshToken(error: unknown, { after, scope }: Page): unknown {
   if (!(error instanceof Refused) || error.refusal.reason !== 'Expired' || after === undefined) return error;
   return new Refused({ ...error.refusal, continue: formatContinue({ resourceVersion: undefined, after }, scope) });

@@ -1,6 +1,6 @@
 /**
  * The forms in which an object leaves the server: whole, its metadata only, or as a table row. Whole and metadata are
- * stored bytes with a few texts spliced in (D1); only a table parses, for its cells.
+ * stored bytes with a few texts spliced in; only a table parses, for its cells.
  */
 import type { ServedType } from '../domain/catalogue.js';
 import { formatApiVersion } from '../domain/resource.js';
@@ -46,7 +46,7 @@ const partialApiVersion = 'meta.k8s.io/v1';
 const partialOpening = `{"kind":"PartialObjectMetadata","apiVersion":"${partialApiVersion}","metadata":`;
 
 /**
- * Metadata only (N5). Where a request covers all clusters, the objects may come from types of different versions: an
+ * Metadata only. Where a request covers all clusters, the objects may come from types of different versions: an
  * annotation then has the object's own.
  */
 export function partialForm(type: ServedType, version: string, showsVersion: boolean): ObjectForm {
@@ -98,7 +98,7 @@ export type TableOptions = Readonly<{
   now: () => number;
 }>;
 
-/** Every table form is its own: the first table of a watch has the columns, later ones have none (N6). */
+/** Every table form is its own: the first table of a watch has the columns, later ones have none. */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
   const { id, tableVersion, includeObject, showsVersion, now } = options;
   const whole = wholeForm(type, version);

@@ -1,5 +1,5 @@
 /**
- * As much OpenAPI v3 as kubectl needs to apply, create and explain (D6, D7): pure functions from types to documents.
+ * As much OpenAPI v3 as kubectl needs to apply, create and explain: pure functions from types to documents.
  *
  * kubectl needs one thing of a document: whether the PATCH operation of the kind has the parameter `fieldValidation`.
  * If so it leaves validation to the server. The schemas say nothing beyond "an object", as a cache validates none.

@@ -1,5 +1,5 @@
 /**
- * PATCH (W12): the stored object, patched as a lossless tree, and written like a PUT. A patch that names no
+ * PATCH: the stored object, patched as a lossless tree, and written like a PUT. A patch that names no
  * resourceVersion is unconditional: if the object changes meanwhile, the patch is applied again to the new state.
  */
 import type { PatchLanguage } from '../domain/heavy-task.js';

@@ -56,7 +56,7 @@ async function* batches(parts: readonly Part[]): AsyncGenerator<readonly Uint8Ar
   yield parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part));
 }
 
-/** People at a terminal get indented JSON (N3). */
+/** People at a terminal get indented JSON. */
 function isIndented({ query, req }: Context): boolean {
   const pretty = query['pretty'];
   if (pretty !== undefined) return pretty === '1' || pretty === 'true';

@@ -1,5 +1,5 @@
 /**
- * The Table form of objects (N6): what kubectl shows. Pure functions over a type, a parsed object and the time.
+ * The Table form of objects: what kubectl shows. Pure functions over a type, a parsed object and the time.
  *
  * Columns are the name and the type's printer columns, or else the age; a cell whose path leads nowhere is null. Values
  * are for people: for an int64 to the last digit, read the object.

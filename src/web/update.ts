@@ -1,4 +1,4 @@
-/** PUT of a whole object (W7–W9). */
+/** PUT of a whole object. */
 import { objectAnswer } from './answer.js';
 import { readJsonBody } from './body.js';
 import { answeredAs, formOf, keyOf, type Answer, type Call, type KubePorts } from './call.js';

@@ -1,5 +1,5 @@
 /**
- * /version (D9). Clients parse `gitVersion` as a semantic version of Kubernetes to decide what the server understands,
+ * `/version`. Clients parse `gitVersion` as a semantic version of Kubernetes to decide what the server understands,
  * so it names the Kubernetes whose wire rules we follow and carries our own version behind a '+', as kcp's does.
  */
 import type { Answer } from './discovery.js';

@@ -1,11 +1,13 @@
 /**
- * WATCH and WatchList (S9–S19). Parameters are checked first; what is wrong later comes as an ERROR event (S11).
+ * WATCH and WatchList. Parameters are checked first; what is wrong later comes as an ERROR event.
  *
  *   resourceVersion   sendInitialEvents unset        true (NotOlderThan)                 false
  *   unset, "0"        the present state, then live   the present state, then live        live from now
  *   ours              live after it                  the present state, what is gone, live  live after it
- *   above (S14a)      ERROR 410                      ERROR 504, the client drops it      ERROR 410
- *   below (S14a)      ERROR 410                      the present state, then live        ERROR 410
+ *   above             ERROR 410                      ERROR 504, the client drops it      ERROR 410
+ *   below             ERROR 410                      the present state, then live        ERROR 410
+ *
+ * Ours, above and below are as in `Located` of `domain/revision.ts`.
  */
 import { expired, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
 import { mustParse } from '../domain/parsed.js';
@@ -60,7 +62,7 @@ async function follow(call: Call, ports: KubePorts, request: WatchRequest): Prom
   }
 }
 
-/** Headers go out before the first event (S18). */
+/** Headers go out before the first event. */
 function openResponse({ response }: Exchange): void {
   response.statusCode = 200;
   response.setHeader('content-type', 'application/json');
@@ -90,7 +92,7 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
 }
 
 /**
- * Without a timeout of the client's, the server picks a time between its minimum and twice that, so that watches do not end together (S17). No watch
+ * Without a timeout of the client's, the server picks a time between its minimum and twice that, so that watches do not end together. No watch
  * is longer than the longest, nor than the caller's certificate: it ends a little before, so that its end is still sent.
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {

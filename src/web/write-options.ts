@@ -1,4 +1,4 @@
-/** Query options of writes (W14). */
+/** Query options of writes. */
 import { Refused, type Cause } from '../domain/errors.js';
 import type { FieldValidation } from '../domain/write-request.js';
 import { invalidOptions } from './list-options.js';

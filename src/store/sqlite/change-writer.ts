@@ -158,7 +158,7 @@ export class ChangeWriter {
     return id;
   }
 
-  /** Informers' keys have no shard (R21): when a namesake elsewhere survives, it is written again so that they end with it (D4). */
+  /** Informers' keys have no shard: when a namesake elsewhere survives, it is written again so that they end with it. */
   #rewriteSurvivor(key: Key, resource: number): void {
     const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);
     if (survivor === undefined) return;

@@ -1,4 +1,4 @@
-/** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool (D1). */
+/** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool. */
 import type { MovedPath } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { Key } from '../../domain/key.js';

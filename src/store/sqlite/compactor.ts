@@ -1,5 +1,5 @@
 /**
- * Decides how far the change log may be compacted (D4) and how much of the writer's time that may take. Pure; the schedule calls it.
+ * Decides how far the change log may be compacted and how much of the writer's time that may take. Pure; the schedule calls it.
  *
  *   over its bounds by    0 ──────────── a twentieth ────────── a tenth
  *   compaction's share    a tenth ─ rising ─ nine tenths ─────▶            Writers wait for it: the log stops growing.

@@ -1,6 +1,6 @@
 /**
  * What waits for the committer, in lanes that take turns: one for requests over HTTP, one for every pusher. No timer: an idle
- * committer gets what this turn of the event loop brings, and batches form by themselves while it works (D3).
+ * committer gets what this turn of the event loop brings, and batches form by themselves while it works.
  *
  *   submit ──▶ requests ┐
  *   push ────▶ lane     ├─(committer idle)──▶ in flight ──committed──▶ published, then answered, in one tick

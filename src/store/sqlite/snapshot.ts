@@ -1,6 +1,6 @@
 /**
  * A scope at a revision R, read page by page in key order. Nothing is remembered from page to page, and nothing pins the WAL between
- * two turns (D6). A page is what exists after its key, merged with what was deleted since R:
+ * two turns. A page is what exists after its key, merged with what was deleted since R:
  *
  *   exists, at r ≤ R          → as it is
  *   exists, at r > R          → born after R: it was not there; else what it held at R (`Rows.heldAt`)
