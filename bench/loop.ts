@@ -1,7 +1,7 @@
 /**
  * How late did the server's event loop run during all this?
  *
- * A blocked event loop delays every client, and one that is blocked for 15 s loses every HTTP/2 watch (contract R22). By the
+ * A blocked event loop delays every client, and one that is blocked for 15 s loses every HTTP/2 watch. By the
  * server's own measurement: the worst window's p99 at most 10 ms, and never 100 ms late. Each question's worst is shown by name.
  */
 import type { LoopSample } from './harness/loop-sampler.js';

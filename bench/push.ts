@@ -96,7 +96,7 @@ export const push: Question = {
       checks: [
         check('no pushed object is refused', refused === 0, `${refused} are`),
         check('every pushed object is listed, once', compared.listed === objects, `${compared.listed} of ${objects}`),
-        check('each is listed byte for byte as it was pushed (D1)', compared.different === 0, `${compared.different} are not`),
+        check('each is listed byte for byte as it was pushed', compared.different === 0, `${compared.different} are not`),
       ],
     };
   },

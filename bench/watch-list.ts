@@ -1,5 +1,5 @@
 /**
- * How long does one informer take from its WatchList to the annotated bookmark (contract R3), TLS handshake included?
+ * How long does one informer take from its WatchList to the annotated bookmark, TLS handshake included?
  *
  * Ceiling: the same bytes from a bare Node TLS server, read by the same client. At most three times that.
  */

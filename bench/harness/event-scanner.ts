@@ -15,7 +15,7 @@ const revisionStart = Buffer.from('"resourceVersion":"');
 const nameStart = Buffer.from(nameMark);
 const roundStart = Buffer.from(roundMark);
 const initialEventsEnd = Buffer.from('"k8s.io/initial-events-end":"true"');
-/** Digits of a revision that are read. The digits before them are the epoch, which no running server changes (D2). */
+/** Digits of a revision that are read. The digits before them are the epoch, which no running server changes. */
 const revisionDigits = 12;
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';

@@ -47,7 +47,7 @@ export async function updateJob({ target, writers, resourceVersions, updatesMax,
   const startedAt = wallClock();
   let begun = 0;
 
-  /** Writer w owns the objects w, w + writers, …, so that any conflict of a PUT is the server's fault (P14). */
+  /** Writer w owns the objects w, w + writers, …, so that any conflict of a PUT is the server's fault. */
   const write = async (_: unknown, writer: number): Promise<void> => {
     for (let index = writer, round = 1; begun < updatesMax && wallClock() - startedAt < updateMsMax; index += writers) {
       if (index >= current.length) {

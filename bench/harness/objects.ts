@@ -1,6 +1,6 @@
 /**
  * What the benchmark stores: APIExports of about 2.5 kB, spread over shards and logical clusters as kcp's replication
- * controller would send them (members in the order Go writes them, uid and creationTimestamp given, contract W4).
+ * controller would send them (members in the order Go writes them, uid and creationTimestamp given).
  *
  * The index of an object gives its place and its whole text, so processes need to exchange no bodies.
  * The name's text occurs nowhere else in a body, so that a reader finds it with a search for bytes instead of a parser.
@@ -16,7 +16,7 @@ export const resource = 'apiexports';
 
 export type Place = Readonly<{ shard: string; cluster: string }>;
 
-/** Where every list and watch of the benchmark looks. The star is escaped as Go's clients do (contract P1). */
+/** Where every list and watch of the benchmark looks. The star is escaped as Go's clients do. */
 export const wildcardPath = collectionPath('%2A', '%2A');
 
 /** The text in front of the round in a body, once. */

@@ -11,7 +11,7 @@ import { parseShardName } from '../../src/domain/shard.js';
 const clock = { now: () => Date.now(), wallMs: () => Date.now(), after: () => () => {} };
 const validityDays = 2;
 
-/** A server that asks for a client certificate and accepts connections without one, as ours does (N11). */
+/** A server that asks for a client certificate and accepts connections without one, as ours does. */
 async function serverOf(
   t: ExecutionContext,
   authority: Authority,

@@ -1,4 +1,4 @@
-/** How a key is written: nobody can read it on the way or redirect it (V7). */
+/** How a key is written: nobody can read it on the way or redirect it. */
 import {
   chmodSync,
   existsSync,

@@ -1,4 +1,4 @@
-/** Whom a certificate authorizes (D8, F18, F31): exactly one spelling gives a name, everything near it gives nothing. */
+/** Whom a certificate authorizes (F18, F31): exactly one spelling gives a name, everything near it gives nothing. */
 import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
 /**
  * client-go's informers (typed, dynamic, metadata) over every shard and cluster, through writes, a SIGTERM restart and a
  * kill -9. At the end every store holds what the server lists. After a restart every informer has resumed its watch
- * where it was and none has relisted (contract R24: a relist does not delete in kcp). Once with WatchList, once without.
+ * where it was and none has relisted (a relist does not delete in kcp's informers). Once with WatchList, once without.
  *
  * Needs `go` and the modules of go.mod; skipped aloud without them.
  */
@@ -14,7 +14,7 @@ import { StrataProcess } from '../support/strata-process.js';
 import { buildInformerProgram, InformerProgram, type Requests } from './informer-program.js';
 import { installed } from './installed.js';
 
-/** A watch that ends within its first second without an event counts as failed, and its client relists (R9). */
+/** A watch that ends within its first second without an event counts as failed, and its client relists. */
 const watchAgeMsMin = 1_500;
 
 let program = '';

@@ -1,6 +1,6 @@
 /**
  * What a user sees when kubectl is refused. kubectl speaks HTTP/2, and each refusal must arrive whole as its Status, also one
- * that was sent before the body was read (S7: on e892933 a reset stream replaced it). Skipped with a log line where kubectl is missing.
+ * that was sent before the body was read (on e892933 a reset stream replaced it). Skipped with a log line where kubectl is missing.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

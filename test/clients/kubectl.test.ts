@@ -1,5 +1,5 @@
 /**
- * kubectl as it is installed, pointed at one shard and cluster (contract T6): how a user looks into a cache.
+ * kubectl as it is installed, pointed at one shard and cluster: how a user looks into a cache.
  * Every command runs against the same server and an object or two of its own. Skipped with a log line where kubectl is missing.
  */
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';

@@ -29,7 +29,7 @@ type destination struct {
 	dynamic        dynamic.Interface
 }
 
-// newWriter makes clients that write JSON: a cache server need not read protobuf (contract N2).
+// newWriter makes clients that write JSON: a cache server need not read protobuf.
 func newWriter(configFor func(path string) *rest.Config) (*writer, error) {
 	w := &writer{}
 	for _, at := range [][2]string{{"amber", "acme"}, {"birch", "acme"}, {"cedar", "beta"}} {

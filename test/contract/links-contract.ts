@@ -1,5 +1,5 @@
 /**
- * What every engine behind the port `Pushes` must do for a tree of caches (D9), beside push-contract.ts: neighbours, links, current slices,
+ * What every engine behind the port `Pushes` must do for a tree of caches, beside push-contract.ts: neighbours, links, current slices,
  * digests, and what a link reads. An engine is passed in as a factory; the suite knows nothing else of it.
  */
 import test, { type ExecutionContext } from 'ava';

@@ -1,5 +1,5 @@
 /**
- * What every engine behind the ports `Pushes` and `StoreIdentity` must do (D11), beside store-contract.ts. An engine is passed in
+ * What every engine behind the ports `Pushes` and `StoreIdentity` must do, beside store-contract.ts. An engine is passed in
  * as a factory; the suite knows nothing else of it.
  */
 import test, { type ExecutionContext } from 'ava';

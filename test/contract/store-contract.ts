@@ -1,5 +1,5 @@
 /**
- * What every engine behind the Store port must do (D11). An engine is passed in as a factory; the suite knows nothing else
+ * What every engine behind the Store port must do. An engine is passed in as a factory; the suite knows nothing else
  * of it. What only one engine has (files, locks, epochs) is tested beside that engine.
  */
 import test, { type ExecutionContext } from 'ava';

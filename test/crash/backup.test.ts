@@ -171,7 +171,7 @@ test.serial(
   },
 );
 
-test.serial('S2 an older file restored beside the log of a killed server is served as it was, or not at all', async (t) => {
+test.serial('an older file restored beside the log of a killed server is served as it was, or not at all', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   for (let i = 0; i < 300; i += 1) await write(client, `n${i}`, 8_000);

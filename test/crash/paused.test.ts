@@ -143,7 +143,7 @@ async function twoCaches(t: ExecutionContext) {
   const root = await tree.start('root');
   const west = await tree.start('west', { parent: root });
   const [amber, birch] = [aModelShard(t, 'amber'), aModelShard(t, 'birch')];
-  // No namesakes: a delete beside one is two changes (D4).
+  // No namesakes: a delete beside one is two changes.
   for (let i = 0; i < 500; i += 1) {
     amber.put(`n${i}`);
     birch.put(`b${i}`);

@@ -25,7 +25,7 @@ export class PushingWriter {
     this.#server = server;
     this.#random = random;
     this.#shard = shard;
-    // No other shard has namesakes: a delete beside one is two changes (D4), so a count of changes would not be exact.
+    // No other shard has namesakes: a delete beside one is two changes, so a count of changes would not be exact.
     this.#names = Array.from({ length: objects }, (_, index) => `${shard}-${index}`);
     this.#term = Date.now();
   }

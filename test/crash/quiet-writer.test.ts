@@ -6,7 +6,7 @@ import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
 
 for (const http2 of [false, true]) {
-  test.serial(`S12 a shard keeps its objects only as long as the same PUT comes again over HTTP/${http2 ? 2 : 1.1}`, async (t) => {
+  test.serial(`a shard keeps its objects only as long as the same PUT comes again over HTTP/${http2 ? 2 : 1.1}`, async (t) => {
     const server = await StrataProcess.start({ flags: ['--shard-away-max=2s'] });
     t.teardown(() => server[Symbol.asyncDispose]());
     const client = server.client({ http2 });

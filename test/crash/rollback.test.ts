@@ -1,5 +1,5 @@
 /**
- * A server gets an older state of its disk, in each way that happens, and starts (F27, S3). Clients come back at once with
+ * A server gets an older state of its disk, in each way that happens, and starts (F27). Clients come back at once with
  * resourceVersions of lost changes, and again after new writes that go as far: no lost version is taken for an existing one. A
  * pusher whose acknowledged changes are lost syncs everything by itself; one that lost none goes on.
  */
@@ -167,7 +167,7 @@ async function truthOf(client: KubeClient, shard: string, prefix = ''): Promise<
     .toSorted();
 }
 
-/** S14a: a watch must start over, a list is refused only where it would have to wait, and an exact one always. */
+/** A watch must start over, a list is refused only where it would have to wait, and an exact one always. */
 async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersion: string): Promise<void> {
   for (const allowWatchBookmarks of ['true', 'false']) {
     const events: WatchEvent[] = [];

@@ -1,5 +1,5 @@
 /**
- * T11 A kcp without pushing writes over plain HTTP into the lowest of three caches and is never quiet, so that no cache takes its objects
+ * A kcp without pushing writes over plain HTTP into the lowest of three caches and is never quiet, so that no cache takes its objects
  * for a full sync. Each cache is killed for ten seconds in turn. What was created, updated and deleted meanwhile is so everywhere within
  * three seconds of its return, measured while the writer goes on. TEST_SEED=n repeats its choices, though not its timing.
  */

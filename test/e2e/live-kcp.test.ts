@@ -1,6 +1,6 @@
 /**
  * An unmodified kcp of two shards on our cache server: kcp's own tests of replication pass, and a kill -9 of the cache
- * costs no informer a relist (contract R24). A second cache that agents push the same shards into ends with the same objects, also after a
+ * costs no informer a relist. A second cache that agents push the same shards into ends with the same objects, also after a
  * restore of the first one from a backup.
  *
  * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; otherwise skipped

@@ -4,7 +4,7 @@
  * Compared are the initial events, as a set, and after them what happened to each object, in order, each with a digest
  * of the content: requests that were under way at the same time may be committed in another order than when they were
  * recorded. A MODIFIED that leaves the content as it was does not count: the recorded server adds a managedFields entry of
- * its own on create, which kcp's next PUT takes out again; for us that PUT changes nothing (contract W9, W10).
+ * its own on create, which kcp's next PUT takes out again; for us that PUT changes nothing.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

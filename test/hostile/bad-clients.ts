@@ -57,7 +57,7 @@ async function withHttp1(target: Target, use: (client: RawHttp1) => Promise<void
   }
 }
 
-/** V1: asks for much and gives no window to send it in. */
+/** Asks for much and gives no window to send it in. */
 const zeroWindow: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, { windowBytes: 0 }, async (client) => {
@@ -67,7 +67,7 @@ const zeroWindow: BadClient = (target, random, signal) =>
     }),
   );
 
-/** V1: asks for much over HTTP/2 and reads nothing of it. */
+/** Asks for much over HTTP/2 and reads nothing of it. */
 const neverReads: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, { windowBytes: 2 ** 31 - 1 }, async (client) => {
@@ -77,7 +77,7 @@ const neverReads: BadClient = (target, random, signal) =>
     }),
   );
 
-/** V1: the same over HTTP/1.1, one request after another. */
+/** The same over HTTP/1.1, one request after another. */
 const neverReadsHttp1: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp1(target, async (client) => {
@@ -184,7 +184,7 @@ const idleConnections: BadClient = (target, random, signal) =>
     for (const one of secured) if (one.status === 'fulfilled') one.value.tls.destroy();
   });
 
-/** V2: connections that end without notice, at any moment, in any way. */
+/** Connections that end without notice, at any moment, in any way. */
 const abruptEnds: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const ending = endings[random.below(endings.length)] ?? 'reset';

@@ -1,5 +1,5 @@
 /**
- * V4: everything that a certificate opened ends with it: watches of any requested length, bodies, lists, connections.
+ * Everything that a certificate opened ends with it: watches of any requested length, bodies, lists, connections.
  *
  * On commit e892933 a watch went on until its own timeout, which its client chooses.
  */
@@ -16,7 +16,7 @@ const validitySeconds = 3;
 /** openssl writes whole seconds, and a loaded machine is late. */
 const lateMs = 1_500;
 
-test('V4: watches, bodies, unread lists and connections end with their certificate, over both protocols', async (t) => {
+test('watches, bodies, unread lists and connections end with their certificate, over both protocols', async (t) => {
   const server = await aServer(t);
   await server.client().create(aPath(), anApiExport({}, { spec: { text: 'x'.repeat(2_000_000) } }));
   const issuedMs = performance.now();
@@ -59,7 +59,7 @@ test('V4: watches, bodies, unread lists and connections end with their certifica
   );
 });
 
-test('V4: a watch ends within the longest time that a watch may have, whatever it asked for, over both protocols', async (t) => {
+test('a watch ends within the longest time that a watch may have, whatever it asked for, over both protocols', async (t) => {
   const server = await aServer(t, { flags: { 'watch-timeout-min': '1s', 'watch-timeout-max': '1s' } });
   const startedMs = performance.now();
 

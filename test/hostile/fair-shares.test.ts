@@ -1,5 +1,5 @@
 /**
- * V3: one caller that takes all it can get leaves everybody else served, over both protocols; it alone gets 429. Callers without a certificate
+ * One caller that takes all it can get leaves everybody else served, over both protocols; it alone gets 429. Callers without a certificate
  * keep out nobody who has one.
  *
  * On commit e892933 no limit was per caller: everybody was answered 429, and silent connections kept the administrator out.
@@ -65,7 +65,7 @@ function assertTooMany(
   t.like(JSON.parse(text) as KubeStatus, { kind: 'Status', reason: 'TooManyRequests', code: 429 });
 }
 
-test('V3: a shard whose bodies do not come leaves everybody else served, and gets 429 itself, over both protocols', async (t) => {
+test('a shard whose bodies do not come leaves everybody else served, and gets 429 itself, over both protocols', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'requests-in-flight-max': '20' });
 
   const { client, streams } = await slowBodies(t, server.port, amber, 20);
@@ -90,7 +90,7 @@ test('V3: a shard whose bodies do not come leaves everybody else served, and get
   t.true(logged.length >= 1 && logged.length <= 20, `${logged.length} lines for ${refused.length} refusals`);
 });
 
-test('V3: the same over HTTP/1.1, from 20 connections', async (t) => {
+test('the same over HTTP/1.1, from 20 connections', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'requests-in-flight-max': '20' });
 
   const clients = await Promise.all(Array.from({ length: 20 }, () => RawHttp1.open({ port: server.port, as: amber })));
@@ -112,7 +112,7 @@ test('V3: the same over HTTP/1.1, from 20 connections', async (t) => {
   for (const answer of refused) assertTooMany(t, answer);
 });
 
-test('V3: a cache that opens watches without end leaves the watches of everybody else', async (t) => {
+test('a cache that opens watches without end leaves the watches of everybody else', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'open-watches-max': '50' });
 
   const client = await RawHttp2.open({ port: server.port, as: cache });
@@ -129,7 +129,7 @@ test('V3: a cache that opens watches without end leaves the watches of everybody
   t.true(streams.some(({ status }) => status === 200));
 });
 
-test('V3: when all shards together are at their limit, masters and health have a reserve', async (t) => {
+test('when all shards together are at their limit, masters and health have a reserve', async (t) => {
   const { server, amber, birch, cedar } = await aCast(t, { 'requests-in-flight-max': '20', 'open-watches-max': '20' });
 
   for (const as of [amber, birch, cedar]) {
@@ -142,7 +142,7 @@ test('V3: when all shards together are at their limit, masters and health have a
   t.is((await server.client().raw('GET', `${everything}?watch=true&timeoutSeconds=1`)).status, 200);
 });
 
-test('V3: silent connections, of TCP and of TLS without a certificate, keep out no caller with one', async (t) => {
+test('silent connections, of TCP and of TLS without a certificate, keep out no caller with one', async (t) => {
   const { server, birch } = await aCast(t, { 'connections-max': '60' });
   const closing: (() => void)[] = [];
   t.teardown(() => closing.forEach((close) => close()));
@@ -163,7 +163,7 @@ test('V3: silent connections, of TCP and of TLS without a certificate, keep out 
   ]);
 });
 
-test('V3: a shard that opens all the connections it can leaves room for others', async (t) => {
+test('a shard that opens all the connections it can leaves room for others', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'connections-max': '60' });
 
   const opened = await Promise.allSettled(Array.from({ length: 80 }, () => RawHttp2.open({ port: server.port, as: amber })));

@@ -2,7 +2,7 @@
  * What a client may send before any HTTP, and what it may send wrongly in HTTP/1.1: refused or cut, answered at most once, and
  * never understood as two requests.
  *
- * S8 is here too: the certificate of the peer is read once for a connection, however many requests it carries.
+ * One more rule is here too: the certificate of the peer is read once for a connection, however many requests it carries.
  */
 import test from 'ava';
 import { once } from 'node:events';
@@ -177,7 +177,7 @@ const rounds = 6;
 /** Reading the certificate for each request made it 2.5 times as expensive, on any machine; looking up the caller does not. */
 const callerFactorMax = 2;
 
-test.serial('S8: over HTTP/2 the caller is read with the connection, not with each request', async (t) => {
+test.serial('over HTTP/2 the caller is read with the connection, not with each request', async (t) => {
   const server = await starting;
   const client = await RawHttp2.open({ port: server.port, as: server.master });
   t.teardown(() => client.destroy());

@@ -1,10 +1,10 @@
-/** V3: if connections beyond a caller's quota were kept while idle, one shard could keep masters and health out with them. */
+/** If connections beyond a caller's quota were kept while idle, one shard could keep masters and health out with them. */
 import test from 'ava';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';
 
-test('V3: a shard that opens as many connections as it can and leaves them idle leaves room for masters and health', async (t) => {
+test('a shard that opens as many connections as it can and leaves them idle leaves room for masters and health', async (t) => {
   const server = await aServer(t, { flags: { 'connections-max': '60' } });
   const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   await server.client().create(aPath(), anApiExport({ name: 'one' }));

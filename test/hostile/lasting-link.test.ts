@@ -11,7 +11,7 @@ const slicesPerFrame = 1_000;
 /** In total one frame more than a link may send when it opens. */
 const frames = 201;
 
-test('a link whose shards come and go reports each time what is held of them, and is not ended because of the total (T10)', async (t) => {
+test('a link whose shards come and go reports each time what is held of them, and is not ended because of the total', async (t) => {
   const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
   const child = await openChild(server);
   claim(child, shardName('amber'));

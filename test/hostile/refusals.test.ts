@@ -1,5 +1,5 @@
 /**
- * S7: a refusal arrives whole at every stage of a request, as a Status with its end of stream and no reset before it, whatever happens to the
+ * A refusal arrives whole at every stage of a request, as a Status with its end of stream and no reset before it, whatever happens to the
  * body; the same connection then serves another request. A client that never stops sending is cut after a time.
  *
  * On commit e892933 each refusal over HTTP/2 with a body that had not been read came as RST_STREAM without an end of stream.
@@ -151,12 +151,12 @@ async function takeOnlySlot(t: ExecutionContext): Promise<void> {
 }
 
 for (const refused of refusals) {
-  test.serial(`S7: ${refused.what} is ${refused.expected} over HTTP/2, whole, however its body comes`, async (t) => {
+  test.serial(`${refused.what} is ${refused.expected} over HTTP/2, whole, however its body comes`, async (t) => {
     if (refused.server === 'taken') await takeOnlySlot(t);
     for (const sending of sendings) await overHttp2(t, refused, sending);
   });
 
-  test.serial(`S7: ${refused.what} is ${refused.expected} over HTTP/1.1, whole, however its body comes`, async (t) => {
+  test.serial(`${refused.what} is ${refused.expected} over HTTP/1.1, whole, however its body comes`, async (t) => {
     if (refused.server === 'taken') await takeOnlySlot(t);
     for (const sending of sendings) await overHttp1(t, refused, sending);
   });
@@ -166,7 +166,7 @@ for (const [what, sending] of [
   ['that says its length', { what: '', body: large, hasLength: true }],
   ['without a length', { what: '', body: large, hasLength: false }],
 ] as const) {
-  test.serial(`S7: a body of 5 MiB ${what} is 413, whole, over both protocols, while it is sent`, async (t) => {
+  test.serial(`a body of 5 MiB ${what} is 413, whole, over both protocols, while it is sent`, async (t) => {
     const refused = { what, method: 'POST', path: aPath(), expected: '413 RequestEntityTooLarge' };
 
     await overHttp2(t, refused, sending);
@@ -174,7 +174,7 @@ for (const [what, sending] of [
   });
 }
 
-test.serial('S7: a refusal after the body was read arrives whole, over both protocols', async (t) => {
+test.serial('a refusal after the body was read arrives whole, over both protocols', async (t) => {
   const unnamed = Buffer.from('{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{}}');
   for (const [body, expected] of [
     [unnamed, '422 Invalid'],
@@ -188,7 +188,7 @@ test.serial('S7: a refusal after the body was read arrives whole, over both prot
   }
 });
 
-test.serial('S7: a body that does not come in time is 504, whole, over both protocols, and the connection serves others', async (t) => {
+test.serial('a body that does not come in time is 504, whole, over both protocols, and the connection serves others', async (t) => {
   const { server } = await known;
   const place = { port: server.port, as: server.master };
   const h2 = await RawHttp2.open(place);
@@ -208,7 +208,7 @@ test.serial('S7: a body that does not come in time is 504, whole, over both prot
   t.is(asStatus(answer?.status ?? 0, answer?.text ?? '{}'), '504 Timeout');
 });
 
-test.serial('S7: a client that never stops sending after a refusal is cut within seconds, and its other requests are served', async (t) => {
+test.serial('a client that never stops sending after a refusal is cut within seconds, and its other requests are served', async (t) => {
   const { server } = await known;
   const place = { port: server.port, as: server.master };
   const h2 = await RawHttp2.open(place);

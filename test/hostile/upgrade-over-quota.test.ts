@@ -1,4 +1,4 @@
-/** V3: an upgrade was accepted on connections beyond the caller's quota. */
+/** An upgrade is refused on connections beyond the caller's quota; once it was accepted. */
 import test from 'ava';
 import { aPath } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';

@@ -1,5 +1,5 @@
 /**
- * The arrows and fences of the house (design.md §3), as data, and the check that enforces them.
+ * The arrows and fences of the house (_Rooms and arrows_ of src/ARCHITECTURE.md), as data, and the check that enforces them.
  *
  * A room is a folder of src/; the files beside the rooms are each a room of their own. Anything that is in no table is a violation: a new room or
  * library is entered here first.

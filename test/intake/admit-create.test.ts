@@ -24,7 +24,7 @@ function refusedCreate(text: string, changes: Partial<CreateInputs> = {}) {
   return refusalOf(admitCreate(bytesOf(text), aCreate(changes)));
 }
 
-test('a new object gets uid, time and generation, and is not being deleted (W4)', (t) => {
+test('a new object gets uid, time and generation, and is not being deleted', (t) => {
   const sent = {
     name: 'one',
     uid: 'theirs',
@@ -60,7 +60,7 @@ test('a new object gets uid, time and generation, and is not being deleted (W4)'
   t.false(generated);
 });
 
-test('a replica keeps its metadata, and only a missing uid or time is filled in (W4, W4a)', (t) => {
+test('a replica keeps its metadata, and only a missing uid or time is filled in', (t) => {
   const annotations = { 'kcp.io/shard': 'anything', 'kcp.io/path': 'root:acme' };
   const whole = {
     name: 'two',
@@ -91,7 +91,7 @@ test('a malformed canonical path counts as no path', (t) => {
   t.is(created(anExport({ name: 'one', annotations: { 'kcp.io/path': 'No Path' } })).mutation.path, undefined);
 });
 
-test('a name is made of generateName, cut so that it fits a DNS label (W6)', (t) => {
+test('a name is made of generateName, cut so that it fits a DNS label', (t) => {
   const { mutation, object, generated } = created(anExport({ generateName: 'gen-' }));
   const long = created(anExport({ generateName: 'n'.repeat(100), name: '' }));
 
@@ -103,7 +103,7 @@ test('a name is made of generateName, cut so that it fits a DNS label (W6)', (t)
   t.false(created(anExport({ generateName: 'gen-', name: 'own' })).generated);
 });
 
-test('the namespace is that of the URL, of the body for a declared type, and none for a cluster-scoped one (W3, W18)', (t) => {
+test('the namespace is that of the URL, of the body for a declared type, and none for a cluster-scoped one', (t) => {
   const binding = (namespace?: string): string =>
     JSON.stringify({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'RoleBinding', metadata: { name: 'rb', namespace } });
   const instance = (namespace?: string): string =>
@@ -130,7 +130,7 @@ test('the namespace is that of the URL, of the body for a declared type, and non
   t.false('namespace' in dropped.object.metadata);
 });
 
-test('an object is stored in the storage version, whatever served version it came in (W11)', (t) => {
+test('an object is stored in the storage version, whatever served version it came in', (t) => {
   const text = anExport({ name: 'one' }).replace('v1alpha2', 'v1alpha1');
   const { mutation, object } = created(text, { version: 'v1alpha1' });
 
@@ -138,7 +138,7 @@ test('an object is stored in the storage version, whatever served version it cam
   t.is(object.apiVersion, 'apis.kcp.io/v1alpha2');
 });
 
-test('RBAC names are path segments, others subdomains (W2)', (t) => {
+test('RBAC names are path segments, others subdomains', (t) => {
   const role = (name: string): string =>
     JSON.stringify({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } });
   const roles = { type: aType('clusterroles'), version: 'v1' };
@@ -217,7 +217,7 @@ test('null is the same as a missing member', (t) => {
   t.is(refusedCreate(anExport({}).replace('"metadata":{},', '')).reason, 'Invalid');
 });
 
-test('repeated fields are refused, warned of, or ignored, as the client asks (W14)', (t) => {
+test('repeated fields are refused, warned of, or ignored, as the client asks', (t) => {
   const text = '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"dup","name":"dup2"},"spec":{}}';
 
   t.deepEqual(created(text).warnings, ['duplicate field "metadata.name"']);
@@ -304,7 +304,7 @@ test('creates of the recorded script are refused in upstream’s words', async (
   }
 });
 
-test('a member that is too long, or should not be set, is refused (W5, E3a)', (t) => {
+test('a member that is too long, or should not be set, is refused', (t) => {
   const cause = { reason: 'FieldValueTooLong', message: 'Too long: may not be more than 262144 bytes', field: 'metadata.annotations' };
   const long = refusedCreate(anExport({ name: 'bigann', annotations: { a: 'x'.repeat(300_000) } }));
 

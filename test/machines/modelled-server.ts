@@ -65,7 +65,7 @@ export class ModelledServer {
   readonly #violations: Violation[] = [];
   #watches: SeenWatch[] = [];
   #lists: SeenList[] = [];
-  /** Of this life: a store that was rolled back may begin below what was lost, and then answers 504 (contract S14a). */
+  /** Of this life: a store that was rolled back may begin below what was lost, and then answers 504. */
   #sightings: Sighting[] = [];
   #full: WatchRecorder;
   /** How many events of the watch of everything the model knows. */
@@ -462,7 +462,7 @@ export class ModelledServer {
     }
   }
 
-  /** The allowed answers to the list (contract S2, S4, S14a). */
+  /** The allowed answers to the list. */
   #statuses(form: ListForm, position: Position, limit: number): readonly number[] {
     if (form === 'future') return [504];
     if (form === 'exact' || (form === 'bare' && limit > 0)) {

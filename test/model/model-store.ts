@@ -311,7 +311,7 @@ export class ModelStore {
     return revision;
   }
 
-  /** The newest namesake on another shard is written again (D4). */
+  /** The newest namesake on another shard is written again. */
   #rewrite(gone: Key): void {
     const namesakes = [...this.#current.values()].filter(({ key }) => formatClientKey(key) === formatClientKey(gone));
     const survivor = namesakes.toSorted((a, b) => b.revision - a.revision)[0];

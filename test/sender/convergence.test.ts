@@ -1,6 +1,7 @@
 /**
- * C1 against everything that breaks: whatever a source gives and whatever happens to connections, caches and acknowledgements, in
- * the end the cache holds what the sources do, and on the way it receives nothing forbidden. TEST_SEED=n repeats a failure.
+ * What C1 of sender.ts, V1 and V2 of window.ts promise, against everything that breaks: whatever a source gives and whatever happens to
+ * connections, caches and acknowledgements, in the end the cache holds what the sources do, and on the way it receives nothing forbidden.
+ * TEST_SEED=n repeats a failure.
  */
 import test from 'ava';
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+/** The rules of sender.ts (C), sender-session.ts (N) and slice-feed.ts (L), against a cache that is played. */
 import test from 'ava';
 import { deferred } from '../../src/domain/deferred.js';
 import { protocolVersion } from '../../src/frames/frame.js';
@@ -793,7 +794,7 @@ test('C3 a source that does not end is left behind after the grace', async (t) =
   t.is(rig.events('sender.source.stuck').length, 1);
 });
 
-test('the cache gets reports on each slice: at once, soon after a change, and every interval (T12)', async (t) => {
+test('the cache gets reports on each slice: at once, soon after a change, and every interval', async (t) => {
   const rig = new SenderRig(t, { statusIntervalMs: 1_000 });
   const source = rig.source(exports, ['one']);
   source.connected = false;

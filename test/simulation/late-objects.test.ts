@@ -1,5 +1,5 @@
 /**
- * T11 Names that come again: a plain writer creates, changes, deletes and recreates a few objects of several types, one of them declared, while a
+ * Names that come again: a plain writer creates, changes, deletes and recreates a few objects of several types, one of them declared, while a
  * cache above it is dead for ten seconds. At first the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
  * TEST_SEED=n repeats one tree; TEST_TREES=n runs more.
  */

@@ -149,7 +149,7 @@ test('a plain writer that moves to another cache takes its shard along once nobo
 });
 
 for (const dead of ['eu', 'root', 'eu-1'])
-  test(`what a busy plain writer deletes while ${dead} is dead is gone everywhere within three seconds of its return (T11)`, async (t) => {
+  test(`what a busy plain writer deletes while ${dead} is dead is gone everywhere within three seconds of its return`, async (t) => {
     const { world, tree } = await aGrownTree();
     const { writer, writeFor } = aBusyWriter(world);
     tree.plainOrigin(writer, 'eu-1');
@@ -192,7 +192,7 @@ test('a cache that moves to another parent and back sends a hundredth of its fir
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that has changed its parent 257 times and then loses its disk is still found on its path (T9)', async (t) => {
+test('a cache that has changed its parent 257 times and then loses its disk is still found on its path', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const moving = tree.cache('eu-1');
   for (let move = 1; move <= 257; move += 1) {
@@ -214,7 +214,7 @@ test('a cache that has changed its parent 257 times and then loses its disk is s
   t.deepEqual(world.faults, []);
 });
 
-test('a shard removed at a cache whose clock is hours ahead is gone everywhere, and nobody has it (T8)', async (t) => {
+test('a shard removed at a cache whose clock is hours ahead is gone everywhere, and nobody has it', async (t) => {
   const { world, tree } = await aGrownTree();
   const us = tree.cache('us');
   us.crash();

@@ -1,4 +1,4 @@
-/** Copies of a store, how one is restored, and what a start does with a damaged store (S2, F5, F26, F27). */
+/** Copies of a store, how one is restored, and what a start does with a damaged store (F5, F26, F27). */
 import {
   chmodSync,
   copyFileSync,
@@ -288,7 +288,7 @@ test('once an operator has taken a damaged store away, an empty one may begin', 
   t.is((await SqliteEngine.start(t, {}, { directory })).store.published, 0);
 });
 
-test('the log of a newer store beside an older file is found, not served (S2)', async (t) => {
+test('the log of a newer store beside an older file is found, not served', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 40, 'old', 30_000);
   await engine.store.close();

@@ -47,7 +47,7 @@ test('the write-ahead log stays small while many read: no page of a list and no 
   t.true(walBytesMax < 64 * mebibyte, `${(walBytesMax / mebibyte).toFixed(1)} MiB`);
 });
 
-test('a snapshot from before more deletes than one bucket of the log has is exact, and gives others their turns (S9)', async (t) => {
+test('a snapshot from before more deletes than one bucket of the log has is exact, and gives others their turns', async (t) => {
   const { store } = await SqliteEngine.start(t);
   for (let i = 0; i < 3000; i++) void store.submit(aPut({ name: `n${i}`, cluster: `c${i % 3}` }, 'absent'));
   const { revision } = await mustWrite(store, aPut({ name: 'last' }, 'absent'));
@@ -67,7 +67,7 @@ test('a snapshot from before more deletes than one bucket of the log has is exac
   for (const [i, scope] of scopes.entries()) t.deepEqual(await listTexts(store, scope, { revision }), expected[i]);
 });
 
-test('an object that changed very often does not hold up a list of its past (S10)', async (t) => {
+test('an object that changed very often does not hold up a list of its past', async (t) => {
   const { store } = await SqliteEngine.start(t);
   let { revision } = await mustWrite(store, aPut({ name: 'hot' }, 'absent'));
   await mustWrite(store, aPut({ name: 'cold' }, 'absent'));

@@ -70,7 +70,7 @@ test('large bodies make a step check the time more often', (t) => {
   t.is(compaction.step({ ...step, upTo: 4, budgetMs: 1 }).compacted, 2);
 });
 
-test('the cost of a step does not grow with the remembered deletes (S14)', (t) => {
+test('the cost of a step does not grow with the remembered deletes', (t) => {
   const { database } = aWritingHalf(t);
   // A million deleted keys, and after them an object that changed a hundred times.
   database.pragma('synchronous = OFF');

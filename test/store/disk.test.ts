@@ -1,4 +1,4 @@
-/** What the disk gets back when most objects are deleted: the files of an open store, on the real clock (S14). */
+/** What the disk gets back when most objects are deleted: the files of an open store, on the real clock. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -43,7 +43,7 @@ async function given(isSmall: () => boolean): Promise<void> {
   while (!isSmall() && performance.now() < untilMs) await sleep(20);
 }
 
-test('when nine of ten objects are deleted, the files become small, though nothing is written any more (S14)', async (t) => {
+test('when nine of ten objects are deleted, the files become small, though nothing is written any more', async (t) => {
   const { store, reader, filesMiB } = await aFullStore(t);
   const before = filesMiB();
 

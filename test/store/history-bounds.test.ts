@@ -63,7 +63,7 @@ async function ask(server: TestServer): Promise<Reported> {
   };
 }
 
-test.serial('history keeps its bound of changes at full write speed, in the file too (S1)', async (t) => {
+test.serial('history keeps its bound of changes at full write speed, in the file too', async (t) => {
   const bounded = await aBoundedServer(t, { 'history-changes-max': '100' });
   const rows = bounded.database.prepare<[], number>('SELECT count(*) FROM changes').pluck();
   let longest = 0;
@@ -85,7 +85,7 @@ test.serial('history keeps its bound of changes at full write speed, in the file
   t.true(rowsMax <= 100 * slack + writers + writers, `${rowsMax} rows`);
 });
 
-test.serial('history keeps its bound of bytes at full write speed (S1)', async (t) => {
+test.serial('history keeps its bound of bytes at full write speed', async (t) => {
   const bytesMax = 4 * 1024 * 1024;
   const bounded = await aBoundedServer(t, { 'history-bytes-max': '4MiB' });
   const bytes = bounded.database.prepare<[], number>(
@@ -105,7 +105,7 @@ test.serial('history keeps its bound of bytes at full write speed (S1)', async (
   t.true(most >= bytesMax * 0.9, 'history is not given up below its bound');
 });
 
-test.serial('history keeps its bound of age at full write speed (S1)', async (t) => {
+test.serial('history keeps its bound of age at full write speed', async (t) => {
   const ageMs = 4_000;
   const bounded = await aBoundedServer(t, { 'history-age-max': '4s' });
   const reached: { revision: number; atMs: number }[] = [];
@@ -126,7 +126,7 @@ test.serial('history keeps its bound of age at full write speed (S1)', async (t)
   t.true(oldestMs >= ageMs * 0.8, 'history is not given up below its bound');
 });
 
-test.serial('what a lowered bound leaves over goes by itself, though nothing is written any more (S1)', async (t) => {
+test.serial('what a lowered bound leaves over goes by itself, though nothing is written any more', async (t) => {
   const directory = storeDirectory(t);
   const before = await aServer(t, { flags: { 'data-directory': directory } });
   const client = before.client();

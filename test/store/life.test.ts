@@ -1,4 +1,4 @@
-/** How a store starts: another life of what its disk holds, whatever was there before (D2, F17, F27). */
+/** How a store starts: another life of what its disk holds, whatever was there before (F17, F27). */
 import { copyFileSync, cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

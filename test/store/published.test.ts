@@ -1,4 +1,4 @@
-/** Between the moment a commit is durable and the tick in which it is published, readers see the store as it was (D3, P14). */
+/** Between the moment a commit is durable and the tick in which it is published, readers see the store as it was. */
 import { performance } from 'node:perf_hooks';
 import test from 'ava';
 import { aDelete, aKey, aPut, aScope } from '../support/objects.js';

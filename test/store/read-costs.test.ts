@@ -34,7 +34,7 @@ async function page(store: SqliteStore, scope: Scope, { revision, after }: { rev
   return found;
 }
 
-test('a page after a key costs what it returns, whatever was deleted since, or came and went (S9)', async (t) => {
+test('a page after a key costs what it returns, whatever was deleted since, or came and went', async (t) => {
   const { store } = await SqliteEngine.start(t, { snapshot: { rowsMax: 128 }, queue: { mutationsMax: 100_000 } });
   const written = async (count: number, make: (i: number) => Parameters<typeof store.submit>[0]): Promise<void> => {
     for (let i = 0; i < count; i++) void store.submit(make(i));
@@ -62,7 +62,7 @@ test('a page after a key costs what it returns, whatever was deleted since, or c
   }
 });
 
-test('counting what remains after a page costs less than the page, or is not done at all (S11)', async (t) => {
+test('counting what remains after a page costs less than the page, or is not done at all', async (t) => {
   const { store } = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 } });
   for (let i = 0; i < 25_000; i++) void store.submit(aPut({ name: `n${i}`, namespace: i % 2 ? 'x' : 'y' }, 'absent'));
   await mustWrite(store, aPut({ name: 'end' }, 'absent'));
@@ -79,7 +79,7 @@ test('counting what remains after a page costs less than the page, or is not don
   }
 });
 
-test('a delete does not read the objects of its cluster’s namesake on another shard (S13)', (t) => {
+test('a delete does not read the objects of its cluster’s namesake on another shard', (t) => {
   const half = aWritingHalf(t);
   for (let i = 0; i < 50; i++)
     half.commit(...Array.from({ length: 1000 }, (_, j) => aPut({ shard: 'birch', name: `n${i * 1000 + j}` }, 'absent')));

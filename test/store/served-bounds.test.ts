@@ -35,7 +35,7 @@ async function create(client: KubeClient, from: number, to: number, bytes: numbe
   for (let i = from; i < to; i++) await client.create(aPath(), anApiExport({ name: `n${i}` }, { spec }));
 }
 
-test.serial('S1 a history of 100 changes has 100 once 2,000 patches have come, not 200 fewer every ten seconds', async (t) => {
+test.serial('a history of 100 changes has 100 once 2,000 patches have come, not 200 fewer every ten seconds', async (t) => {
   const { client } = await aServer(t, '--history-changes-max=100');
   const hands = Array.from({ length: 16 }, (_, hand) => `n${hand}`);
   await Promise.all(hands.map((name) => client.create(aPath(), anApiExport({ name }))));
@@ -53,7 +53,7 @@ test.serial('S1 a history of 100 changes has 100 once 2,000 patches have come, n
   t.true(later <= 110, `${later} changes`);
 });
 
-test.serial('S14 the file is small again once nine of ten objects are gone and compacted', async (t) => {
+test.serial('the file is small again once nine of ten objects are gone and compacted', async (t) => {
   const { client, mebibytes } = await aServer(t, '--history-changes-max=0');
   await create(client, 0, 90, 1_500_000);
   const full = mebibytes() + mebibytes('-wal');
@@ -68,7 +68,7 @@ test.serial('S14 the file is small again once nine of ten objects are gone and c
   t.true(mebibytes() < 45, `${mebibytes()} MiB`);
 });
 
-test.serial('S14 the write-ahead log is small again once another reader of the file is gone', async (t) => {
+test.serial('the write-ahead log is small again once another reader of the file is gone', async (t) => {
   const { client, file, mebibytes } = await aServer(t);
   const reader = openReader(file);
   t.teardown(() => reader.close());

@@ -127,7 +127,7 @@ export class ShardStandInStore {
   }
 }
 
-/** The event as a watch of that scope sees it: an object that gains or loses the labels comes or goes (S15). */
+/** The event as a watch of that scope sees it: an object that gains or loses the labels comes or goes. */
 export function seenFrom(
   { type, cluster, labels }: StandInScope,
   event: StandInEvent,

@@ -26,7 +26,7 @@ export class Truth {
     return this.#histories;
   }
 
-  /** The events that a watch owes for the changes after < position ≤ upTo: the full stream, filtered, with flips (contract S15). */
+  /** The events that a watch owes for the changes after < position ≤ upTo: the full stream, filtered, with flips. */
   events(watch: Covered, after: Position, upTo: Position): readonly SeenEvent[] {
     const { covers, selects = () => true } = watch;
     const isIn = (change: Change | undefined): boolean => change?.kind === 'put' && selects(change);

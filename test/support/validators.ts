@@ -10,7 +10,7 @@
  *   G9 revisions  never name two things, and never fall from one answer to a later request
  *
  * Two kinds of event are outside G2 by their nature: the initial events of a WatchList, which may come in any order
- * (contract R5; G3 and the state they add up to are checked), and *healed deletions* (D4): the DELETED events at the very revision of the annotated
+ * (G3 and the state they add up to are checked), and *healed deletions*: the DELETED events at the very revision of the annotated
  * bookmark, for objects that the client may still hold. `isHealedDeletion` names these, and the bare DELETED events for a key that a neighbour
  * has removed and that holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
  */
@@ -44,7 +44,7 @@ export function validate(
   return guarantees.flatMap((guarantee) => validators[guarantee](history));
 }
 
-/** A DELETED that heals a client: bare, or, if the client named an old revision, at the revision of the annotated bookmark and after it (D4). */
+/** A DELETED that heals a client: bare, or, if the client named an old revision, at the revision of the annotated bookmark and after it. */
 export function isHealedDeletion(watch: Pick<SeenWatch, 'began' | 'events'>, index: number): boolean {
   return healedDeletions(watch).has(index);
 }
@@ -129,7 +129,7 @@ function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): reado
   for (const [id, event] of wanted) {
     const seen = got.get(id);
     if (seen === undefined) report(`${describe(event)} is missing between ${from} and ${upTo}`);
-    // A flip's DELETED carries the object as it was before (contract S15).
+    // A flip's DELETED carries the object as it was before.
     else if (seen.type !== 'DELETED' && labelsText(seen) !== labelsText(event))
       report(`${describe(event)} has the labels ${labelsText(event)}, came with ${labelsText(seen)}`);
   }
@@ -165,7 +165,7 @@ function atomic(history: History): readonly Violation[] {
   return [...ofLists, ...history.watches.flatMap((watch) => relisted(watch, truth))];
 }
 
-/** A client that names what it has and drops nothing on a relist ends with the state, by its own keys, which have no shard (R21, R24). */
+/** A client that names what it has and drops nothing on a relist ends with the state, by its own keys, which have no shard. */
 function relisted(watch: SeenWatch, truth: Truth): readonly Violation[] {
   const { began, events } = watch;
   if (began.kind !== 'initial' || began.named === undefined || began.isHealed !== true) return [];

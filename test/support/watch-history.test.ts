@@ -1,6 +1,6 @@
 /**
  * A started server, watched in every way there is while objects come, change, flip and go, and while it is stopped and
- * killed: what its clients saw keeps every guarantee of design §6 (G2–G8).
+ * killed: what its clients saw keeps every guarantee of src/ARCHITECTURE.md (G2–G8).
  */
 import test from 'ava';
 import { KubeError, type KubeClient, type KubeObject } from './kube-client.js';
@@ -95,7 +95,7 @@ test('what clients see of a server through a stop and a kill keeps every guarant
   await full.until((event) => event.position >= positionOf(last));
   seen.push(await full.close());
 
-  // A client that begins again with the list's revision receives what has gone since the list (D4).
+  // A client that begins again with the list's revision receives what has gone since the list.
   const named = { kind: 'initial', named: positionOf(list) } as const;
   const healed = new WatchRecorder(client, {
     id: 'healed',

@@ -31,7 +31,7 @@ export type Covered = Readonly<{ covers: (key: ObjectKey) => boolean; selects?: 
 
 /**
  * How a watch began: after a revision, or with initial events. `named` is the old revision it carried, if any; `isHealed` when the server
- * still remembers all deletions since, so that a client which drops nothing ends with the state (D4).
+ * still remembers all deletions since, so that a client which drops nothing ends with the state.
  */
 export type Began = Readonly<{ kind: 'behind'; position: Position } | { kind: 'initial'; named?: Position; isHealed?: boolean }>;
 

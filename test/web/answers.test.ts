@@ -1,4 +1,4 @@
-/** How answers are written: N3–N10, HEAD, pretty, YAML, tables. */
+/** How answers are written: forms by Accept, HEAD, pretty, YAML, tables, gzip. */
 import test from 'ava';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'node:https';

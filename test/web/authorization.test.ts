@@ -1,5 +1,5 @@
 /**
- * Who may do what (P16, D8, F18, F31): members of system:masters everything; shards and caches read everything, and a shard
+ * Who may do what (F18, F31): members of system:masters everything; shards and caches read everything, and a shard
  * writes its own objects; everyone else gets health.
  */
 import test from 'ava';

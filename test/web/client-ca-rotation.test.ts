@@ -1,4 +1,4 @@
-/** The file of client authorities is replaced while clients are connected, over every protocol that the server speaks (S15). */
+/** The file of client authorities is replaced while clients are connected, over every protocol that the server speaks. */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect as connectTcp, createServer, type AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-/** The life of a type that ClusterCachedResources declare: P5–P8, W18. */
+/** The life of a type that ClusterCachedResources declare: served while one exists, gone with its objects after the last. */
 import test from 'ava';
 import type { KubeClient, KubeObject, WatchEvent } from '../support/kube-client.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
@@ -135,7 +135,7 @@ test('each identity has a key space of its own: the same name under two of them 
   t.is((await client.list(instances({ cluster: '*', shard: '*', identity: 'second' }))).items.length, 1);
 });
 
-test('an object of a namespaced declared type may name its namespace in the body only, as kcp replicates it (W18)', async (t) => {
+test('an object of a namespaced declared type may name its namespace in the body only, as kcp replicates it', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(declarations(), aClusterCachedResource('hash', { scope: 'Namespaced' }));
 

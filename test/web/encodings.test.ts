@@ -51,7 +51,7 @@ test('an event has the resourceVersion of the event, a DELETED that of the delet
   t.is(metadata['resourceVersion'], '900');
 });
 
-test('in another served version only apiVersion differs (W11)', (t) => {
+test('in another served version only apiVersion differs', (t) => {
   const [old, current] = [one(wholeForm(exportsType, 'v1alpha1')), one(wholeForm(exportsType, 'v1alpha2'))];
 
   t.is(old.replace('apis.kcp.io/v1alpha1', 'apis.kcp.io/v1alpha2'), current);
@@ -74,7 +74,7 @@ test('partial metadata is the metadata as stored, under its own kind', (t) => {
   t.false(shown.includes('original-api-version'));
 });
 
-test('under all clusters partial metadata has the version of the object (N5)', (t) => {
+test('under all clusters partial metadata has the version of the object', (t) => {
   const annotations = (form: ObjectForm): Record<string, string> =>
     (JSON.parse(one(form)) as { metadata: { annotations: Record<string, string> } }).metadata.annotations;
 
@@ -131,7 +131,7 @@ test('a row has the object whole, as metadata, or not at all', (t) => {
   ]);
 });
 
-test('a bookmark has a type and a revision; the one that ends the initial events says so (S12, X1)', (t) => {
+test('a bookmark has a type and a revision; the one that ends the initial events says so', (t) => {
   const whole = watchRepresentation(wholeForm(exportsType, 'v1alpha2'));
   const partial = watchRepresentation(partialForm(exportsType, 'v1alpha2', true));
 
@@ -160,7 +160,7 @@ test('an object whose key alone is known is reported by name, namespace and plac
   ); // prettier-ignore
 });
 
-test('an ERROR event carries a whole Status (E2, X2)', (t) => {
+test('an ERROR event carries a whole Status', (t) => {
   const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).error({
     reason: 'Expired',
     message: 'too old resource version: 5 (90)',
@@ -172,7 +172,7 @@ test('an ERROR event carries a whole Status (E2, X2)', (t) => {
   );
 });
 
-test('a Status has code, reason and details; a continue token stands in its metadata, a retry in its details (E1, S8)', (t) => {
+test('a Status has code, reason and details; a continue token stands in its metadata, a retry in its details', (t) => {
   t.deepEqual(JSON.parse(failure({ reason: 'Conflict', message: 'm', details: { name: 'x', group: 'g', kind: 'things' } }).text), {
     kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: 'm', reason: 'Conflict', details: { name: 'x', group: 'g', kind: 'things' }, code: 409,
   }); // prettier-ignore

@@ -1,4 +1,4 @@
-/** A WatchList that names an old revision learns which objects it may drop (R24, D4). */
+/** A WatchList that names an old revision learns which objects it may drop. */
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';

@@ -1,5 +1,5 @@
 /**
- * Bad input, all of it: each gets the Status that the contract has for it, or is closed. Nothing is stored, Object.prototype
+ * Bad input, all of it: each gets the Status that Kubernetes has for it, or is closed. Nothing is stored, Object.prototype
  * does not change, the event loop is never blocked for long, and the server goes on.
  */
 import test from 'ava';

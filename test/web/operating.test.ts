@@ -1,4 +1,4 @@
-/** What operators ask of a cache itself: its freshness, and the removal of a shard (D10). The ports behind it are stand-ins. */
+/** What operators ask of a cache itself: its freshness, and the removal of a shard. The ports behind it are stand-ins. */
 import test, { type ExecutionContext } from 'ava';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-/** limit and continue: S6–S8. */
+/** limit and continue: pages of one revision, what remains, tokens that are too old. */
 import test from 'ava';
 import type { KubeClient, KubeList, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';

@@ -1,4 +1,4 @@
-/** Where a URL points: wildcards, namespaces, canonical paths (P4, S22, W3, W19). */
+/** Where a URL points: wildcards, namespaces, canonical paths. */
 import test from 'ava';
 import type { KubeClient, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';

@@ -1,4 +1,4 @@
-/** What each resourceVersion means to each verb: S2, S4, S5, S9, S11, S14a. */
+/** What each resourceVersion means to each verb: none, ours, of the future, of another store, compacted. */
 import test from 'ava';
 import type { KubeClient, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -167,7 +167,7 @@ for (const [what, options] of [
   });
 }
 
-test('a version that is too large is refused in the words and with the causes that clients look for (S4, X3)', async (t) => {
+test('a version that is too large is refused in the words and with the causes that clients look for', async (t) => {
   const { client, at } = await known;
 
   const answer = await client.raw('GET', `${aPath()}?resourceVersion=${at(6)}`);

@@ -1,4 +1,4 @@
-/** A shard's certificate cannot have another shard removed, over HTTP (V10). */
+/** A shard's certificate cannot have another shard removed, over HTTP. */
 import test from 'ava';
 import { aServer, hurried, until } from '../support/test-server.js';
 

@@ -1,4 +1,4 @@
-/** How watches begin and end on the wire, and how the server stops: S12, S17, S18, N12, and the bounds of §4. */
+/** How watches begin and end on the wire, and how the server stops; bookmarks, timeouts, and the bounds of both. */
 import test from 'ava';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -34,7 +34,7 @@ async function anHttp1(server: TestServer, text: string): Promise<{ socket: TLSS
 const watchPath = `${aPath()}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`;
 const httpWatch = (path = watchPath): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-test('a stop sends GOAWAY before it ends the streams of HTTP/2, without an error on either (S17)', async (t) => {
+test('a stop sends GOAWAY before it ends the streams of HTTP/2, without an error on either', async (t) => {
   const server = await aServer(t);
   const session = await aSession(server);
   const order: string[] = [];
@@ -103,7 +103,7 @@ test('timeoutSeconds ends a watch cleanly at that time, with a bookmark before i
   await server.untilNoWatch();
 });
 
-test('the headers of a watch come before the first event (S18)', async (t) => {
+test('the headers of a watch come before the first event', async (t) => {
   const server = await aServer(t);
 
   const watch = await anHttp1(

@@ -1,4 +1,4 @@
-/** Writes over HTTP: W1–W17 as far as the HTTP layer adds to admission. */
+/** Writes over HTTP, as far as the HTTP layer adds to admission. */
 import test from 'ava';
 import type { KubeClient, KubeObject, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -114,7 +114,7 @@ test('patches that race each other are all applied', async (t) => {
   t.deepEqual((await client.get(path('one'))).metadata.labels, { a: 'x', b: 'x', c: 'x', d: 'x' });
 });
 
-test('a PUT needs the version it replaces, and one that changes nothing writes nothing and causes no event (W7, W9)', async (t) => {
+test('a PUT needs the version it replaces, and one that changes nothing writes nothing and causes no event', async (t) => {
   const { client, path } = await aCluster();
   const stored = await client.create(path(), anApiExport());
   const { resourceVersion: _, ...metadata } = stored.metadata;
@@ -132,7 +132,7 @@ test('a PUT needs the version it replaces, and one that changes nothing writes n
   t.deepEqual(received, [`MODIFIED@${changed.metadata.resourceVersion}`]);
 });
 
-test('a delete checks its preconditions, needs no Content-Type, and ignores finalizers (W15, W16)', async (t) => {
+test('a delete checks its preconditions, needs no Content-Type, and ignores finalizers', async (t) => {
   const { client, path } = await aCluster();
   const { metadata } = await client.create(path(), anApiExport({ finalizers: ['kcp.io/held'] }));
   const refuse = async (preconditions: unknown): Promise<string> => {
@@ -151,7 +151,7 @@ test('a delete checks its preconditions, needs no Content-Type, and ignores fina
   t.is((await client.raw('DELETE', path('one'))).status, 404);
 });
 
-test('deletecollection deletes the selected objects and answers with them, up to its limit (W17)', async (t) => {
+test('deletecollection deletes the selected objects and answers with them, up to its limit', async (t) => {
   const { client, path } = await aCluster();
   await Promise.all(
     Array.from({ length: 12 }, (_, i) => client.create(path(), anApiExport({ name: `n${i}`, labels: { odd: String(i % 2) } }))),
@@ -192,7 +192,7 @@ test('an unknown method, a named POST and a subresource are refused in kube’s 
   t.is((await client.raw('PUT', `${path('one')}/status`, { body: anApiExport() })).status, 404);
 });
 
-test('an object has the version it is asked for in, and is written in either (W11)', async (t) => {
+test('an object has the version it is asked for in, and is written in either', async (t) => {
   const { client, path } = await aCluster();
   await client.create(path(), anApiExport());
   const old = path('one').replace('v1alpha2', 'v1alpha1');

@@ -1,5 +1,5 @@
 /**
- * V2: whatever way a connection ends, and whenever, the server has its watches, request slots and descriptors back within 30 s.
+ * Whatever way a connection ends, and whenever, the server has its watches, request slots and descriptors back within 30 s.
  *
  * On commit e892933 watches stayed open without a connection until their own timeout, which their client chooses.
  */
@@ -75,7 +75,7 @@ function assertSettled(t: ExecutionContext, now: Held, before: Held): void {
   t.true(before.requests >= 0 && before.connections >= 0, 'the server says how many requests and connections it has');
 }
 
-test.serial('V2: after 100 abrupt ends, each way at each moment over both protocols, nothing of them is left', async (t) => {
+test.serial('after 100 abrupt ends, each way at each moment over both protocols, nothing of them is left', async (t) => {
   const { server, client, as } = await aServer(t);
   const before = await held(server, client);
   const place = { port: server.port, as };
@@ -107,7 +107,7 @@ test.serial('V2: after 100 abrupt ends, each way at each moment over both protoc
   assertSettled(t, await settled(t, server, client, before), before);
 });
 
-test.serial('V2: 40 connections of 100 watches each that are destroyed leave no watch', async (t) => {
+test.serial('40 connections of 100 watches each that are destroyed leave no watch', async (t) => {
   const { server, client, as } = await aServer(t);
   const before = await held(server, client);
 
@@ -124,7 +124,7 @@ for (const [what, violate] of [
   ['SETTINGS of five bytes', (client: RawHttp2) => client.frame(frameTypes.settings, 0, 0, Buffer.alloc(5))],
 ] as const) {
   // Node reports to nobody that nghttp2 has given the session up with a GOAWAY, and reads no further: not even that the client has gone.
-  test.serial(`V2: connections that broke the rules of HTTP/2 with ${what} leave no watch`, async (t) => {
+  test.serial(`connections that broke the rules of HTTP/2 with ${what} leave no watch`, async (t) => {
     const { server, client, as } = await aServer(t);
     const before = await held(server, client);
 
@@ -139,7 +139,7 @@ for (const [what, violate] of [
   });
 }
 
-test.serial('V2: 12 processes that are killed 2 ms after they asked for 100 watches each leave no watch', async (t) => {
+test.serial('12 processes that are killed 2 ms after they asked for 100 watches each leave no watch', async (t) => {
   const { server, client, as } = await aServer(t);
   const before = await held(server, client);
 
@@ -153,7 +153,7 @@ test.serial('V2: 12 processes that are killed 2 ms after they asked for 100 watc
   assertSettled(t, await settled(t, server, client, before), before);
 });
 
-test.serial('V2: unfinished writes that are dropped give their slots back, so that others are served', async (t) => {
+test.serial('unfinished writes that are dropped give their slots back, so that others are served', async (t) => {
   const { server, client, as } = await aServer(t);
   const before = await held(server, client);
 
@@ -171,7 +171,7 @@ test.serial('V2: unfinished writes that are dropped give their slots back, so th
   assertSettled(t, await settled(t, server, client, before), before);
 });
 
-test.serial('V2: half-open connections, because something on the way swallows everything, are found within 30 s', async (t) => {
+test.serial('half-open connections, because something on the way swallows everything, are found within 30 s', async (t) => {
   const { server, client, as } = await aServer(t);
   const before = await held(server, client);
   const proxy = await TcpProxy.start(server.port);
@@ -189,7 +189,7 @@ test.serial('V2: half-open connections, because something on the way swallows ev
   assertSettled(t, now, before);
 });
 
-test.serial('V2: at --open-watches-max=1000 watches of dead connections keep nobody out', async (t) => {
+test.serial('at --open-watches-max=1000 watches of dead connections keep nobody out', async (t) => {
   const { server, client, as } = await aServer(t, ['--open-watches-max=1000']);
 
   const clients = await Promise.all(Array.from({ length: 40 }, () => RawHttp2.open({ port: server.port, as })));

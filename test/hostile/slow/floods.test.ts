@@ -74,7 +74,7 @@ async function sessions(t: ExecutionContext, count: number, { server }: Known, a
 }
 
 for (const who of ['a shard', 'nobody'] as const) {
-  test.serial(`V2: 12 connections of ${who} that reset their requests are sent away with a GOAWAY, and delay nobody`, async (t) => {
+  test.serial(`12 connections of ${who} that reset their requests are sent away with a GOAWAY, and delay nobody`, async (t) => {
     const known = await aServer(t);
     const paths = [everything, `${everything}?watch=true`, aPath({ name: 'one' }), '/healthz'];
     let resets = 0;
@@ -195,7 +195,7 @@ test.serial('a thousand silent connections, and slow ones over both protocols, d
   assertHarmless(t, harm);
 });
 
-test.serial('V5: 400 watches that exclude 60 kB of values are refused, or cost little and hold up no write', async (t) => {
+test.serial('400 watches that exclude 60 kB of values are refused, or cost little and hold up no write', async (t) => {
   const known = await aServer(t);
   const values = Array.from({ length: 10_000 }, (_, i) => `v${i}`)
     .join(',')

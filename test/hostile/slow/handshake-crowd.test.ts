@@ -1,4 +1,4 @@
-/** V3: the oldest unproven connection of an address makes room for the next, also one whose handshake is under way. */
+/** The oldest unproven connection of an address makes room for the next, also one whose handshake is under way. */
 import test from 'ava';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,7 @@ test('300 callers with certificates that come at once from one address (a balanc
   t.is(lost + closed, 0, `${lost} lost in their handshake, ${closed} after it`);
 });
 
-test('V3: a flood of silent connections from the same address keeps no master out', async (t) => {
+test('a flood of silent connections from the same address keeps no master out', async (t) => {
   const server = await aServer(t);
   await server.client().create(aPath(), anApiExport({ name: 'one' }));
   let going = true;

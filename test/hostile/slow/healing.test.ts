@@ -20,7 +20,7 @@ async function withHands(count: number, work: (i: number) => Promise<unknown>): 
 
 const remove = (client: KubeClient, i: number): Promise<unknown> => client.delete(aPath({ cluster: `c${i % 50}`, name: `n${i}` }));
 
-test('S6 20,000 keys that are gone are reported within 5 s of the bookmark while others are deleted at full speed', async (t) => {
+test('20,000 keys that are gone are reported within 5 s of the bookmark while others are deleted at full speed', async (t) => {
   t.timeout(300_000);
   const server = await StrataProcess.start();
   t.teardown(() => server[Symbol.asyncDispose]());

@@ -1,4 +1,4 @@
-/** N5: a stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its connection stayed beyond its idle time. */
+/** A stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its connection stayed beyond its idle time. */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeFields } from '../../support/hpack.js';
@@ -6,7 +6,7 @@ import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
 for (const what of ['CONNECT', 'expect', 'nothing'])
-  test(`N5: an idle connection with ${what} on it is closed`, async (t) => {
+  test(`an idle connection with ${what} on it is closed`, async (t) => {
     const server = await aServer(t, { flags: { 'keep-alive-timeout': '1s' } });
     const client = await RawHttp2.open({ port: server.port });
     t.teardown(() => client.destroy());

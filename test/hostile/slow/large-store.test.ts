@@ -42,7 +42,7 @@ const count = <T>(from: number, to: number, make: (i: number) => T): readonly T[
 const name = (i: number): string => `n${String(i).padStart(6, '0')}`;
 
 /** 241 ms. */
-test.serial('S9 a page after a token costs what it returns, not the 50,000 deletes since its list began', async (t) => {
+test.serial('a page after a token costs what it returns, not the 50,000 deletes since its list began', async (t) => {
   const { server, client } = await aServer(t);
   const filler = await aFiller(t, server);
   await filler.put(count(0, 27_000, (i) => pushedExport(name(i))));
@@ -63,7 +63,7 @@ test.serial('S9 a page after a token costs what it returns, not the 50,000 delet
 });
 
 /** 187 ms. */
-test.serial('S10 a page of the past of an object that was updated 200,000 times since costs no more than any other', async (t) => {
+test.serial('a page of the past of an object that was updated 200,000 times since costs no more than any other', async (t) => {
   const { server, client } = await aServer(t);
   const filler = await aFiller(t, server);
   await filler.put(['cold', 'hot'].map((each) => pushedExport(each, { spec: { turn: 0 } })));
@@ -81,7 +81,7 @@ test.serial('S10 a page of the past of an object that was updated 200,000 times 
 });
 
 /** 94 ms. */
-test.serial('S11 a page does not wait for a count of what remains', async (t) => {
+test.serial('a page does not wait for a count of what remains', async (t) => {
   const { server, client } = await aServer(t);
   const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
   const filler = await aFiller(t, server, roles);
@@ -105,7 +105,7 @@ test.serial('S11 a page does not wait for a count of what remains', async (t) =>
 });
 
 /** 1,771 ms. */
-test.serial('S13 a delete costs the same beside 50,000 objects of its cluster’s namesake on another shard', async (t) => {
+test.serial('a delete costs the same beside 50,000 objects of its cluster’s namesake on another shard', async (t) => {
   const { server } = await aServer(t);
   const [birch, amber] = [await aFiller(t, server, { shard: 'birch' }), await aFiller(t, server)];
   await birch.put(count(0, 50_000, (i) => pushedExport(name(i))));

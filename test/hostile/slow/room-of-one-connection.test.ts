@@ -1,4 +1,4 @@
-/** V1, V3: a list took room for `--list-chunk-bytes-max` and then held objects of 3 MB, so one connection of a shard filled the room of all. */
+/** A list took room for `--list-chunk-bytes-max` and then held objects of 3 MB, so one connection of a shard filled the room of all. */
 import test from 'ava';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

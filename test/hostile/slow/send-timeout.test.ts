@@ -1,5 +1,5 @@
 /**
- * V1: a client that reads nothing is cut after `--send-timeout`, whatever it asked for and over both protocols; its memory
+ * A client that reads nothing is cut after `--send-timeout`, whatever it asked for and over both protocols; its memory
  * is free again. Its cost meanwhile is measured in slow/unread-answers.test.ts.
  */
 import test, { type ExecutionContext } from 'ava';
@@ -31,7 +31,7 @@ async function assertFree(t: ExecutionContext, server: TestServer, idle: number)
   t.is(await server.metric('strata_watches_open'), 0);
 }
 
-test('V1: over HTTP/2 a get, a list and a watch without window are cut after the timeout', async (t) => {
+test('over HTTP/2 a get, a list and a watch without window are cut after the timeout', async (t) => {
   const server = await aServerWithMuch(t);
   const idle = await server.metric('strata_buffered_bytes');
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 0 });
@@ -45,7 +45,7 @@ test('V1: over HTTP/2 a get, a list and a watch without window are cut after the
   await assertFree(t, server, idle);
 });
 
-test('V1: connections that are never read are cut after the timeout, over both protocols', async (t) => {
+test('connections that are never read are cut after the timeout, over both protocols', async (t) => {
   const server = await aServerWithMuch(t);
   const idle = await server.metric('strata_buffered_bytes');
   const place = { port: server.port, as: server.master };
@@ -67,7 +67,7 @@ test('V1: connections that are never read are cut after the timeout, over both p
   await assertFree(t, server, idle);
 });
 
-test('V1: a stream that is cut leaves the others of its connection as they are', async (t) => {
+test('a stream that is cut leaves the others of its connection as they are', async (t) => {
   const server = await aServerWithMuch(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 0 });
   t.teardown(() => client.destroy());
@@ -85,7 +85,7 @@ test('V1: a stream that is cut leaves the others of its connection as they are',
   t.true(watch.text.includes('"live"'));
 });
 
-test('V1: a slow reader that reads is not cut', async (t) => {
+test('a slow reader that reads is not cut', async (t) => {
   const server = await aServerWithMuch(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 100_000, silent: true });
   t.teardown(() => client.destroy());

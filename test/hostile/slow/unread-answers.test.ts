@@ -1,5 +1,5 @@
 /**
- * V1: answers that nobody reads cost a bounded amount, delay nobody, and end after their timeout, whoever asked for them and however.
+ * Answers that nobody reads cost a bounded amount, delay nobody, and end after their timeout, whoever asked for them and however.
  *
  * Figures are those of a server in a process of its own. For those on e892933 see the note beside each test.
  */
@@ -74,7 +74,7 @@ for (const [what, excludedBytes] of [
   ['60 kB of what to exclude', 60_000],
   ['7 kB of what to exclude, which an anonymous caller may send', 7_000],
 ] as const) {
-  test.serial(`V1: 90 anonymous connections that give no window and ask for health 100 times with ${what} hold little`, async (t) => {
+  test.serial(`90 anonymous connections that give no window and ask for health 100 times with ${what} hold little`, async (t) => {
     const known = await aServer(t);
     const path = `/livez?verbose&exclude=${'x'.repeat(excludedBytes)}`;
     const clients: RawHttp2[] = [];
@@ -92,7 +92,7 @@ for (const [what, excludedBytes] of [
   });
 }
 
-test.serial('V1: 90 anonymous connections over HTTP/1.1 that read nothing of 100 answers each hold little', async (t) => {
+test.serial('90 anonymous connections over HTTP/1.1 that read nothing of 100 answers each hold little', async (t) => {
   const known = await aServer(t);
   const clients: RawHttp1[] = [];
   t.teardown(() => clients.forEach((client) => client.destroy()));
@@ -114,7 +114,7 @@ for (const [what, windowBytes, reads] of [
   ['give no window', 0, true],
   ['never read', 2 ** 31 - 1, false],
 ] as const) {
-  test.serial(`V1: 10 connections of one reader that ask 100 times for 2.9 MB and ${what} hold little, and delay nobody`, async (t) => {
+  test.serial(`10 connections of one reader that ask 100 times for 2.9 MB and ${what} hold little, and delay nobody`, async (t) => {
     const known = await aServer(t);
     const clients: RawHttp2[] = [];
     t.teardown(() => clients.forEach((client) => client.destroy()));
@@ -138,7 +138,7 @@ for (const [what, windowBytes, reads] of [
   });
 }
 
-test.serial('V1: 1,000 connections of one reader over HTTP/1.1 that never read 2.9 MB hold little, and delay nobody', async (t) => {
+test.serial('1,000 connections of one reader over HTTP/1.1 that never read 2.9 MB hold little, and delay nobody', async (t) => {
   const known = await aServer(t);
   const clients: RawHttp1[] = [];
   t.teardown(() => clients.forEach((client) => client.destroy()));
@@ -160,28 +160,25 @@ test.serial('V1: 1,000 connections of one reader over HTTP/1.1 that never read 2
 });
 
 /** e892933: up to 4 MiB for each watch, 830 MiB together. */
-test.serial(
-  'S14 200 watches that each select something else and read nothing hold little together, though each may hold 4 MiB',
-  async (t) => {
-    t.timeout(180_000);
-    const server = await StrataProcess.start();
-    t.teardown(() => server[Symbol.asyncDispose]());
-    const client = server.client();
-    const as = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
-    const clients = await allOf(20, () => RawHttp2.open({ port: server.port, as, windowBytes: 0, silent: true }));
-    t.teardown(() => clients.forEach((each) => each.destroy()));
-    const watches = clients.flatMap((each, at) =>
-      Array.from({ length: 10 }, (_, i) => each.request('GET', `${aPath()}?watch=true&labelSelector=team!%3Dt${at * 10 + i}`)),
-    );
-    await until(() => watches.every(({ status }) => status === 200));
-    const before = await residentMiB(server.pid);
+test.serial('200 watches that each select something else and read nothing hold little together, though each may hold 4 MiB', async (t) => {
+  t.timeout(180_000);
+  const server = await StrataProcess.start();
+  t.teardown(() => server[Symbol.asyncDispose]());
+  const client = server.client();
+  const as = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const clients = await allOf(20, () => RawHttp2.open({ port: server.port, as, windowBytes: 0, silent: true }));
+  t.teardown(() => clients.forEach((each) => each.destroy()));
+  const watches = clients.flatMap((each, at) =>
+    Array.from({ length: 10 }, (_, i) => each.request('GET', `${aPath()}?watch=true&labelSelector=team!%3Dt${at * 10 + i}`)),
+  );
+  await until(() => watches.every(({ status }) => status === 200));
+  const before = await residentMiB(server.pid);
 
-    const most = await residentMiBDuring(server.pid, async () => {
-      for (let i = 0; i < 80; i += 1) await client.create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(60_000) } }));
-    });
+  const most = await residentMiBDuring(server.pid, async () => {
+    for (let i = 0; i < 80; i += 1) await client.create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(60_000) } }));
+  });
 
-    t.log(`resident ${before.toFixed()} → ${most.toFixed()} MiB`);
-    t.is(clients.length, 20);
-    t.true(most - before <= 1.5 * readerMiBMax, `${before} → ${most} MiB`);
-  },
-);
+  t.log(`resident ${before.toFixed()} → ${most.toFixed()} MiB`);
+  t.is(clients.length, 20);
+  t.true(most - before <= 1.5 * readerMiBMax, `${before} → ${most} MiB`);
+});
