@@ -136,7 +136,16 @@ export class BareCache {
   async claim(slices: readonly OfSlice[]): Promise<void> {
     const shards = new Set(slices.map(({ slice }) => slice.shard));
     const origin = `id-of-${this.#name}`;
-    const claim = { kind: 'claim', term: 1_000, process: 'bench', removed: false, origin, path: [origin], reached: true } as const;
+    const claim = {
+      kind: 'claim',
+      term: 1_000,
+      process: 'bench',
+      removed: false,
+      origin,
+      path: [origin],
+      reached: true,
+      held: true,
+    } as const;
     for (const shard of shards) this.#socket.send({ ...claim, shard, isYours: false });
     await this.#until(() => [...shards].every((shard) => this.#chosen.has(shard)));
   }

@@ -59,10 +59,10 @@ export type Claim = ShardState;
 export type Arrival = Readonly<{ shard: ShardName; process: string; term: Term; nowMs: number }>;
 
 /** The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. `held`: a pusher is at the origin, and may keep the shard. */
-export type Offer = Given & Readonly<{ path: readonly string[]; reached: boolean; held?: boolean }>;
+export type Offer = Given & Readonly<{ path: readonly string[]; reached: boolean; held: boolean }>;
 
 /** `path`: from the origin to the neighbour that the shard comes from; empty where it is local, or not known. */
-export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean; held?: boolean }>;
+export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean; held: boolean }>;
 
 export type Verdict = 'takes' | 'stands' | 'refused';
 
@@ -151,6 +151,7 @@ export function choose(
     state: { shard, term, process, removed, origin, via: undefined, plain: false },
     path: [],
     reached: false,
+    held: false,
   };
   if (removed) return nobodys;
   if (origin === own) return isHigher ? ownAgain(nobodys, known) : known;
@@ -163,7 +164,7 @@ export function choose(
   const unreached = isHigher ? through : viaNow === undefined ? through.filter(([, { path }]) => path[0] === best.origin) : [];
   const [first] = reaching.length > 0 ? reaching : unreached;
   if (first !== undefined) {
-    const [neighbour, { path, reached, held = false }] = first;
+    const [neighbour, { path, reached, held }] = first;
     return { state: { ...nobodys.state, via: neighbour }, path, reached, held };
   }
   if (isHigher || known === undefined || viaNow === undefined || viaNow === 'local') return nobodys;

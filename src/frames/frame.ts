@@ -11,7 +11,7 @@
  *            | [6,  sequence, slice, revision, count, filterHash, buckets?, term?]                 end
  *            | [7,  slice, reason]                                                                 resync
  *            | [8,  sequence, position]                                                            progress
- *            | [9,  shard, term, process, removed, origin, path, reached, isYours, held?]          claim
+ *            | [9,  shard, term, process, removed, origin, path, reached, isYours, held]           claim
  *            | [10, route]                                                                         route
  *            | [11, up, down]                                                                      policy
  *            | [12, sequence, slice, value]                                                        digest
@@ -63,7 +63,7 @@
  * Ladder. Frames are additive: a new member goes to the end, and an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
  *   v1: all of the above. A reader that ignores the position of a put or delete learns a later one with the next progress. A shard that
- *       ignores the position of an ack resyncs everything whenever it connects. A cache that ignores that a shard is held lets a standby have it.
+ *       ignores the position of an ack resyncs everything whenever it connects.
  */
 import type { BucketSet } from '../domain/buckets.js';
 import type { Offer } from '../domain/claim.js';

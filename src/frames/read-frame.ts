@@ -124,7 +124,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         path: asPath(member(5, 'path')),
         reached: asFlag(member(6, 'reached')),
         isYours: asFlag(member(7, 'isYours')),
-        ...(asAdded(member(8, 'held'), asFlag) === true ? { held: true } : {}),
+        held: asFlag(member(8, 'held')),
       };
     case 'route':
       return { kind, route: asListOf(member(0, 'route'), asText) };

@@ -70,7 +70,7 @@ function members(frame: Frame): readonly unknown[] {
 }
 
 function claim({ shard, term, process, removed, origin, path, reached, isYours, held: isHeld }: FrameOf<'claim'>): readonly unknown[] {
-  return [shard, term, text(process), removed, text(origin), path.map(text), reached, isYours, ...flag(isHeld)];
+  return [shard, term, text(process), removed, text(origin), path.map(text), reached, isYours, isHeld];
 }
 
 function end({ sequence, slice: of, revision, count, filterHash, buckets, term }: FrameOf<'end'>): readonly unknown[] {

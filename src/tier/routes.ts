@@ -76,7 +76,7 @@ export class Routes {
   }
 
   /** A claim has come. Returns why it is ignored; undefined when it is not. */
-  hear(from: Neighbour, { shard, term, process, removed, origin, path, reached, held = false }: FrameOf<'claim'>): string | undefined {
+  hear(from: Neighbour, { shard, term, process, removed, origin, path, reached, held }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
     const reported: Given = { term, process, removed, origin };
     const isThrough = path.includes(this.#parts.own);
@@ -149,8 +149,8 @@ export class Routes {
     if (choice === undefined) return undefined;
     const { term, process, removed, origin, via } = choice.state;
     const path = [...choice.path.slice(1 - frameBounds.pathMax), this.#parts.own];
-    const { reached, held = false } = choice;
-    return { kind: 'claim', shard, term, process, removed, origin, path, reached, isYours: via === to, ...(held ? { held } : {}) };
+    const { reached, held } = choice;
+    return { kind: 'claim', shard, term, process, removed, origin, path, reached, isYours: via === to, held };
   }
 
   /** Since when the origin of a shard is not reached; undefined while it is. */
@@ -178,7 +178,7 @@ export class Routes {
     if (state === undefined) return undefined;
     if (state.via === 'local') return { state, path: [], reached: true, held: this.#parts.isHeld(shard) };
     const chosen = this.#choices.get(shard);
-    return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false };
+    return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false, held: false };
   }
 
   #forget(shard: ShardName): void {
@@ -220,11 +220,11 @@ export class Routes {
     this.#noteHeld(shard, choice);
     // A change in the store is sent when the store publishes it.
     const isSameWay = choice.reached === before?.reached && choice.path.join() === before.path.join();
-    if (!isSameWay || (choice.held ?? false) !== (before.held ?? false)) changed(shard);
+    if (!isSameWay || choice.held !== before.held) changed(shard);
   }
 
   /** A pusher that has just come is welcomed a moment before its claim says that it holds the shard. */
-  #noteHeld(shard: ShardName, { state, held = false }: Choice): void {
+  #noteHeld(shard: ShardName, { state, held }: Choice): void {
     const unheld = this.#unheld.get(shard);
     if (held) this.#unheld.delete(shard);
     else if (unheld === undefined || compareClaims(unheld.claim, state) !== 0)

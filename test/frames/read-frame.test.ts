@@ -21,7 +21,6 @@ const membersOfEnd = 8;
 function addedTo(frame: Frame): number {
   const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
   if (frame.kind === 'begin') return frame.compares === true ? 1 : 0;
-  if (frame.kind === 'claim') return frame.held === true ? 1 : 0;
   if (frame.kind === 'end') return frame.term !== undefined ? 2 : frame.buckets !== undefined ? 1 : 0;
   const mayName = frame.kind === 'hello' || frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'ack';
   return mayName ? positions : 0;
@@ -31,8 +30,8 @@ function addedTo(frame: Frame): number {
 function allMembers(frame: Frame): readonly unknown[] {
   const members = unpack(writeFrame(frame)) as unknown[];
   if (frame.kind === 'end') return [...members, ...Array<null>(membersOfEnd - members.length).fill(null)];
-  const mayLack: readonly Frame['kind'][] = ['hello', 'put', 'delete', 'ack', 'begin', 'claim'];
-  const isFlagged = (frame.kind === 'begin' && frame.compares === true) || (frame.kind === 'claim' && frame.held === true);
+  const mayLack: readonly Frame['kind'][] = ['hello', 'put', 'delete', 'ack', 'begin'];
+  const isFlagged = frame.kind === 'begin' && frame.compares === true;
   const isLacking = mayLack.includes(frame.kind) && !isFlagged && !('position' in frame && frame.position !== undefined);
   return isLacking ? [...members, null] : members;
 }

@@ -49,5 +49,6 @@ export function claim(child: RawPusher, shard: ShardName, term = 2_000, removed 
     path: ['raw'],
     reached: true,
     isYours: false,
+    held: true,
   });
 }

@@ -7,5 +7,5 @@ export function aClaimFrame(claim: Partial<FrameOf<'claim'>> = {}): FrameOf<'cla
   const { origin = 'far' } = claim;
   const { term = 5 } = claim;
   const given = { term, process: aProcess(term), removed: false, origin };
-  return { kind: 'claim', shard: shardName('amber'), ...given, path: [origin], reached: true, isYours: false, ...claim };
+  return { kind: 'claim', shard: shardName('amber'), ...given, path: [origin], reached: true, held: false, isYours: false, ...claim };
 }

@@ -119,7 +119,7 @@ export class ClaimNetwork {
   }
 
   #set(cache: Cache, state: Choice['state']): void {
-    cache.disk.choice = { state, path: [], reached: state.via === 'local' };
+    cache.disk.choice = { state, path: [], reached: state.via === 'local', held: false };
     this.#sendAll(cache);
   }
 
@@ -141,9 +141,9 @@ export class ClaimNetwork {
 
   #send({ name, disk }: Cache, link: Link): void {
     if (disk.choice === undefined) return;
-    const { state, path, reached } = disk.choice;
+    const { state, path, reached, held } = disk.choice;
     const { term, process, removed, origin } = state;
-    (link.child === name ? link.up : link.down).push({ term, process, removed, origin, path: [...path, disk.id], reached });
+    (link.child === name ? link.up : link.down).push({ term, process, removed, origin, path: [...path, disk.id], reached, held });
   }
 
   #deliver(): boolean {
@@ -173,7 +173,7 @@ export class ClaimNetwork {
     this.#links.set(child.name, link);
     const { disk } = child;
     if (disk.parentId !== undefined && disk.parentId !== parent.disk.id && disk.choice?.state.via === 'parent')
-      disk.choice = { state: { ...disk.choice.state, via: undefined }, path: [], reached: false };
+      disk.choice = { state: { ...disk.choice.state, via: undefined }, path: [], reached: false, held: false };
     disk.parentId = parent.disk.id;
     this.story.push(`${child.name} is open to ${parent.name}`);
     this.#send(child, link);
@@ -203,7 +203,8 @@ export class ClaimNetwork {
     cache.isUp = true;
     cache.highest = undefined;
     cache.offers.clear();
-    if (disk.choice !== undefined && disk.choice.state.via !== 'local') disk.choice = { ...disk.choice, path: [], reached: false };
+    if (disk.choice !== undefined && disk.choice.state.via !== 'local')
+      disk.choice = { ...disk.choice, path: [], reached: false, held: false };
     for (const pusher of this.#pushers) if (pusher.at === cache.name) this.#connectPusher(pusher);
     this.story.push(`${cache.name} starts with ${JSON.stringify(disk)}`);
   }

@@ -36,12 +36,12 @@ function known(term: number, state: Partial<ShardState> = {}): ShardState {
   };
 }
 
-function aChoice(term: number, state: Partial<ShardState> = {}, { path = [], reached = true }: Partial<Choice> = {}): Choice {
-  return { state: known(term, state), path, reached };
+function aChoice(term: number, state: Partial<ShardState> = {}, { path = [], reached = true, held = false }: Partial<Choice> = {}): Choice {
+  return { state: known(term, state), path, reached, held };
 }
 
 function anOffer(term: number, offer: Partial<Offer> = {}): Offer {
-  return { term, process: `process-${term}`, removed: false, origin: 'far', path: ['far'], reached: true, ...offer };
+  return { term, process: `process-${term}`, removed: false, origin: 'far', path: ['far'], reached: true, held: false, ...offer };
 }
 
 function chosen(before: Choice | undefined, offers: Readonly<Record<string, Offer>>): Choice | undefined {
