@@ -3,6 +3,7 @@
  * cache. Most need only `openSender` and `openCacheReader`; `Sender` and `CacheReader` themselves take another clock or transport.
  */
 import { randomInt, randomUUID } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import { systemClock } from './clock.js';
 import type { Log } from './diagnostics/log.js';
 import { parseShardName } from './domain/shard.js';
@@ -67,6 +68,7 @@ export function openSender({ shard: name, caches, identity, agent, takesOver = f
     {
       clock,
       log,
+      turn,
       random: () => randomInt(randomSteps) / randomSteps,
       connect: (url, signal) => connectSocket(url, identity, { clock, signal }, defaultConnectOptions),
     },

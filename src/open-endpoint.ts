@@ -1,5 +1,6 @@
 /** Opens the endpoint for pushers and caches, with the limits for both. */
 import type { Duplex } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Settings } from './config/settings.js';
 import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
@@ -48,7 +49,7 @@ export function openEndpoint(
   };
   const accept: EndpointParts['accept'] = (request, socket, head) => acceptor.accept(request, socket, head);
   return new Endpoint(
-    { ...parts, accept, refuse, acceptCache: (connection, greeting) => tier.accept(connection, greeting) },
+    { ...parts, turn, accept, refuse, acceptCache: (connection, greeting) => tier.accept(connection, greeting) },
     {
       pushersMax: settings.pushSessionsMax,
       childrenMax: settings.linkChildrenMax,

@@ -9,6 +9,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.js';
 import { createLog } from '../../src/diagnostics/log.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';
@@ -47,7 +48,7 @@ export class PushingShard {
     const random = Math.random;
     const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'warn', format: 'json' });
     this.#sender = new Sender(
-      { clock: systemClock, random, log, connect: (url, signal) => this.#connect(url, signal) },
+      { turn, clock: systemClock, random, log, connect: (url, signal) => this.#connect(url, signal) },
       { ...defaultSenderBounds, shard, process: randomUUID(), takesOver: true, urls: [connectUrl(to)], agent: 'strata-bench' },
     );
     const source: SliceSource = { connected: true, open: (ended) => this.#sendAll(ended) };

@@ -5,6 +5,7 @@
  * The certificate is read again for each connection, so that a rotated one is used without a restart.
  */
 import { randomUUID } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import { readPair, readText } from '../certificates/pair-files.js';
 import { agentOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
@@ -63,6 +64,7 @@ export const push: Command = command({
       {
         clock,
         random,
+        turn,
         log,
         connect: async (url, signal) => connectSocket(url, readIdentity(options), { clock, signal }, defaultConnectOptions),
       },

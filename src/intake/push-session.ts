@@ -12,7 +12,6 @@
  * Bounds: a frame, and the credit of what is not settled yet: nothing is read while the store has no room or the peer does not take its
  * acknowledgements.
  */
-import { setImmediate as turn } from 'node:timers/promises';
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
@@ -41,6 +40,8 @@ export type PushSessionParts = Readonly<{
   sessions: PushSessions;
   removals: HeldRemovals;
   clock: Clock;
+  /** Gives the event loop back. */
+  turn: () => Promise<void>;
   /** Shared by all sessions: what they do is bounded in all. */
   log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'framesReceived' | 'pushes'>;
@@ -74,7 +75,7 @@ export class PushSession {
 
   constructor(connection: FrameConnection, caller: Caller, mayWriteFor: (shard: ShardName) => boolean, parts: PushSessionParts) {
     this.#connection = connection;
-    this.#acks = new Acks((ack) => connection.send(ack), turn);
+    this.#acks = new Acks((ack) => connection.send(ack), parts.turn);
     this.#parts = parts;
     this.#mayWriteFor = mayWriteFor;
     this.#user = caller.user;
@@ -148,7 +149,7 @@ export class PushSession {
       case 'status': {
         const own = frame.freshness.filter(({ slice }) => slice.shard === shard);
         this.#parts.sessions.note(shard, own, this.#parts.clock.now());
-        return turn();
+        return this.#parts.turn();
       }
       case 'types':
         this.#named = new Set(frame.slices.filter((slice) => slice.shard === shard).map(formatSlice));
@@ -156,7 +157,7 @@ export class PushSession {
         await receiver.happen({ kind: 'named', slices: this.#named });
         await this.#removeUnnamed();
         this.#parts.sessions.named();
-        return turn();
+        return this.#parts.turn();
       case 'bye':
         return this.#end();
       default:
@@ -168,7 +169,7 @@ export class PushSession {
     const context: ReceiverContext = { ...this.#parts.rules, ...noPolicy, by: { kind: 'pusher', term } };
     const parts = {
       lane: this.#parts.sessions.lane(coming.shard),
-      turn,
+      turn: this.#parts.turn,
       metrics: this.#parts.metrics,
       context: () => context,
       run: (effect: OwnEffect) => this.#run(effect, coming),

@@ -8,7 +8,6 @@
  *    small ones would always come before it.
  * N3 When the session ends, what was not acknowledged has gone back to its slices.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
 import type { Term } from '../domain/push.js';
 import type { Clock } from '../domain/ports.js';
@@ -32,6 +31,8 @@ export type SenderSessionParts = Readonly<{
   /** By the text of their slice, in the order of their turns; they may come and go. */
   feeds: ReadonlyMap<string, SliceFeed>;
   clock: Clock;
+  /** Gives the event loop back. */
+  turn: () => Promise<void>;
   log: Log;
   notifier: Notifier;
   /** All slices that the shard has; undefined while they are not known. */
@@ -170,7 +171,7 @@ export class SenderSession {
     const syncedThere = new Set(synced.map(formatSlice));
     const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, syncedThere: syncedThere.has(name) }) === 'sync');
     for (const [, feed] of anew) void feed.close();
-    log.info('sender.connected', { cacheId, epoch, slices: feeds.size, syncing: anew.length });
+    log.info('sender.connected', { cacheId, epoch, term, slices: feeds.size, syncing: anew.length });
     welcomed(sinceMs, { cacheId, epoch, term });
     this.reportTypes();
     this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#sendStatus())]);
@@ -204,7 +205,7 @@ export class SenderSession {
       const seen = notifier.notified;
       if (this.#sendNext(welcomed)) {
         notifier.notify();
-        await nextTurn();
+        await this.#parts.turn();
         await connection.drained();
       } else await notifier.after(seen, signal);
     }

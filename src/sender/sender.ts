@@ -30,6 +30,8 @@ export type SenderParts = Readonly<{
   clock: Clock;
   /** Evenly distributed, 0 ≤ n < 1; spreads senders that come back at the same time. */
   random: () => number;
+  /** Gives the event loop back. */
+  turn: () => Promise<void>;
   log: Log;
   /**
    * Opens a connection, within a time of its own or until `signal` is aborted. What it throws counts as a failure and is tried
@@ -192,12 +194,13 @@ export class Sender {
     } catch (error) {
       return failedParting(error);
     }
-    const { clock, log } = this.#parts;
+    const { clock, turn, log } = this.#parts;
     this.#session = new SenderSession(
       {
         connection,
         feeds: this.#feeds,
         clock,
+        turn,
         log: log.child({ url }),
         notifier: this.#notifier,
         term: this.#term,

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import type { Log } from '../../src/diagnostics/log.js';
@@ -94,7 +95,13 @@ export class ModelShard {
     const clock = systemClock;
     const options = { ...defaultConnectOptions, pingIntervalMs: 1_000, pongTimeoutMs: 1_000 };
     const sender = new Sender(
-      { clock, random: Math.random, log: quiet, connect: (url, signal) => connectSocket(url, identity(), { clock, signal }, options) },
+      {
+        turn,
+        clock,
+        random: Math.random,
+        log: quiet,
+        connect: (url, signal) => connectSocket(url, identity(), { clock, signal }, options),
+      },
       {
         ...defaultSenderBounds,
         backoffMaxMs: 500,

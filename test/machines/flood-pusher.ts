@@ -41,6 +41,7 @@ export class FloodPusher {
     const clock = systemClock;
     const sender = new Sender(
       {
+        turn,
         clock,
         random: Math.random,
         log: silent,

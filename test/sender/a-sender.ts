@@ -51,7 +51,7 @@ export class SenderRig {
     const write = (event: string, fields: LogFields = {}): void => void this.logged.push({ event, fields });
     const log = { debug: write, info: write, warn: write, error: write, child: () => log };
     this.sender = new Sender(
-      { clock: this.clock, random, log, connect },
+      { turn, clock: this.clock, random, log, connect },
       { ...defaultSenderBounds, ...bounds, shard: amber, process: 'process-5', takesOver: false, urls, agent: 'test/1' },
     );
     t?.teardown(() => this.abort.abort());

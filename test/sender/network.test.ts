@@ -1,4 +1,5 @@
 /** A sender and a server with a network between them that is slow, silent or broken (F9). */
+import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
@@ -51,7 +52,7 @@ async function aPush(t: ExecutionContext) {
   const clock = systemClock;
   const options = { ...defaultConnectOptions, pingIntervalMs: 300, pongTimeoutMs: 300, connectTimeoutMs: 1_000 };
   const sender = new Sender(
-    { clock, random: Math.random, log: silent, connect: (url, signal) => connectSocket(url, identity, { clock, signal }, options) },
+    { turn, clock, random: Math.random, log: silent, connect: (url, signal) => connectSocket(url, identity, { clock, signal }, options) },
     {
       ...defaultSenderBounds,
       backoffMaxMs: 500,

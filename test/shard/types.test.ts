@@ -3,6 +3,7 @@
  * agent could not read something.
  */
 import { randomUUID } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import type { Slice } from '../../src/domain/slice.js';
@@ -78,7 +79,7 @@ class Rig {
     const connect = (url: string, signal: AbortSignal) =>
       connectSocket(url, identity, { clock: systemClock, signal }, defaultConnectOptions);
     const sender = new Sender(
-      { clock: systemClock, random: () => 0.01, log: silent, connect },
+      { turn, clock: systemClock, random: () => 0.01, log: silent, connect },
       {
         ...defaultSenderBounds,
         shard: amber,

@@ -23,9 +23,8 @@ import type { MemoryStoreOptions } from '../support/memory-store-options.js';
 import type { ModelCache } from './model-tree.js';
 import { ProcessLife } from './process-life.js';
 import { fractions } from './seeded-random.js';
-import type { SimParty } from './sim-party.js';
+import type { PlainParty } from './sim-party.js';
 import { defaultIntake, SimProcess, type IntakeBounds } from './sim-process.js';
-import { SimSessions } from './sim-sessions.js';
 import type { SimWorld } from './sim-world.js';
 import { StoreHistory } from './store-history.js';
 
@@ -42,7 +41,7 @@ export class SimCache {
   readonly #world: SimWorld;
   readonly #options: SimCacheOptions;
   readonly #random: () => number;
-  readonly #parties = new Set<SimParty>();
+  readonly #parties = new Set<PlainParty>();
   /** Of the slices that hold something, as its store has reported them. */
   readonly #digests = new Map<string, string>();
   readonly #vias = new Map<ShardName, Via | undefined>();
@@ -125,7 +124,7 @@ export class SimCache {
     const process = await this.#open(life, store);
     this.#process = process;
     const greet = (connection: FrameConnection, from: string): void =>
-      this.#world.own(`${this.name}: child ${from}`, accept(process.tier, connection, from));
+      this.#world.own(`${this.name}: ${from}`, process.accept(connection, from));
     network.listen(this.name, greet, () => life.now());
     for (const party of this.#parties) this.#run(party, process);
   }
@@ -197,17 +196,17 @@ export class SimCache {
   }
 
   /** The party connects here, now and whenever this cache comes back. */
-  attach(party: SimParty): void {
+  attach(party: PlainParty): void {
     if (this.#parties.has(party)) return;
     this.#parties.add(party);
     if (this.#process !== undefined) this.#run(party, this.#process);
   }
 
-  detach(party: SimParty): void {
+  detach(party: PlainParty): void {
     if (this.#parties.delete(party)) party.leave();
   }
 
-  #run(party: SimParty, process: SimProcess): void {
+  #run(party: PlainParty, process: SimProcess): void {
     this.#world.own(`${this.name}: ${party.shard}`, party.run(process));
   }
 
@@ -240,14 +239,7 @@ export class SimCache {
         life,
         store,
         random: this.#random,
-        pushers: new SimSessions(this.#parties, life),
         intake: { ...defaultIntake, ...intake, ...intakeOf?.[this.name] },
-        sendPushersAway: () => {
-          for (const party of this.#parties) {
-            party.leave();
-            if (this.#process !== undefined) this.#run(party, this.#process);
-          }
-        },
       },
       linkPolicies(this.#policies),
       {
@@ -274,16 +266,6 @@ export class SimCache {
   #mustBeDown(): void {
     if (this.#process !== undefined) throw new Error(`${this.name} runs`);
   }
-}
-
-/** The network stands for the certificate: it names who connects. */
-async function accept(tier: Tier, connection: FrameConnection, from: string): Promise<void> {
-  const frames = connection.frames()[Symbol.asyncIterator]();
-  const first = await Promise.race([frames.next(), connection.closed.then(() => undefined)]);
-  if (first === undefined || first.done === true) return;
-  if (first.value.kind !== 'hello') throw new Error(`${from} began with ${first.value.kind}`);
-  const caller = { user: from, groups: [], speaksFor: { kind: 'cache', name: from } } as const;
-  await tier.accept(connection, { hello: first.value, frames, caller });
 }
 
 function linkPolicies({ forward, follow, children }: ModelCache): LinkPolicies {

@@ -1,22 +1,29 @@
 /** One process of a simulated cache: everything of the real server that makes a tree, on a memory store, wired as the server wires it. */
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
+import { mayWriteFor, type Caller } from '../../src/domain/caller.js';
 import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { DeclaredTypes } from '../../src/intake/declared-types.js';
+import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
 import { HeldRemovals } from '../../src/intake/held-removals.js';
-import { PlainOrigin } from '../../src/intake/plain-origin.js';
+import { PlainOrigin, type SeenElsewhere } from '../../src/intake/plain-origin.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
+import { PushSession, type PushSessionParts } from '../../src/intake/push-session.js';
+import { PushSessions } from '../../src/intake/push-sessions.js';
+import type { IntakeRules } from '../../src/intake/receiver-state.js';
+import { Standbys } from '../../src/intake/standbys.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
 import { Tier, type TierOptions } from '../../src/tier/tier.js';
 import type { MemoryStore } from '../support/memory-store.js';
+import { shardName } from '../support/objects.js';
+import { shardOfHost } from './sim-pusher.js';
 import type { PartyPlace } from './sim-party.js';
 import type { ProcessLife } from './process-life.js';
-import type { SimSessions } from './sim-sessions.js';
 import type { SimWorld } from './sim-world.js';
 
 export type SimProcessParts = Readonly<{
@@ -25,10 +32,20 @@ export type SimProcessParts = Readonly<{
   life: ProcessLife;
   store: MemoryStore;
   random: () => number;
-  pushers: SimSessions;
-  sendPushersAway: () => void;
   intake: IntakeBounds;
 }>;
+
+type OpenParts = SimProcessParts &
+  Readonly<{
+    known: KnownShards;
+    tier: Tier;
+    types: DeclaredTypes;
+    plainWriters: PlainWriters;
+    removals: HeldRemovals;
+    sessions: PushSessions;
+    rules: IntakeRules;
+    boundedLog: BoundedLog;
+  }>;
 
 /** How much its neighbours may send at once, and how large a body may be. */
 export type IntakeBounds = Readonly<{ creditMutations: number; bodyBytesMax: number }>;
@@ -40,6 +57,7 @@ const creditBytes = 8 * 1024 * 1024;
 const version = 'simulated';
 /** Nothing reads the rest of its report. */
 const noTree: Omit<TreeStatus, 'complete'> = { name: null, route: [], hops: null, parent: null, children: [] };
+const awayRetryMs = 100;
 const plainQuietMs = 30_000;
 const plainHoldMs = 30_000;
 const holdLimits = { percentMax: 50, removesMin: 100, graceMs: 3_600_000 };
@@ -52,38 +70,39 @@ export class SimProcess implements PartyPlace {
   readonly plainOrigin: PlainOrigin;
   /** The source of its status report. */
   readonly freshness: Freshness;
-  readonly #types: DeclaredTypes;
-  readonly #plainWriters: PlainWriters;
+  readonly #parts: OpenParts;
+  readonly #standbys: Standbys;
+  readonly #running = new Set<Promise<void>>();
   readonly #stop = new AbortController();
   readonly #following: Promise<void>;
 
-  private constructor(
-    { life, store, pushers }: SimProcessParts,
-    known: KnownShards,
-    tier: Tier,
-    { types, plainWriters, removals }: Readonly<{ types: DeclaredTypes; plainWriters: PlainWriters; removals: HeldRemovals }>,
-  ) {
+  private constructor(parts: OpenParts) {
+    const { life, store, known, tier, sessions, removals } = parts;
+    this.#parts = parts;
     this.life = life;
     this.store = store;
     this.known = known;
     this.tier = tier;
-    this.#types = types;
-    this.#plainWriters = plainWriters;
     const startedMs = life.now();
+    const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
+    this.#standbys = new Standbys(
+      { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), clock: life },
+      { holdMs: plainHoldMs },
+    );
     this.plainOrigin = new PlainOrigin(
       {
         own: store.cacheId,
         known,
         clock: life,
-        seenMs: (shard, neighbour) => tier.seenMs(shard, neighbour),
+        seenMs,
         runningSinceMs: () => startedMs,
       },
       { holdMs: plainHoldMs },
     );
     this.freshness = new Freshness({
       store,
-      sessions: pushers,
-      standbys: { count: () => 0 },
+      sessions,
+      standbys: this.#standbys,
       links: tier.freshness,
       removals,
       clock: life,
@@ -97,12 +116,15 @@ export class SimProcess implements PartyPlace {
   }
 
   static async open(parts: SimProcessParts, policies: LinkPolicies, options: TierOptions): Promise<SimProcess> {
-    const { world, name, store, life, random, pushers, sendPushersAway, intake } = parts;
+    const { world, name, store, life, random, intake } = parts;
     const limits = { ...frameBounds, bodyBytesMax: intake.bodyBytesMax };
     const credit = { mutations: intake.creditMutations, bytes: creditBytes };
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
     const known = await KnownShards.open(store);
+    const sessions = new PushSessions(store, life.now());
+    const rules: IntakeRules = { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() };
+    const boundedLog = new BoundedLog({ clock: life, log });
     const removals = new HeldRemovals({ clock: life, log }, holdLimits);
     const tier = new Tier(
       {
@@ -113,13 +135,13 @@ export class SimProcess implements PartyPlace {
         random,
         turn: life.turn,
         log,
-        boundedLog: new BoundedLog({ clock: life, log }),
+        boundedLog,
         metrics: world.metrics,
-        pushers,
-        sendPushersAway,
+        pushers: sessions,
+        sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
         removals,
         reportAbsent: () => Promise.resolve(),
-        rules: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
+        rules,
         childShards: new ChildShards(known, 1_000),
         connect: (url, signal) => world.network.connect(name, url, signal),
       },
@@ -134,7 +156,13 @@ export class SimProcess implements PartyPlace {
         catalogue,
         ...ports,
         watches: noWatches,
-        sessions: { drop: (resource) => tier.drop(resource), declared: () => {} },
+        sessions: {
+          drop: (resource) => {
+            sessions.drop(resource);
+            tier.drop(resource);
+          },
+          declared: () => sessions.declared(),
+        },
         clock: life,
         log,
       },
@@ -145,7 +173,13 @@ export class SimProcess implements PartyPlace {
       { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs },
       { quietMs: plainQuietMs },
     );
-    const opened = new SimProcess(parts, known, tier, { types, plainWriters, removals });
+    store.follow(({ slices }) => {
+      for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
+    });
+    store.follow(({ shards }) => {
+      for (const state of shards) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
+    });
+    const opened = new SimProcess({ ...parts, known, tier, types, plainWriters, removals, sessions, rules, boundedLog });
     world.own(`${name}: link`, opened.#following);
     return opened;
   }
@@ -154,16 +188,53 @@ export class SimProcess implements PartyPlace {
     return this.life;
   }
 
+  /** A connection of a host, until it is closed. The network stands for the certificate: it names who connects. */
+  async accept(connection: FrameConnection, from: string): Promise<void> {
+    const running = this.#accept(connection, from).finally(() => this.#running.delete(running));
+    this.#running.add(running);
+    return running;
+  }
+
+  async #accept(connection: FrameConnection, from: string): Promise<void> {
+    const { store, sessions, removals, rules, boundedLog, world } = this.#parts;
+    const frames = connection.frames()[Symbol.asyncIterator]();
+    const first = await Promise.race([frames.next(), connection.closed.then(() => undefined)]);
+    if (first === undefined || first.done === true) return;
+    if (first.value.kind !== 'hello') throw new Error(`${from} began with ${first.value.kind}`);
+    const pushed = shardOfHost(from);
+    const caller: Caller = {
+      user: from,
+      groups: [],
+      speaksFor: pushed === undefined ? { kind: 'cache', name: from } : { kind: 'shard', shard: shardName(pushed) },
+    };
+    if (pushed === undefined) return this.tier.accept(connection, { hello: first.value, frames, caller });
+    const parts: PushSessionParts = {
+      store,
+      sessions,
+      removals,
+      clock: this.life,
+      turn: this.life.turn,
+      log: boundedLog,
+      metrics: world.metrics,
+      standbys: this.#standbys,
+      rules,
+    };
+    await new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), parts).run(first.value, frames);
+  }
+
   /** Says goodbye, and waits until everything is on the disk. */
   async stop(): Promise<void> {
     const { store, tier, known, life } = this;
+    const { sessions, plainWriters, types } = this.#parts;
     store.beginClose();
     this.#stop.abort();
+    sessions.evictAll('shutdown', 'the server is stopping', 0);
     tier.close();
-    await Promise.all([this.#following, ...[...tier.children].map(({ gone }) => gone)]);
-    this.#plainWriters.close();
+    await Promise.all([this.#following, ...this.#running]);
+    this.#standbys.close();
+    plainWriters.close();
     known.close();
-    const removalsEnded = this.#types.close();
+    const removalsEnded = types.close();
     await store.close();
     await removalsEnded;
     life.end();

@@ -1,27 +1,36 @@
 /**
- * A shard's pusher: it connects to a cache at once, syncs its slices, and then sends changes, through a lane of the store as a
- * shard's session does. Whatever is not acknowledged it sends again, wherever it connects next.
+ * A shard's pusher: the real sender over the simulated network, and the shard that it reads. It takes the shard from whoever has it, and ends for
+ * good once it is fenced.
  *
- * It syncs the slice of a declared type only once the declaration is acknowledged: a cache refuses it before.
+ * It sends the slice of a declared type only while the type is declared, behind the declaration, and names all that it sends.
  */
-import { Notifier } from '../../src/sender/notifier.js';
-import { parseCanonicalPath } from '../../src/domain/cluster.js';
-import type { ShardState } from '../../src/domain/claim.js';
+import type { Log } from '../../src/diagnostics/log.js';
+import { CacheError } from '../../src/domain/errors.js';
+import { isDeclaring } from '../../src/domain/declaration.js';
 import type { Key } from '../../src/domain/key.js';
-import { pause } from '../../src/domain/pause.js';
-import type { Clock, PushLane } from '../../src/domain/ports.js';
-import type { Term, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
+import type { Term } from '../../src/domain/push.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import { formatSlice, type Slice } from '../../src/domain/slice.js';
-import { declaredBy, metadataOf, pathAnnotation, textOfKey, type ModelObject } from './model-rule.js';
+import type { FrameConnection } from '../../src/frames/frame-connection.js';
+import { defaultSenderBounds } from '../../src/sender/sender-options.js';
+import { Sender } from '../../src/sender/sender.js';
+import { declaredBy, textOfKey, type ModelObject } from './model-rule.js';
+import { fractions } from './seeded-random.js';
 import { ShardTruth } from './shard-truth.js';
-import type { PartyPlace, SimParty } from './sim-party.js';
+import type { SimParty } from './sim-party.js';
+import { SimSource } from './sim-source.js';
+import type { SimWorld } from './sim-world.js';
 
 export type SimPusherOptions = Readonly<{ shard: ShardName; process: string; resources: readonly Resource[] }>;
 
-const pushesAtOnce = 256;
-const comeAgainMs = 100;
+const hostPrefix = 'pusher of ';
+/** Soon enough for tests that wait a second for it. */
+const backoffMaxMs = 1_000;
+
+/** The shard that a host of the network pushes; undefined: it is no pusher's. */
+export function shardOfHost(host: string): string | undefined {
+  return host.startsWith(hostPrefix) ? host.slice(hostPrefix.length).split(' ', 1)[0] : undefined;
+}
 
 export class SimPusher implements SimParty {
   readonly shard: ShardName;
@@ -29,43 +38,28 @@ export class SimPusher implements SimParty {
   /** What the shard holds, and held. */
   readonly truth = new ShardTruth();
   readonly resources: readonly Resource[];
-  #term: Term = 0;
-  /** When it was given its term, and the id of the cache that gave it. */
+  /** The term that a cache gave it last, when, and that cache's id. */
+  term: Term = 0;
   givenMs = 0;
   origin = '';
   /** What the shard holds now, by the text of the key. */
   readonly #objects = new Map<string, ModelObject>();
-  /** What has changed and is not acknowledged. */
-  readonly #dirty = new Map<string, Key>();
-  readonly #dirtySinceMs = new Map<string, number>();
-  #time: Pick<Clock, 'now'> | undefined;
-  /** Types, as text, whose declaration the cache has and whose slice it was sent in full. */
-  readonly #declared = new Set<string>();
-  readonly #notifier = new Notifier();
-  #session = new AbortController();
+  readonly #sources: ReadonlyMap<string, SimSource>;
+  /** Types, as text, that it sends. */
+  readonly #sent = new Set<string>();
+  #world: SimWorld | undefined;
+  #sender: Sender | undefined;
+  #cache: string | undefined;
+  #connection: FrameConnection | undefined;
   #isFenced = false;
-  #isReplaced = false;
-  /** A resourceVersion of the cache that acknowledged last. */
-  #position = '';
-  /** It holds the shard at the cache where it is. */
-  #isThere = false;
-  #isSynced = false;
-  /** Of the session that is open. */
-  #connected: AbortSignal | undefined;
 
   constructor({ shard, process, resources }: SimPusherOptions) {
     this.shard = shard;
     this.process = process;
     this.resources = resources;
-  }
-
-  /** The term that a cache gave it last. */
-  get term(): Term {
-    return this.#term;
-  }
-
-  get #by(): Speaker {
-    return { kind: 'pusher', term: this.#term };
+    this.#sources = new Map(
+      resources.map((resource) => [formatResource(resource), new SimSource(() => (isDeclaring(resource) ? this.#follow() : undefined))]),
+    );
   }
 
   get objects(): readonly ModelObject[] {
@@ -79,177 +73,114 @@ export class SimPusher implements SimParty {
 
   /** The cache it is connected to has acknowledged everything. */
   get isQuiet(): boolean {
-    return this.#isFenced || (this.#isSynced && this.#due().length === 0 && this.#undeclared().length === 0);
-  }
-
-  get isConnected(): boolean {
-    return this.#isSynced && this.#connected?.aborted === false;
-  }
-
-  lagMs(resource: Resource): number | undefined {
-    const text = formatResource(resource);
-    if (!this.resources.some((each) => formatResource(each) === text)) return undefined;
-    const sinceMs = [...this.#dirty].flatMap(([name, key]) =>
-      formatResource(key.resource) === text ? [this.#dirtySinceMs.get(name) ?? 0] : [],
+    if (this.#isFenced) return true;
+    const { connection, slices } = this.#sender?.state ?? {};
+    if (connection?.kind !== 'connected' || slices === undefined) return false;
+    const isRead = [...this.#sent].every((name) => this.#sources.get(name)?.isRead === true);
+    return (
+      isRead && slices.every(({ phase, unacknowledged, lagMs }) => phase === 'synced' && unacknowledged.mutations === 0 && lagMs === 0)
     );
-    return this.#time === undefined || sinceMs.length === 0 ? 0 : this.#time.now() - Math.min(...sinceMs);
   }
 
-  begin(time: Pick<Clock, 'now'>): void {
-    if (this.#time !== undefined) return;
-    this.#time = time;
-    for (const name of this.#dirtySinceMs.keys()) this.#dirtySinceMs.set(name, time.now());
-    this.truth.begin(time);
+  /** It joins a world, once. */
+  begin(world: SimWorld): void {
+    if (this.#world !== undefined) return;
+    this.#world = world;
+    this.truth.begin(world.time);
+    const sender = new Sender(
+      {
+        clock: world.time,
+        random: fractions(world.random(this.#host)),
+        turn: () => world.time.turn(),
+        log: this.#log(world),
+        connect: (_, signal) => this.#connect(world, signal),
+      },
+      {
+        ...defaultSenderBounds,
+        backoffMaxMs,
+        shard: this.shard,
+        process: this.process,
+        takesOver: true,
+        urls: ['the cache'],
+        agent: 'simulation',
+      },
+    );
+    this.#sender = sender;
+    this.#follow();
+    sender.complete(true);
+    world.own(this.#host, sender.run(new AbortController().signal));
+  }
+
+  /** Leaves the cache where it is, for another or for none. */
+  connectTo(cache: string | undefined): void {
+    if (cache === this.#cache) return;
+    this.#cache = cache;
+    this.#connection?.terminate();
   }
 
   put(object: ModelObject): void {
     this.#objects.set(textOfKey(object.key), object);
-    this.truth.set(object.key, object);
-    this.#touch(object.key);
+    this.#changed(object.key, object);
   }
 
   remove(key: Key): void {
     this.#objects.delete(textOfKey(key));
-    this.truth.set(key, undefined);
-    this.#touch(key);
+    this.#changed(key, undefined);
   }
 
-  /** Connects to a cache, and leaves the one before. Resolves when that is over; never if the cache dies. */
-  async run(place: PartyPlace): Promise<void> {
-    this.leave();
-    const { signal } = this.#session;
-    while (!signal.aborted && !this.#isFenced) {
-      this.#isReplaced = false;
-      this.#isThere = false;
-      // As the server ends a session whose shard has moved elsewhere.
-      const origins = place.store.follow(({ shards }) => {
-        for (const state of shards) if (state.shard === this.shard && this.#isThere && isOthers(state, this.#term)) this.#fence(state);
-      });
-      this.#connected = signal;
-      await this.#connect(place, signal);
-      if (this.#connected === signal) this.#connected = undefined;
-      origins.cancel();
-      // Comes back as a sender does when asked to; any other end is the cache's.
-      if (!this.#isReplaced) return;
-      await pause(place.clock, comeAgainMs, signal);
-    }
+  get #host(): string {
+    return `${hostPrefix}${this.shard} ${this.process}`;
   }
 
-  async #connect({ store, clock }: PartyPlace, signal: AbortSignal): Promise<void> {
-    const lane = store.lane();
-    const { shard, process } = this;
-    const [decided] =
-      (await this.#push(lane, [{ kind: 'acquire', shard, process, term: this.#term, nowMs: clock.wallMs() }], signal)) ?? [];
-    if (decided?.kind !== 'acquired') return;
-    const { term } = decided;
-    if (term !== this.#term) [this.origin, this.givenMs] = [store.cacheId, this.#time?.now() ?? 0];
-    this.#term = term;
-    this.#isThere = true;
-    // If the disk there is older, changes it had acknowledged are lost: the last acknowledged position shows that, and everything is resynced.
-    const isOurs = this.#position === '' || store.locate(this.#position).kind === 'ours';
-    const known = isOurs ? await store.slices() : [];
-    const synced = new Set(known.filter((state) => state.syncedTerm === term).map(({ slice }) => formatSlice(slice)));
-    this.#declared.clear();
-    for (const resource of this.resources.filter(({ identity }) => identity === '')) {
-      const slice = { shard, resource };
-      if (!synced.has(formatSlice(slice)) && !(await this.#sync(lane, slice, signal))) return;
-    }
-    this.#isSynced = true;
-    this.#position = store.format(store.published);
-    while (!signal.aborted && !this.#isFenced && !this.#isReplaced) {
-      const seen = this.#notifier.notified;
-      const taken = this.#due().slice(0, pushesAtOnce);
-      const [undeclared] = this.#undeclared();
-      if (taken.length === 0 && undeclared !== undefined) {
-        this.#declared.add(formatResource(undeclared));
-        if (!(await this.#sync(lane, { shard, resource: undeclared }, signal))) return;
-      } else if (taken.length === 0) await this.#notifier.after(seen, signal);
-      else if (!(await this.#send(lane, taken, signal))) return;
-      this.#position = store.format(store.published);
-    }
+  #changed(key: Key, object: ModelObject | undefined): void {
+    this.truth.set(key, object);
+    this.#sources.get(formatResource(key.resource))?.set(key, object);
   }
 
-  leave(): void {
-    this.#session.abort();
-    this.#session = new AbortController();
-    this.#isSynced = false;
-  }
-
-  /** What may be sent now: nothing of undeclared types. */
-  #due(): readonly (readonly [string, Key])[] {
-    return [...this.#dirty].filter(([, { resource }]) => resource.identity === '' || this.#declared.has(formatResource(resource)));
-  }
-
-  /** Types that are declared now, and of which nothing was sent yet. */
-  #undeclared(): readonly Resource[] {
+  /** Sends what is built in and what is declared, once the declarations are sent, and nothing else. */
+  #follow(): void {
+    const [sender, { shard }] = [this.#sender, this];
+    const declarations = this.resources.find(isDeclaring);
+    const isRead = declarations !== undefined && this.#sources.get(formatResource(declarations))?.isRead === true;
     const declared = declaredBy(this.objects);
-    for (const text of this.#declared) if (!declared.has(text)) this.#declared.delete(text);
-    return this.resources.filter((resource) => declared.has(formatResource(resource)) && !this.#declared.has(formatResource(resource)));
-  }
-
-  #touch(key: Key): void {
-    // A new object each time, so that the acknowledgement of one under way does not settle this one.
-    const name = textOfKey(key);
-    if (!this.#dirty.has(name)) this.#dirtySinceMs.set(name, this.#time?.now() ?? 0);
-    this.#dirty.set(name, { ...key });
-    this.#notifier.notify();
-  }
-
-  async #sync(lane: PushLane, slice: Slice, signal: AbortSignal): Promise<boolean> {
-    const by = this.#by;
-    const states = this.objects.filter(({ key }) => formatSlice(key) === formatSlice(slice)).map((object) => this.#upsertOf(object));
-    let isEnded = false;
-    while (!isEnded) {
-      const received = await this.#push(
-        lane,
-        [{ kind: 'begin', slice, by }, ...states, { kind: 'end', slice, by, filterHash: '' }],
-        signal,
-      );
-      if (received === undefined) return false;
-      // A claim that came in between voided the sync, so the session begins it again.
-      isEnded = received.at(-1)?.kind !== 'unbegun';
+    for (const resource of this.resources) {
+      const name = formatResource(resource);
+      const source = this.#sources.get(name);
+      const isBuiltIn = resource.identity === '';
+      const isWanted = isBuiltIn || declared.has(name);
+      if (source === undefined || isWanted === this.#sent.has(name) || !(isBuiltIn || isRead)) continue;
+      if (!isWanted) sender?.withdraw({ shard, resource });
+      else
+        sender?.add(
+          { shard, resource },
+          source,
+          isBuiltIn || declarations === undefined ? {} : { after: { shard, resource: declarations } },
+        );
+      if (isWanted) this.#sent.add(name);
+      else this.#sent.delete(name);
     }
-    return true;
   }
 
-  async #send(lane: PushLane, taken: readonly (readonly [string, Key])[], signal: AbortSignal): Promise<boolean> {
-    const pushes = taken.map(([text, key]): Push => {
-      const object = this.#objects.get(text);
-      return object === undefined ? { kind: 'retract', key, by: this.#by } : this.#upsertOf(object);
-    });
-    if ((await this.#push(lane, pushes, signal)) === undefined) return false;
-    for (const [text, key] of taken) if (this.#dirty.get(text) === key) this.#dirty.delete(text);
-    return true;
+  async #connect({ network }: SimWorld, signal: AbortSignal): Promise<FrameConnection> {
+    if (this.#cache === undefined) throw new CacheError('there is no cache to connect to');
+    return (this.#connection = await network.connect(this.#host, this.#cache, signal));
   }
 
-  /** The outcomes; undefined: the connection is over. */
-  async #push(lane: PushLane, pushes: readonly Push[], signal: AbortSignal): Promise<readonly PushOutcome[] | undefined> {
-    const received: PushOutcome[] = [];
-    for (let at = 0; at < pushes.length; at += pushesAtOnce) {
-      await lane.room();
-      const outcomes: readonly PushOutcome[] = await lane.push(pushes.slice(at, at + pushesAtOnce));
-      for (const outcome of outcomes) if (outcome.kind === 'fenced') this.#fence(outcome.holder);
-      if (signal.aborted || outcomes.some(({ kind }) => kind === 'fenced' || kind === 'unavailable')) return undefined;
-      received.push(...outcomes);
-    }
-    return received;
+  /** The sender says by it which term it was given, and that it is fenced, which is no fault. */
+  #log(world: SimWorld): Log {
+    const heard = world.log(this.#host);
+    const log: Log = {
+      ...heard,
+      info: (event, { term, cacheId } = {}) => {
+        if (event !== 'sender.connected' || term === this.term) return;
+        [this.term, this.origin, this.givenMs] = [Number(term), String(cacheId), world.time.now()];
+      },
+      error: (event, fields = {}) => {
+        if (event === 'sender.refused-for-good' && fields['reason'] === 'fenced') this.#isFenced = true;
+        else heard.error(event, fields);
+      },
+      child: () => log,
+    };
+    return log;
   }
-
-  /** It comes again if its own process is known elsewhere. */
-  #fence(holder: ShardState | undefined): void {
-    if (holder?.process === this.process && !holder.removed) this.#isReplaced = true;
-    else this.#isFenced = true;
-    this.#isSynced = false;
-    this.#notifier.notify();
-  }
-
-  #upsertOf({ key, body }: ModelObject): Push {
-    const path = metadataOf(body).annotations[pathAnnotation];
-    return { kind: 'upsert', key, body, path: path === undefined ? undefined : parseCanonicalPath(path), by: this.#by };
-  }
-}
-
-/** A removal of an earlier process, published before its own claim, does not concern it. */
-function isOthers({ via, term }: ShardState, own: Term): boolean {
-  return term > own || (term === own && via !== 'local');
 }

@@ -3,16 +3,13 @@
  * older process, until a later one has the shard; only a few times, because a plain writer who writes on brings it back each time.
  */
 import type { Term } from '../../src/domain/push.js';
-import type { Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import type { PartyPlace, SimParty } from './sim-party.js';
+import type { PartyPlace, PlainParty } from './sim-party.js';
 
 const againMax = 10;
 
-export class SimRemoval implements SimParty {
+export class SimRemoval implements PlainParty {
   readonly shard: ShardName;
-  readonly isConnected = false;
-  readonly resources: readonly Resource[] = [];
   #term: Term = 0;
   /** The id of the cache that it was removed at. */
   origin = '';
@@ -33,12 +30,6 @@ export class SimRemoval implements SimParty {
   get isQuiet(): boolean {
     return this.#isDone;
   }
-
-  lagMs(): undefined {
-    return undefined;
-  }
-
-  begin(): void {}
 
   async run(place: PartyPlace): Promise<void> {
     this.#run += 1;

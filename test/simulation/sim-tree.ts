@@ -3,7 +3,7 @@ import type { ShardName } from '../../src/domain/shard.js';
 import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
 import { SimCache, type SimCacheOptions } from './sim-cache.js';
 import { SimPusher } from './sim-pusher.js';
-import type { SimParty } from './sim-party.js';
+import type { PlainParty, SimParty } from './sim-party.js';
 import { SimRemoval } from './sim-removal.js';
 import { SimWriter } from './sim-writer.js';
 import type { SimWorld } from './sim-world.js';
@@ -61,22 +61,25 @@ export class SimTree {
   }
 
   /** The party connects there, and leaves the cache before. */
-  plainOrigin(party: SimParty, name: string): void {
-    this.#origins.get(party)?.detach(party);
-    party.begin(this.#world.time);
+  plainOrigin(party: SimPusher | PlainParty, name: string): void {
+    this.quit(party);
     this.#settledMs.set(party, this.#world.time.now());
     this.#origins.set(party, this.cache(name));
-    this.cache(name).attach(party);
+    this.join(party);
+    if (party instanceof SimPusher) party.begin(this.#world);
   }
 
   /** The party disconnects, and still belongs to its cache. */
-  quit(party: SimParty): void {
-    this.#origins.get(party)?.detach(party);
+  quit(party: SimPusher | PlainParty): void {
+    if (party instanceof SimPusher) party.connectTo(undefined);
+    else this.#origins.get(party)?.detach(party);
   }
 
   /** The party connects again, if it is not connected. */
-  join(party: SimParty): void {
-    this.#origins.get(party)?.attach(party);
+  join(party: SimPusher | PlainParty): void {
+    const cache = this.#origins.get(party);
+    if (party instanceof SimPusher) party.connectTo(cache?.name);
+    else cache?.attach(party);
   }
 
   /** What the caches must hold in the end, as things are now. */

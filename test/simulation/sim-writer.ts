@@ -11,7 +11,7 @@ import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { Notifier } from '../../src/sender/notifier.js';
 import { metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
-import type { PartyPlace, SimParty } from './sim-party.js';
+import type { PartyPlace, PlainParty } from './sim-party.js';
 
 /** `beat`: an object that it writes anew wherever it moves to. */
 export type SimWriterOptions = Readonly<{ shard: ShardName; resources: readonly Resource[]; beat: (number: number) => ModelObject }>;
@@ -20,9 +20,8 @@ const retryMs = 1_000;
 /** A cache that does not know the shard may still hear of it; starting the shard a second time would be a conflict. */
 const unknownMs = 1_200_000;
 
-export class SimWriter implements SimParty {
+export class SimWriter implements PlainParty {
   readonly shard: ShardName;
-  readonly isConnected = false;
   readonly #options: SimWriterOptions;
   readonly #objects = new Map<string, ModelObject>();
   readonly #notifier = new Notifier();
@@ -40,16 +39,6 @@ export class SimWriter implements SimParty {
   get objects(): readonly ModelObject[] {
     return [...this.#objects.values()];
   }
-
-  get resources(): readonly Resource[] {
-    return this.#options.resources;
-  }
-
-  lagMs(): undefined {
-    return undefined;
-  }
-
-  begin(): void {}
 
   get isQuiet(): boolean {
     return this.#isQuiet;
