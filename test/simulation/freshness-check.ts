@@ -45,13 +45,16 @@ type Known = Readonly<{
 export class FreshnessCheck {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
+  readonly #bound: Readonly<{ mayBeSilent: boolean }>;
   readonly #known = new Map<string, Known>();
   readonly #lies: Readonly<Record<LieKind, string[]>> = { freshness: [], absence: [] };
   readonly #counts: Record<LieKind, number> = { freshness: 0, absence: 0 };
 
-  constructor(world: SimWorld, tree: SimTree) {
+  /** `mayBeSilent`: as in freshness-bound.ts. */
+  constructor(world: SimWorld, tree: SimTree, bound: Readonly<{ mayBeSilent: boolean }> = { mayBeSilent: false }) {
     this.#world = world;
     this.#tree = tree;
+    this.#bound = bound;
   }
 
   /** The first of them, in words. */
@@ -162,7 +165,7 @@ export class FreshnessCheck {
   }
 
   #sinceMs({ way }: Known, lagMs: number): number {
-    return this.#world.time.now() - lagMs - freshnessBoundMs(way.links);
+    return this.#world.time.now() - lagMs - freshnessBoundMs(way.links, this.#bound);
   }
 
   /** Undefined: no way leads from the shard to the cache. */

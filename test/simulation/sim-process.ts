@@ -73,6 +73,8 @@ export class SimProcess implements PartyPlace {
   readonly #parts: OpenParts;
   readonly #standbys: Standbys;
   readonly #running = new Set<Promise<void>>();
+  /** Of connections that are no links, how to end them. */
+  readonly #byes = new Map<FrameConnection, FrameConnection['close']>();
   readonly #stop = new AbortController();
   readonly #following: Promise<void>;
 
@@ -190,7 +192,11 @@ export class SimProcess implements PartyPlace {
 
   /** A connection of a host, until it is closed. The network stands for the certificate: it names who connects. */
   async accept(connection: FrameConnection, from: string): Promise<void> {
-    const running = this.#accept(connection, from).finally(() => this.#running.delete(running));
+    this.#byes.set(connection, (...why) => connection.close(...why));
+    const running = this.#accept(connection, from).finally(() => {
+      this.#running.delete(running);
+      this.#byes.delete(connection);
+    });
     this.#running.add(running);
     return running;
   }
@@ -207,7 +213,10 @@ export class SimProcess implements PartyPlace {
       groups: [],
       speaksFor: pushed === undefined ? { kind: 'cache', name: from } : { kind: 'shard', shard: shardName(pushed) },
     };
-    if (pushed === undefined) return this.tier.accept(connection, { hello: first.value, frames, caller });
+    if (pushed === undefined) {
+      this.#byes.delete(connection);
+      return this.tier.accept(connection, { hello: first.value, frames, caller });
+    }
     const parts: PushSessionParts = {
       store,
       sessions,
@@ -219,16 +228,18 @@ export class SimProcess implements PartyPlace {
       standbys: this.#standbys,
       rules,
     };
-    await new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), parts).run(first.value, frames);
+    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), parts);
+    this.#byes.set(connection, (...why) => session.bye(...why));
+    await session.run(first.value, frames);
   }
 
   /** Says goodbye, and waits until everything is on the disk. */
   async stop(): Promise<void> {
     const { store, tier, known, life } = this;
-    const { sessions, plainWriters, types } = this.#parts;
+    const { plainWriters, types } = this.#parts;
     store.beginClose();
     this.#stop.abort();
-    sessions.evictAll('shutdown', 'the server is stopping', 0);
+    for (const bye of this.#byes.values()) bye('shutdown', 'the server is stopping', 0);
     tier.close();
     await Promise.all([this.#following, ...this.#running]);
     this.#standbys.close();

@@ -1,6 +1,6 @@
 /**
- * A shard's pusher: the real sender over the simulated network, and the shard that it reads. It takes the shard from whoever has it, and ends for
- * good once it is fenced.
+ * A shard's pusher: the real sender over the simulated network, and the shard that it reads. It takes the shard from whoever has it, or waits
+ * until it may have it, and ends for good once it is fenced.
  *
  * It sends the slice of a declared type only while the type is declared, behind the declaration, and names all that it sends.
  */
@@ -21,7 +21,8 @@ import type { SimParty } from './sim-party.js';
 import { SimSource } from './sim-source.js';
 import type { SimWorld } from './sim-world.js';
 
-export type SimPusherOptions = Readonly<{ shard: ShardName; process: string; resources: readonly Resource[] }>;
+/** `takesOver`: it does not wait for the shard's present pusher to go. */
+export type SimPusherOptions = Readonly<{ shard: ShardName; process: string; resources: readonly Resource[]; takesOver?: boolean }>;
 
 const hostPrefix = 'pusher of ';
 /** Soon enough for tests that wait a second for it. */
@@ -50,16 +51,23 @@ export class SimPusher implements SimParty {
   #world: SimWorld | undefined;
   #sender: Sender | undefined;
   #cache: string | undefined;
+  readonly #takesOver: boolean;
   #connection: FrameConnection | undefined;
   #isFenced = false;
 
-  constructor({ shard, process, resources }: SimPusherOptions) {
+  constructor({ shard, process, resources, takesOver = true }: SimPusherOptions) {
+    this.#takesOver = takesOver;
     this.shard = shard;
     this.process = process;
     this.resources = resources;
     this.#sources = new Map(
       resources.map((resource) => [formatResource(resource), new SimSource(() => (isDeclaring(resource) ? this.#follow() : undefined))]),
     );
+  }
+
+  /** Where it connects; undefined while it connects nowhere. */
+  get cache(): string | undefined {
+    return this.#cache;
   }
 
   get objects(): readonly ModelObject[] {
@@ -71,10 +79,11 @@ export class SimPusher implements SimParty {
     return this.#isFenced;
   }
 
-  /** The cache it is connected to has acknowledged everything. */
+  /** The cache it is connected to has acknowledged everything, or lets it wait. */
   get isQuiet(): boolean {
     if (this.#isFenced) return true;
     const { connection, slices } = this.#sender?.state ?? {};
+    if (connection?.kind === 'standby') return true;
     if (connection?.kind !== 'connected' || slices === undefined) return false;
     const isRead = [...this.#sent].every((name) => this.#sources.get(name)?.isRead === true);
     return (
@@ -90,7 +99,7 @@ export class SimPusher implements SimParty {
     const sender = new Sender(
       {
         clock: world.time,
-        random: fractions(world.random(this.#host)),
+        random: fractions(world.random(this.host)),
         turn: () => world.time.turn(),
         log: this.#log(world),
         connect: (_, signal) => this.#connect(world, signal),
@@ -100,7 +109,7 @@ export class SimPusher implements SimParty {
         backoffMaxMs,
         shard: this.shard,
         process: this.process,
-        takesOver: true,
+        takesOver: this.#takesOver,
         urls: ['the cache'],
         agent: 'simulation',
       },
@@ -108,7 +117,7 @@ export class SimPusher implements SimParty {
     this.#sender = sender;
     this.#follow();
     sender.complete(true);
-    world.own(this.#host, sender.run(new AbortController().signal));
+    world.own(this.host, sender.run(new AbortController().signal));
   }
 
   /** Leaves the cache where it is, for another or for none. */
@@ -128,7 +137,8 @@ export class SimPusher implements SimParty {
     this.#changed(key, undefined);
   }
 
-  get #host(): string {
+  /** Its name in the network. */
+  get host(): string {
     return `${hostPrefix}${this.shard} ${this.process}`;
   }
 
@@ -163,12 +173,12 @@ export class SimPusher implements SimParty {
 
   async #connect({ network }: SimWorld, signal: AbortSignal): Promise<FrameConnection> {
     if (this.#cache === undefined) throw new CacheError('there is no cache to connect to');
-    return (this.#connection = await network.connect(this.#host, this.#cache, signal));
+    return (this.#connection = await network.connect(this.host, this.#cache, signal));
   }
 
   /** The sender says by it which term it was given, and that it is fenced, which is no fault. */
   #log(world: SimWorld): Log {
-    const heard = world.log(this.#host);
+    const heard = world.log(this.host);
     const log: Log = {
       ...heard,
       info: (event, { term, cacheId } = {}) => {

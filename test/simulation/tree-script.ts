@@ -32,12 +32,16 @@ const skewsMs = [0, 0, 137, -7_200_000, 5_400_000];
 /** Of two types, in both logical clusters. */
 const flowingObjects = [0, 1, 2, 3, 7];
 
+const sparesMax = 2;
+
 export class TreeScript {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
   readonly #check: FreshnessCheck;
   readonly #tamperer: Tamperer;
   readonly #pushers = new Map<string, SimPusher>();
+  /** Of the same shards as these, and reading what they read. */
+  readonly #spares = new Map<string, SimPusher[]>();
   readonly #removals = new Map<string, SimRemoval>();
   readonly #backups = new Map<string, MemoryDisk>();
   readonly #frozen = new Set<string>();
@@ -65,7 +69,7 @@ export class TreeScript {
   /** Everything is up and whole again, and every parent is the right one. */
   async heal(): Promise<void> {
     this.#flows.abort();
-    for (const pusher of this.#pushers.values()) this.#tree.join(pusher);
+    for (const pusher of [...this.#pushers.values(), ...[...this.#spares.values()].flat()]) this.#tree.join(pusher);
     this.#tamperer.stop();
     for (const name of this.#frozen) this.#tree.cache(name).thaw();
     this.#frozen.clear();
@@ -97,6 +101,10 @@ export class TreeScript {
         return this.#write(step);
       case 'moveOrigin':
         return this.#moveOrigin(step);
+      case 'spare':
+        return this.#addSpare(step);
+      case 'sever':
+        return this.#sever(step);
       case 'quit':
       case 'join':
         return this.#attend(step);
@@ -135,7 +143,10 @@ export class TreeScript {
   }
 
   async #operate(
-    step: Exclude<TreeStep, { kind: 'pass' | 'flow' | 'quit' | 'join' } | { object: number } | { shard: number; cluster: number }>,
+    step: Exclude<
+      TreeStep,
+      { kind: 'pass' | 'flow' | 'quit' | 'join' | 'sever' } | { object: number } | { shard: number; cluster: number }
+    >,
     cache: SimCache,
   ): Promise<void> {
     const { name } = cache;
@@ -174,9 +185,15 @@ export class TreeScript {
     const shard = pick(shards, step.shard);
     const { resource, group, identity } = pick([...simResources, declaredResource(shardName(shard))], step.object);
     const place = { shard, cluster: pick(clusters, step.object >> 1), resource, group, identity, name: `object-${step.object}` };
+    for (const pusher of this.#readersOf(shard)) {
+      if (step.kind === 'remove') pusher.remove(aKey(place));
+      else pusher.put(aSimObject(place, contentOf(step)));
+    }
+  }
+
+  #readersOf(shard: string): readonly SimPusher[] {
     const pusher = this.#pushers.get(shard);
-    if (step.kind === 'remove') pusher?.remove(aKey(place));
-    else pusher?.put(aSimObject(place, contentOf(step)));
+    return pusher === undefined ? [] : [pusher, ...(this.#spares.get(shard) ?? [])];
   }
 
   #flow({ shard, changes, everyMs }: StepOf<'flow'>, number: number): void {
@@ -202,8 +219,10 @@ export class TreeScript {
     if (isDeclared) this.#undeclared.delete(shard);
     else this.#undeclared.add(shard);
     const declaration = aSimDeclaration(shardName(shard));
-    if (isDeclared) this.#pushers.get(shard)?.put(declaration);
-    else this.#pushers.get(shard)?.remove(declaration.key);
+    for (const pusher of this.#readersOf(shard)) {
+      if (isDeclared) pusher.put(declaration);
+      else pusher.remove(declaration.key);
+    }
   }
 
   #attend({ kind, shard }: StepOf<'quit' | 'join'>): void {
@@ -219,14 +238,42 @@ export class TreeScript {
     const former = this.#pushers.get(shard);
     // It connects again to find out that it is fenced.
     if (former !== undefined) this.#tree.join(former);
-    const number = (this.#processes += 1);
-    const pusher = new SimPusher({ shard: shardName(shard), process: `process-${number}`, resources: resourcesOf(shardName(shard)) });
+    const pusher = this.#aProcess(shard);
     this.#pushers.set(shard, pusher);
+    // They go on, and read nothing new.
+    this.#spares.delete(shard);
     for (const cluster of clusters) pusher.put(this.#anchor({ shard, cluster }));
     if (!this.#undeclared.has(shard)) pusher.put(aSimDeclaration(shardName(shard)));
     for (let object = 0; object < objects; object += 1)
-      this.#push({ kind: 'put', shard: shardNumber, object, isPublic: object % 3 === 0, content: number });
+      this.#push({ kind: 'put', shard: shardNumber, object, isPublic: object % 3 === 0, content: this.#processes });
     this.#tree.plainOrigin(pusher, pick(this.#tree.caches, cache).name);
+  }
+
+  #aProcess(shard: string, { takesOver = true }: Readonly<{ takesOver?: boolean }> = {}): SimPusher {
+    this.#processes += 1;
+    const process = `process-${this.#processes}`;
+    return new SimPusher({ shard: shardName(shard), process, resources: resourcesOf(shardName(shard)), takesOver });
+  }
+
+  #addSpare({ shard: number, cache }: StepOf<'spare'>): void {
+    const shard = pick(shards, number);
+    const [read] = this.#readersOf(shard);
+    const spares = this.#spares.get(shard) ?? [];
+    if (read === undefined || spares.length === sparesMax) return;
+    const spare = this.#aProcess(shard, { takesOver: false });
+    for (const object of read.objects) spare.put(object);
+    this.#spares.set(shard, [...spares, spare]);
+    this.#tree.plainOrigin(spare, pick(this.#tree.caches, cache).name);
+  }
+
+  #sever({ shard, how, ms }: StepOf<'sever'>): void {
+    const pusher = this.#pushers.get(pick(shards, shard));
+    const cache = pusher?.cache;
+    if (pusher === undefined || cache === undefined) return;
+    const { network } = this.#world;
+    if (how === 'cut') return network.cut(pusher.host, cache);
+    const [from, to] = how === 'deaf' ? [cache, pusher.host] : [pusher.host, cache];
+    network.stall(from, to, ms);
   }
 
   #write(step: StepOf<'write' | 'unwrite'>): void {

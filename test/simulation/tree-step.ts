@@ -26,6 +26,10 @@ export type TreeStep =
   | Readonly<{ kind: 'flow'; shard: number; changes: number; everyMs: number }>
   /** The shard's pusher disconnects, and comes back to the same cache; the shard goes on. */
   | Readonly<{ kind: 'quit' | 'join'; shard: number }>
+  /** Another process of the shard's pusher, which reads the same shard, waits at a cache until it may have it. */
+  | Readonly<{ kind: 'spare'; shard: number; cache: number }>
+  /** The connection of the shard's pusher breaks, or nothing arrives from its cache, or there, for so long. */
+  | Readonly<{ kind: 'sever'; shard: number; how: 'cut' | 'deaf' | 'mute'; ms: number }>
   /** Nothing arrives from the parent, or there, for so long; the connection stays unless an end gives up. */
   | Readonly<{ kind: 'stall'; cache: number; isUp: boolean; ms: number }>
   /** The wall clock of the cache's machine is set while it runs. */
