@@ -147,6 +147,7 @@ export class SliceSender {
       const snapshot = store.snapshot({ ...scopeOfSlice(sync.slice), cluster }, tail.position);
       for await (const objects of snapshotPages(snapshot)) {
         const flipped = objects.filter((object) => filter.lets(object, before) !== filter.lets(object, after));
+        for (const { key } of flipped) sync.walk?.touch(key);
         const outgoing = flipped.map((object) => outgoingChange(object, filter.lets(object, after) ? object : undefined));
         if (sync.sendsChanges) queue.objects(sync, outgoing);
       }

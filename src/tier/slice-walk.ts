@@ -57,7 +57,7 @@ export class SliceWalk {
     return !this.#touched.has(textOf(key));
   }
 
-  /** The tail has read a change of the slice. It may mean nothing where the key's canonical path is now, and something where the path moves. */
+  /** The tail has read a change of the key, which may mean nothing until its canonical path moves, or has sent it because that has moved. */
   touch(key: Key): void {
     if (!this.#isThrough) this.#touched.add(textOf(key));
   }
