@@ -76,6 +76,7 @@ const clock: fc.Arbitrary<TreeStep> = fc.record({
 });
 
 const spare: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('spare'), shard, cache: number });
+const balance: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('balance'), shard, cache: number });
 const sever: fc.Arbitrary<TreeStep> = fc.record({
   kind: fc.constant('sever'),
   shard,
@@ -100,6 +101,7 @@ const whatever = fc.oneof(
   { weight: 1, arbitrary: clock },
   { weight: 2, arbitrary: attend },
   { weight: 2, arbitrary: spare },
+  { weight: 1, arbitrary: balance },
   { weight: 2, arbitrary: sever },
   { weight: 2, arbitrary: crash },
   { weight: 3, arbitrary: start },

@@ -43,6 +43,8 @@ export class SimPusher implements SimParty {
   term: Term = 0;
   givenMs = 0;
   origin = '';
+  /** The name of the cache that gave it its shard last. */
+  welcomedBy: string | undefined;
   /** What the shard holds now, by the text of the key. */
   readonly #objects = new Map<string, ModelObject>();
   readonly #sources: ReadonlyMap<string, SimSource>;
@@ -50,6 +52,10 @@ export class SimPusher implements SimParty {
   readonly #sent = new Set<string>();
   #world: SimWorld | undefined;
   #sender: Sender | undefined;
+  /** A load balancer lets it connect to these by turns. */
+  #caches: readonly string[] = [];
+  #attempts = 0;
+  /** The cache that it connected to last. */
   #cache: string | undefined;
   readonly #takesOver: boolean;
   #connection: FrameConnection | undefined;
@@ -65,7 +71,7 @@ export class SimPusher implements SimParty {
     );
   }
 
-  /** Where it connects; undefined while it connects nowhere. */
+  /** Where it connected last. */
   get cache(): string | undefined {
     return this.#cache;
   }
@@ -120,10 +126,10 @@ export class SimPusher implements SimParty {
     world.own(this.host, sender.run(new AbortController().signal));
   }
 
-  /** Leaves the cache where it is, for another or for none. */
-  connectTo(cache: string | undefined): void {
-    if (cache === this.#cache) return;
-    this.#cache = cache;
+  /** Leaves the cache where it is, for another, for several by turns, or for none. */
+  connectTo(...caches: readonly string[]): void {
+    if (caches.join() === this.#caches.join()) return;
+    this.#caches = caches;
     this.#connection?.terminate();
   }
 
@@ -172,8 +178,11 @@ export class SimPusher implements SimParty {
   }
 
   async #connect({ network }: SimWorld, signal: AbortSignal): Promise<FrameConnection> {
-    if (this.#cache === undefined) throw new CacheError('there is no cache to connect to');
-    return (this.#connection = await network.connect(this.host, this.#cache, signal));
+    const cache = this.#caches[this.#attempts % this.#caches.length];
+    if (cache === undefined) throw new CacheError('there is no cache to connect to');
+    this.#attempts += 1;
+    this.#cache = cache;
+    return (this.#connection = await network.connect(this.host, cache, signal));
   }
 
   /** The sender says by it which term it was given, and that it is fenced, which is no fault. */
@@ -182,6 +191,7 @@ export class SimPusher implements SimParty {
     const log: Log = {
       ...heard,
       info: (event, { term, cacheId } = {}) => {
+        if (event === 'sender.connected') this.welcomedBy = this.#cache;
         if (event !== 'sender.connected' || term === this.term) return;
         [this.term, this.origin, this.givenMs] = [Number(term), String(cacheId), world.time.now()];
       },

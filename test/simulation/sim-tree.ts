@@ -19,6 +19,8 @@ export class SimTree {
   readonly #caches: ReadonlyMap<string, SimCache>;
   /** Where each party connects, or did last. */
   readonly #origins = new Map<SimParty, SimCache>();
+  /** Of pushers behind a load balancer, the other cache where they may connect. */
+  readonly #others = new Map<SimParty, SimCache>();
   readonly #settledMs = new Map<SimParty, number>();
 
   constructor(world: SimWorld, caches: readonly ModelCache[], options: SimCacheOptions = {}) {
@@ -35,9 +37,11 @@ export class SimTree {
   }
 
   get pushers(): readonly SettledPusher[] {
-    return [...this.#origins].flatMap(([pusher, plainOrigin]) =>
-      pusher instanceof SimPusher ? [{ pusher, plainOrigin, sinceMs: Math.max(pusher.givenMs, this.#settledMs.get(pusher) ?? 0) }] : [],
-    );
+    return [...this.#origins.keys()].flatMap((pusher) => {
+      if (!(pusher instanceof SimPusher)) return [];
+      const sinceMs = Math.max(pusher.givenMs, this.#settledMs.get(pusher) ?? 0);
+      return [{ pusher, plainOrigin: this.#placeOf(pusher), sinceMs }];
+    });
   }
 
   /** The last process that each shard was ever given to, unless somebody has taken the shard from it for good. */
@@ -65,26 +69,34 @@ export class SimTree {
     this.quit(party);
     this.#settledMs.set(party, this.#world.time.now());
     this.#origins.set(party, this.cache(name));
+    this.#others.delete(party);
     this.join(party);
     if (party instanceof SimPusher) party.begin(this.#world);
   }
 
+  /** From now on a load balancer stands before the cache of the pusher and that one. */
+  balance(pusher: SimPusher, name: string): void {
+    if (this.#origins.get(pusher)?.name === name) return;
+    this.#others.set(pusher, this.cache(name));
+    this.join(pusher);
+  }
+
   /** The party disconnects, and still belongs to its cache. */
   quit(party: SimPusher | PlainParty): void {
-    if (party instanceof SimPusher) party.connectTo(undefined);
+    if (party instanceof SimPusher) party.connectTo();
     else this.#origins.get(party)?.detach(party);
   }
 
   /** The party connects again, if it is not connected. */
   join(party: SimPusher | PlainParty): void {
     const cache = this.#origins.get(party);
-    if (party instanceof SimPusher) party.connectTo(cache?.name);
+    if (party instanceof SimPusher) party.connectTo(...[cache, this.#others.get(party)].flatMap((each) => each?.name ?? []));
     else cache?.attach(party);
   }
 
   /** What the caches must hold in the end, as things are now. */
   model(): ModelTree {
-    const claims = [...this.#origins].map(([party, { name }]) => claimOf(party, name));
+    const claims = [...this.#origins.keys()].map((party) => claimOf(party, this.#placeOf(party).name));
     return new ModelTree(
       this.caches.map(({ model }) => model),
       claims,
@@ -130,9 +142,17 @@ export class SimTree {
     return time.elapsedMs - beganMs;
   }
 
-  /** The terms that caches have given to pushers. */
+  /** Where it is, or was last. */
+  #placeOf(party: SimParty): SimCache {
+    const told = this.#origins.get(party);
+    if (told === undefined) throw new Error(`${party.shard} has a party that is nowhere`);
+    const other = this.#others.get(party);
+    return party instanceof SimPusher && other !== undefined && party.welcomedBy === other.name ? other : told;
+  }
+
+  /** The terms that caches have given to pushers, and which caches. */
   get #given(): string {
-    return this.pushers.map(({ pusher }) => pusher.term).join();
+    return this.pushers.map(({ pusher, plainOrigin }) => `${plainOrigin.name} ${pusher.term}`).join();
   }
 
   /** The claim of a party changes by itself. */

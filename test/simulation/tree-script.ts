@@ -103,6 +103,8 @@ export class TreeScript {
         return this.#moveOrigin(step);
       case 'spare':
         return this.#addSpare(step);
+      case 'balance':
+        return this.#balance(step);
       case 'sever':
         return this.#sever(step);
       case 'quit':
@@ -264,6 +266,11 @@ export class TreeScript {
     for (const object of read.objects) spare.put(object);
     this.#spares.set(shard, [...spares, spare]);
     this.#tree.plainOrigin(spare, pick(this.#tree.caches, cache).name);
+  }
+
+  #balance({ shard, cache }: StepOf<'balance'>): void {
+    const pusher = this.#pushers.get(pick(shards, shard));
+    if (pusher !== undefined) this.#tree.balance(pusher, pick(this.#tree.caches, cache).name);
   }
 
   #sever({ shard, how, ms }: StepOf<'sever'>): void {

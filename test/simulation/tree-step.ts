@@ -28,6 +28,8 @@ export type TreeStep =
   | Readonly<{ kind: 'quit' | 'join'; shard: number }>
   /** Another process of the shard's pusher, which reads the same shard, waits at a cache until it may have it. */
   | Readonly<{ kind: 'spare'; shard: number; cache: number }>
+  /** A load balancer before the pusher's cache and this one; each of its connections goes to the next of the two. */
+  | Readonly<{ kind: 'balance'; shard: number; cache: number }>
   /** The connection of the shard's pusher breaks, or nothing arrives from its cache, or there, for so long. */
   | Readonly<{ kind: 'sever'; shard: number; how: 'cut' | 'deaf' | 'mute'; ms: number }>
   /** Nothing arrives from the parent, or there, for so long; the connection stays unless an end gives up. */
