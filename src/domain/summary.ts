@@ -39,7 +39,7 @@ export class Summary {
   /** Where the other end, which has these digests, holds something else. Undefined: they are no digests of a slice. */
   differing(digests: Uint8Array): BucketSet | undefined {
     const count = digests.length / digestBytes;
-    if (!Number.isInteger(Math.log2(count)) || count > bucketCount) return undefined;
+    if (!Number.isInteger(Math.log2(count)) || count < 1 || count > bucketCount) return undefined;
     const each = bucketCount / count;
     const other = Buffer.from(digests.buffer, digests.byteOffset, digests.length);
     const differing = this.#folded(count).flatMap((own, i) => {

@@ -128,9 +128,8 @@ export class PushSession {
     if (decided === undefined || this.#isOver) return;
     const { outcome, synced } = decided;
     if (outcome.kind !== 'acquired') return this.#refuse(byeTo(coming, outcome));
-    const { cacheId, epoch } = this.#parts.store;
-    const { credit, limits } = this.#parts.rules;
     const { term } = outcome;
+    const [{ cacheId, epoch }, { credit, limits }] = [this.#parts.store, this.#parts.rules];
     this.#receiver = this.#receive(coming, term, synced);
     this.#connection.send({ kind: 'welcome', protocol: protocolVersion, cacheId, epoch, term, synced, credit, limits });
   }
@@ -144,8 +143,11 @@ export class PushSession {
       case 'delete':
       case 'begin':
       case 'end':
-        if (frame.slice.shard === shard) return receiver.take(frame);
-        return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
+        if (frame.slice.shard !== shard)
+          return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
+        // A new slice is named first, by a pusher that still knows them all.
+        if (frame.kind === 'begin' && this.#named?.has(formatSlice(frame.slice)) === false) this.#named = undefined;
+        return receiver.take(frame);
       case 'status': {
         const own = frame.freshness.filter(({ slice }) => slice.shard === shard);
         this.#parts.sessions.note(shard, own, this.#parts.clock.now());

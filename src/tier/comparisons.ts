@@ -79,7 +79,7 @@ export class Comparisons {
       return isMore;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      comparison.learn(new Uint8Array());
+      comparison.giveUp();
       this.#compared.add(sync);
       return false;
     }

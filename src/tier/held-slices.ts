@@ -2,7 +2,7 @@
  * Sends the cache at the other end what is held here of what comes over this link, so that it resumes from there, and syncs as empty what
  * does not cross any more. What another neighbour holds, and of which nothing is known here, is among it: that neighbour can be sent an `end`
  * only once this cache has one.
- * Bound: `askedMax` slices that only others hold; what they hold of any more stays until this link opens again.
+ * Bound: `askedMax` slices that only others hold, a thousand of each at most (unknown-slices.ts); what they hold of any more stays until this link opens again.
  */
 import type { Pushes, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -21,7 +21,7 @@ export type HeldSlicesParts = Readonly<{
 }>;
 
 const slicesPerFrame = 1_000;
-const askedMax = 10_000;
+const askedMax = 100_000;
 
 export class HeldSlices {
   readonly #parts: HeldSlicesParts;

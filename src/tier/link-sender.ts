@@ -42,6 +42,8 @@ import { outgoingChange } from './outgoing-change.js';
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
 const acksLookMs = 5_000;
+/** As many as most shards have. */
+const slicesPerShard = 24;
 
 export class LinkSender {
   readonly #parts: LinkSenderParts;
@@ -64,6 +66,7 @@ export class LinkSender {
   #sentMs: number;
   #haveFiltersChanged = false;
   #resynced = 0;
+  /** Since the last turn of the event loop; a shard of many slices counts as several. */
   #choices = 0;
 
   constructor(
@@ -194,9 +197,11 @@ export class LinkSender {
     this.#answer(shard);
     this.#notifier.notify();
     if (!this.#syncs.hasShard(shard)) return;
-    this.#choices += 1;
-    // A slice sync was made for every slice of each of them.
-    if (this.#choices % shardsPerTurn === 0) await this.#parts.turn();
+    // A slice sync was made for every slice of each of them, or looked at.
+    this.#choices += Math.max(1, this.#syncs.countOf(shard) / slicesPerShard);
+    if (this.#choices < shardsPerTurn) return;
+    this.#choices = 0;
+    await this.#parts.turn();
   }
 
   /** The claim of the shard has changed. */

@@ -45,7 +45,12 @@ export class SliceComparison {
   }
 
   learn(digests: Uint8Array): void {
-    this.#other = digests;
+    this.#other ??= digests;
+  }
+
+  /** Its own snapshot is gone. */
+  giveUp(): void {
+    this.#other = new Uint8Array();
   }
 
   close(): void {

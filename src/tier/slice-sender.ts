@@ -45,18 +45,19 @@ export class SliceSender {
   readonly #syncing: SliceSync[] = [];
   readonly #comparisons: Comparisons;
   readonly #digestsDue = new Set<SliceSync>();
-  #checked: SliceSync | undefined;
+  /** The walk of a digest. */
+  #checked: Readonly<{ sync: SliceSync; walk: SliceWalk }> | undefined;
 
   constructor(parts: SliceSenderParts) {
     this.#parts = parts;
     this.#comparisons = new Comparisons(parts);
   }
 
-  /** Ends a slice that is due for it. False: none is. */
+  /** Ends a slice that is due for it, or looks for one. False: none is. */
   end(): boolean {
     const { syncs, queue, store, tail, progress } = this.#parts;
     const due = syncs.takeDue(tail.position);
-    if (due === undefined) return false;
+    if (due === undefined) return syncs.hasDue;
     // A slice that is current resumes from the position, which must not lie before what its sync has sent.
     progress();
     const { sync, term } = due;
@@ -103,7 +104,8 @@ export class SliceSender {
       return true;
     }
     if (this.#checked === undefined) return false;
-    if (!(await this.#page(this.#checked))) this.#checked = undefined;
+    const { sync: checked, walk } = this.#checked;
+    if (checked.walk !== walk || !(await this.#page(checked))) this.#checked = undefined;
     return true;
   }
 
@@ -115,7 +117,7 @@ export class SliceSender {
       // What the other end refuses of it is not known before all of it is acknowledged.
       if (queue.isUnderWay(sync)) continue;
       this.#digestsDue.delete(sync);
-      if (syncs.of(slice) !== sync || sync.phase !== 'current' || sync === this.#checked) continue;
+      if (syncs.of(slice) !== sync || sync.phase !== 'current' || sync === this.#checked?.sync) continue;
       const sum = sync.walk?.sum;
       sync.closeWalk();
       if (sync.isRefused) continue;
@@ -211,8 +213,9 @@ export class SliceSender {
 
   #check(sync: SliceSync): void {
     const { store, tail } = this.#parts;
-    sync.walk = new SliceWalk(store.snapshot(scopeOfSlice(sync.slice), tail.position), { sums: true });
-    this.#checked = sync;
+    const walk = new SliceWalk(store.snapshot(scopeOfSlice(sync.slice), tail.position), { sums: true });
+    sync.walk = walk;
+    this.#checked = { sync, walk };
   }
 
   /** Reads one page. False: there are no more. */

@@ -41,6 +41,8 @@ type PendingEnd = Readonly<{ sync: SliceSync; term: Term; from: Revision }>;
 
 /** Per turn of the event loop: a shard has some twenty slices, each some tens of microseconds the first time. */
 export const shardsPerTurn = 8;
+/** Slices looked at in one turn of the event loop, whether their `end` may be sent. */
+const duePerTurn = 512;
 /** Slices that the other end may report to hold. */
 export const heldMax = 200_000;
 
@@ -64,6 +66,7 @@ export class SliceSyncs {
   readonly marked = new Set<SliceSync>();
   /** Only at the opening: later the link's position has moved on without slices that had no slice sync yet. */
   #canResume: boolean;
+  #isOpen = false;
   /** The result of the last look-up, while it exists. */
   #last: SliceSync | undefined;
   #filter: LinkFilter;
@@ -83,13 +86,14 @@ export class SliceSyncs {
   async open(turn: () => Promise<void>): Promise<void> {
     await this.#followAll(turn);
     this.#canResume = false;
+    this.#isOpen = true;
   }
 
   /** The other end holds these. False: more than it may are unknown here. */
   hold(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
       this.#noteHeld(each);
-      this.followSlice(each.slice);
+      this.#follow(each.slice);
       this.#lookIfUnknown(each.slice);
     }
     return this.#unknown.count <= heldMax;
@@ -97,16 +101,16 @@ export class SliceSyncs {
 
   /** Slices of a shard that the other end holds, and of which nothing is known here. */
   *unknownOf(shard: ShardName): Iterable<Slice> {
-    for (const slice of this.#unknown.of(shard)) if (this.#parts.known.slice(slice) === undefined) yield slice;
+    for (const slice of this.#unknown.asked(shard)) if (this.#parts.known.slice(slice) === undefined) yield slice;
   }
 
   /** The other end has chosen where it has a shard from. Returns for how long what it takes from here has to wait. */
   learnChoice(claim: FrameOf<'claim'>): number {
     const { shard, isYours } = claim;
     const hadIt = this.#taken.has(shard);
-    this.#taken.learnChoice(claim);
-    if (!isYours) this.#held.delete(shard);
+    if (!this.#taken.learnChoice(claim)) return 0;
     this.followShard(shard);
+    if (!isYours) this.#held.delete(shard);
     if (hadIt || !this.#taken.has(shard)) return 0;
     const pace = this.#paces.get(shard) ?? new ResyncPace(this.#parts);
     this.#paces.set(shard, pace);
@@ -135,6 +139,10 @@ export class SliceSyncs {
     return this.#byShard.has(shard);
   }
 
+  countOf(shard: ShardName): number {
+    return this.#byShard.get(shard)?.size ?? 0;
+  }
+
   ofShard(shard: ShardName): Iterable<SliceSync> {
     return this.#byShard.get(shard)?.values() ?? [];
   }
@@ -152,8 +160,13 @@ export class SliceSyncs {
    * everything up to there is sent, `position` being how far that is.
    */
   takeDue(position: Revision): PendingEnd | undefined {
-    for (const sync of this.#due) this.#prepareEnd(sync);
-    this.#due.clear();
+    let looks = duePerTurn;
+    for (const sync of this.#due) {
+      if (looks === 0) break;
+      looks -= 1;
+      this.#due.delete(sync);
+      this.#prepareEnd(sync);
+    }
     for (let first = this.#ending[0]; first !== undefined && first.from <= position; first = this.#ending[0]) {
       this.#ending.shift();
       const { sync, term } = first;
@@ -163,6 +176,11 @@ export class SliceSyncs {
       this.#prepareEnd(sync);
     }
     return undefined;
+  }
+
+  /** Whether some are still to be looked at. */
+  get hasDue(): boolean {
+    return this.#due.size > 0;
   }
 
   /** Takes some that the other end must mark stale before it gets the next position, because changes of them may have been left out. */
@@ -226,18 +244,14 @@ export class SliceSyncs {
   followShard(shard: ShardName): void {
     const { known } = this.#parts;
     if (!this.#taken.has(shard)) return this.#dropShard(shard);
-    for (const resource of known.resourcesOf(shard)) this.followSlice({ shard, resource });
-    for (const { slice } of this.#held.get(shard)?.values() ?? []) this.followSlice(slice);
+    for (const resource of known.resourcesOf(shard)) this.#follow({ shard, resource });
+    for (const { slice } of this.#held.get(shard)?.values() ?? []) this.#follow(slice);
     for (const sync of this.ofShard(shard)) this.#changed(sync);
   }
 
   /** Something of the slice has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
   followSlice(slice: Slice): void {
-    const sync = this.of(slice) ?? this.#add(slice);
-    if (sync !== undefined) {
-      this.#changed(sync);
-      this.#lookIfUnknown(slice);
-    }
+    this.#follow(slice);
     if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#changed(each);
   }
 
@@ -257,6 +271,13 @@ export class SliceSyncs {
       shards += 1;
       if (shards % shardsPerTurn === 0) await turn();
     }
+  }
+
+  #follow(slice: Slice): void {
+    const sync = this.of(slice) ?? this.#add(slice);
+    if (sync === undefined) return;
+    this.#changed(sync);
+    this.#lookIfUnknown(slice);
   }
 
   /** Whether it is whole here may have changed. */
@@ -286,7 +307,9 @@ export class SliceSyncs {
     const sync = new SliceSync(slice, { filterHash, phase, pace: new ResyncPace({ clock, random }), tally: this.tally });
     if (isCurrent) sync.endedFor = held.syncedTerm;
     else this.#wait(sync);
-    if (!isCurrent && this.#canResume && held !== undefined && held.filterHash !== '') this.#invalidations.add(sync);
+    // A link that cannot resume has said so at its opening.
+    const mayBeCurrent = held !== undefined && held.filterHash !== '' && (this.#canResume || this.#isOpen);
+    if (!isCurrent && mayBeCurrent) this.#invalidations.add(sync);
     this.#held.get(slice.shard)?.delete(formatSlice(slice));
     const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, SliceSync>();
     this.#byShard.set(slice.shard, ofShard.set(formatSlice(slice), sync));
@@ -314,8 +337,12 @@ export class SliceSyncs {
     this.#waiting.add(sync, this.#parts.published());
   }
 
+  /** The other end may go on to believe that it is current with slices of it, and may have the shard from here again. */
   #dropShard(shard: ShardName): void {
     for (const sync of this.ofShard(shard)) {
+      const { slice, phase, filterHash, endedFor } = sync;
+      const mayBeCurrent = phase === 'current' || this.#invalidations.has(sync);
+      if (phase !== 'new') this.#noteHeld({ slice, filterHash: mayBeCurrent ? filterHash : '', syncedTerm: endedFor });
       sync.leave();
       this.#leaveSets(sync);
       this.#invalidations.delete(sync);

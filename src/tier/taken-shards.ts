@@ -22,10 +22,14 @@ export class TakenShards {
     for (const { slice } of held) this.#claims.set(slice.shard, undefined);
   }
 
-  learnChoice(claim: FrameOf<'claim'>): void {
+  /** False: it has chosen as before. */
+  learnChoice(claim: FrameOf<'claim'>): boolean {
     const { shard, term, removed, origin, isYours } = claim;
-    if (!isYours) this.#claims.delete(shard);
-    else if (this.#claims.size < shardsMax) this.#claims.set(shard, { term, removed, origin });
+    const before = this.#claims.get(shard);
+    if (!isYours) return this.#claims.delete(shard);
+    if (before !== undefined && compareClaims(before, claim) === 0) return false;
+    if (this.#claims.size < shardsMax) this.#claims.set(shard, { term, removed, origin });
+    return true;
   }
 
   /** Nothing goes back to its via, whatever the other end still believes. */

@@ -115,18 +115,20 @@ function letGo(
   const by = { kind: 'link', neighbour } as const;
   return linkReceiver.exclusively(async ({ push, askAgain }) => {
     const pushes: Push[] = [];
-    const gone: Slice[] = [];
+    const [held, gone]: [Slice[], Slice[]] = [[], []];
     for (const slice of slices) {
       const now = filters();
       if (now?.takes(slice, neighbour) !== false) continue;
-      if (await policyRemovals.holdsOwn(slice))
+      if (await policyRemovals.holdsOwn(slice)) {
+        held.push(slice);
         pushes.push({ kind: 'invalidate', slice, by, filterHash: now.from(neighbour).hashOf(slice) });
-      else {
+      } else {
         gone.push(slice);
         pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, filterHash: '' });
       }
     }
     if (pushes.length > 0) await push(pushes);
+    for (const slice of held) askAgain(slice);
     for (const slice of gone) {
       removals.forget(slice);
       log.info('link.let-go', { slice: formatSlice(slice) });
@@ -148,8 +150,12 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, policyRemovals, removals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
-  // The other end resyncs it under this policy, and that removal is held as well.
-  if (await policyRemovals.holdsOwn(slice)) return linkReceiver.exclusively(({ push }) => push([{ kind: 'invalidate', slice, by }]));
+  // What the other end resyncs under this policy is held as well. It is asked to, because it may not see a policy that is taken back at once.
+  if (await policyRemovals.holdsOwn(slice))
+    return linkReceiver.exclusively(async ({ push, askAgain }) => {
+      await push([{ kind: 'invalidate', slice, by }]);
+      askAgain(slice);
+    });
   let objects = 0;
   for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
     const refused = await refusedOf(page, slice, parts);

@@ -1,5 +1,6 @@
 /** What a cache does with slices that the pusher of their shard no longer names, over the wire. */
 import test from 'ava';
+import { openSender, type SliceSource } from '../../src/client.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
 import type { PushedObject } from '../../src/frames/frame.js';
@@ -204,5 +205,42 @@ test('a session whose process has connected again removes nothing that it has no
 
   await until(async () => (await objects(server)) === 0);
   await settled(second);
+  t.is(await objects(server, endpoints), 1);
+});
+
+/** These objects, then nothing more. */
+function aSource(version: string, ...all: readonly PushedObject[]): SliceSource {
+  return {
+    connected: true,
+    open: async function* (signal) {
+      const puts = all.map((object) => ({ kind: 'put', version, object }) as const);
+      yield [{ kind: 'begin', revision: '7' }, ...puts, { kind: 'end', revision: '7' }];
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    },
+  };
+}
+
+test('a removal that is confirmed takes nothing that was pushed since its pusher knew all its slices last', async (t) => {
+  const server = await aServer(t);
+  const first = await both(server, many);
+  first.socket.terminate();
+  const stopping = new AbortController();
+  t.teardown(() => stopping.abort());
+  const { certificate, key } = server.master;
+  const identity = { ca: server.certificate, certificate, key };
+  const sender = openSender({ shard: 'amber', caches: [server.url], identity, agent: 'test 1' });
+  sender.add(exports, aSource('v1alpha2', pushedExport('one')));
+  sender.complete(true);
+  void sender.run(stopping.signal);
+  await until(async () => (await held(server))?.held !== null);
+
+  sender.complete(false);
+  const endpoints = sliceOf('apiexportendpointslices');
+  const endpoint = { apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIExportEndpointSlice', metadata: { name: 'one', uid: 'u' } };
+  sender.add(endpoints, aSource('v1alpha1', pushedObject(endpoint)));
+  await until(async () => (await objects(server, endpoints)) === 1);
+  t.is((await server.client().raw('DELETE', '/services/cache/shards/amber/held/apiresourceschemas.apis.kcp.io')).status, 200);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+
   t.is(await objects(server, endpoints), 1);
 });

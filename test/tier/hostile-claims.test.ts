@@ -5,11 +5,12 @@ import type { FrameOf } from '../../src/frames/frame.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { aPolicy } from '../support/link-rules.js';
-import { shardName } from '../support/objects.js';
+import { aBody, aKey, shardName } from '../support/objects.js';
+import type { Slice } from '../../src/domain/slice.js';
 import { aClaim, aSlice, aFullSync, mustPush } from '../support/pushes.js';
 import { anUpsert } from './an-upsert.js';
 import { aClaimFrame } from './a-claim-frame.js';
-import { byesOf, TierRig } from './tier-rig.js';
+import { alwaysThere, byesOf, TierRig } from './tier-rig.js';
 import { Gate } from './gate.js';
 import { claimSentTo, scriptedChild } from './scripted-child.js';
 
@@ -227,4 +228,83 @@ test('a child that reports ever more held slices fills nothing: a slice reported
   await report(20);
 
   t.deepEqual(byesOf(end), ['protocol']);
+});
+
+test.serial('slices that a child reports to hold of a shard with a plain writer cost no more than those of another', async (t) => {
+  const took: number[] = [];
+  for (const plain of [false, true]) {
+    const rig = new TierRig();
+    const root = await rig.cache('root');
+    t.teardown(() => root.stop());
+    if (plain) await root.store.submit({ kind: 'put', key: aKey(), body: aBody(aKey()), path: undefined, expect: 'absent' });
+    else await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), anUpsert()]);
+    const { child, end } = await scriptedChild(rig, root);
+    child.send({ ...claimSentTo({ end }), isYours: true });
+    await rig.settle();
+    const startedMs = performance.now();
+    for (let frame = 0; frame < 3; frame += 1) {
+      const slices = Array.from({ length: 10_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
+      child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
+    }
+    await rig.settle();
+    took.push(performance.now() - startedMs);
+    t.deepEqual(byesOf(end), []);
+  }
+
+  t.log(`30,000 slices took ${took.map(Math.round).join(' and ')} ms`);
+  t.true((took[1] ?? 0) < 4 * (took[0] ?? 0));
+});
+
+for (const count of [0, 10_000])
+  test(`a child loses what its shard no longer has, though another one reports to hold ${count} slices that nobody knows`, async (t) => {
+    const rig = new TierRig();
+    const former = await rig.cache('root');
+    const before = await rig.cache('middle', { urls: ['root'] });
+    const earlier = await rig.cache('leaf', { urls: ['middle'] });
+    await mustPush(former.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
+    await rig.advance(5_000);
+    t.is(earlier.known.slice(exports)?.objects, 1);
+    for (const { stop } of [earlier, before, former]) stop();
+
+    const pushers = { ...alwaysThere, leavesOut: ({ resource }: Slice) => resource.resource === 'apiexports' };
+    const root = await rig.cache('root', { pushers });
+    const middle = await rig.cache('middle', { urls: ['root'] });
+    await mustPush(root.store.lane(), [aClaim({ term: 2_000 }), ...aFullSync({ resource: 'apiresourceschemas' }, [], 2_000)]);
+    await rig.advance(5_000);
+    const hostile = await scriptedChild(rig, middle);
+    hostile.child.send({ ...claimSentTo(hostile), isYours: true });
+    const held = Array.from({ length: count }, (_, i) => ({ slice: aSlice({ identity: `i${i}` }), filterHash: '', syncedTerm: 0 }));
+    hostile.child.send({ kind: 'resume', position: '', held, isLast: false });
+    await rig.advance(5_000);
+    const leaf = await rig.cache('leaf', { urls: ['middle'], disk: earlier.disk });
+    t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
+    await rig.advance(60_000);
+
+    t.is(leaf.known.slice(exports)?.objects, 0);
+  });
+
+test.serial('a claim that a child sends again costs the same, however many slices it reports to hold', async (t) => {
+  const took: number[] = [];
+  for (const frames of [0, 6]) {
+    const rig = new TierRig();
+    const root = await rig.cache('root');
+    t.teardown(() => root.stop());
+    await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), anUpsert()]);
+    const { child, end } = await scriptedChild(rig, root);
+    const claim = { ...claimSentTo({ end }), isYours: true };
+    child.send(claim);
+    for (let frame = 0; frame < frames; frame += 1) {
+      const slices = Array.from({ length: 10_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
+      child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
+      await rig.settle();
+    }
+    const startedMs = performance.now();
+    for (let again = 0; again < 50; again += 1) child.send(claim);
+    await rig.settle();
+    took.push(performance.now() - startedMs);
+    t.deepEqual(byesOf(end), []);
+  }
+
+  t.log(`50 claims took ${took.map(Math.round).join(' and ')} ms`);
+  t.true((took[1] ?? 0) < 20 * Math.max(10, took[0] ?? 0));
 });

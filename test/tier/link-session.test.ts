@@ -1,14 +1,18 @@
 import test from 'ava';
 import type { ExecutionContext } from 'ava';
+import { deferred } from '../../src/domain/deferred.js';
 import { emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import type { Push } from '../../src/domain/push.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { aPolicy } from '../support/link-rules.js';
-import { shardName } from '../support/objects.js';
+import { aKey, anApiExport, shardName } from '../support/objects.js';
+import { compose } from '../../src/domain/compose.js';
+import { scanObject } from '../../src/domain/object-text.js';
 import { aBegin, aClaim, anAssume, anEnd, aRetract, aSlice, aFullSync, mustPush } from '../support/pushes.js';
 import { aClaimFrame } from './a-claim-frame.js';
 import { anUpsert } from './an-upsert.js';
+import type { Frame } from '../../src/frames/frame.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aWelcome, TierRig, type RigCache } from './tier-rig.js';
 
@@ -300,4 +304,138 @@ test('nobody learns of objects that are removed because a policy no longer accep
 
   t.is(root.known.slice(exports)?.objects, 0);
   t.deepEqual(east.absent, []);
+});
+
+test('what a cache no longer offers leaves its child, though the cache has got another parent meanwhile', async (t) => {
+  const rig = new TierRig();
+  const everything = aPolicy({ types: ['*'] });
+  const first = await rig.cache('first');
+  const second = await rig.cache('second', { urls: ['first'] });
+  const before = await rig.cache('middle', { urls: ['first'] });
+  const leaf = await rig.cache('leaf', { urls: ['middle'] });
+  const lane = first.store.lane();
+  await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
+  await rig.advance(5_000);
+  t.is(leaf.known.slice(exports)?.objects, 2);
+  await mustPush(lane, [aClaim({ term: 2_000 })]);
+  await rig.advance(1_000);
+  before.stop();
+  await mustPush(lane, aFullSync({}, [anUpsert('one', { by: 2_000 }), anUpsert('two', { by: 2_000 })], 2_000));
+
+  rig.refusals.set('second', new Error('not yet'));
+  const offer = aPolicy({ types: ['apiresourceschemas.apis.kcp.io'] });
+  const policies: LinkPolicies = {
+    forward: everything,
+    follow: everything,
+    children: new Map([['*', { accept: aPolicy({ shards: ['*'] }), offer }]]),
+  };
+  const middle = await rig.cache('middle', { urls: ['second'], disk: before.disk, policies });
+  t.teardown(() => [leaf, middle, second, first].forEach(({ stop }) => stop()));
+  await rig.advance(10_000);
+  rig.refusals.delete('second');
+  await rig.advance(60_000);
+
+  t.true(middle.known.isSynced(exports));
+  t.is(leaf.known.slice(exports)?.objects, 0);
+});
+
+for (const arrives of ['at once', 'later, with what took it back'] as const)
+  test(`a slice is current again once a policy that would remove much of it is taken back, which arrives ${arrives}`, async (t) => {
+    const rig = new TierRig();
+    const everything = aPolicy({ types: ['*'] });
+    const [narrow, open] = [{ tier: 'public' }, undefined].map((labels): LinkPolicies => ({
+      forward: everything,
+      follow: everything,
+      children: new Map([['*', { accept: aPolicy({ shards: ['*'], ...(labels && { labels }) }), offer: everything }]]),
+    }));
+    if (narrow === undefined || open === undefined) throw new Error('there are two');
+    const root = await rig.cache('root');
+    const east = await rig.cache('east', { urls: ['root'] });
+    t.teardown(() => [east, root].forEach(({ stop }) => stop()));
+    const names = Array.from({ length: 120 }, (_, i) => `n${i}`);
+    await mustPush(east.store.lane(), [
+      aClaim(),
+      ...aFullSync(
+        {},
+        names.map((name) => anUpsert(name)),
+      ),
+    ]);
+    await rig.advance(5_000);
+    t.not(root.known.slice(exports)?.filterHash, '');
+    const [end] = last(rig);
+    const late: Frame[] = [];
+    const flowing = deferred<void>();
+    if (arrives !== 'at once') {
+      end.receive = (frame) => void late.push(frame);
+      end.drained = () => flowing.promise;
+      await mustPush(east.store.lane(), [anUpsert('n0', { path: 'root:acme' })]);
+      await rig.settle();
+    }
+
+    root.tier.changePolicies(narrow);
+    await rig.settle();
+    t.is(root.known.slice(exports)?.filterHash, '');
+    root.tier.changePolicies(open);
+    await rig.settle();
+    Reflect.deleteProperty(end, 'receive');
+    for (const frame of late) end.receive(frame);
+    await rig.settle();
+    flowing.resolve();
+    for (let minutes = 0; minutes < 30; minutes += 1) await rig.advance(60_000);
+
+    t.is(root.known.slice(exports)?.objects, 120);
+    t.not(root.known.slice(exports)?.filterHash, '');
+  });
+
+test('a change that comes while slices wait for their sync, because the parent is another cache, outlives the end of the link', async (t) => {
+  const rig = new TierRig();
+  const large = Array.from({ length: 30 }, (_, i) => `large-${i}`);
+  const objects = (shard: string, count: number, by: number, content = 'old'): readonly Push[] =>
+    Array.from({ length: count }, (_, i): Push => {
+      const key = aKey({ shard, name: `n${i}` });
+      const annotations = { 'kcp.io/cluster': key.cluster, 'kcp.io/shard': shard };
+      const text = JSON.stringify(anApiExport({ name: key.name, uid: `uid-${i}`, annotations }, { spec: { content } }));
+      const place = { place: key, apiVersion: 'apis.kcp.io/v1alpha2', version: 'v1alpha2', metadata: {} };
+      const body = compose(scanObject(new TextEncoder().encode(text), 100), place);
+      return { kind: 'upsert', key, body, path: undefined, by: { kind: 'pusher', term: by } };
+    });
+  const push = async ({ store }: RigCache, shard: string, states: readonly Push[], term: number): Promise<void> => {
+    await mustPush(store.lane(), [aClaim({ shard, term }), ...aFullSync({ shard }, states, term)]);
+  };
+  const former = await rig.cache('root');
+  const middle = await rig.cache('middle', { urls: ['root'] });
+  const leaf = await rig.cache('leaf', { urls: ['middle'] });
+  for (const shard of large) await push(former, shard, objects(shard, 200, 1_000), 1_000);
+  await push(former, 'e', objects('e', 1, 1_000), 1_000);
+  await rig.advance(5_000);
+  await push(middle, 'f', objects('f', 1, 1_000), 1_000);
+  await rig.advance(5_000);
+  const slice = aSlice({ shard: 'e' });
+  let changed = 0;
+  middle.store.subscribe(({ changes }) => {
+    for (const { key, revision } of changes) if (key.shard === slice.shard) changed = revision;
+  });
+  const another = async (turns: number): Promise<void> => {
+    void middle.store.lane().push(objects('f', 1, 1_000, `${turns}`));
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  t.is(leaf.known.slice(slice)?.objects, 1);
+  const [end] = last(rig);
+
+  former.stop();
+  const root = await rig.cache('root');
+  t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
+  await rig.advance(5_000);
+  const claims = [...large, 'e'].map((shard) => aClaim({ shard, term: 2_000 }));
+  await mustPush(root.store.lane(), [...claims, ...aFullSync({ shard: 'e' }, objects('e', 1, 2_000, 'new'), 2_000)]);
+  for (let turns = 0; turns < 100 && changed === 0; turns += 1) await another(turns);
+  const isPast = async (): Promise<boolean> => {
+    const located = middle.store.locate((await leaf.store.links())[0]?.position ?? '');
+    return located.kind === 'ours' && located.revision >= changed;
+  };
+  for (let turns = 0; turns < 100 && !(await isPast()); turns += 1) await another(turns);
+  end.terminate();
+  await rig.advance(60_000);
+
+  t.is(leaf.known.slice(slice)?.digest, root.known.slice(slice)?.digest);
 });

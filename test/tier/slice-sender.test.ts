@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers';
 import test from 'ava';
 import { inBuckets, noBuckets } from '../../src/domain/buckets.js';
+import type { LinkPolicy } from '../../src/domain/link-policy.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
@@ -26,6 +27,11 @@ const page = { rowsMax: 1, bytesMax: 1_000_000 };
 
 /** A sender over a store that holds these objects of one slice, one a page. */
 async function aSliceSender(...names: readonly string[]) {
+  return aFilteringSender(everything, names);
+}
+
+/** The same, over a link that lets some of it through. */
+async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
   const clock = new ManualClock();
   const parts = { clock, soon: (task: () => void) => void setImmediate(task), random: () => 0.5 };
   const store = new MemoryStore(
@@ -59,7 +65,7 @@ async function aSliceSender(...names: readonly string[]) {
       random: () => 0,
       notify,
     },
-    { to: 'parent', filter: new LinkFilter(everything, everything), held: [], canResume: false },
+    { to: 'parent', filter: new LinkFilter(policy, everything), held: [], canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, notify }, store.published);
   syncs.learnChoice(aClaimFrame({ term: firstTerm, origin: store.cacheId, isYours: true }));
@@ -76,7 +82,7 @@ async function aSliceSender(...names: readonly string[]) {
     return frames.map((frame) => (frame.kind === 'put' ? `put ${frame.objects.map(({ name }) => name).join()}` : frame.kind));
   };
   const acknowledge = (sequence: number): boolean => queue.acknowledge(sequence, credit);
-  return { sliceSender, syncs, clock, sent, acknowledge, queue, store, resynced };
+  return { sliceSender, syncs, clock, sent, acknowledge, queue, store, known, tail, resynced };
 }
 
 test('a slice is sent from begin to end, one page a turn, and its digest follows once all is acknowledged', async (t) => {
@@ -166,4 +172,59 @@ test('a slice of many objects that is resynced is compared first, and only the b
     if (end?.kind !== 'end') throw new Error('it is to end');
     t.deepEqual([end.count, end.buckets], [puts, buckets]);
   }
+});
+
+test('a slice whose snapshot is gone while it is compared is sent whole, though the summary of the other end comes then', async (t) => {
+  const names = Array.from({ length: 128 }, (_, i) => `n${i}`);
+  const { sliceSender, syncs, clock, sent, queue, store, tail } = await aSliceSender(...names);
+  const sync = syncs.of(aSlice());
+  if (sync === undefined) throw new Error('there is no slice sync');
+  while (await sliceSender.walk()) sent();
+  sent();
+  syncs.want(sync);
+  await sliceSender.walk();
+  const begin = queue.take();
+  if (begin?.kind !== 'begin') throw new Error('the first frame is no begin');
+  t.true(begin.compares);
+
+  clock.advance(3_600_000);
+  await mustPush(store.lane(), [anUpsert('later')]);
+  store.compact(store.published);
+  while (tail.isBehind) await tail.next().catch(() => tail.jump(store.published));
+  await sliceSender.walk();
+  sliceSender.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence, digests: new Summary().digests() });
+
+  t.true(await sliceSender.walk());
+  t.deepEqual(sent(), ['begin']);
+});
+
+test('a slice that is resynced while its digest is read has the digest of what was sent', async (t) => {
+  const { sliceSender, syncs, sent, acknowledge, queue, known } = await aFilteringSender(aPolicy({ clusters: ['acme'] }), ['one', 'two']);
+  const sync = syncs.of(aSlice());
+  if (sync === undefined) throw new Error('there is no slice sync');
+  while (await sliceSender.walk()) sent();
+  t.true(sliceSender.end());
+  sent();
+  acknowledge(4);
+  t.true(sliceSender.digest());
+  sent();
+  acknowledge(5);
+
+  sliceSender.checkAll();
+  t.true(sliceSender.digest());
+  await sliceSender.walk();
+  syncs.want(sync);
+  const frames: Frame[] = [];
+  for (let isMore = true; isMore;) {
+    isMore = (await sliceSender.walk()) || sliceSender.end();
+    for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);
+  }
+  const lastFrame = frames.at(-1);
+  if (lastFrame === undefined || !('sequence' in lastFrame)) throw new Error('something was sent');
+  acknowledge(lastFrame.sequence);
+  sliceSender.digest();
+  for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);
+
+  const digests = frames.flatMap((frame) => (frame.kind === 'digest' ? [frame.value] : []));
+  t.deepEqual(new Set(digests), new Set([known.slice(aSlice())?.digest]));
 });

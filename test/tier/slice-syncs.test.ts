@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { SliceState } from '../../src/domain/push.js';
-import { flows, type Neighbour } from '../../src/domain/via.js';
+import { childNeighbour, flows, type Neighbour } from '../../src/domain/via.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { HeldSlice } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
@@ -72,7 +72,7 @@ async function someSyncs({
   const hear = (state: ShardState): number => syncs.learnChoice(aClaimFrame({ ...state, isYours: flows(state.via, to) }));
   hear(shard ?? aShardState(amber, 5));
   await syncs.open(async () => {});
-  const report = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = []): void => {
+  const report = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = [], isHeard = true): void => {
     const full = states.map((state) => {
       pushes.hold(state.slice ?? exports, state);
       return pushes.sliceStates.find(({ slice }) => formatSlice(slice) === formatSlice(state.slice ?? exports));
@@ -80,7 +80,7 @@ async function someSyncs({
     const received = full.filter((state) => state !== undefined);
     for (const listener of pushes.listeners) listener({ shards, slices: received });
     for (const state of shards) syncs.followShard(state.shard);
-    for (const state of shards) hear(state);
+    if (isHeard) for (const state of shards) hear(state);
     for (const { slice } of received) syncs.followSlice(slice);
   };
   const phases = (): Readonly<Record<string, string>> =>
@@ -289,6 +289,25 @@ test('a shard that moves to the other end of the link is no longer sent; when it
   t.is(syncs.takeDue(0), undefined);
   report([aShardState(amber, 7)]);
   t.deepEqual(phases(), { apiexports: 'new' });
+});
+
+test('a slice that the other end takes for current is invalidated when its shard was nobody’s here for a while', async (t) => {
+  const filter = aFilter(everything);
+  const shard = aShardState(amber, 5, { via: 'parent' });
+  const { syncs, report, phases } = await someSyncs({
+    to: childNeighbour('east'),
+    shard,
+    slices: [exports],
+    filter,
+    held: [heldAt(filter, exports)],
+  });
+  t.deepEqual(phases(), { apiexports: 'current' });
+
+  // The other end keeps its via meanwhile.
+  report([{ ...shard, via: undefined }], [], false);
+  report([{ ...shard, term: 6 }], [], false);
+
+  t.deepEqual(syncs.takeStale(1), [only(syncs)]);
 });
 
 test('slices of declarations are synced first, the others in the order they came', async (t) => {

@@ -42,7 +42,7 @@ type CacheOptions = Partial<TierOptions> &
 
 const stepMs = 1_000;
 
-const alwaysThere: TierParts['pushers'] = {
+export const alwaysThere: TierParts['pushers'] = {
   freshness: () => ({ connected: true, lagMs: 0, whole: true }),
   present: new Map(),
   keeps: () => false,
