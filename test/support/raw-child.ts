@@ -1,12 +1,15 @@
 /** A child that sends a real cache exactly what a test wants. It has a certificate of its own, and its policies let everything through. */
 import type { ShardName } from '../../src/domain/shard.js';
-import { RawPusher } from './raw-pusher.js';
-import type { TestServer } from './test-server.js';
+import { RawPusher, type PushTarget } from './raw-pusher.js';
+import type { TestAuthority } from './test-authority.js';
+
+/** A server to be a child of. */
+type Parent = PushTarget & Readonly<{ authority: TestAuthority }>;
 
 const everything = JSON.stringify([{ types: ['*'] }]);
 
 /** `id`: of its cache. */
-export async function openChild(server: TestServer, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
+export async function openChild(server: Parent, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
   const child = await greetingChild(server, name, id);
   await child.expect('welcome');
   child.socket.send({ kind: 'policy', up: everything, down: everything });
@@ -15,7 +18,7 @@ export async function openChild(server: TestServer, name = 'east', id = `id-of-$
 }
 
 /** A child that has said hello. */
-export async function greetingChild(server: TestServer, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
+export async function greetingChild(server: Parent, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
   const as = await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const child = await RawPusher.connect(server, as);
   const credit = { mutations: 10_000, bytes: 10_000_000 };
