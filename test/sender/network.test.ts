@@ -2,19 +2,24 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
-import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
+import type { Clock } from '../../src/domain/ports.js';
+import { connectSocket, defaultConnectOptions, type ClientIdentity } from '../../src/frames/connect-socket.js';
+import type { FrameSocket } from '../../src/frames/frame-socket.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { Sender } from '../../src/sender/sender.js';
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
+import { identity, SocketServer } from '../frames/a-socket.js';
 import { shardName } from '../support/objects.js';
 import { pushedExport, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
-import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aServer, quickened, until, type TestServer } from '../support/test-server.js';
 import { silent } from '../support/test-store.js';
 
 const exports = sliceOf('apiexports');
 const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+/** How much faster time runs where a minute is waited for. */
+const factor = 20;
 const quick = { 'ping-interval': '300ms', 'pong-timeout': '300ms' };
 
 /** Gives what a test adds to it, after a sync of nothing. */
@@ -43,26 +48,31 @@ class Tap implements SliceSource {
   }
 }
 
-async function aPush(t: ExecutionContext) {
-  const server = await aServer(t, { flags: quick });
-  const proxy = await TcpProxy.start(server.port);
-  t.teardown(() => proxy.close());
-  const { certificate, key } = server.master;
-  const identity = { ca: server.certificate, certificate, key };
-  const clock = systemClock;
+/** `clock`: of the sender; its connections live in real time. */
+function aSender({ url, identity: own, clock = systemClock }: Readonly<{ url: string; identity: ClientIdentity; clock?: Clock }>): Sender {
   const options = { ...defaultConnectOptions, pingIntervalMs: 300, pongTimeoutMs: 300, connectTimeoutMs: 1_000 };
-  const sender = new Sender(
-    { turn, clock, random: Math.random, log: silent, connect: (url, signal) => connectSocket(url, identity, { clock, signal }, options) },
+  const connect = (to: string, signal: AbortSignal) => connectSocket(to, own, { clock: systemClock, signal }, options);
+  return new Sender(
+    { turn, clock, random: Math.random, log: silent, connect },
     {
       ...defaultSenderBounds,
       backoffMaxMs: 500,
       shard: shardName('amber'),
       process: 'process-1',
       takesOver: false,
-      urls: [`https://127.0.0.1:${proxy.port}${connectPath}`],
+      urls: [url],
       agent: 'test',
     },
   );
+}
+
+async function aPush(t: ExecutionContext) {
+  const server = await aServer(t, { flags: quick });
+  const proxy = await TcpProxy.start(server.port);
+  t.teardown(() => proxy.close());
+  const { certificate, key } = server.master;
+  const trusted = { ca: server.certificate, certificate, key };
+  const sender = aSender({ url: `https://127.0.0.1:${proxy.port}${connectPath}`, identity: trusted });
   const tap = new Tap();
   sender.add(exports, tap);
   const stop = new AbortController();
@@ -117,3 +127,40 @@ test('a connection that is cut again and again loses nothing and repeats no sync
   t.true(proxy.connections > 1);
   t.is(tap.opened, 1);
 });
+
+test('a sender leaves a cache that answers pings and acknowledges nothing after a minute, and comes back', async (t) => {
+  const cache = await SocketServer.open(t);
+  const sender = aSender({ url: cache.url, identity, clock: quickened(factor) });
+  sender.add(exports, new Tap());
+  const stop = new AbortController();
+  const ended = sender.run(stop.signal);
+  t.teardown(async () => {
+    stop.abort();
+    await ended;
+  });
+  await until(() => cache.accepted.length === 1);
+  const startedMs = performance.now();
+  void welcome(cache.accepted[0]!);
+
+  await until(() => cache.accepted.length === 2, 10_000);
+
+  const tookMs = (performance.now() - startedMs) * factor;
+  t.log(`back after ${Math.round(tookMs / 1_000)} s`);
+  t.true(tookMs > 55_000, `${tookMs}`);
+});
+
+/** Reads on, and answers nothing but the hello. */
+async function welcome(socket: FrameSocket): Promise<void> {
+  for await (const { kind } of socket.frames())
+    if (kind === 'hello')
+      socket.send({
+        kind: 'welcome',
+        protocol: 1,
+        cacheId: 'c-1',
+        epoch: 1,
+        term: 1,
+        synced: [],
+        credit: { mutations: 1_000, bytes: 1_000_000 },
+        limits: { frameBytesMax: 100_000, frameMutationsMax: 100, bodyBytesMax: 10_000 },
+      });
+}

@@ -172,6 +172,11 @@ export function hurried(factor: number): Clock {
   };
 }
 
+/** A clock that runs so many times as fast, but for the time of day. */
+export function quickened(factor: number): Clock {
+  return { ...hurried(factor), now: () => systemClock.now() * factor };
+}
+
 function recording(logged: Logged[]): Log {
   const at =
     (level: Logged['level']) =>
