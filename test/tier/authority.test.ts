@@ -259,6 +259,28 @@ test('a child claims no more shards than its limit, also if it removes them agai
   t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_unheard_total 34$/m);
 });
 
+test('a child that claims a hundred thousand shards leaves room for the shards of others (T10)', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, `, west: {accept: [{shards: [birch]}]}`) });
+  const child = await openChild(server);
+  for (let i = 0; i < 100_000; i += 1) {
+    claim(child, shardName(`made-up-${i}`));
+    if (i % 1_000 > 0) continue;
+    child.begin(exports);
+    await child.acknowledged(child.end(exports, 0));
+  }
+
+  const birch = sliceOf('apiexports', { shard: 'birch' });
+  const west = await openChild(server, 'west');
+  claim(west, birch.shard);
+  await until(async () => (await viaOf(server, birch.shard)) === 'child/west', 20_000);
+  west.begin(birch);
+  west.put(birch, [pushedExport('one')]);
+  await west.acknowledged(west.end(birch, 1));
+
+  t.deepEqual(await objectsOf(server), ['birch one']);
+  t.is((await statusOf(server)).shards.length, 1_001);
+});
+
 test('a child whose accept covers every shard does not get a shard that another child’s accept names', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, ', west: {accept: [{shards: [birch]}]}') });
   const child = await openChild(server);
