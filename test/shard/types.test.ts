@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import type { Slice } from '../../src/domain/slice.js';
-import type { StatusReport } from '../../src/domain/status.js';
+import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 import { Sender } from '../../src/sender/sender.js';
@@ -106,11 +106,16 @@ class Rig {
     this.#stop = undefined;
   }
 
-  /** How many objects the cache has of the slice; undefined where it does not know the slice. */
-  async objects({ shard, resource }: Slice): Promise<number> {
+  /** How many objects the cache has of the slice. */
+  async objects(slice: Slice): Promise<number> {
+    return (await this.slice(slice))?.objects ?? 0;
+  }
+
+  /** What the cache reports of the slice; undefined where it does not know it. */
+  async slice({ shard, resource }: Slice): Promise<SliceStatus | undefined> {
     const { shards } = JSON.parse((await this.server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
     const { slices = [] } = shards.find((each) => each.shard === shard) ?? {};
-    return slices.find((each) => each.resource === resource.resource && each.identity === resource.identity)?.objects ?? 0;
+    return slices.find((each) => each.resource === resource.resource && each.identity === resource.identity);
   }
 
   /** Resolves once an export that is written now is in the cache, and so is everything sent before it. */
@@ -209,3 +214,22 @@ test.serial(
     t.is(await rig.objects(machines), 1);
   },
 );
+
+test.serial('a type is shown with its source connected within a second of its first sync (T12)', async (t) => {
+  const rig = await Rig.start(t);
+  rig.startAgent();
+  await until(async () => (await rig.slice(sliceOf('apiexports')))?.syncedIn === 'this-term');
+  const syncedMs = performance.now();
+  const seen = new Set<boolean | null | undefined>();
+  const isConnected = async (): Promise<boolean> => {
+    const connected = (await rig.slice(sliceOf('apiexports')))?.sourceConnected;
+    seen.add(connected);
+    return connected === true;
+  };
+
+  await until(isConnected);
+
+  const tookMs = performance.now() - syncedMs;
+  t.log(`connected ${Math.round(tookMs)} ms after the sync, and before: ${[...seen].join()}`);
+  t.true(tookMs < 1_000, `${tookMs}`);
+});
