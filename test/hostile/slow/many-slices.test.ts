@@ -8,6 +8,7 @@ import test, { type ExecutionContext } from 'ava';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { Frame } from '../../../src/frames/frame.js';
+import { aTierTree } from '../../crash/tier-tree.js';
 import { shardName } from '../../support/objects.js';
 import { claim, openChild } from '../../support/raw-child.js';
 import { pushedObject, type RawPusher } from '../../support/raw-pusher.js';
@@ -22,6 +23,7 @@ const settleMs = 3_000;
 const patienceMs = 60_000;
 const openMsMax = 6_000;
 const changeMsMax = 6_000;
+const syncMsMax = 10_000;
 const idleMsMax = 15;
 const slicesPerBatch = 1_000;
 const credit = { mutations: 10_000, bytes: 10_000_000 };
@@ -57,6 +59,32 @@ test.serial('20,000 slices that are open on one link do not slow each other down
   t.log(`${slices.length} begins ${Math.round(opening)} ms, a policy change for ${changed} of them ${Math.round(change)} ms`);
   t.true(opening <= openMsMax, `${opening}`);
   t.true(change <= changeMsMax, `${change}`);
+});
+
+test.serial('8,000 slices that a child syncs again because of its policy cost its parent seconds', async (t) => {
+  t.timeout(5 * patienceMs);
+  const tree = await aTierTree(t);
+  const root = await tree.start('root');
+  const leaf = await tree.start('leaf', { parent: root });
+  const feeder = await LinkEnd.open(leaf.process, 'feeder', { hasShards: true });
+  const some = slices.slice(0, shardsChanged * kcpTypes.length);
+  for (let i = 0; i < shardsChanged; i += 1) claim(feeder.raw, shardName(`s${i}`));
+  await feeder.begin(some);
+  await feeder.end(some);
+  const synced = (): Promise<number> => root.metric('strata_pushes_total', 'outcome="swept"');
+  await until(async () => (await synced()) >= some.length, patienceMs);
+
+  const before = await synced();
+  const startedMs = performance.now();
+  const spent = await servingMs(root.process, async () => {
+    await leaf.forwards(`[{types: ['*'], clusters: [acme]}]`);
+    await until(async () => (await synced()) >= before + some.length, patienceMs);
+  });
+
+  t.log(
+    `${some.length} slices were synced again in ${Math.round(performance.now() - startedMs)} ms, ${Math.round(spent)} ms of the parent's`,
+  );
+  t.true(spent <= syncMsMax, `${spent}`);
 });
 
 test.serial('a child that holds 20,000 quiet slices costs its parent next to nothing', async (t) => {
@@ -113,19 +141,19 @@ class LinkEnd {
     return end;
   }
 
-  async begin(): Promise<void> {
-    await this.#inBatches(({ slice }) => this.raw.begin(slice));
+  async begin(some = slices): Promise<void> {
+    await this.#inBatches(some, ({ slice }) => this.raw.begin(slice));
   }
 
-  async end(): Promise<void> {
-    await this.#inBatches(({ slice, version, object }) => {
+  async end(some = slices): Promise<void> {
+    await this.#inBatches(some, ({ slice, version, object }) => {
       this.raw.put(slice, [object], version);
       return this.raw.end(slice, 1, 'a filter');
     });
   }
 
-  async #inBatches(send: (each: (typeof slices)[number]) => number): Promise<void> {
-    for (let at = 0; at < slices.length; at += slicesPerBatch) {
+  async #inBatches(some: typeof slices, send: (each: (typeof slices)[number]) => number): Promise<void> {
+    for (let at = 0; at < some.length; at += slicesPerBatch) {
       const last =
         slices
           .slice(at, at + slicesPerBatch)
