@@ -28,7 +28,7 @@ function bytesOf({ uplink: { passed } }: TierCache): number {
   return passed.up + passed.down;
 }
 
-test.serial('a cache that goes to another parent and back sends and receives almost nothing if nothing is missing (T9)', async (t) => {
+test.serial('a cache that goes to another parent and back sends and receives almost nothing if nothing is missing', async (t) => {
   const tree = await aTierTree(t);
   const root = await tree.start('root');
   const west = await tree.start('west', { parent: root });
@@ -57,7 +57,7 @@ test.serial('a cache that goes to another parent and back sends and receives alm
 });
 
 test.serial(
-  'a shard that comes to another branch with a new disk is found there, though its cache is away when the branch joins (T10)',
+  'a shard that comes to another branch with a new disk is found there, though its cache is away when the branch joins',
   async (t) => {
     const tree = await aTierTree(t);
     const root = await tree.start('root');
@@ -87,7 +87,7 @@ test.serial(
   },
 );
 
-test.serial(`a cache that has moved ${moves} times is still found by its path, also with a new disk (T9)`, async (t) => {
+test.serial(`a cache that has moved ${moves} times is still found by its path, also with a new disk`, async (t) => {
   t.timeout(10 * 60_000);
   const { root, parents, moveTo, leafWithNewDisk } = await aMovingLeaf(t);
   const leaf = await leafWithNewDisk();

@@ -215,7 +215,7 @@ test.serial(
   },
 );
 
-test.serial('a type is shown with its source connected within a second of its first sync (T12)', async (t) => {
+test.serial('a type is shown with its source connected within a second of its first sync', async (t) => {
   const rig = await Rig.start(t);
   rig.startAgent();
   await until(async () => (await rig.slice(sliceOf('apiexports')))?.syncedIn === 'this-term');

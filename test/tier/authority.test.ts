@@ -259,7 +259,7 @@ test('a child claims no more shards than its limit, also if it removes them agai
   t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_unheard_total 34$/m);
 });
 
-test('a child that claims a hundred thousand shards leaves room for the shards of others (T10)', async (t) => {
+test('a child that claims a hundred thousand shards leaves room for the shards of others', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, `, west: {accept: [{shards: [birch]}]}`) });
   const child = await openChild(server);
   for (let i = 0; i < 100_000; i += 1) {

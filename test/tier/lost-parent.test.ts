@@ -10,7 +10,7 @@ const windowMs = 200;
 /** Each comes at a random time within a second, so that all come in one window once in a hundred thousand times. */
 const inWindowMax = children - 1;
 
-test('children that lose their parent together do not come back together (T4)', async (t) => {
+test('children that lose their parent together do not come back together', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const proxy = await TcpProxy.start(root.port);
