@@ -57,7 +57,7 @@ export class SimPusher implements SimParty {
   #attempts = 0;
   /** The cache that it connected to last. */
   #cache: string | undefined;
-  readonly #takesOver: boolean;
+  #takesOver: boolean;
   #connection: FrameConnection | undefined;
   #isFenced = false;
 
@@ -102,6 +102,7 @@ export class SimPusher implements SimParty {
     if (this.#world !== undefined) return;
     this.#world = world;
     this.truth.begin(world.time);
+    const takesOver = (): boolean => this.#takesOver;
     const sender = new Sender(
       {
         clock: world.time,
@@ -115,7 +116,9 @@ export class SimPusher implements SimParty {
         backoffMaxMs,
         shard: this.shard,
         process: this.process,
-        takesOver: this.#takesOver,
+        get takesOver() {
+          return takesOver();
+        },
         urls: ['the cache'],
         agent: 'simulation',
       },
@@ -124,6 +127,11 @@ export class SimPusher implements SimParty {
     this.#follow();
     sender.complete(true);
     world.own(this.host, sender.run(new AbortController().signal));
+  }
+
+  /** Whoever has the shard keeps it from now on. */
+  yield(): void {
+    this.#takesOver = false;
   }
 
   /** Leaves the cache where it is, for another, for several by turns, or for none. */
@@ -182,7 +190,10 @@ export class SimPusher implements SimParty {
     if (cache === undefined) throw new CacheError('there is no cache to connect to');
     this.#attempts += 1;
     this.#cache = cache;
-    return (this.#connection = await network.connect(this.host, cache, signal));
+    this.#connection = await network.connect(this.host, cache, signal);
+    // It was to leave while it was connecting.
+    if (!this.#caches.includes(cache)) this.#connection.terminate();
+    return this.#connection;
   }
 
   /** The sender says by it which term it was given, and that it is fenced, which is no fault. */

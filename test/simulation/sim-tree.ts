@@ -146,8 +146,7 @@ export class SimTree {
   #placeOf(party: SimParty): SimCache {
     const told = this.#origins.get(party);
     if (told === undefined) throw new Error(`${party.shard} has a party that is nowhere`);
-    const other = this.#others.get(party);
-    return party instanceof SimPusher && other !== undefined && party.welcomedBy === other.name ? other : told;
+    return party instanceof SimPusher && party.welcomedBy !== undefined ? this.cache(party.welcomedBy) : told;
   }
 
   /** The terms that caches have given to pushers, and which caches. */

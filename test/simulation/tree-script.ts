@@ -240,6 +240,8 @@ export class TreeScript {
     const former = this.#pushers.get(shard);
     // It connects again to find out that it is fenced.
     if (former !== undefined) this.#tree.join(former);
+    // If it has never had the shard, it must not take it now from the later one.
+    former?.yield();
     const pusher = this.#aProcess(shard);
     this.#pushers.set(shard, pusher);
     // They go on, and read nothing new.
