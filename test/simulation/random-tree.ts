@@ -159,6 +159,7 @@ export async function play({ seed, follows: above, creditMutations, steps }: Ran
   await tree.start();
   await script.run([...begin, ...steps]);
   await script.heal();
+  await script.supervise();
   await tree.converge(convergeMaxMs);
   const differed = world.warnings.get('link.digest-differs');
   const wrong = [...world.faults, ...crossings.repeats, ...(differed === undefined ? [] : [`a digest differed: ${differed.last}`])];

@@ -33,6 +33,7 @@ const skewsMs = [0, 0, 137, -7_200_000, 5_400_000];
 const flowingObjects = [0, 1, 2, 3, 7];
 
 const sparesMax = 2;
+const supervisedMs = 60_000;
 
 export class TreeScript {
   readonly #world: SimWorld;
@@ -81,6 +82,21 @@ export class TreeScript {
     this.#rightParents.clear();
     await this.#tree.start();
     this.#world.network.healAll();
+  }
+
+  /**
+   * Starts a new process of a shard whose pusher has ended as fenced, as its supervisor would: two that came within one millisecond may have the same
+   * term, and the one that has the shard is fenced where it meets the other.
+   */
+  async supervise(): Promise<void> {
+    await this.#world.time.advance(supervisedMs);
+    for (const [shard, former] of this.#pushers) {
+      if (this.#removals.has(shard) || this.#readersOf(shard).some(({ isFenced }) => !isFenced)) continue;
+      const next = this.#aProcess(shard, { takesOver: false });
+      for (const object of former.objects) next.put(object);
+      this.#pushers.set(shard, next);
+      this.#tree.plainOrigin(next, former.cache ?? 'cache-0');
+    }
   }
 
   async #step(step: TreeStep): Promise<void> {
