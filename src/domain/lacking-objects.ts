@@ -20,7 +20,7 @@ export class LackingObjects {
   #count = 0;
 
   lacks(slice: Slice): boolean {
-    return this.#keys.has(formatSlice(slice));
+    return this.#keys.size > 0 && this.#keys.has(formatSlice(slice));
   }
 
   /** An object was refused. `order`: rises with what is sent, for a sender that learns of a refusal after it sent a later version. */

@@ -17,7 +17,7 @@
  *            | [12, sequence, slice, value]                                                        digest
  *            | [13, sequence, credit, position?]                                                   ack
  *            | [14, sequence, reason, message]                                                     refuse
- *            | [15, freshness]                                                                     status
+ *            | [15, freshness, withdrawn]                                                          status
  *            | [16, reason, message, retryAfterMs | nil]                                           bye
  *            | [17, position, held, isLast]                                                        resume
  *            | [18, number]                                                                        heartbeat
@@ -181,7 +181,8 @@ export type Frame =
   | Readonly<{ kind: 'ack'; sequence: number; credit: Credit; position?: string }>
   /** Refuses that mutation only. `reason` is one of domain/errors.ts. */
   | Readonly<{ kind: 'refuse'; sequence: number; reason: string; message: string }>
-  | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[] }>
+  /** What has changed of freshness since the last one; slices that are not pushed any more. */
+  | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[]; withdrawn: readonly Slice[] }>
   /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
   | Readonly<{ kind: 'heartbeat'; number: number }>
   /**

@@ -47,7 +47,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'refuse':
       return [frame.sequence, text(frame.reason), message(frame.message)];
     case 'status':
-      return [freshness(frame.freshness)];
+      return [freshness(frame.freshness), frame.withdrawn.map(slice)];
     case 'heartbeat':
       return [frame.number];
     case 'report':

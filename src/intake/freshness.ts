@@ -14,7 +14,7 @@ import type { Clock, Freshness as FreshnessPort, Pushes, Revisions, StoreIdentit
 import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, type Neighbour } from '../domain/via.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Slice } from '../domain/slice.js';
 import type {
   CertificateStatus,
   HeldStatus,
@@ -129,7 +129,7 @@ export class Freshness implements FreshnessPort {
       connection: isPlain ? { kind: 'plain' } : connection,
       isThere: peer !== undefined,
       sinceMs,
-      reported: (slice) => reported.get(formatSlice(slice)),
+      reported,
     };
   }
 

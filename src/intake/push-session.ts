@@ -89,7 +89,7 @@ export class PushSession {
       while (!this.#isOver) {
         await this.#connection.drained();
         const { done, value } = await frames.next();
-        if (done === true) break;
+        if (done === true || this.#isOver) break;
         this.#parts.metrics.framesReceived.add(1, { kind: value.kind });
         await this.#take(value);
       }
@@ -138,23 +138,24 @@ export class PushSession {
     const [held, receiver] = [this.#held, this.#receiver];
     if (held === undefined || receiver === undefined) return;
     const { shard } = held;
+    const isOwn = (slice: Slice): boolean => slice.shard === shard;
     switch (frame.kind) {
       case 'put':
       case 'delete':
       case 'begin':
       case 'end':
-        if (frame.slice.shard !== shard)
+        if (!isOwn(frame.slice))
           return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
         // A new slice is named first, by a pusher that still knows them all.
         if (frame.kind === 'begin' && this.#named?.has(formatSlice(frame.slice)) === false) this.#named = undefined;
         return receiver.take(frame);
       case 'status': {
-        const own = frame.freshness.filter(({ slice }) => slice.shard === shard);
+        const own = { freshness: frame.freshness.filter(({ slice }) => isOwn(slice)), withdrawn: frame.withdrawn.filter(isOwn) };
         this.#parts.sessions.note(shard, own, this.#parts.clock.now());
         return this.#parts.turn();
       }
       case 'types':
-        this.#named = new Set(frame.slices.filter((slice) => slice.shard === shard).map(formatSlice));
+        this.#named = new Set(frame.slices.filter(isOwn).map(formatSlice));
         // A slice that is named again must be resynced.
         await receiver.happen({ kind: 'named', slices: this.#named });
         await this.#removeUnnamed();
@@ -169,15 +170,11 @@ export class PushSession {
 
   #receive(coming: Coming, term: Term, synced: readonly Slice[]): Receiver {
     const context: ReceiverContext = { ...this.#parts.rules, ...noPolicy, by: { kind: 'pusher', term } };
-    const parts = {
-      lane: this.#parts.sessions.lane(coming.shard),
-      turn: this.#parts.turn,
-      metrics: this.#parts.metrics,
-      context: () => context,
-      run: (effect: OwnEffect) => this.#run(effect, coming),
-      terminate: () => this.#connection.terminate(),
-    };
-    return new Receiver(parts, synced);
+    const { sessions, turn, metrics } = this.#parts;
+    const lane = sessions.lane(coming.shard);
+    const run = (effect: OwnEffect): void => this.#run(effect, coming);
+    const terminate = (): void => this.#connection.terminate();
+    return new Receiver({ lane, turn, metrics, context: () => context, run, terminate }, synced);
   }
 
   #run(effect: OwnEffect, coming: Coming): void {

@@ -12,8 +12,9 @@ import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { SliceFreshness, SliceReport } from '../frames/frame.js';
+import type { FrameOf, SliceReport } from '../frames/frame.js';
 import { displaced } from './session.js';
+import { SliceReports } from './slice-reports.js';
 
 /** A session as the others see it. */
 export type Holder = Readonly<{
@@ -34,19 +35,17 @@ export type Presence = Readonly<{
   /** Undefined while nobody holds it. */
   peer: string | undefined;
   sinceMs: number;
-  /** By the text of the slice. */
-  reported: ReadonlyMap<string, SliceFreshness>;
+  /** Undefined for a slice of which it has reported nothing. */
+  reported: (slice: Slice) => SliceReport | undefined;
 }>;
 
 type Entry = {
   readonly lane: PushLane;
   holder: Holder | undefined;
   sinceMs: number;
-  reported: ReadonlyMap<string, SliceFreshness>;
+  reported: SliceReports;
   /** A session has had it since the start. */
   wasHeld: boolean;
-  /** Since when it has a source for none of its slices. */
-  sourceFailedMs: number | undefined;
 };
 
 /** The pusher that had a shard before the start has this long to come back. */
@@ -84,8 +83,7 @@ export class PushSessions {
     entry.wasHeld = true;
     entry.sinceMs = nowMs;
     // Reports of the session before are outdated; the new one reports at once.
-    entry.reported = new Map();
-    entry.sourceFailedMs = undefined;
+    entry.reported = new SliceReports();
     this.#notify([]);
     if (before === undefined) return;
     if (before.process === holder.process) before.bye('replaced', 'the same process has connected again');
@@ -132,7 +130,8 @@ export class PushSessions {
   isHeld(shard: ShardName, nowMs: number): boolean {
     const entry = this.#entries.get(shard);
     if (entry?.holder === undefined || entry.holder.silentSinceMs() !== undefined) return false;
-    return entry.sourceFailedMs === undefined || nowMs - entry.sourceFailedMs < sourceFailedMaxMs;
+    const { connected, sinceMs } = entry.reported.shard(shard) ?? { connected: true, sinceMs: nowMs };
+    return connected || nowMs - sinceMs < sourceFailedMaxMs;
   }
 
   /** Whether a local shard is held, or was before the start, so that its pusher may still come back. */
@@ -166,32 +165,27 @@ export class PushSessions {
     return { cancel: () => this.#listeners.delete(listener) };
   }
 
-  /** What the pusher reports on all its slices; it replaces the report before. */
-  note(shard: ShardName, freshness: readonly SliceFreshness[], nowMs: number): void {
-    const entry = this.#entry(shard);
-    const before = entry.reported;
-    const reported = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
-    entry.reported = reported;
-    const hasFailed = freshness.length > 0 && freshness.every(({ connected }) => !connected);
-    entry.sourceFailedMs = hasFailed ? (entry.sourceFailedMs ?? nowMs) : undefined;
-    const changed = [...reported].filter(([name, each]) => !isSame(before.get(name), each)).map(([, { slice }]) => slice);
-    for (const [name, { slice }] of before) if (!reported.has(name)) changed.push(slice);
+  /** What has changed of what the pusher reports. */
+  note(shard: ShardName, { freshness, withdrawn }: Omit<FrameOf<'status'>, 'kind'>, nowMs: number): void {
+    const { reported } = this.#entry(shard);
+    const changed = [...reported.note(freshness, nowMs), ...reported.withdraw(withdrawn, nowMs)];
     if (changed.length > 0) this.#notify(changed);
   }
 
   /** A shard that nobody has pushed since the start is away since then; one whose pusher is silent, since that was heard. */
   presence(shard: ShardName): Presence {
     const entry = this.#entries.get(shard);
-    if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, reported: new Map() };
-    const silentMs = entry.holder?.silentSinceMs();
-    if (silentMs !== undefined) return { peer: undefined, sinceMs: silentMs, reported: entry.reported };
-    return { peer: entry.holder?.peer, sinceMs: entry.sinceMs, reported: entry.reported };
+    if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, reported: () => undefined };
+    const { holder, sinceMs } = entry;
+    const reported = (slice: Slice): SliceReport | undefined => entry.reported.slice(slice);
+    const silentMs = holder?.silentSinceMs();
+    return silentMs === undefined ? { peer: holder?.peer, sinceMs, reported } : { peer: undefined, sinceMs: silentMs, reported };
   }
 
   /** What its pusher reports on a slice; the lag is 0 while nobody reports. */
   freshness(slice: Slice): SliceReport {
     const { peer, reported } = this.presence(slice.shard);
-    const { connected = false, lagMs = 0, whole = false } = reported.get(formatSlice(slice)) ?? {};
+    const { connected = false, lagMs = 0, whole = false } = reported(slice) ?? {};
     return { connected: peer !== undefined && connected, lagMs, whole };
   }
 
@@ -206,15 +200,10 @@ export class PushSessions {
       lane: this.#pushes.lane(),
       holder: undefined,
       sinceMs: this.#startedMs,
-      reported: new Map(),
+      reported: new SliceReports(),
       wasHeld: false,
-      sourceFailedMs: undefined,
     };
     this.#entries.set(shard, entry);
     return entry;
   }
-}
-
-function isSame(one: SliceFreshness | undefined, other: SliceFreshness): boolean {
-  return one?.connected === other.connected && one.lagMs === other.lagMs && one.whole === other.whole;
 }

@@ -3,10 +3,7 @@
  *
  *   hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, resync ─▶ bye
  *
- * N1 A source is read only while there is credit and the network keeps up: a slow cache stops its sources.
- * N2 Slices take turns, a frame each. A batch that finds too little credit keeps the turn until there is enough; otherwise
- *    small ones would always come before it.
- * N3 When the session ends, what was not acknowledged has gone back to its slices.
+ * When the session ends, what was not acknowledged has gone back to its slices.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Term } from '../domain/push.js';
@@ -24,6 +21,7 @@ import type { Parting } from './reconnect.js';
 import { resume } from './resume.js';
 import type { SenderOptions } from './sender-options.js';
 import type { SliceFeed } from './slice-feed.js';
+import { SliceTurns } from './slice-turns.js';
 import { Window } from './window.js';
 
 export type SenderSessionParts = Readonly<{
@@ -49,11 +47,12 @@ export type SenderSessionParts = Readonly<{
   acknowledged: (position: string) => void;
 }>;
 
-/** How soon the cache learns that a slice has lost its source, or has got it. */
+/** How soon the cache learns that a slice has lost its source, or has got it: with more slices than one look has steps for, later. */
 const statusLookMs = 250;
+const statusStepsPerLook = 10;
 
 /** What the welcome began. */
-type Welcomed = Readonly<{ cacheId: string; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
+type Welcomed = Readonly<{ cacheId: string; window: Window<SliceFeed>; turns: SliceTurns; sinceMs: number }>;
 
 export class SenderSession {
   readonly #parts: SenderSessionParts;
@@ -64,7 +63,8 @@ export class SenderSession {
   /** Since when it waits as a standby. */
   #standbyMs: number | undefined;
   #isDraining = false;
-  #served: SliceFeed | undefined;
+  /** Whether all slices are to be named, before anything else is sent. */
+  #areTypesDue = false;
   #work: Promise<unknown> = Promise.resolve();
   /** What a bug threw while nobody awaited it. */
   #fault: Readonly<{ error: unknown }> | undefined;
@@ -105,11 +105,19 @@ export class SenderSession {
     }
   }
 
+  /** There may be something to do for the slice, when its turn comes. */
+  changed(feed: SliceFeed): void {
+    this.#welcomed?.turns.add(feed);
+  }
+
+  /** Nothing waits for the slice any more. */
+  withdrawn({ name }: SliceFeed): void {
+    this.#welcomed?.turns.wake(name);
+  }
+
   /** Names all slices, before anything of a new one is sent. */
   reportTypes(): void {
-    const { connection, types } = this.#parts;
-    const slices = this.#welcomed === undefined || this.#isDraining ? undefined : types();
-    if (slices !== undefined) connection.send({ kind: 'types', slices });
+    this.#areTypesDue = true;
   }
 
   #hello(): Frame {
@@ -165,22 +173,28 @@ export class SenderSession {
 
   #welcome({ protocol, cacheId, epoch, term, synced, credit, limits }: FrameOf<'welcome'>): void {
     if (protocol !== protocolVersion) return this.#leave('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
-    const { feeds, clock, log, welcomed } = this.#parts;
+    const { connection, feeds, clock, log, welcomed } = this.#parts;
     const sinceMs = clock.now();
-    this.#welcomed = { cacheId, limits, window: new Window(credit), sinceMs };
+    const window = new Window<SliceFeed>(credit);
+    const turns = new SliceTurns({ feeds, connection, cacheId, limits, window }, this.#options);
+    this.#welcomed = { cacheId, window, turns, sinceMs };
     const syncedThere = new Set(synced.map(formatSlice));
     const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, syncedThere: syncedThere.has(name) }) === 'sync');
     for (const [, feed] of anew) void feed.close();
     log.info('sender.connected', { cacheId, epoch, term, slices: feeds.size, syncing: anew.length });
     welcomed(sinceMs, { cacheId, epoch, term });
-    this.reportTypes();
-    this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#sendStatus())]);
+    for (const feed of feeds.values()) turns.add(feed);
+    this.#areTypesDue = true;
+    this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#sendStatus(this.#welcomed))]);
   }
 
   #acknowledge({ sequence, credit, position }: FrameOf<'ack'>): void {
     const done = this.#welcomed?.window.acknowledge(sequence, credit);
     if (this.#welcomed === undefined || done === undefined) return this.#leave('protocol', `${sequence} was acknowledged and never sent`);
-    for (const { owner, item } of done) owner.acknowledge(item, this.#welcomed.cacheId);
+    for (const { owner, item } of done) {
+      owner.acknowledge(item, this.#welcomed.cacheId);
+      if (item.outgoing.kind === 'end') this.#welcomed.turns.wake(owner.name);
+    }
     this.#parts.acknowledged(position ?? '');
     this.#parts.notifier.notify();
     if (this.#isDraining && this.#welcomed.window.unacknowledged.mutations === 0) this.#leave('shutdown', 'the sender is stopping');
@@ -198,12 +212,13 @@ export class SenderSession {
     this.#parts.notifier.notify();
   }
 
-  async #pump(welcomed: Welcomed): Promise<void> {
+  async #pump({ turns }: Welcomed): Promise<void> {
     const { connection, notifier } = this.#parts;
     const { signal } = this.#stop;
     while (!signal.aborted) {
       const seen = notifier.notified;
-      if (this.#sendNext(welcomed)) {
+      this.#sendTypes();
+      if (turns.serveNext()) {
         notifier.notify();
         await this.#parts.turn();
         await connection.drained();
@@ -211,46 +226,26 @@ export class SenderSession {
     }
   }
 
-  /** Sends what is next in turn, after asking for what may follow it. False: nothing can be sent until something changes. */
-  #sendNext(welcomed: Welcomed): boolean {
-    const { window, cacheId, limits } = welcomed;
-    const feeds = [...this.#parts.feeds.values()];
-    for (const feed of feeds) {
-      if (feed.mayOpen && this.#isDue(feed, cacheId)) feed.open();
-      if (feed.mayRead && window.hasRoom) feed.read();
-    }
-
-    const start = this.#served === undefined ? 0 : feeds.indexOf(this.#served) + 1;
-    const next = [...feeds.slice(start), ...feeds.slice(0, start)].find(({ hasPending }) => hasPending);
-    if (next === undefined) return false;
-    const batch = next.cut({
-      mutationsMax: Math.min(this.#options.batchMutationsMax, window.credit.mutations),
-      bytesMax: Math.min(this.#options.batchBytesMax, window.credit.bytes),
-      limits,
-    });
-    if (!window.fits(batch.sent.length, batch.bytes)) return false;
-    this.#served = next;
-    const frame = next.send(batch, (sent) => window.add(next, sent));
-    if (frame !== undefined) this.#parts.connection.send(frame);
-    return true;
+  #sendTypes(): void {
+    const slices = this.#areTypesDue ? this.#parts.types() : undefined;
+    this.#areTypesDue = false;
+    if (slices !== undefined) this.#parts.connection.send({ kind: 'types', slices });
   }
 
-  #isDue({ after }: SliceFeed, cacheId: string): boolean {
-    const first = after === undefined ? undefined : this.#parts.feeds.get(after);
-    return first === undefined || first.syncedAt === cacheId;
-  }
-
-  /** At intervals, and soon when a slice has got its source or lost it, has fallen behind or caught up. */
-  async #sendStatus(): Promise<void> {
-    const { connection, feeds, clock } = this.#parts;
+  async #sendStatus({ window }: Welcomed): Promise<void> {
+    const { connection, feeds, clock, turn } = this.#parts;
     const { signal } = this.#stop;
     const status = new OutgoingStatus(clock.now(), this.#options);
     const acks = new AckWatch(clock, this.#options);
     while (!signal.aborted) {
-      const frame = status.due(feeds.values(), this.#welcomed?.window, clock.now());
-      if (frame !== undefined) connection.send(frame);
-      if (this.#welcomed !== undefined && acks.isOverdue(this.#welcomed.window))
-        this.#leave('timeout', 'nothing was acknowledged for too long');
+      let steps = 0;
+      for (const frame of status.look(feeds, window, clock.now())) {
+        if (frame !== undefined) connection.send(frame);
+        steps += 1;
+        await (steps % statusStepsPerLook === 0 ? pause(clock, statusLookMs, signal) : turn());
+        if (signal.aborted) return;
+      }
+      if (acks.isOverdue(window)) this.#leave('timeout', 'nothing was acknowledged for too long');
       await pause(clock, statusLookMs, signal);
     }
   }

@@ -76,9 +76,11 @@ export class Sender {
     if (this.#feeds.has(name)) throw new Error(`${name} was added already`);
     if (after !== undefined && !this.#feeds.has(formatSlice(after))) throw new Error(`${formatSlice(after)} was not added before ${name}`);
     const { clock, random, log } = this.#parts;
-    this.#feeds.set(name, new SliceFeed({ slice, source, after }, { clock, random, log, notifier: this.#notifier }, this.#options));
+    const changed = (feed: SliceFeed): void => this.#changed(feed);
+    const added = new SliceFeed({ slice, source, after }, { clock, random, log, changed }, this.#options);
+    this.#feeds.set(name, added);
     this.#reportTypes();
-    this.#notifier.notify();
+    this.#changed(added);
   }
 
   /** Stops pushing a slice and aborts its source. The cache keeps what it has, unless `complete(true)` was called. Unknown slices are ignored. */
@@ -89,8 +91,8 @@ export class Sender {
     this.#refusedBefore += feed.refused;
     const closing = feed.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
+    this.#session?.withdrawn(feed);
     this.#reportTypes();
-    this.#notifier.notify();
   }
 
   /**
@@ -228,6 +230,12 @@ export class Sender {
 
   #reportTypes(): void {
     this.#session?.reportTypes();
+    this.#notifier.notify();
+  }
+
+  #changed(feed: SliceFeed): void {
+    this.#session?.changed(feed);
+    this.#notifier.notify();
   }
 
   #url({ urlIndex }: Attempt): string {

@@ -13,9 +13,8 @@ import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { Frame, PushedKey } from '../frames/frame.js';
+import type { Frame, PushedKey, SliceFreshness } from '../frames/frame.js';
 import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type Batch, type BatchBounds, type Pending } from './batch.js';
-import type { Notifier } from './notifier.js';
 import { LackingObjects } from '../domain/lacking-objects.js';
 import { OpenSource } from './open-source.js';
 import type { SliceKnowledge } from './resume.js';
@@ -24,11 +23,19 @@ import type { SliceProgress } from './sender-state.js';
 import type { SliceSource, Outgoing } from './source.js';
 import type { Tally } from './window.js';
 
-export type SliceFeedParts = Readonly<{ clock: Clock; random: () => number; log: Log; notifier: Notifier }>;
+export type SliceFeedParts = Readonly<{
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  /** Its source has sent something or has stopped, or a wait is over: there may be something to do for it. */
+  changed: (feed: SliceFeed) => void;
+}>;
 export type SliceFeedBounds = Readonly<{ refusalsLoggedMax: number }>;
 
 export class SliceFeed {
   readonly slice: Slice;
+  /** The slice, as `formatSlice` has it. */
+  readonly name: string;
   /** The slice to be synced first, as `formatSlice` has it. */
   readonly after: string | undefined;
   readonly #source: SliceSource;
@@ -63,6 +70,7 @@ export class SliceFeed {
     bounds: SliceFeedBounds,
   ) {
     this.slice = slice;
+    this.name = formatSlice(slice);
     this.after = after === undefined ? undefined : formatSlice(after);
     this.#source = source;
     this.#parts = parts;
@@ -100,17 +108,28 @@ export class SliceFeed {
   }
 
   progress(nowMs: number, sent: Tally | undefined): SliceProgress {
-    const phase = this.#syncedAt !== undefined ? 'synced' : this.#reading !== undefined ? 'syncing' : 'waiting';
-    const oldestMs = Math.min(sent?.oldestMs ?? nowMs, this.#pending[0]?.sinceMs ?? nowMs);
+    const { slice, connected, synced, lagMs, whole } = this.freshness(nowMs, sent);
     return {
-      slice: this.slice,
-      phase,
-      connected: this.#source.connected,
+      slice,
+      phase: synced ? 'synced' : this.#reading === undefined ? 'waiting' : 'syncing',
+      connected,
       objects: this.#objects,
       unacknowledged: { mutations: sent?.mutations ?? 0, bytes: sent?.bytes ?? 0 },
       refused: this.#refused,
+      lagMs,
+      whole,
+    };
+  }
+
+  freshness(nowMs: number, sent: Tally | undefined): SliceFreshness {
+    const synced = this.#syncedAt !== undefined;
+    const oldestMs = Math.min(sent?.oldestMs ?? nowMs, this.#pending[0]?.sinceMs ?? nowMs);
+    return {
+      slice: this.slice,
+      connected: this.#source.connected,
+      synced,
       lagMs: Math.max(0, nowMs - oldestMs),
-      whole: phase === 'synced' && !this.#lacking.lacks(this.slice),
+      whole: synced && !this.#lacking.lacks(this.slice),
     };
   }
 
@@ -122,7 +141,7 @@ export class SliceFeed {
     }
   }
 
-  /** Asks the source for its next batch; the notifier rings when it is there. */
+  /** Asks the source for its next batch; `changed` is called when it is there. */
   read(): void {
     const reading = this.#reading;
     if (reading === undefined) return;
@@ -135,7 +154,7 @@ export class SliceFeed {
       } catch (error) {
         if (reading === this.#reading) this.#fail(error);
       }
-      this.#parts.notifier.notify();
+      this.#parts.changed(this);
     };
     void heard();
   }
@@ -144,7 +163,7 @@ export class SliceFeed {
   resync(reason: string): void {
     if (this.#reading === undefined) return;
     const afterMs = this.#pace.wantedMs();
-    this.#parts.log.info('sender.resync', { slice: formatSlice(this.slice), reason, afterMs });
+    this.#parts.log.info('sender.resync', { slice: this.name, reason, afterMs });
     this.#reopen(afterMs);
   }
 
@@ -163,7 +182,7 @@ export class SliceFeed {
     this.#isReleased = false;
     this.#released = reading.close().finally(() => {
       this.#isReleased = true;
-      this.#parts.notifier.notify();
+      this.#parts.changed(this);
     });
     return this.#released;
   }
@@ -206,7 +225,7 @@ export class SliceFeed {
     if (outgoing.kind !== 'end' || sync !== this.#syncSent) return;
     this.#syncedAt = cacheId;
     this.#pace.synced();
-    this.#parts.log.info('sender.synced', { slice: formatSlice(this.slice), objects: this.#objects, refused: this.#refusedSinceBegin });
+    this.#parts.log.info('sender.synced', { slice: this.name, objects: this.#objects, refused: this.#refusedSinceBegin });
   }
 
   refuse(item: Pending, { reason, message }: Readonly<{ reason: string; message: string }>): void {
@@ -218,7 +237,7 @@ export class SliceFeed {
     if (key === undefined && sync === this.#syncSent) this.#reopen(this.#pace.failedMs());
     if (this.#refusedSinceBegin > this.#bounds.refusalsLoggedMax) return;
     const place = key === undefined ? {} : { cluster: key.cluster, namespace: key.namespace, name: key.name };
-    this.#parts.log.warn('sender.refused', { slice: formatSlice(this.slice), sent: outgoing.kind, ...place, reason, message });
+    this.#parts.log.warn('sender.refused', { slice: this.name, sent: outgoing.kind, ...place, reason, message });
   }
 
   /** Another sync sends it again anyway. */
@@ -247,7 +266,7 @@ export class SliceFeed {
 
   #fail(error: unknown): void {
     const afterMs = this.#pace.failedMs();
-    this.#parts.log.warn('sender.source.failed', { slice: formatSlice(this.slice), error, afterMs });
+    this.#parts.log.warn('sender.source.failed', { slice: this.name, error, afterMs });
     this.#reopen(afterMs);
   }
 
@@ -256,7 +275,7 @@ export class SliceFeed {
     if (afterMs === 0) return;
     this.#cancelReopening = this.#parts.clock.after(afterMs, () => {
       this.#cancelReopening = undefined;
-      this.#parts.notifier.notify();
+      this.#parts.changed(this);
     });
   }
 }

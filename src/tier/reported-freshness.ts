@@ -8,8 +8,9 @@
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
-import type { SliceFreshness } from '../frames/frame.js';
+import type { Slice } from '../domain/slice.js';
+import type { SliceReport } from '../frames/frame.js';
+import { SliceReports } from '../intake/slice-reports.js';
 import { answerAgeMsMax } from './heartbeat.js';
 import type { Report } from './outgoing-reports.js';
 
@@ -21,16 +22,11 @@ export type NeighbourPresence = Readonly<{ isOpen: boolean; isUp: boolean; since
 
 /** One connection of a neighbour; another one may have replaced it. */
 export type OpenNeighbour = Readonly<{
-  /** `askedMs`: where the report answers a heartbeat, when that was sent: what the other end had then is here. Returns the slices that were noted. */
+  /** `askedMs`: where the report answers a heartbeat, when that was sent: what the other end had then is here. Returns the slices of which something else was reported before. */
   note: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
   /** It is not open any more. */
   down: () => void;
 }>;
-
-/** Of one neighbour; further slices that a peer reports are ignored. */
-const slicesMax = 200_000;
-
-type ShardReports = { connectedSlices: number; sinceMs: number };
 
 type NeighbourReports = {
   isOpen: boolean;
@@ -40,8 +36,7 @@ type NeighbourReports = {
   asOfMs: number;
   hasReported: boolean;
   isComplete: boolean;
-  readonly slices: Map<string, SliceFreshness>;
-  readonly shards: Map<ShardName, ShardReports>;
+  readonly slices: SliceReports;
 };
 
 export class ReportedFreshness {
@@ -64,8 +59,7 @@ export class ReportedFreshness {
       asOfMs: -Infinity,
       hasReported: false,
       isComplete: false,
-      slices: new Map(),
-      shards: new Map(),
+      slices: new SliceReports(),
     };
     this.#neighbours.set(neighbour, reported);
     return {
@@ -104,21 +98,20 @@ export class ReportedFreshness {
   /** A shard that was never reported counts as away since the link opened or went down. */
   shard(neighbour: Neighbour, shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> {
     const { isUp, sinceMs } = this.presence(neighbour);
-    const reported = this.#neighbours.get(neighbour)?.shards.get(shard);
+    const reported = this.#neighbours.get(neighbour)?.slices.shard(shard);
     if (reported === undefined) return { connected: false, sinceMs };
-    const wasConnected = reported.connectedSlices > 0;
-    return isUp || !wasConnected ? { connected: wasConnected, sinceMs: reported.sinceMs } : { connected: false, sinceMs };
+    return isUp || !reported.connected ? reported : { connected: false, sinceMs };
   }
 
   /** Undefined when it was never reported. */
-  slice(neighbour: Neighbour, slice: Slice): Omit<SliceFreshness, 'slice'> | undefined {
-    const freshness = this.#neighbours.get(neighbour)?.slices.get(formatSlice(slice));
+  slice(neighbour: Neighbour, slice: Slice): SliceReport | undefined {
+    const freshness = this.#neighbours.get(neighbour)?.slices.slice(slice);
     return freshness && { ...freshness, connected: freshness.connected && this.presence(neighbour).isUp };
   }
 
   /** The slices that a neighbour reported as synced there. */
   syncedAt(neighbour: Neighbour): readonly Slice[] {
-    return [...(this.#neighbours.get(neighbour)?.slices.values() ?? [])].filter(({ synced }) => synced).map(({ slice }) => slice);
+    return this.#neighbours.get(neighbour)?.slices.synced ?? [];
   }
 }
 
@@ -130,26 +123,5 @@ function note(
   if (isAll) reported.hasReported = true;
   reported.isComplete = isComplete;
   if (askedMs !== undefined) reported.asOfMs = askedMs;
-  const noted: Slice[] = [];
-  for (const each of freshness) {
-    const name = formatSlice(each.slice);
-    const before = reported.slices.get(name);
-    if (reported.slices.size >= slicesMax && before === undefined) continue;
-    noteShard(reported.shards, each, { wasConnected: before?.connected === true, nowMs });
-    reported.slices.set(name, each);
-    noted.push(each.slice);
-  }
-  return noted;
-}
-
-function noteShard(
-  shards: Map<ShardName, ShardReports>,
-  { slice: { shard }, connected }: SliceFreshness,
-  { wasConnected, nowMs }: Readonly<{ wasConnected: boolean; nowMs: number }>,
-): void {
-  const reported = shards.get(shard) ?? { connectedSlices: 0, sinceMs: nowMs };
-  shards.set(shard, reported);
-  const before = reported.connectedSlices;
-  reported.connectedSlices += Number(connected) - Number(wasConnected);
-  if (before > 0 !== reported.connectedSlices > 0) reported.sinceMs = nowMs;
+  return reported.slices.note(freshness, nowMs);
 }

@@ -106,7 +106,11 @@ export const someFrames: readonly Frame[] = [
   { kind: 'digest', sequence: 303, slice: exportsOfAmber, value: 'd1' },
   { kind: 'ack', sequence: 255, credit: { mutations: 2048, bytes: 8_388_608 } },
   { kind: 'refuse', sequence: 3, reason: 'Invalid', message: 'metadata.name: it is not "today"' },
-  { kind: 'status', freshness: [{ slice: exportsOfAmber, connected: true, synced: false, lagMs: 12, whole: true }] },
+  {
+    kind: 'status',
+    freshness: [{ slice: exportsOfAmber, connected: true, synced: false, lagMs: 12, whole: true }],
+    withdrawn: [exportsOfAmber],
+  },
   { kind: 'bye', reason: 'shutdown', message: 'the server is stopping', retryAfterMs: 0 },
   { kind: 'bye', reason: 'fenced', message: 'a newer term has the shard', retryAfterMs: undefined },
   {
@@ -291,7 +295,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     { requiredKeys: ['kind', 'sequence', 'credit'] },
   ),
   fc.record({ kind: fc.constant('refuse' as const), sequence: positive, reason: text, message: text }),
-  fc.record({ kind: fc.constant('status' as const), freshness }),
+  fc.record({ kind: fc.constant('status' as const), freshness, withdrawn: list(slice) }),
   fc.record({ kind: fc.constant('heartbeat' as const), number: positive }),
   fc.record({
     kind: fc.constant('report' as const),

@@ -180,7 +180,7 @@ class RandomChild {
         ? []
         : ([
             { kind: 'route', route: ['id-of-east'] },
-            { kind: 'status', freshness: [{ slice, connected: true, synced: true, lagMs: 0, whole: true }] },
+            { kind: 'status', freshness: [{ slice, connected: true, synced: true, lagMs: 0, whole: true }], withdrawn: [] },
             { kind: 'ack', sequence: 1_000_000, credit: { mutations: 1, bytes: 1 } },
             { kind: 'progress', sequence: 1_000_000, position: 'x' },
           ] as const)),

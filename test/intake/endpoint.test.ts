@@ -372,7 +372,11 @@ test('status and metrics show the freshness of each type of each shard', async (
   await server.client().raw('POST', aPath({ shard: 'birch' }), { body: JSON.parse(new TextDecoder().decode(pushedExport('theirs').body)) });
   const pusher = await RawPusher.open(server, { term: 77 });
   await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
-  pusher.socket.send({ kind: 'status', freshness: [{ slice: exports, connected: true, synced: true, lagMs: 3, whole: true }] });
+  pusher.socket.send({
+    kind: 'status',
+    freshness: [{ slice: exports, connected: true, synced: true, lagMs: 3, whole: true }],
+    withdrawn: [],
+  });
   await until(async () => (await status(server)).shards[0]?.slices[0]?.lagMs === 3);
 
   const { shards } = await status(server);

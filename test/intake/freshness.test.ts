@@ -103,7 +103,11 @@ test('while a pusher is connected its own report on lag and source counts; while
   pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true });
   sessions.enter(amber, holder, clock.now());
-  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }], clock.now());
+  sessions.note(
+    amber,
+    { freshness: [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }], withdrawn: [] },
+    clock.now(),
+  );
 
   clock.advance(100);
   const connected = (await freshness.report()).shards[0];

@@ -56,15 +56,15 @@ test('a shard without a pusher is away since the start, and the last report on i
   const sessions = new PushSessions(new FakePushes(), 5);
 
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
-  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }], 5);
-  t.is(sessions.presence(amber).reported.get('amber|apiexports.apis.kcp.io:')?.lagMs, 7);
+  sessions.note(amber, { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }], withdrawn: [] }, 5);
+  t.is(sessions.presence(amber).reported(apiExports)?.lagMs, 7);
 });
 
 test('a pusher’s report from before it was away does not count when it is back', (t) => {
   const sessions = new PushSessions(new FakePushes(), 0);
   const [before, now] = [aHolder(1, []), aHolder(1, [])];
   sessions.enter(amber, before, 10);
-  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }], 10);
+  sessions.note(amber, { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }], withdrawn: [] }, 10);
   sessions.leave(amber, before, 1_000);
   sessions.enter(amber, now, 60_000);
 

@@ -150,7 +150,7 @@ for (const [what, { accept = "[{shards: ['*']}]", before = async () => {}, after
   'has no slices yet': {},
   'has lost its source': {
     before: (holder) => holder.syncWhole(exports, [pushedExport('one')]),
-    after: (holder) => holder.socket.send({ kind: 'status', freshness: [sourceless] }),
+    after: (holder) => holder.socket.send({ kind: 'status', freshness: [sourceless], withdrawn: [] }),
   },
   'has nothing that crosses the link': {
     accept: "[{shards: ['*'], types: ['apiresourceschemas.apis.kcp.io']}]",

@@ -1,4 +1,4 @@
-/** The rules of sender.ts (C), sender-session.ts (N) and slice-feed.ts (L), against a cache that is played. */
+/** The rules of sender.ts (C), slice-turns.ts (N) and slice-feed.ts (L), against a cache that is played. */
 import test from 'ava';
 import { deferred } from '../../src/domain/deferred.js';
 import { protocolVersion } from '../../src/frames/frame.js';
@@ -794,7 +794,7 @@ test('C3 a source that does not end is left behind after the grace', async (t) =
   t.is(rig.events('sender.source.stuck').length, 1);
 });
 
-test('the cache gets reports on each slice: at once, soon after a change, and every interval', async (t) => {
+test('the cache gets reports on each slice: at once and soon after a change, and while it lags every interval', async (t) => {
   const rig = new SenderRig(t, { statusIntervalMs: 1_000 });
   const source = rig.source(exports, ['one']);
   source.connected = false;
@@ -804,7 +804,7 @@ test('the cache gets reports on each slice: at once, soon after a change, and ev
 
   source.connected = true;
   await rig.advance(250);
-  t.deepEqual(received(), [[{ slice: exports, connected: true, synced: false, lagMs: 250, whole: false }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, synced: false, lagMs: 0, whole: false }]]);
   await rig.commit();
   await rig.advance(250);
   t.deepEqual(received(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]]);
@@ -815,9 +815,36 @@ test('the cache gets reports on each slice: at once, soon after a change, and ev
   await rig.advance(250);
 
   t.deepEqual(received(), [[{ slice: exports, connected: true, synced: true, lagMs: 1_000, whole: true }]]);
+  for (let ms = 0; ms < 1_500; ms += 250) await rig.advance(250);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, synced: true, lagMs: 2_000, whole: true }]]);
   await rig.commit();
   await rig.advance(250);
   t.deepEqual(received(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]], 'it has caught up');
+  for (let ms = 0; ms < 3_000; ms += 250) await rig.advance(250);
+  t.deepEqual(received(), [], 'a quiet slice is not reported again');
+});
+
+test('the cache is told once of a slice that is not pushed any more, and again of what is pushed anew', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  rig.source(schemas, ['two']);
+  await rig.start();
+  await rig.commit();
+  await rig.advance(250);
+  const received = () =>
+    rig.cache.received
+      .splice(0)
+      .flatMap((frame) => (frame.kind === 'status' ? [[...frame.freshness.map(({ slice }) => slice), frame.withdrawn]] : []));
+  received();
+
+  rig.sender.withdraw(exports);
+  await rig.advance(250);
+  await rig.advance(250);
+  t.deepEqual(received(), [[[exports]]]);
+
+  rig.source(exports, ['one']);
+  await rig.advance(250);
+  t.deepEqual(received(), [[exports, []]]);
 });
 
 test('a slice with refused objects is not whole until each is accepted or gone, or the slice is resynced', async (t) => {

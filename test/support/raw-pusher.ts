@@ -101,7 +101,7 @@ export class RawPusher {
   /** Syncs all slices of a shard in full and reports its source connected; resolves once that is acknowledged. */
   async syncWhole(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
     this.#whole.push({ slice, connected: true, synced: true, lagMs: 0, whole: true });
-    this.socket.send({ kind: 'status', freshness: [...this.#whole] });
+    this.socket.send({ kind: 'status', freshness: [...this.#whole], withdrawn: [] });
     await this.sync(slice, objects, version);
   }
 

@@ -43,7 +43,7 @@ async function aPair(t: ExecutionContext, count: number) {
   const report = (lagMs: number): void =>
     sessions.note(
       amber,
-      slices.map((slice) => ({ slice, connected: true, synced: true, lagMs, whole: true })),
+      { freshness: slices.map((slice) => ({ slice, connected: true, synced: true, lagMs, whole: true })), withdrawn: [] },
       0,
     );
   const first = slices[0] ?? aSlice();

@@ -31,7 +31,11 @@ test('both ends report on their link, and on where a shard comes from and goes t
   const east = await tree.cache('east', { parent: root, clock: hurried(20) });
   const amber = await RawPusher.open(east);
   await amber.sync(aSlice(), [pushedExport('one')]);
-  amber.socket.send({ kind: 'status', freshness: [{ slice: aSlice(), connected: true, synced: true, lagMs: 0, whole: true }] });
+  amber.socket.send({
+    kind: 'status',
+    freshness: [{ slice: aSlice(), connected: true, synced: true, lagMs: 0, whole: true }],
+    withdrawn: [],
+  });
   const isReported = ({ shards: [shard] }: StatusReport): boolean =>
     shard?.connection.kind === 'connected' && shard.slices[0]?.current === true;
   await soon(async () => isReported(await statusOf(root)));

@@ -1,0 +1,86 @@
+/**
+ * Which slice is served next in a connection: its source is opened or asked for more, or a frame of it is sent.
+ *
+ *   something happens to a slice ─▶ in line, once ─▶ first ─▶ served ─▶ out, until something happens again
+ *                                     └──── more to send ◀─────┘
+ *
+ * N1 A source is read only while there is credit: a slow cache stops its sources.
+ * N2 Slices take turns, a frame each. A batch that finds too little credit keeps the turn until there is enough; otherwise
+ *    small ones would always come before it.
+ * N3 The cost of a turn does not grow with the number of slices.
+ */
+import type { FrameConnection } from '../frames/frame-connection.js';
+import type { FrameLimits } from '../frames/frame.js';
+import type { SenderBounds } from './sender-options.js';
+import type { SliceFeed } from './slice-feed.js';
+import { Turns } from './turns.js';
+import type { Window } from './window.js';
+
+export type SliceTurnsParts = Readonly<{
+  /** By the text of their slice; they may come and go. */
+  feeds: ReadonlyMap<string, SliceFeed>;
+  connection: Pick<FrameConnection, 'send'>;
+  cacheId: string;
+  limits: FrameLimits;
+  window: Window<SliceFeed>;
+}>;
+
+export class SliceTurns {
+  readonly #parts: SliceTurnsParts;
+  readonly #bounds: Pick<SenderBounds, 'batchMutationsMax' | 'batchBytesMax'>;
+  readonly #line = new Turns<SliceFeed>();
+  /** Those whose sources are not opened before another slice is synced, by the text of that one. */
+  readonly #waiting = new Map<string, Set<SliceFeed>>();
+
+  constructor(parts: SliceTurnsParts, bounds: Pick<SenderBounds, 'batchMutationsMax' | 'batchBytesMax'>) {
+    this.#parts = parts;
+    this.#bounds = bounds;
+  }
+
+  /** There may be something to do for the slice, when its turn comes. */
+  add(feed: SliceFeed): void {
+    this.#line.add(feed);
+  }
+
+  /** The slice was synced or withdrawn: those that waited for it have their turns. */
+  wake(name: string): void {
+    for (const feed of this.#waiting.get(name) ?? []) this.#line.add(feed);
+    this.#waiting.delete(name);
+  }
+
+  /** Serves the slice whose turn it is. False: nothing can be done until something changes. */
+  serveNext(): boolean {
+    const { window } = this.#parts;
+    const feed = this.#line.first;
+    if (feed === undefined || !window.hasRoom) return false;
+    if (feed.hasPending && !this.#send(feed)) return false;
+    this.#line.next();
+    if (feed.mayOpen) this.#open(feed);
+    if (feed.hasPending || (feed.mayRead && !window.hasRoom)) this.#line.add(feed);
+    else if (feed.mayRead) feed.read();
+    return true;
+  }
+
+  #open(feed: SliceFeed): void {
+    const { feeds, cacheId } = this.#parts;
+    if (feeds.get(feed.name) !== feed) return;
+    const first = feed.after === undefined ? undefined : feeds.get(feed.after);
+    if (first === undefined || first.syncedAt === cacheId) return feed.open();
+    const waiting = this.#waiting.get(first.name) ?? new Set();
+    this.#waiting.set(first.name, waiting.add(feed));
+  }
+
+  /** False: there is too little credit. */
+  #send(feed: SliceFeed): boolean {
+    const { connection, limits, window } = this.#parts;
+    const batch = feed.cut({
+      mutationsMax: Math.min(this.#bounds.batchMutationsMax, window.credit.mutations),
+      bytesMax: Math.min(this.#bounds.batchBytesMax, window.credit.bytes),
+      limits,
+    });
+    if (!window.fits(batch.sent.length, batch.bytes)) return false;
+    const frame = feed.send(batch, (sent) => window.add(feed, sent));
+    if (frame !== undefined) connection.send(frame);
+    return true;
+  }
+}
