@@ -49,11 +49,8 @@ export type Push =
    * the slice does not count as synced by that. Without it, the known term.
    */
   | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; filterHash: string; buckets?: BucketSet; term?: Term }>
-  /**
-   * Something of the slice was lost on the way: it counts as not synced and as stale. `filterHash`: it came over this link, but
-   * nothing of it crosses any more.
-   */
-  | Readonly<{ kind: 'invalidate'; slice: Slice; by: Speaker; filterHash?: string }>
+  /** Something of the slice was lost on the way: it counts as not synced and as stale. */
+  | Readonly<{ kind: 'invalidate'; slice: Slice; by: Speaker }>
   /** Whether the slice has this digest. */
   | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
   /**
@@ -125,6 +122,8 @@ export type SliceState = Readonly<{
   everSynced: boolean;
   /** The hash of the filter of the link it comes over, while it is current with that link's position; '' when it is not. */
   filterHash: string;
+  /** The link that has brought something of it last, whether it is current or not; '' for none. */
+  cameOver: Neighbour | '';
 }>;
 
 /** What the store knows of a link: the cache at its other end, and the position up to which that has sent everything ('': none yet). */
@@ -147,6 +146,11 @@ export function halfRemoved(shards: Iterable<ShardState>, slices: Iterable<Slice
   const holding = new Set([...slices].filter(({ objects }) => objects > 0).map(({ slice }) => slice.shard));
   const half = [...shards].filter(({ shard, removed }) => removed && holding.has(shard));
   return half.map(({ shard }) => shard).toSorted();
+}
+
+/** What a slice's `cameOver` is after something that this speaker brought. */
+export function linkOf(by: Speaker): Neighbour | '' {
+  return by.kind === 'link' ? by.neighbour : '';
 }
 
 /** Whether nothing is left to report on a slice. */

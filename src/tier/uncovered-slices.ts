@@ -6,7 +6,7 @@
  *   … something of it, otherwise than before   what it refuses now goes, page by page
  *
  * Nothing is removed from a slice that is not known to have come over this link: another neighbour may have brought it. A removal of
- * much is held (policy-removals.ts): the slice counts as not synced, and as one of which nothing crosses, so that this is known after a restart.
+ * much is held (policy-removals.ts).
  */
 import { Refused } from '../domain/errors.js';
 import type { Log } from '../diagnostics/log.js';
@@ -79,8 +79,8 @@ async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | und
     const now = parts.filters();
     if (viaNow !== neighbour || now === undefined) continue;
     for (const state of known.slicesOf(shard)) {
-      const { slice, objects } = state;
-      if (objects === 0 || !hasChanged(state, { before, now, neighbour })) continue;
+      const { slice, objects, cameOver } = state;
+      if (objects === 0 || cameOver !== neighbour || !hasChanged(state, { before, now, neighbour })) continue;
       if (!now.takes(slice, neighbour)) uncovered.push(slice);
       else if (!now.ownFrom(neighbour).isWhole(slice)) narrowed.push(slice);
     }
@@ -96,15 +96,14 @@ function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
   const now = filters();
   if (now === undefined || known.shard(slice.shard)?.via !== neighbour) return Promise.resolve();
   if (now.takes(slice, neighbour)) return linkReceiver.exclusively(async ({ askAgain }) => askAgain(slice));
-  // If it is not known to have come over this link, another neighbour may have brought it.
-  return known.slice(slice)?.filterHash === '' ? Promise.resolve() : letGo([slice], parts);
+  return known.slice(slice)?.cameOver === neighbour ? letGo([slice], parts) : Promise.resolve();
 }
 
 function hasChanged(
   { slice, filterHash }: SliceState,
   { before, now, neighbour }: Readonly<{ before: LinkFilters | undefined; now: LinkFilters; neighbour: Neighbour }>,
 ): boolean {
-  if (before === undefined) return filterHash !== '' && (!now.takes(slice, neighbour) || filterHash !== now.from(neighbour).hashOf(slice));
+  if (before === undefined) return !now.takes(slice, neighbour) || filterHash !== now.from(neighbour).hashOf(slice);
   return before.takes(slice, neighbour) && before.ownFrom(neighbour).hashOf(slice) !== now.ownFrom(neighbour).hashOf(slice);
 }
 
@@ -121,7 +120,7 @@ function letGo(
       if (now?.takes(slice, neighbour) !== false) continue;
       if (await policyRemovals.holdsOwn(slice)) {
         held.push(slice);
-        pushes.push({ kind: 'invalidate', slice, by, filterHash: now.from(neighbour).hashOf(slice) });
+        pushes.push({ kind: 'invalidate', slice, by });
       } else {
         gone.push(slice);
         pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, filterHash: '' });

@@ -371,18 +371,38 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await sliceOf(await engine.restart()))?.filterHash, filterHash);
   });
 
-  test('a slice invalidated with a filter hash keeps that hash and counts as synced by nobody; an unknown slice stays unknown', async (t) => {
+  test('a slice says which link has brought something of it last, also once it is stale and comes from elsewhere', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
-    const leaving: Push = { kind: 'invalidate', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash: 'none' };
+    const cameOver = async (): Promise<string | undefined> => (await sliceOf(engine.store))?.cameOver;
+    const leaving: Push = { kind: 'invalidate', slice: aSlice(), by: { kind: 'link', neighbour: eu } };
     await mustPush(lane, [aClaim({ via: eu }), leaving]);
     t.is(await sliceOf(engine.store), undefined);
 
-    await mustPush(lane, aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash));
-    await mustPush(lane, [leaving]);
+    await mustPush(lane, [aBegin({}, eu), anUpsert({}, {}, eu)]);
+    t.is(await cameOver(), eu, 'before its end');
+    await mustPush(lane, [anEnd({}, eu, filterHash), leaving]);
+    t.is((await sliceOf(await engine.restart()))?.cameOver, eu);
+    await mustPush(engine.store.lane(), [aClaim({ via: 'parent', term: firstTerm + 1 })]);
+    t.is(await cameOver(), eu);
+    await mustPush(engine.store.lane(), [aBegin({}, 'parent'), anUpsert({}, {}, 'parent')]);
+    t.is(await cameOver(), eu, 'what it brings is there already');
+    await mustPush(engine.store.lane(), [anEnd({}, 'parent', filterHash)]);
+    t.is(await cameOver(), 'parent');
+  });
 
-    t.like(await sliceOf(engine.store), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: 'none' });
-    t.like(await sliceOf(await engine.restart()), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: 'none' });
+  test('no link has brought last what a pusher or a plain writer has', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    const cameOver = async (): Promise<string | undefined> => (await sliceOf(store))?.cameOver;
+    await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert()])]);
+    t.is(await cameOver(), '');
+    await mustPush(lane, [aClaim({ via: eu, term: firstTerm + 1 }), anUpsert({ name: 'two' }, {}, eu)]);
+    t.is(await cameOver(), eu);
+
+    await mustWrite(store, { ...aPut({ name: 'three' }, 'absent'), takes: true });
+
+    t.is(await cameOver(), '');
   });
 
   test('a pusher’s sync makes a slice current for no link', async (t) => {

@@ -49,7 +49,8 @@ export class FakePushes implements Pushes {
 
   hold(slice: Slice, state: Partial<SliceState> = {}): void {
     const at = this.sliceStates.findIndex((each) => formatSlice(each.slice) === formatSlice(slice));
-    const next = { slice, objects: 1, bytes: 100, digest, changedMs: 0, syncedTerm: 0, everSynced: false, filterHash: '', ...state };
+    const never = { syncedTerm: 0, everSynced: false, filterHash: '', cameOver: '' } as const;
+    const next: SliceState = { slice, objects: 1, bytes: 100, digest, changedMs: 0, ...never, ...state };
     if (at < 0) this.sliceStates.push(next);
     else this.sliceStates[at] = next;
   }

@@ -12,6 +12,14 @@ export function firstSteps(folder: string, ...names: readonly string[]): string 
   return steps;
 }
 
+/** Copies a table of the attached store `now` into one of an earlier schema, which lacks the last columns at most. */
+export function copyBack(database: Connection, table: string): void {
+  const columnsOf = (schema: string): readonly string[] =>
+    (database.pragma(`${schema}.table_info(${table})`) as readonly { name: string }[]).map(({ name }) => `"${name}"`);
+  const columns = columnsOf('now').slice(0, columnsOf('main').length);
+  database.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT ${columns.join(', ')} FROM now.${table}`);
+}
+
 const changesOfFirst =
   'revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body';
 

@@ -1,7 +1,7 @@
 /** Stores that an earlier release has left, and what this one makes of them when it opens them. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
 import { formatDigest } from '../../src/domain/digest.js';
 import type { SliceState } from '../../src/domain/push.js';
@@ -14,9 +14,9 @@ import { readSlices } from '../../src/store/sqlite/slice-table.js';
 import { listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aKey, aPut, aScope, shardName, type Place } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
-import { aClaim, aClear, aKeep, anEnd, aBegin, anUpsert, mustPush } from '../support/pushes.js';
+import { aBegin, aClaim, aClear, aFullSync, aKeep, anEnd, anInvalidation, anUpsert, mustPush } from '../support/pushes.js';
 import { storeDirectory } from '../support/test-store.js';
-import { backToSecond, firstSteps, goBack } from './older-store.js';
+import { backToSecond, copyBack, firstSteps, goBack } from './older-store.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
 test('a store from before pushing is counted when it is migrated', (t) => {
@@ -153,8 +153,8 @@ test('a store from before epochs shows its past as it did', async (t) => {
   goBack(database, engine.directory);
   database.exec(`
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;
-    INSERT INTO main.slices SELECT * FROM now.slices;
     INSERT INTO main.shards (shard, incarnation, removed, moves, side, plain) SELECT shard, term, removed, 0, via, plain FROM now.shards`);
+  copyBack(database, 'slices');
 
   migrate(database, projectFile('migrations'));
   database.close();
@@ -176,8 +176,8 @@ test('a body that was damaged before rows had checksums gets none: the store is 
   goBack(database, engine.directory);
   database.exec(`
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;
-    INSERT INTO main.slices SELECT * FROM now.slices;
     UPDATE main.changes SET body = CAST(replace(CAST(body AS TEXT), 'true', 'tsue') AS BLOB) WHERE revision = 1`);
+  copyBack(database, 'slices');
 
   const error = t.throws(() => migrate(database, projectFile('migrations')), { message: /"one".* has another digest than its body/ });
 
@@ -197,24 +197,51 @@ test('the step that adds checksums reports a put without a body as damage', (t) 
 });
 
 test('where paths moved is known by logical cluster of a store from before that was so', async (t) => {
-  const directory = storeDirectory(t);
-  const steps = readdirSync(projectFile('migrations')).filter((name) => name < '0011');
   const engine = await SqliteEngine.start(t);
   const lane = engine.store.lane();
   await mustPush(lane, [aClaim(), anUpsert({}, { path: 'root:a' })]);
   const first = engine.store.published;
   await mustPush(lane, [anUpsert({}, { path: 'root:b' })]);
   await engine.store.close();
-  const database = openWriter(join(directory, 'strata.db'));
-  migrate(database, firstSteps(storeDirectory(t), ...steps));
-  database.exec(`ATTACH '${join(engine.directory, 'strata.db')}' AS now`);
-  for (const { name } of database.prepare<[], { name: string }>(`SELECT name FROM main.sqlite_schema WHERE type = 'table'`).all())
-    if (name !== 'path_moves') database.exec(`DELETE FROM main.${name}; INSERT INTO main.${name} SELECT * FROM now.${name}`);
-  database.exec(`INSERT INTO main.path_moves SELECT revision, before, after FROM now.path_moves; DETACH now`);
-  database.close();
+  const moves = `INSERT INTO main.path_moves SELECT revision, before, after FROM now.path_moves`;
 
-  const upgraded = await SqliteEngine.start(t, {}, { directory });
+  const upgraded = await SqliteEngine.start(t, {}, { directory: asBefore(t, '0011', engine.directory, { path_moves: moves }) });
 
   t.deepEqual((await upgraded.store.pathsOf([aKey()], first)).map(String), ['root:a']);
   t.deepEqual((await upgraded.store.pathsOf([aKey()])).map(String), ['root:b']);
 });
+
+test('a slice that was current before slices said which link they came over says so; of a stale one it is not known', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  const [eu, stale] = ['child/eu', { resource: 'apiresourceschemas' }] as const;
+  const syncs = [{}, stale].flatMap((place) => aFullSync(place, [anUpsert(place, {}, eu)], eu, 'e1'));
+  await mustPush(engine.store.lane(), [aClaim({ via: eu }), ...syncs, anInvalidation(stale, eu)]);
+  await engine.store.close();
+
+  const upgraded = await SqliteEngine.start(t, {}, { directory: asBefore(t, '0012', engine.directory) });
+
+  const cameOver = (await upgraded.store.slices()).map(({ slice, cameOver: by }) => [slice.resource.resource, by]);
+  t.deepEqual(
+    new Map(cameOver as [string, string][]),
+    new Map([
+      ['apiexports', eu],
+      ['apiresourceschemas', ''],
+    ]),
+  );
+});
+
+/** A store of the schema before that step, with what the store in `from` has; `others` says how tables are copied that have changed otherwise. */
+function asBefore(t: ExecutionContext, step: string, from: string, others: Readonly<Record<string, string>> = {}): string {
+  const directory = storeDirectory(t);
+  const database = openWriter(join(directory, 'strata.db'));
+  migrate(database, firstSteps(storeDirectory(t), ...readdirSync(projectFile('migrations')).filter((name) => name < step)));
+  database.exec(`ATTACH '${join(from, 'strata.db')}' AS now`);
+  for (const { name } of database.prepare<[], { name: string }>(`SELECT name FROM main.sqlite_schema WHERE type = 'table'`).all()) {
+    const other = others[name];
+    if (other === undefined) copyBack(database, name);
+    else database.exec(other);
+  }
+  database.exec('DETACH now');
+  database.close();
+  return directory;
+}

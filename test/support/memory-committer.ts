@@ -10,7 +10,7 @@ import { unreachable } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import { decide, type Mutation, type Outcome } from '../../src/domain/mutation.js';
 import type { Body } from '../../src/domain/object.js';
-import type { Push, PushOutcome, SliceState, Speaker } from '../../src/domain/push.js';
+import { linkOf, type Push, type PushOutcome, type SliceState, type Speaker } from '../../src/domain/push.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { Revision } from '../../src/domain/revision.js';
@@ -97,6 +97,7 @@ export class MemoryCommitter {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#links.settle(key.shard);
+    this.#disk.slices.sync(key, { cameOver: '' });
     if (mutation.kind === 'put') return { kind: 'written', row: this.#changes.put(key, mutation.body, mutation.path) };
     if (held === undefined) throw new Error('a deleted object must exist');
     return { kind: 'written', row: this.#changes.delete(held) };
@@ -151,8 +152,7 @@ export class MemoryCommitter {
       case 'end':
         return this.#end(push, undefined);
       case 'invalidate':
-        if (this.#disk.slices.of(push.slice) !== undefined)
-          this.#disk.slices.sync(push.slice, { syncedTerm: 0, filterHash: push.filterHash ?? '' });
+        if (this.#disk.slices.of(push.slice) !== undefined) this.#disk.slices.sync(push.slice, stale);
         this.#underWay.forget(push.slice.shard, this.#idOf(push.slice.resource));
         return unchanged;
       case 'compare': {
@@ -172,10 +172,12 @@ export class MemoryCommitter {
     return outcome;
   }
 
-  #upsert({ key, body, path }: PushOf<'upsert'>): PushOutcome {
+  #upsert({ key, body, path, by }: PushOf<'upsert'>): PushOutcome {
     const held = this.#changes.held(key);
     if (held?.body !== undefined && isSame(held.body, body)) return this.#keep(held);
-    return { kind: 'written', revision: this.#changes.put(key, body, path).revision };
+    const { revision } = this.#changes.put(key, body, path);
+    this.#disk.slices.sync(key, { cameOver: linkOf(by) });
+    return { kind: 'written', revision };
   }
 
   #keep(held: MemoryRow | undefined): PushOutcome {
@@ -187,7 +189,7 @@ export class MemoryCommitter {
     const known = this.#links.known(shard);
     if (known?.via !== 'local' || !known.plain) return unchanged;
     for (const each of this.#disk.slices.ofShard(shard))
-      if (!saysNothing(each)) this.#disk.slices.sync(each.slice, { syncedTerm: known.term, everSynced: true });
+      if (!saysNothing(each)) this.#disk.slices.sync(each.slice, { syncedTerm: known.term, everSynced: true, cameOver: '' });
     return unchanged;
   }
 
@@ -205,6 +207,7 @@ export class MemoryCommitter {
       syncedTerm: term ?? this.#links.known(slice.shard)?.term ?? 0,
       everSynced: true,
       filterHash: by.kind === 'link' ? filterHash : '',
+      cameOver: linkOf(by),
     };
     // A sync with another walk, or none, began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) {

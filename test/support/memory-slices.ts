@@ -3,6 +3,7 @@
  * a slice that holds nothing and was never synced is forgotten. Bound: one entry per shard and type, and its objects.
  */
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
 import { isForgotten, type SliceState } from '../../src/domain/push.js';
@@ -11,7 +12,7 @@ import type { ShardName } from '../../src/domain/shard.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { MemoryRow } from './memory-log.js';
 
-export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash'>;
+export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash' | 'cameOver'>;
 
 type Entry = {
   readonly slice: Slice;
@@ -25,7 +26,7 @@ type Entry = {
 
 export type MemorySlice = Readonly<Pick<Entry, 'slice' | 'facts' | 'digest'> & { objects: ReadonlyMap<string, MemoryRow> }>;
 
-const unsynced: SliceFacts = { syncedTerm: 0, everSynced: false, filterHash: '' };
+const unsynced: SliceFacts = { syncedTerm: 0, everSynced: false, filterHash: '', cameOver: '' };
 
 export class MemorySlices {
   readonly #byShard = new Map<ShardName, Map<string, Entry>>();
@@ -84,7 +85,7 @@ export class MemorySlices {
   sync(slice: Slice, change: Partial<SliceFacts>): void {
     const before = this.of(slice)?.facts ?? unsynced;
     const facts = { ...before, ...change };
-    if (facts.syncedTerm === before.syncedTerm && facts.everSynced === before.everSynced && facts.filterHash === before.filterHash) return;
+    if (isDeepStrictEqual(facts, before)) return;
     this.#touch(slice).facts = facts;
   }
 

@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { noBuckets } from '../../domain/buckets.js';
 import { unreachable } from '../../domain/errors.js';
 import { decide, type Mutation } from '../../domain/mutation.js';
-import type { Push } from '../../domain/push.js';
+import { linkOf, type Push } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
@@ -89,7 +89,7 @@ export class Decider {
   }
 
   #mutate(mutation: Mutation): Decided {
-    const { fence, writer } = this.#parts;
+    const { fence, slices, writer } = this.#parts;
     const { key, takes = false } = mutation;
     if (!takes && fence.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
     const place = writer.place(key);
@@ -97,6 +97,7 @@ export class Decider {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#moved(key.shard, () => fence.settle(key.shard));
+    slices.bring(key, place[0], '');
     if (mutation.kind === 'put') return written(writer.put(key, place, mutation.body, mutation.path, held), held?.revision);
     assert(held !== undefined, 'what is deleted is there');
     return written(writer.delete(key, place, held), held.revision);
@@ -157,11 +158,14 @@ export class Decider {
     return unchanged;
   }
 
-  #upsert({ key, body, path }: PushOf<'upsert'>): Decided {
-    const { writer, underWay } = this.#parts;
+  #upsert({ key, body, path, by }: PushOf<'upsert'>): Decided {
+    const { slices, writer, underWay } = this.#parts;
     const place = writer.place(key);
     const { held, isSame } = writer.compare(place, body);
-    if (held === undefined || !isSame) return written(writer.put(key, place, body, path, held), held?.revision);
+    if (held === undefined || !isSame) {
+      slices.bring(key, place[0], linkOf(by));
+      return written(writer.put(key, place, body, path, held), held?.revision);
+    }
     underWay.confirm(key.shard, place[0], held.revision);
     return unchanged;
   }
@@ -181,10 +185,10 @@ export class Decider {
     return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
   }
 
-  #invalidate({ slice, filterHash }: PushOf<'invalidate'>): Decided {
+  #invalidate({ slice }: PushOf<'invalidate'>): Decided {
     const { slices, writer, underWay } = this.#parts;
     const resource = writer.resource(slice.resource);
-    slices.invalidate(slice, resource, filterHash);
+    slices.invalidate(slice, resource);
     underWay.forget(slice.shard, resource);
     return unchanged;
   }
@@ -228,7 +232,8 @@ export class Decider {
     const { fence, slices } = this.#parts;
     const known = fence.known(slice.shard);
     assert(known !== undefined, 'whoever ends a sync has the shard');
-    slices.sync(slice, id, term ?? known.term, by.kind === 'link' ? filterHash : '');
+    const cameOver = linkOf(by);
+    slices.sync(slice, id, { syncedTerm: term ?? known.term, filterHash: cameOver === '' ? '' : filterHash, cameOver });
     return { kind: 'swept', removed: 0 };
   }
 

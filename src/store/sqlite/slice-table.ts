@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
 import { isForgotten, type Term, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
+import type { Neighbour } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, SliceRange } from './syncs.js';
@@ -24,11 +25,21 @@ type Facts = {
   syncedTerm: Term;
   everSynced: boolean;
   filterHash: string;
+  cameOver: Neighbour | '';
 };
 
 type Row = Facts & { readonly id: number; readonly slice: Slice };
 
-const nothing: Facts = { objects: 0, bytes: 0, digest: emptyDigest, changedMs: 0, syncedTerm: 0, everSynced: false, filterHash: '' };
+const nothing: Facts = {
+  objects: 0,
+  bytes: 0,
+  digest: emptyDigest,
+  changedMs: 0,
+  syncedTerm: 0,
+  everSynced: false,
+  filterHash: '',
+  cameOver: '',
+};
 
 export class SliceTable {
   readonly #statements: ReturnType<typeof prepare>;
@@ -62,18 +73,20 @@ export class SliceTable {
     row.digest = subtractDigest(row.digest, taken.digest);
   }
 
-  /** `filterHash`: of the link that has synced it; '' for a pusher. */
-  sync(slice: Slice, id: number, term: Term, filterHash: string): void {
-    const row = this.#touch(slice, id);
-    row.syncedTerm = term;
-    row.everSynced = true;
-    row.filterHash = filterHash;
+  /** Something of the slice came from there. */
+  bring(slice: Slice, id: number, cameOver: Neighbour | ''): void {
+    this.#touch(slice, id).cameOver = cameOver;
   }
 
-  /** The slice counts as not synced and as stale, but with `filterHash`. */
-  invalidate({ shard }: Slice, id: number, filterHash = ''): void {
+  /** `filterHash`: of the link that has synced it; '' for a pusher. */
+  sync(slice: Slice, id: number, synced: Readonly<{ syncedTerm: Term; filterHash: string; cameOver: Neighbour | '' }>): void {
+    Object.assign(this.#touch(slice, id), synced, { everSynced: true });
+  }
+
+  /** The slice counts as not synced and as stale. */
+  invalidate({ shard }: Slice, id: number): void {
     const known = this.#rows.get(shard)?.get(id);
-    if (known !== undefined) this.#invalidate(known, filterHash);
+    if (known !== undefined) this.#invalidate(known);
   }
 
   /** The same for all slices of a shard, because they come from another neighbour now. */
@@ -91,7 +104,7 @@ export class SliceTable {
     for (const row of this.#in({ shard })) {
       const { slice, id, syncedTerm, everSynced, filterHash } = row;
       // A slice that this very commit has emptied again does not exist.
-      if (!isForgotten(row) && (syncedTerm !== term || !everSynced)) this.sync(slice, id, term, filterHash);
+      if (!isForgotten(row) && (syncedTerm !== term || !everSynced)) this.sync(slice, id, { syncedTerm: term, filterHash, cameOver: '' });
     }
   }
 
@@ -127,14 +140,15 @@ export class SliceTable {
   write(): readonly SliceState[] {
     const changed: SliceState[] = [];
     for (const row of this.#before.keys()) {
-      const { id, slice, objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash } = row;
+      const { id, slice, objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash, cameOver } = row;
       assert(objects >= 0 && bytes >= 0, 'I15');
       if (isForgotten(row)) {
         this.#statements.remove.run(slice.shard, id);
         this.#rows.get(slice.shard)?.delete(id);
       } else {
         const { high, low } = digest;
-        this.#statements.set.run(slice.shard, id, objects, bytes, high, low, changedMs, syncedTerm, everSynced ? 1 : 0, filterHash);
+        const synced = [syncedTerm, everSynced ? 1 : 0, filterHash, cameOver];
+        this.#statements.set.run(slice.shard, id, objects, bytes, high, low, changedMs, ...synced);
       }
       changed.push(stateOf(row));
     }
@@ -153,8 +167,8 @@ export class SliceTable {
     this.#before.clear();
   }
 
-  #invalidate({ slice, id, syncedTerm, filterHash: before }: Row, filterHash = ''): void {
-    if (syncedTerm !== 0 || before !== filterHash) Object.assign(this.#touch(slice, id), { syncedTerm: 0, filterHash });
+  #invalidate({ slice, id, syncedTerm, filterHash }: Row): void {
+    if (syncedTerm !== 0 || filterHash !== '') Object.assign(this.#touch(slice, id), { syncedTerm: 0, filterHash: '' });
   }
 
   #in(range: SliceRange): readonly Row[] {
@@ -171,8 +185,8 @@ export class SliceTable {
       return row;
     }
     if (!this.#before.has(known)) {
-      const { objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash } = known;
-      this.#before.set(known, { objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash });
+      const { objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash, cameOver } = known;
+      this.#before.set(known, { objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash, cameOver });
     }
     return known;
   }
@@ -188,8 +202,8 @@ export function readSlices(database: Connection): readonly SliceState[] {
   return readRows(database).map(stateOf);
 }
 
-function stateOf({ slice, objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash }: Row): SliceState {
-  return { slice, objects, bytes, digest: formatDigest(digest), changedMs, syncedTerm, everSynced, filterHash };
+function stateOf({ slice, objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash, cameOver }: Row): SliceState {
+  return { slice, objects, bytes, digest: formatDigest(digest), changedMs, syncedTerm, everSynced, filterHash, cameOver };
 }
 
 function readRows(database: Connection): readonly Row[] {
@@ -200,7 +214,7 @@ function readRows(database: Connection): readonly Row[] {
       [],
       Read
     >(/*sql*/ `SELECT s.shard, s.resource AS id, r.api_group AS "group", r.resource, r.identity, s.objects, s.bytes, s.digest_high AS high, s.digest_low AS low,
-                 s.changed_ms AS changedMs, s.synced_term AS syncedTerm, s.ever_synced AS everSynced, s.filter_hash AS filterHash
+                 s.changed_ms AS changedMs, s.synced_term AS syncedTerm, s.ever_synced AS everSynced, s.filter_hash AS filterHash, s.came_over AS cameOver
                FROM slices AS s CROSS JOIN resources AS r ON r.id = s.resource`)
     .all()
     .map(({ id, shard, group, resource, identity, everSynced, high, low, ...facts }) => ({
@@ -214,11 +228,12 @@ function readRows(database: Connection): readonly Row[] {
 
 function prepare(database: Connection) {
   return {
-    set: database.prepare(/*sql*/ `INSERT INTO slices (shard, resource, objects, bytes, digest_high, digest_low, changed_ms, synced_term, ever_synced, filter_hash)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    set: database.prepare(/*sql*/ `INSERT INTO slices (shard, resource, objects, bytes, digest_high, digest_low, changed_ms, synced_term, ever_synced, filter_hash, came_over)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (shard, resource) DO UPDATE SET objects = excluded.objects, bytes = excluded.bytes,
                  digest_high = excluded.digest_high, digest_low = excluded.digest_low, changed_ms = excluded.changed_ms,
-                 synced_term = excluded.synced_term, ever_synced = excluded.ever_synced, filter_hash = excluded.filter_hash`),
+                 synced_term = excluded.synced_term, ever_synced = excluded.ever_synced, filter_hash = excluded.filter_hash,
+                 came_over = excluded.came_over`),
     remove: database.prepare(/*sql*/ `DELETE FROM slices WHERE shard = ? AND resource = ?`),
   };
 }

@@ -110,9 +110,8 @@ class Packer {
       case 'retract':
         return this.#names(asked.key, kind, this.#speaker(asked.by));
       case 'begin':
-        return this.#slice(asked.slice, '', kind, this.#speaker(asked.by), 0);
       case 'invalidate':
-        return this.#slice(asked.slice, asked.filterHash ?? '', kind, this.#speaker(asked.by), 0);
+        return this.#slice(asked.slice, '', kind, this.#speaker(asked.by), 0);
       case 'compare':
         return this.#slice(asked.slice, asked.digest, kind, this.#speaker(asked.by), 0);
       case 'end':
@@ -240,9 +239,7 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
 
   assert(resource !== undefined, 'a slice and a key are of a type');
   if (kind === 'drop') return resumed({ kind, resource }, number(3));
-  if (kind === 'begin') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
-  if (kind === 'invalidate')
-    return { kind, slice: { shard, resource }, by: speakerOf(expect), ...(text(1) === '' ? {} : { filterHash: text(1) }) };
+  if (kind === 'begin' || kind === 'invalidate') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
   if (kind === 'end') {
     const buckets = parseBucketSet(text(2));
