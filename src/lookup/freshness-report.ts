@@ -75,8 +75,8 @@ function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, r
     connected,
     sourceConnected: worst(own.map(({ sourceConnected }) => sourceConnected)),
     whole: own.length > 0 && own.every(({ whole }) => whole),
-    changedAgoMs: changes.length === 0 ? null : Math.min(...changes),
-    lagMs: own.length === 0 || lags.length < own.length ? null : Math.max(...lags),
+    changedAgoMs: changes.length === 0 ? null : changes.reduce((a, b) => Math.min(a, b)),
+    lagMs: own.length === 0 || lags.length < own.length ? null : lags.reduce((a, b) => Math.max(a, b)),
     reportedAgoMs,
   };
 }

@@ -53,7 +53,7 @@ export class HeldSlices {
       if (via !== this.#neighbour) continue;
       this.#sent.add(shard);
       for (const { slice, filterHash, syncedTerm } of known.slicesOf(shard)) held.push({ slice, filterHash, syncedTerm });
-      held.push(...this.#unknownOf(shard));
+      for (const slice of this.#unknownOf(shard)) held.push(slice);
     }
     for (let at = 0; at === 0 || at < held.length; at += slicesPerFrame) {
       const isLast = at + slicesPerFrame >= held.length;

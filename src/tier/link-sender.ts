@@ -24,7 +24,7 @@ import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { AckWatch } from '../sender/ack-watch.js';
 import { Notifier } from '../sender/notifier.js';
 import type { Outgoing } from '../sender/source.js';
-import { SliceSyncs, shardsPerTurn } from './slice-syncs.js';
+import { SliceSyncs, slicesPerTurn } from './slice-syncs.js';
 import { filterChanges } from './filtered-changes.js';
 import type { LinkFilters } from './link-filters.js';
 import { OutgoingClaims } from './outgoing-claims.js';
@@ -42,7 +42,7 @@ import { outgoingChange } from './outgoing-change.js';
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
 const acksLookMs = 5_000;
-/** As many as most shards have. */
+/** A shard of few slices counts as so many. */
 const slicesPerShard = 24;
 
 export class LinkSender {
@@ -66,8 +66,8 @@ export class LinkSender {
   #sentMs: number;
   #haveFiltersChanged = false;
   #resynced = 0;
-  /** Since the last turn of the event loop; a shard of many slices counts as several. */
-  #choices = 0;
+  /** Slices of shards that were chosen since the last turn of the event loop. */
+  #chosen = 0;
 
   constructor(
     parts: LinkSenderParts,
@@ -118,7 +118,7 @@ export class LinkSender {
     const subscription = this.#parts.store.follow(({ shards, slices }) => {
       for (const { shard } of shards) this.#claims.add(shard);
       for (const { shard } of shards) this.#syncs.followShard(shard);
-      for (const { slice } of slices) this.#syncs.followSlice(slice);
+      this.#syncs.followSlices(slices.map(({ slice }) => slice));
       this.#notifier.notify();
     });
     try {
@@ -198,9 +198,9 @@ export class LinkSender {
     this.#notifier.notify();
     if (!this.#syncs.hasShard(shard)) return;
     // A slice sync was made for every slice of each of them, or looked at.
-    this.#choices += Math.max(1, this.#syncs.countOf(shard) / slicesPerShard);
-    if (this.#choices < shardsPerTurn) return;
-    this.#choices = 0;
+    this.#chosen += Math.max(slicesPerShard, this.#syncs.countOf(shard));
+    if (this.#chosen < slicesPerTurn) return;
+    this.#chosen = 0;
     await this.#parts.turn();
   }
 

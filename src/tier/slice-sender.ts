@@ -57,7 +57,7 @@ export class SliceSender {
   end(): boolean {
     const { syncs, queue, store, tail, progress } = this.#parts;
     const due = syncs.takeDue(tail.position);
-    if (due === undefined) return syncs.hasDue;
+    if (due === undefined) return syncs.hasDue(tail.position);
     // A slice that is current resumes from the position, which must not lie before what its sync has sent.
     progress();
     const { sync, term } = due;

@@ -14,6 +14,7 @@ import type { Term } from '../domain/push.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
+import { Turns } from '../domain/turns.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { ResyncPace } from '../sender/resync-pace.js';
 import type { LinkFilter } from './link-filter.js';
@@ -39,8 +40,8 @@ export type SliceSyncsParts = Readonly<{
 /** It was whole at the revision `from`, for this term. */
 type PendingEnd = Readonly<{ sync: SliceSync; term: Term; from: Revision }>;
 
-/** Per turn of the event loop: a shard has some twenty slices, each some tens of microseconds the first time. */
-export const shardsPerTurn = 8;
+/** Per turn of the event loop: each takes some tens of microseconds the first time. */
+export const slicesPerTurn = 192;
 /** Slices looked at in one turn of the event loop, whether their `end` may be sent. */
 const duePerTurn = 512;
 /** Slices that the other end may report to hold. */
@@ -58,7 +59,7 @@ export class SliceSyncs {
   readonly #waiting = new WaitingSyncs();
   readonly #due = new Set<SliceSync>();
   /** In the order in which they were found to be whole. */
-  readonly #ending: PendingEnd[] = [];
+  readonly #ending = new Turns<PendingEnd>();
   readonly #invalidations = new Set<SliceSync>();
   /** How many there are, how many the other end is current with, and of how many it refused something. */
   readonly tally: SyncTally = { slices: 0, current: 0, refused: 0 };
@@ -167,8 +168,10 @@ export class SliceSyncs {
       this.#due.delete(sync);
       this.#prepareEnd(sync);
     }
-    for (let first = this.#ending[0]; first !== undefined && first.from <= position; first = this.#ending[0]) {
-      this.#ending.shift();
+    for (looks = duePerTurn; looks > 0; looks -= 1) {
+      const { first } = this.#ending;
+      if (first === undefined || first.from > position) break;
+      this.#ending.next();
       const { sync, term } = first;
       sync.isEnding = false;
       if (this.of(sync.slice) !== sync || !this.#wantsEnd(sync)) continue;
@@ -179,14 +182,19 @@ export class SliceSyncs {
   }
 
   /** Whether some are still to be looked at. */
-  get hasDue(): boolean {
-    return this.#due.size > 0;
+  hasDue(position: Revision): boolean {
+    const { first } = this.#ending;
+    return this.#due.size > 0 || (first !== undefined && first.from <= position);
   }
 
   /** Takes some that the other end must mark stale before it gets the next position, because changes of them may have been left out. */
   takeStale(max: number): readonly SliceSync[] {
-    const taken = [...this.#invalidations].slice(0, max);
-    for (const sync of taken) this.#invalidations.delete(sync);
+    const taken: SliceSync[] = [];
+    for (const sync of this.#invalidations) {
+      if (taken.length >= max) break;
+      this.#invalidations.delete(sync);
+      taken.push(sync);
+    }
     return taken;
   }
 
@@ -227,32 +235,33 @@ export class SliceSyncs {
   /** The policies have changed. Resyncs each slice of which something else crosses now. Nothing is sent before all are checked. */
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
     this.#filter = filter;
-    for (const ofShard of this.#byShard.values()) {
-      for (const sync of ofShard.values()) {
-        const hash = filter.hashOf(sync.slice);
-        if (hash === sync.filterHash) continue;
-        sync.filterHash = hash;
-        this.want(sync);
-        this.marked.add(sync);
-      }
-      await turn();
+    let looks = 0;
+    for (const sync of this.#each()) {
+      looks += 1;
+      if (looks % slicesPerTurn === 0) await turn();
+      const hash = filter.hashOf(sync.slice);
+      // A shard may have gone meanwhile, with its slices.
+      if (hash === sync.filterHash || this.of(sync.slice) !== sync) continue;
+      sync.filterHash = hash;
+      this.want(sync);
+      this.marked.add(sync);
     }
     await this.#followAll(turn);
   }
 
   /** Something of the shard has changed. */
   followShard(shard: ShardName): void {
-    const { known } = this.#parts;
-    if (!this.#taken.has(shard)) return this.#dropShard(shard);
-    for (const resource of known.resourcesOf(shard)) this.#follow({ shard, resource });
-    for (const { slice } of this.#held.get(shard)?.values() ?? []) this.#follow(slice);
-    for (const sync of this.ofShard(shard)) this.#changed(sync);
+    for (const _ of this.#followEach(shard));
   }
 
-  /** Something of the slice has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
-  followSlice(slice: Slice): void {
-    this.#follow(slice);
-    if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#changed(each);
+  /** Something of these has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
+  followSlices(slices: Iterable<Slice>): void {
+    const plain = new Set<ShardName>();
+    for (const slice of slices) {
+      this.#follow(slice);
+      if (this.#parts.known.shard(slice.shard)?.plain === true) plain.add(slice.shard);
+    }
+    for (const shard of plain) for (const sync of this.ofShard(shard)) this.#changed(sync);
   }
 
   close(): void {
@@ -265,12 +274,21 @@ export class SliceSyncs {
   }
 
   async #followAll(turn: () => Promise<void>): Promise<void> {
-    let shards = 0;
+    let looks = 0;
     for (const { shard } of this.#parts.known.shards) {
-      this.followShard(shard);
-      shards += 1;
-      if (shards % shardsPerTurn === 0) await turn();
+      for (const _ of this.#followEach(shard)) {
+        looks += 1;
+        if (looks % slicesPerTurn === 0) await turn();
+      }
     }
+  }
+
+  /** A step for each slice; the shard may go between two. */
+  *#followEach(shard: ShardName): Iterable<void> {
+    if (!this.#taken.has(shard)) return this.#dropShard(shard);
+    for (const { slice } of this.#parts.known.slicesOf(shard)) yield this.#follow(slice);
+    for (const { slice } of this.#held.get(shard)?.values() ?? []) yield this.#follow(slice);
+    for (const sync of this.ofShard(shard)) yield this.#changed(sync);
   }
 
   #follow(slice: Slice): void {
@@ -319,7 +337,7 @@ export class SliceSyncs {
   #prepareEnd(sync: SliceSync): void {
     if (sync.isEnding || !this.#wantsEnd(sync)) return;
     sync.isEnding = true;
-    this.#ending.push({ sync, term: this.#termOf(sync), from: this.#parts.published() });
+    this.#ending.add({ sync, term: this.#termOf(sync), from: this.#parts.published() });
   }
 
   #wantsEnd(sync: SliceSync): boolean {
@@ -339,15 +357,17 @@ export class SliceSyncs {
 
   /** The other end may go on to believe that it is current with slices of it, and may have the shard from here again. */
   #dropShard(shard: ShardName): void {
-    for (const sync of this.ofShard(shard)) {
+    const held = this.#held.get(shard) ?? new Map<string, HeldSlice>();
+    for (const [name, sync] of this.#byShard.get(shard) ?? []) {
       const { slice, phase, filterHash, endedFor } = sync;
       const mayBeCurrent = phase === 'current' || this.#invalidations.has(sync);
-      if (phase !== 'new') this.#noteHeld({ slice, filterHash: mayBeCurrent ? filterHash : '', syncedTerm: endedFor });
+      if (phase !== 'new') held.set(name, { slice, filterHash: mayBeCurrent ? filterHash : '', syncedTerm: endedFor });
       sync.leave();
       this.#leaveSets(sync);
       this.#invalidations.delete(sync);
       this.marked.delete(sync);
     }
+    if (held.size > 0) this.#held.set(shard, held);
     this.#byShard.delete(shard);
     this.#last = undefined;
   }

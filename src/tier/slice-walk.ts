@@ -48,6 +48,8 @@ export class SliceWalk {
     const { objects, next } = await this.#snapshot.page(this.#after);
     this.#after = next;
     this.#isThrough = next === undefined;
+    // The walk may wait long for its end, and a snapshot that is held keeps history from being compacted.
+    if (this.#isThrough) this.#snapshot.close();
     return objects;
   }
 

@@ -109,3 +109,10 @@ test('a hold lasts until it is released or its time is over; the lowest one coun
   t.is(holds.lowest(600), 9);
   t.is(holds.lowest(1500), undefined);
 });
+
+test('the lowest of very many holds is found', (t) => {
+  const holds = new Holds(1000);
+  for (let revision = 1_000_000; revision > 0; revision -= 1) holds.hold(revision, 0);
+
+  t.is(holds.lowest(0), 1);
+});

@@ -37,6 +37,8 @@ type RigOptions = Readonly<{
   filter?: LinkFilter;
   to?: Neighbour;
   canResume?: boolean;
+  isSynced?: (slice: Slice) => boolean;
+  turn?: () => Promise<void>;
 }>;
 
 /** The syncs, and the store they follow. */
@@ -47,6 +49,8 @@ async function someSyncs({
   filter = aFilter(everything),
   to = 'parent',
   canResume = true,
+  isSynced,
+  turn = async () => {},
 }: RigOptions = {}) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
@@ -59,7 +63,7 @@ async function someSyncs({
   const syncs = new SliceSyncs(
     {
       known,
-      isSynced: (slice) => known.isSynced(slice),
+      isSynced: isSynced ?? ((slice) => known.isSynced(slice)),
       unknown: () => {},
       published: () => store.published,
       clock,
@@ -71,7 +75,7 @@ async function someSyncs({
   /** The other end chooses this end for the shard, if it can. */
   const hear = (state: ShardState): number => syncs.learnChoice(aClaimFrame({ ...state, isYours: flows(state.via, to) }));
   hear(shard ?? aShardState(amber, 5));
-  await syncs.open(async () => {});
+  await syncs.open(turn);
   const report = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = [], isHeard = true): void => {
     const full = states.map((state) => {
       pushes.hold(state.slice ?? exports, state);
@@ -81,7 +85,7 @@ async function someSyncs({
     for (const listener of pushes.listeners) listener({ shards, slices: received });
     for (const state of shards) syncs.followShard(state.shard);
     if (isHeard) for (const state of shards) hear(state);
-    for (const { slice } of received) syncs.followSlice(slice);
+    syncs.followSlices(received.map(({ slice }) => slice));
   };
   const phases = (): Readonly<Record<string, string>> =>
     Object.fromEntries([...syncs.all].map(({ slice, phase }) => [slice.resource.resource, phase]));
@@ -402,4 +406,41 @@ test('the slice that was looked up last is not found any more once it has left',
 
   report([aShardState(amber, 6, { via: 'parent' })]);
   t.is(syncs.of(exports), undefined);
+});
+
+const many = 100_000;
+
+function heldMany(count: number): readonly HeldSlice[] {
+  const filter = aFilter(everything);
+  return Array.from({ length: count }, (_, i) => heldAt(filter, aSlice({ resource: `r${i}` })));
+}
+
+test('the event loop is given back within a shard of many slices, at the opening and when policies change', async (t) => {
+  let turns = 0;
+  const turn = async (): Promise<void> => void (turns += 1);
+  const { syncs } = await someSyncs({ held: heldMany(many / 10), turn });
+  const opening = turns;
+  turns = 0;
+
+  await syncs.changeFilter(aFilter(noSchemas), turn);
+
+  t.true(opening >= 50, `${opening}`);
+  t.true(turns >= 50, `${turns}`);
+});
+
+test('ends that have become void are passed over some at a time', async (t) => {
+  const { syncs, store } = await someSyncs({ held: heldMany(many), filter: aFilter(noSchemas), isSynced: () => true });
+  store.published = 1;
+  syncAll(syncs);
+  while (syncs.hasDue(0)) syncs.takeDue(0);
+  syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: false }));
+  const begunMs = performance.now();
+
+  const first = syncs.takeDue(1);
+
+  const tookMs = performance.now() - begunMs;
+  t.is(first, undefined);
+  t.true(tookMs < 50, `${tookMs}`);
+  t.true(syncs.hasDue(1));
+  while (syncs.hasDue(1)) t.is(syncs.takeDue(1), undefined);
 });

@@ -118,3 +118,17 @@ test('a walk during which too many keys change is overrun, and closes its snapsh
   t.true(walk.isOverrun);
   t.true(snapshot.closed);
 });
+
+test('a walk that is through holds no snapshot, however long its end has to wait', async (t) => {
+  const history = new FakeHistory();
+  for (const name of ['a', 'b', 'c']) history.commit({ place: { name }, content: {} });
+  const snapshot = aSnapshot(history);
+  const walk = new SliceWalk(snapshot, { sums: true });
+
+  await walk.page();
+  t.false(snapshot.closed);
+  await walk.page();
+
+  t.true(walk.isThrough);
+  t.true(snapshot.closed);
+});

@@ -10,6 +10,7 @@ import type { CanonicalPath } from '../../domain/cluster.js';
 import { digestOf, type Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
+import type { SliceState } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { bodyChecksumOf, checksumOf, put, teachChecksums, tombstone, type ChangeRow } from './change-row.js';
@@ -25,6 +26,8 @@ export type Place = [resource: number, shard: string, cluster: string, namespace
 
 /** What a key holds; `bytes` of body. `versions`: how often it has changed since it was born. */
 export type Held = Counted & Version & Readonly<{ versions: number }>;
+
+type Put = Readonly<{ body: Body; path: CanonicalPath | undefined; cameOver: SliceState['cameOver'] }>;
 
 /** Every so many versions of an object one is a milestone: a reader of the past makes at most so many steps (0004-lives.sql). */
 const versionsPerMilestone = 16;
@@ -105,7 +108,7 @@ export class ChangeWriter {
     return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
   }
 
-  put(key: Key, place: Place, body: Body, path: CanonicalPath | undefined, held: Held | undefined): Revision {
+  put(key: Key, place: Place, { body, path, cameOver }: Put, held: Held | undefined): Revision {
     const revision = this.#next();
     const { bytes, version, marks } = body;
     const [resource, ...names] = place;
@@ -129,7 +132,7 @@ export class ChangeWriter {
     const { born, versions } = held === undefined ? { born: revision, versions: 0 } : this.#age(held, revision);
     this.#statements.setCurrent.run(...place, revision, digest.high, digest.low, born, versions);
     this.#logBytes += bytes.length;
-    this.#slices.count(key, resource, { bytes: bytes.length, digest }, held);
+    this.#slices.count(key, resource, { bytes: bytes.length, digest, cameOver }, held);
     if (path !== undefined) this.#movePath(key, path, revision);
     return revision;
   }

@@ -88,7 +88,9 @@ export class Holds {
   }
 
   lowest(nowMs: number): Revision | undefined {
-    const current = [...this.#held.values()].filter(({ untilMs }) => untilMs > nowMs);
-    return current.length === 0 ? undefined : Math.min(...current.map(({ revision }) => revision));
+    let lowest: Revision | undefined;
+    for (const { revision, untilMs } of this.#held.values())
+      if (untilMs > nowMs && (lowest === undefined || revision < lowest)) lowest = revision;
+    return lowest;
   }
 }

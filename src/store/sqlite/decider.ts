@@ -89,7 +89,7 @@ export class Decider {
   }
 
   #mutate(mutation: Mutation): Decided {
-    const { fence, slices, writer } = this.#parts;
+    const { fence, writer } = this.#parts;
     const { key, takes = false } = mutation;
     if (!takes && fence.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
     const place = writer.place(key);
@@ -97,8 +97,10 @@ export class Decider {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#moved(key.shard, () => fence.settle(key.shard));
-    slices.bring(key, place[0], '');
-    if (mutation.kind === 'put') return written(writer.put(key, place, mutation.body, mutation.path, held), held?.revision);
+    if (mutation.kind === 'put') {
+      const { body, path } = mutation;
+      return written(writer.put(key, place, { body, path, cameOver: '' }, held), held?.revision);
+    }
     assert(held !== undefined, 'what is deleted is there');
     return written(writer.delete(key, place, held), held.revision);
   }
@@ -131,8 +133,6 @@ export class Decider {
 
   #push(push: Spoken): Decided {
     switch (push.kind) {
-      case 'begin':
-        return this.#begin(push);
       case 'upsert':
         return this.#upsert(push);
       case 'keep':
@@ -141,6 +141,7 @@ export class Decider {
         return this.#retract(push);
       case 'end':
         return this.#end(push, undefined);
+      case 'begin':
       case 'invalidate':
         return this.#invalidate(push);
       case 'compare':
@@ -150,22 +151,11 @@ export class Decider {
     }
   }
 
-  #begin({ slice }: PushOf<'begin'>): Decided {
-    const { slices, writer, underWay } = this.#parts;
-    const resource = writer.resource(slice.resource);
-    slices.invalidate(slice, resource);
-    underWay.begin(slice.shard, resource, writer.revision);
-    return unchanged;
-  }
-
   #upsert({ key, body, path, by }: PushOf<'upsert'>): Decided {
-    const { slices, writer, underWay } = this.#parts;
+    const { writer, underWay } = this.#parts;
     const place = writer.place(key);
     const { held, isSame } = writer.compare(place, body);
-    if (held === undefined || !isSame) {
-      slices.bring(key, place[0], linkOf(by));
-      return written(writer.put(key, place, body, path, held), held?.revision);
-    }
+    if (held === undefined || !isSame) return written(writer.put(key, place, { body, path, cameOver: linkOf(by) }, held), held?.revision);
     underWay.confirm(key.shard, place[0], held.revision);
     return unchanged;
   }
@@ -185,11 +175,12 @@ export class Decider {
     return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
   }
 
-  #invalidate({ slice }: PushOf<'invalidate'>): Decided {
+  #invalidate({ kind, slice }: PushOf<'begin' | 'invalidate'>): Decided {
     const { slices, writer, underWay } = this.#parts;
     const resource = writer.resource(slice.resource);
     slices.invalidate(slice, resource);
-    underWay.forget(slice.shard, resource);
+    if (kind === 'begin') underWay.begin(slice.shard, resource, writer.revision);
+    else underWay.forget(slice.shard, resource);
     return unchanged;
   }
 

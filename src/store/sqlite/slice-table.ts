@@ -59,13 +59,14 @@ export class SliceTable {
   }
 
   /** A change of the slice has replaced one object by another; undefined where there is or was none. */
-  count(slice: Slice, id: number, put: Counted | undefined, taken: Counted | undefined): void {
+  count(slice: Slice, id: number, put: (Counted & Pick<SliceState, 'cameOver'>) | undefined, taken: Counted | undefined): void {
     const row = this.#touch(slice, id);
     row.changedMs = this.#nowMs;
     if (put !== undefined) {
       row.objects += 1;
       row.bytes += put.bytes;
       row.digest = addDigest(row.digest, put.digest);
+      row.cameOver = put.cameOver;
     }
     if (taken === undefined) return;
     row.objects -= 1;
@@ -73,13 +74,8 @@ export class SliceTable {
     row.digest = subtractDigest(row.digest, taken.digest);
   }
 
-  /** Something of the slice came from there. */
-  bring(slice: Slice, id: number, cameOver: Neighbour | ''): void {
-    this.#touch(slice, id).cameOver = cameOver;
-  }
-
   /** `filterHash`: of the link that has synced it; '' for a pusher. */
-  sync(slice: Slice, id: number, synced: Readonly<{ syncedTerm: Term; filterHash: string; cameOver: Neighbour | '' }>): void {
+  sync(slice: Slice, id: number, synced: Pick<SliceState, 'syncedTerm' | 'filterHash' | 'cameOver'>): void {
     Object.assign(this.#touch(slice, id), synced, { everSynced: true });
   }
 

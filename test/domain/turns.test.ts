@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { Turns } from '../../src/sender/turns.js';
+import { Turns } from '../../src/domain/turns.js';
 
 test('each has its turn in the order in which it came, and those that come again while they wait keep their place', (t) => {
   const steps = fc.array(fc.option(fc.integer({ min: 0, max: 5 }), { nil: 'next' as const }), { maxLength: 60 });
