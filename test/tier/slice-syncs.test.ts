@@ -60,6 +60,7 @@ async function someSyncs({
     {
       known,
       isSynced: (slice) => known.isSynced(slice),
+      canCome: () => true,
       unknown: () => {},
       published: () => store.published,
       clock,
