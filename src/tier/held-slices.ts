@@ -2,20 +2,21 @@
  * Sends the cache at the other end what is held here of what comes over this link, so that it resumes from there, and syncs as empty what
  * does not cross any more. What another neighbour holds, and of which nothing is known here, is among it: that neighbour can be sent an `end`
  * only once this cache has one.
- * Bound: `askedMax` slices that only others hold, a thousand of each at most (unknown-slices.ts); what they hold of any more stays until this link opens again.
+ * Bound: `askedMax` slices at a time that only others hold, a thousand of each of them at most (unknown-slices.ts).
  */
 import type { Pushes, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
+import { AskedSlices } from './asked-slices.js';
 
 export type HeldSlicesParts = Readonly<{
   store: Pick<Pushes, 'links' | 'follow'>;
   known: KnownShards;
-  /** Slices of a shard that neighbours hold, and of which nothing is known here. */
+  /** Slices of a shard that neighbours hold, and that are to be asked about. */
   unknownOf: (shard: ShardName) => Iterable<Slice>;
   connection: FrameConnection;
 }>;
@@ -30,13 +31,14 @@ export class HeldSlices {
   readonly #sent = new Set<ShardName>();
   readonly #subscription: Subscription;
   /** Slices that only others hold. */
-  readonly #asked = new Set<string>();
+  readonly #asked = new AskedSlices(askedMax);
 
   constructor(parts: HeldSlicesParts, neighbour: Neighbour) {
     this.#parts = parts;
     this.#neighbour = neighbour;
-    this.#subscription = parts.store.follow(({ shards }) => {
-      for (const state of shards) if (state.via !== neighbour || this.#isNew(state.shard)) this.#sent.delete(state.shard);
+    this.#subscription = parts.store.follow(({ shards, slices }) => {
+      for (const state of shards) if (state.via !== neighbour || this.#isNew(state.shard)) this.#leave(state.shard);
+      for (const { slice } of slices) this.#askInsteadOf(slice);
     });
   }
 
@@ -75,7 +77,7 @@ export class HeldSlices {
 
   /** Another neighbour holds it, and nothing is known of it here. */
   ask(slice: Slice): void {
-    if (this.#sent.has(slice.shard) && !this.#asked.has(formatSlice(slice))) this.#send(this.#heldElsewhere([slice]));
+    if (this.#sent.has(slice.shard)) this.#send(this.#heldElsewhere([slice]));
   }
 
   close(): void {
@@ -91,14 +93,22 @@ export class HeldSlices {
   }
 
   #heldElsewhere(slices: Iterable<Slice>): readonly HeldSlice[] {
-    const asked = new Map<string, HeldSlice>();
-    for (const slice of slices) {
-      const name = formatSlice(slice);
-      if (this.#asked.size >= askedMax && !this.#asked.has(name)) continue;
-      this.#asked.add(name);
-      asked.set(name, { slice, filterHash: '', syncedTerm: 0 });
-    }
-    return [...asked.values()];
+    // One may have become known in the very commit that is being followed.
+    const asked = [...slices].filter((slice) => this.#parts.known.slice(slice) === undefined && this.#asked.add(slice));
+    return asked.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 }));
+  }
+
+  /** It is known, or its shard does not come from this neighbour any more. */
+  #askInsteadOf(slice: Slice): void {
+    let next = this.#asked.delete(slice);
+    while (next !== undefined && !this.#sent.has(next.shard)) next = this.#asked.delete(next);
+    if (next !== undefined) this.#send([{ slice: next, filterHash: '', syncedTerm: 0 }]);
+  }
+
+  /** What is asked about it is asked again when it is sent again. */
+  #leave(shard: ShardName): void {
+    this.#sent.delete(shard);
+    for (const slice of this.#asked.of(shard)) this.#askInsteadOf(slice);
   }
 
   /** The shard may have left this neighbour and come back in one commit: then nothing of it is current. */

@@ -18,7 +18,9 @@ export type LinkSenderParts = Readonly<{
   known: KnownShards;
   /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
-  /** The other end holds a slice of which nothing is known here. */
+  /** Whether a slice of which nothing is known here can come from where its shard lives. */
+  canCome: (slice: Slice) => boolean;
+  /** The other end holds such a slice. */
   unknown: (slice: Slice) => void;
   connection: FrameConnection;
   freshnessOf: FreshnessOf;

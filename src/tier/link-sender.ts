@@ -15,6 +15,7 @@ import { shown } from '../diagnostics/shown.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
+import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { flows, type Neighbour } from '../domain/via.js';
@@ -74,7 +75,7 @@ export class LinkSender {
     { to, filters, receiver }: Readonly<{ to: Neighbour; filters: LinkFilters; receiver: Receiver }>,
     options: LinkSenderOptions,
   ) {
-    const { store, history, known, isSynced, unknown, clock, random } = parts;
+    const { store, history, known, isSynced, canCome, unknown, clock, random } = parts;
     this.#parts = parts;
     this.#options = options;
     this.#to = to;
@@ -87,7 +88,7 @@ export class LinkSender {
     this.#tail = new Tail({ history, revisions: store, commits: store, isWanted, notify }, resumed ?? store.published);
     this.#queue = new LinkSenderQueue({ clock, tooLarge: (slice, outgoing) => this.#tooLarge(slice, outgoing) }, receiver, options);
     this.#syncs = new SliceSyncs(
-      { known, isSynced, unknown, published: () => store.published, clock, random, notify },
+      { known, isSynced, canCome, unknown, published: () => store.published, clock, random, notify },
       { to, filter: filters.towards(to), held: receiver.held, canResume: resumed !== undefined },
     );
     const progress = (): void => void this.#progress(true);
@@ -178,9 +179,14 @@ export class LinkSender {
     return this.#syncs.hold(held);
   }
 
-  /** Slices of a shard that the other end holds, and of which nothing is known here. */
+  /** Slices of a shard that the other end holds, and that are to be asked about. */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#syncs.unknownOf(shard);
+  }
+
+  /** The type is declared, or is so no more. */
+  followType(resource: Resource): void {
+    this.#syncs.followType(resource);
   }
 
   /** What another link brings or reports may have changed what is whole here. */

@@ -16,7 +16,7 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
     rules: IntakeRules;
-    /** Slices of a shard that neighbours hold, and of which nothing is known here. */
+    /** Slices of a shard that neighbours hold, and that are to be asked about. */
     unknownOf: (shard: ShardName) => Iterable<Slice>;
     /** The store has accepted the other end's id. */
     met: () => void;

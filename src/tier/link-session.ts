@@ -10,6 +10,7 @@
  * Bounds: `heldMax` slices that the other end may report to hold, at the opening and as many later.
  */
 import { unreachable } from '../domain/errors.js';
+import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
@@ -164,7 +165,7 @@ export class LinkSession {
     this.#heldHere.ask(slice);
   }
 
-  /** Slices of a shard that the other end holds, and of which nothing is known here. */
+  /** Slices of a shard that the other end holds, and that are to be asked about. */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#linkSender?.unknownOf(shard) ?? [];
   }
@@ -173,12 +174,11 @@ export class LinkSession {
     this.#linkSender?.hear(news);
   }
 
-  declared(): void {
-    this.#linkReceiver.declared();
-  }
-
-  dropped(slices: readonly Slice[]): void {
-    this.#linkReceiver.dropped(slices);
+  /** Types were declared, or are gone, and with them what was held here of the slices `gone`. */
+  followTypes(types: readonly Resource[], gone: readonly Slice[]): void {
+    if (gone.length === 0) this.#linkReceiver.declared();
+    else this.#linkReceiver.dropped(gone);
+    for (const type of types) this.#linkSender?.followType(type);
   }
 
   async #listen(frames: AsyncIterator<Frame>): Promise<void> {

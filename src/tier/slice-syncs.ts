@@ -11,6 +11,7 @@
 import type { Clock } from '../domain/ports.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Term } from '../domain/push.js';
+import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
@@ -29,7 +30,9 @@ export type SliceSyncsParts = Readonly<{
   known: KnownShards;
   /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
-  /** The other end holds a slice of which nothing is known here. */
+  /** Whether a slice of which nothing is known here can come from where its shard lives. */
+  canCome: (slice: Slice) => boolean;
+  /** The other end holds such a slice. */
   unknown: (slice: Slice) => void;
   published: () => Revision;
   clock: Clock;
@@ -55,7 +58,7 @@ export class SliceSyncs {
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
   /** What the other end holds, until it has a slice sync or the shard is not ours to send. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
-  readonly #unknown = new UnknownSlices();
+  readonly #unknown: UnknownSlices;
   readonly #waiting = new WaitingSyncs();
   readonly #due = new Set<SliceSync>();
   /** In the order in which they were found to be whole. */
@@ -77,6 +80,7 @@ export class SliceSyncs {
     { to, filter, held, canResume }: Readonly<{ to: Neighbour; filter: LinkFilter; held: readonly HeldSlice[]; canResume: boolean }>,
   ) {
     this.#parts = parts;
+    this.#unknown = new UnknownSlices(parts.unknown);
     this.#taken = new TakenShards(parts.known, to, held);
     this.#filter = filter;
     this.#canResume = canResume;
@@ -94,15 +98,15 @@ export class SliceSyncs {
   hold(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
       this.#noteHeld(each);
+      if (this.#parts.known.slice(each.slice) === undefined) this.#unknown.note(each.slice);
       this.#follow(each.slice);
-      this.#lookIfUnknown(each.slice);
     }
     return this.#unknown.count <= heldMax;
   }
 
-  /** Slices of a shard that the other end holds, and of which nothing is known here. */
-  *unknownOf(shard: ShardName): Iterable<Slice> {
-    for (const slice of this.#unknown.asked(shard)) if (this.#parts.known.slice(slice) === undefined) yield slice;
+  /** Slices of a shard that the other end holds, and that are to be asked about. */
+  unknownOf(shard: ShardName): Iterable<Slice> {
+    return this.#unknown.asked(shard);
   }
 
   /** The other end has chosen where it has a shard from. Returns for how long what it takes from here has to wait. */
@@ -254,6 +258,11 @@ export class SliceSyncs {
     for (const _ of this.#followEach(shard));
   }
 
+  /** The type is declared, or is so no more. */
+  followType(resource: Resource): void {
+    for (const slice of this.#unknown.ofType(resource)) this.#lookIfUnknown(slice);
+  }
+
   /** Something of these has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
   followSlices(slices: Iterable<Slice>): void {
     const plain = new Set<ShardName>();
@@ -286,16 +295,22 @@ export class SliceSyncs {
   /** A step for each slice; the shard may go between two. */
   *#followEach(shard: ShardName): Iterable<void> {
     if (!this.#taken.has(shard)) return this.#dropShard(shard);
-    for (const { slice } of this.#parts.known.slicesOf(shard)) yield this.#follow(slice);
-    for (const { slice } of this.#held.get(shard)?.values() ?? []) yield this.#follow(slice);
-    for (const sync of this.ofShard(shard)) yield this.#changed(sync);
+    for (const { slice } of this.#parts.known.slicesOf(shard)) yield void this.#find(slice);
+    for (const { slice } of this.#held.get(shard)?.values() ?? []) yield void this.#find(slice);
+    for (const sync of this.ofShard(shard)) {
+      this.#changed(sync);
+      yield this.#lookIfUnknown(sync.slice);
+    }
   }
 
   #follow(slice: Slice): void {
-    const sync = this.of(slice) ?? this.#add(slice);
-    if (sync === undefined) return;
-    this.#changed(sync);
+    const sync = this.#find(slice);
+    if (sync !== undefined) this.#changed(sync);
     this.#lookIfUnknown(slice);
+  }
+
+  #find(slice: Slice): SliceSync | undefined {
+    return this.of(slice) ?? this.#add(slice);
   }
 
   /** Whether it is whole here may have changed. */
@@ -305,8 +320,12 @@ export class SliceSyncs {
   }
 
   #lookIfUnknown(slice: Slice): void {
-    const { known, unknown } = this.#parts;
-    if (known.slice(slice) === undefined && this.#unknown.add(slice)) unknown(slice);
+    const { known, canCome } = this.#parts;
+    if (known.slice(slice) !== undefined) return this.#unknown.delete(slice);
+    const isTaken = this.of(slice) !== undefined;
+    if (isTaken) this.#unknown.note(slice);
+    if (isTaken && canCome(slice)) this.#unknown.want(slice);
+    else this.#unknown.withdraw(slice);
   }
 
   #noteHeld(held: HeldSlice): void {
@@ -366,6 +385,7 @@ export class SliceSyncs {
       this.#leaveSets(sync);
       this.#invalidations.delete(sync);
       this.marked.delete(sync);
+      this.#unknown.withdraw(slice);
     }
     if (held.size > 0) this.#held.set(shard, held);
     this.#byShard.delete(shard);

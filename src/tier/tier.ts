@@ -11,7 +11,8 @@
  *
  * The tree as a whole is stored nowhere: a cache knows its neighbours, and the ids above it.
  */
-import { isDeclaring } from '../domain/declaration.js';
+import type { Change } from '../domain/change.js';
+import { isDeclaring, parseDeclaration } from '../domain/declaration.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
 import type { PushLane, Store, Subscription } from '../domain/ports.js';
@@ -57,6 +58,7 @@ export type TierParts = Readonly<{
     LinkSessionParts,
     | 'freshnessOf'
     | 'isSynced'
+    | 'canCome'
     | 'unknown'
     | 'unknownOf'
     | 'isComplete'
@@ -167,7 +169,7 @@ export class Tier {
     this.#naming = sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) });
     this.#subscription = store.subscribe(({ changes }) => {
       // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
-      if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared());
+      if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
     });
     this.#readiness = new Readiness({ known, reported: this.#reported, clock, hasParent: this.#link !== undefined }, options);
   }
@@ -233,7 +235,7 @@ export class Tier {
   drop(resource: Resource): void {
     for (const [neighbour, session] of this.#neighbours()) {
       const slices: Slice[] = [...this.#known.shards].filter((state) => state.via === neighbour).map(({ shard }) => ({ shard, resource }));
-      if (slices.length > 0) session.dropped(slices);
+      session.followTypes([resource], slices);
       this.#parts.log.debug('link.type-dropped', { neighbour, type: formatResource(resource) });
     }
   }
@@ -313,6 +315,7 @@ export class Tier {
         reported: (report, askedMs) => this.#news.heard(neighbour, () => reported?.note(report, askedMs) ?? []),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
+        canCome: (slice) => this.#canCome(slice),
         unknown: (slice) => this.#ask(slice),
         unknownOf: (shard) => this.#unknownOf(shard),
         isComplete: (but) => this.#news.isComplete(but),
@@ -367,6 +370,12 @@ export class Tier {
     return via === 'local' ? this.#parts.pushers.leavesOut(slice) : this.#sessionOf(via)?.brings(slice) === false;
   }
 
+  /** Over another link, and while its type is declared: what comes of any other type waits until it is. */
+  #canCome({ shard, resource }: Slice): boolean {
+    const via = this.#known.shard(shard)?.via;
+    return via !== undefined && via !== 'local' && this.#parts.rules.typeOf(resource, shard) !== undefined;
+  }
+
   /** A neighbour holds a slice of which nothing is known here. It is known, perhaps, where the shard comes from. */
   #ask(slice: Slice): void {
     const via = this.#known.shard(slice.shard)?.via;
@@ -382,8 +391,12 @@ export class Tier {
     return child === undefined ? this.#link?.session : this.#children.find(child)?.session;
   }
 
-  #declared(): void {
-    for (const session of this.#sessions()) session.declared();
+  #declared(changes: readonly Change[]): void {
+    const types = changes.flatMap((change) => {
+      if (change.kind !== 'put' || !isDeclaring(change.key.resource)) return [];
+      return parseDeclaration(change.key, change.object.body.bytes) ?? [];
+    });
+    for (const session of this.#sessions()) session.followTypes(types, []);
   }
 
   *#neighbours(): Iterable<readonly [Neighbour, LinkSession]> {

@@ -1,31 +1,69 @@
 /**
- * Slices that the other end of a link holds, and of which nothing was known here at some time since it opened. Each counts once; where its shard
- * comes from is asked about the first `askedMax` of them, so that one neighbour does not use up what may be asked for all.
+ * Slices that the other end of a link holds, and of which nothing is known here. Each counts once, until it is known.
+ *
+ *   noted ──▶ it can come from where its shard lives ──▶ asked about, `askedMax` of them at a time, so that one neighbour
+ *     ▲                                    │             does not use up what may be asked for all; the others wait
+ *     └── its shard or its type has gone ──┘
+ *
+ * Bound: what the other end may report to hold (slice-syncs.ts).
  */
+import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
+import { AskedSlices } from './asked-slices.js';
 
 const askedMax = 1_000;
 
 export class UnknownSlices {
-  readonly #names = new Set<string>();
-  readonly #asked = new Map<ShardName, Slice[]>();
+  readonly #ask: (slice: Slice) => void;
+  readonly #byType = new Map<string, Map<string, Slice>>();
+  readonly #asked = new AskedSlices(askedMax);
+  #count = 0;
+
+  constructor(ask: (slice: Slice) => void) {
+    this.#ask = ask;
+  }
 
   get count(): number {
-    return this.#names.size;
+    return this.#count;
   }
 
-  /** Those to be asked about. */
-  asked(shard: ShardName): readonly Slice[] {
-    return this.#asked.get(shard) ?? [];
+  ofType(resource: Resource): readonly Slice[] {
+    return [...(this.#byType.get(formatResource(resource))?.values() ?? [])];
   }
 
-  /** Whether it is new, and to be asked about. */
-  add(slice: Slice): boolean {
-    const before = this.#names.size;
-    this.#names.add(formatSlice(slice));
-    if (this.#names.size === before || before >= askedMax) return false;
-    this.#asked.set(slice.shard, [...this.asked(slice.shard), slice]);
-    return true;
+  /** Those of a shard that are asked about now. */
+  asked(shard: ShardName): Iterable<Slice> {
+    return this.#asked.of(shard);
+  }
+
+  note(slice: Slice): void {
+    const type = formatResource(slice.resource);
+    const ofType = this.#byType.get(type) ?? new Map<string, Slice>();
+    const before = ofType.size;
+    this.#byType.set(type, ofType.set(formatSlice(slice), slice));
+    this.#count += ofType.size - before;
+  }
+
+  /** Something can come of it: it is to be asked about, perhaps later. */
+  want(slice: Slice): void {
+    if (this.#asked.add(slice)) this.#ask(slice);
+  }
+
+  /** Nothing can come of it for now. */
+  withdraw(slice: Slice): void {
+    const next = this.#asked.delete(slice);
+    if (next !== undefined) this.#ask(next);
+  }
+
+  /** It is known. */
+  delete(slice: Slice): void {
+    if (this.#count === 0) return;
+    const type = formatResource(slice.resource);
+    const ofType = this.#byType.get(type);
+    if (ofType?.delete(formatSlice(slice)) !== true) return;
+    if (ofType.size === 0) this.#byType.delete(type);
+    this.#count -= 1;
+    this.withdraw(slice);
   }
 }

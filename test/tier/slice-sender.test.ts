@@ -59,6 +59,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
     {
       known,
       isSynced: (slice) => known.isSynced(slice),
+      canCome: () => true,
       unknown: () => {},
       published: () => store.published,
       clock,

@@ -64,6 +64,7 @@ async function someSyncs({
     {
       known,
       isSynced: isSynced ?? ((slice) => known.isSynced(slice)),
+      canCome: () => true,
       unknown: () => {},
       published: () => store.published,
       clock,

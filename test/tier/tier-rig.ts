@@ -13,7 +13,7 @@ import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
 import { Tier, type TierOptions, type TierParts } from '../../src/tier/tier.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
-import { typeOf } from '../intake/a-receiver.js';
+import { typeOf as builtIn } from '../intake/a-receiver.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy } from '../support/link-rules.js';
 import { MemoryDisk } from '../support/memory-disk.js';
@@ -38,7 +38,13 @@ export type RigCache = Readonly<{
 }>;
 
 type CacheOptions = Partial<TierOptions> &
-  Readonly<{ disk?: MemoryDisk; policies?: LinkPolicies; pushers?: TierParts['pushers']; soon?: (task: () => void) => void }>;
+  Readonly<{
+    disk?: MemoryDisk;
+    policies?: LinkPolicies;
+    pushers?: TierParts['pushers'];
+    soon?: (task: () => void) => void;
+    typeOf?: TierParts['rules']['typeOf'];
+  }>;
 
 const stepMs = 1_000;
 
@@ -76,6 +82,7 @@ export class TierRig {
       policies = openPolicies,
       soon = (task) => void setImmediate(task),
       pushers = alwaysThere,
+      typeOf = builtIn,
       ...options
     }: CacheOptions = {},
   ): Promise<RigCache> {

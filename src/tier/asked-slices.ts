@@ -1,0 +1,61 @@
+/**
+ * Slices that a neighbour is asked about: `askedMax` at a time. The others wait, in the order in which they came, until one of these need not be asked
+ * about any more. Bound of those that wait: whoever adds them has one.
+ */
+import type { ShardName } from '../domain/shard.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+
+export class AskedSlices {
+  readonly #askedMax: number;
+  readonly #byShard = new Map<ShardName, Map<string, Slice>>();
+  readonly #waiting = new Map<string, Slice>();
+  /** It is kept, because one that begins anew goes through all that were deleted before the first. */
+  #order = this.#waiting.values();
+  #count = 0;
+
+  constructor(askedMax: number) {
+    this.#askedMax = askedMax;
+  }
+
+  /** Those of a shard that are asked about now. */
+  of(shard: ShardName): Iterable<Slice> {
+    return this.#byShard.get(shard)?.values() ?? [];
+  }
+
+  /** Whether it is to be asked about now: it was not yet, and need not wait. */
+  add(slice: Slice): boolean {
+    const name = formatSlice(slice);
+    if (this.#waiting.has(name) || this.#byShard.get(slice.shard)?.has(name) === true) return false;
+    if (this.#count < this.#askedMax) return this.#ask(slice);
+    this.#waiting.set(name, slice);
+    return false;
+  }
+
+  /** It need not be asked about. Returns the one that is to be asked about instead. */
+  delete(slice: Slice): Slice | undefined {
+    const name = formatSlice(slice);
+    const ofShard = this.#byShard.get(slice.shard);
+    if (this.#waiting.delete(name) || ofShard?.delete(name) !== true) return undefined;
+    if (ofShard.size === 0) this.#byShard.delete(slice.shard);
+    this.#count -= 1;
+    const next = this.#takeWaiting();
+    if (next !== undefined) this.#ask(next);
+    return next;
+  }
+
+  #ask(slice: Slice): true {
+    const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, Slice>();
+    this.#byShard.set(slice.shard, ofShard.set(formatSlice(slice), slice));
+    this.#count += 1;
+    return true;
+  }
+
+  #takeWaiting(): Slice | undefined {
+    if (this.#waiting.size === 0) return undefined;
+    let next = this.#order.next();
+    if (next.done === true) next = (this.#order = this.#waiting.values()).next();
+    if (next.done === true) return undefined;
+    this.#waiting.delete(formatSlice(next.value));
+    return next.value;
+  }
+}
