@@ -5,7 +5,7 @@
 import type { Metrics } from '../diagnostics/metrics.js';
 import type { PushLane } from '../domain/ports.js';
 import type { Push, PushOutcome } from '../domain/push.js';
-import type { Slice } from '../domain/slice.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Credit } from '../frames/frame.js';
 import { creditOf } from './frame-credit.js';
 import { partsOf, turnMax } from './frame-parts.js';
@@ -36,6 +36,8 @@ export class Receiver {
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
   #settled: Promise<void> = Promise.resolve();
+  /** By the text of each slice: its mutations that are not decided. */
+  readonly #undecided = new Map<string, number>();
 
   /** `synced`: slices of a pusher's shard that it has synced in full here. */
   constructor(parts: ReceiverParts, synced: readonly Slice[] = []) {
@@ -54,6 +56,11 @@ export class Receiver {
 
   phaseOf(slice: Slice): ReceiverSlice['phase'] | undefined {
     return this.#state.slices.of(slice)?.phase;
+  }
+
+  /** How many mutations of the slice were taken and are not decided: each may bring an object. */
+  undecidedOf(slice: Slice): number {
+    return this.#undecided.get(formatSlice(slice)) ?? 0;
   }
 
   /** Resolves once the store has room for it. `isHeld`: of an end, nothing may be removed at it. */
@@ -108,12 +115,21 @@ export class Receiver {
   }
 
   async #push(work: Work): Promise<void> {
+    this.#count(work, 1);
     const { decided } = work.pushes.length > 0 ? await this.#give(work.pushes) : { decided: Promise.resolve([]) };
     this.#then(async () => {
       const outcomes = await decided;
+      this.#count(work, -1);
       for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
       await this.happen({ kind: 'settled', work, outcomes });
     });
+  }
+
+  #count({ slice, mutations }: Work, by: 1 | -1): void {
+    if (slice === undefined) return;
+    const undecided = this.undecidedOf(slice) + by * mutations;
+    if (undecided > 0) this.#undecided.set(formatSlice(slice), undecided);
+    else this.#undecided.delete(formatSlice(slice));
   }
 
   /** Resolves once it is in the queue, with what resolves when it is decided. */

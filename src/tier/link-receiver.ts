@@ -142,16 +142,21 @@ export class LinkReceiver {
   }
 
   async #takeWhole(frame: NumberedFrame): Promise<void> {
-    const { policyRemovals, rules } = this.#parts;
+    const { rules } = this.#parts;
     const isComing = (slice: Slice): boolean => this.#receiver.phaseOf(slice) === 'syncing';
     if (frame.kind === 'put' && frame.objects.length <= rules.limits.frameMutationsMax) await this.#paths.read(frame);
     if (frame.kind === 'begin') this.#paths.begun(frame.slice);
     const removes = frame.kind === 'end' && isComing(frame.slice);
-    const isHeld = removes && (await policyRemovals.holdsEnd(frame, () => this.#receiver.settled));
+    const isHeld = removes && (await this.#holdsEnd(frame));
     await this.#receiver.take(frame, isHeld);
     if (removes && !isHeld) this.#noteRemoved(frame.slice);
     // What was refused for its path is let in where an object has brought another one since.
     for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
+  }
+
+  #holdsEnd(frame: FrameOf<'end'>): Promise<boolean> {
+    const askAgain = (): void => this.#resync(frame.slice, 'its end came under another policy');
+    return this.#parts.policyRemovals.holdsEnd(frame, this.#receiver, askAgain);
   }
 
   #run(effect: OwnEffect): void {

@@ -7,7 +7,11 @@
  *   this end, and something crosses     before it removes what it refuses now; then at the end of the sync that follows
  *   this end, and nothing crosses       before it removes all of it
  *
- * Cost: a slice is read only at an end that leaves out at least `removesMin` of its objects, where something of it crosses and something does not.
+ * An end under another link filter than this end's removes nothing of a slice of `removesMin` objects: what it leaves out may cross by now.
+ *
+ * Cost: at the end of its sync, a slice of at least `removesMin` objects is read once if something of it crosses and something does not. How
+ * much the sync left out cannot be told from the number of its puts, because a key that changes meanwhile is put again. The end waits until
+ * what was taken before it is stored.
  */
 import { noBuckets } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
@@ -19,6 +23,7 @@ import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
 import type { KnownShards } from '../intake/known-shards.js';
+import type { Receiver } from '../intake/receiver.js';
 import { filterObjects } from './filtered-changes.js';
 import type { LinkFilter } from './link-filter.js';
 import type { LinkFilters } from './link-filters.js';
@@ -41,24 +46,31 @@ export class PolicyRemovals {
     this.#filters = filters;
   }
 
-  /** Whether nothing may be removed at the end of a sync. `settled` resolves once all before it is decided. */
-  async holdsEnd({ slice, count, filterHash: syncedIn, buckets }: FrameOf<'end'>, settled: () => Promise<void>): Promise<boolean> {
+  /** Whether nothing may be removed at the end of a sync, which `receiver` takes after everything before it. */
+  async holdsEnd(
+    { slice, filterHash: syncedIn, buckets }: FrameOf<'end'>,
+    receiver: Pick<Receiver, 'undecidedOf' | 'settled'>,
+    askAgain: () => void,
+  ): Promise<boolean> {
     const { known, removals } = this.#parts;
     const filters = this.#filters();
     if (filters === undefined) return true;
     if (known.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
     const filter = filters.from(this.#neighbour);
-    if (buckets === noBuckets || filter.isWhole(slice) || this.#objectsOf(slice) < removals.removesMin) {
+    const isLittle = this.#objectsOf(slice) + receiver.undecidedOf(slice) < removals.removesMin;
+    // What this sync leaves out may cross by now.
+    if (!isLittle && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) {
+      // The other end may not see a policy that is taken back at once, and then resyncs nothing by itself.
+      askAgain();
+      return true;
+    }
+    if (isLittle || buckets === noBuckets || filter.isWhole(slice)) {
       removals.forget(slice);
       return false;
     }
-    await settled();
+    await receiver.settled;
     const objects = this.#objectsOf(slice);
-    // Of the buckets that are the same nothing came: what is left out of the others may be as much as there is.
-    const leftOut = buckets === undefined ? objects - count : objects;
-    // Policies have changed on the way: another sync follows, and what this one leaves out may cross by now.
-    if (leftOut >= removals.removesMin && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) return true;
-    const removes = !filter.covers(slice) ? objects : leftOut < removals.removesMin ? 0 : await this.#countRefused(slice, filter);
+    const removes = filter.covers(slice) ? await this.#countRefused(slice, filter) : objects;
     return removals.holds({ slice, reason: filter.hashOf(slice), removes, objects });
   }
 
