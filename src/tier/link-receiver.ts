@@ -38,7 +38,7 @@ export type LinkReceiverParts = Readonly<{
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
-  policyRemovals: Pick<PolicyRemovals, 'holdsEnd'>;
+  policyRemovals: Pick<PolicyRemovals, 'begun' | 'holdsEnd'>;
   turn: () => Promise<void>;
   log: BoundedLog;
   /** The other end has reported of its shards' freshness; `askedMs`: when it was asked for that, if it was. */
@@ -142,10 +142,13 @@ export class LinkReceiver {
   }
 
   async #takeWhole(frame: NumberedFrame): Promise<void> {
-    const { rules } = this.#parts;
+    const { policyRemovals, rules } = this.#parts;
     const isComing = (slice: Slice): boolean => this.#receiver.phaseOf(slice) === 'syncing';
     if (frame.kind === 'put' && frame.objects.length <= rules.limits.frameMutationsMax) await this.#paths.read(frame);
-    if (frame.kind === 'begin') this.#paths.begun(frame.slice);
+    if (frame.kind === 'begin') {
+      this.#paths.begun(frame.slice);
+      policyRemovals.begun(frame.slice, this.#receiver);
+    }
     const removes = frame.kind === 'end' && isComing(frame.slice);
     const isHeld = removes && (await this.#holdsEnd(frame));
     await this.#receiver.take(frame, isHeld);
@@ -156,7 +159,7 @@ export class LinkReceiver {
 
   #holdsEnd(frame: FrameOf<'end'>): Promise<boolean> {
     const askAgain = (): void => this.#resync(frame.slice, 'its end came under another policy');
-    return this.#parts.policyRemovals.holdsEnd(frame, this.#receiver, askAgain);
+    return this.#parts.policyRemovals.holdsEnd(frame, () => this.#receiver.settled, askAgain);
   }
 
   #run(effect: OwnEffect): void {

@@ -7,18 +7,19 @@
  *   this end, and something crosses     before it removes what it refuses now; then at the end of the sync that follows
  *   this end, and nothing crosses       before it removes all of it
  *
- * An end under another link filter than this end's removes nothing of a slice of `removesMin` objects: what it leaves out may cross by now.
+ * A sync removes at its end only what was there at its begin. An end under another link filter than this end's removes nothing where that was
+ * at least `removesMin` objects: what it leaves out may cross by now.
  *
- * Cost: at the end of its sync, a slice of at least `removesMin` objects is read once if something of it crosses and something does not. How
+ * Cost: at the end of its sync, a slice that held as much at its begin is read once if something of it crosses and something does not. How
  * much the sync left out cannot be told from the number of its puts, because a key that changes meanwhile is put again. The end waits until
- * what was taken before it is stored.
+ * what was taken before it is stored. Bound: a number for each slice in the middle of a sync.
  */
 import { noBuckets } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
 import type { CanonicalPaths, Objects, Revisions } from '../domain/ports.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import type { Neighbour } from '../domain/via.js';
-import type { Slice } from '../domain/slice.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
@@ -38,6 +39,8 @@ export class PolicyRemovals {
   readonly #parts: PolicyRemovalsParts;
   readonly #neighbour: Neighbour;
   readonly #filters: () => LinkFilters | undefined;
+  /** By the text of each slice that is being synced: how many objects were there at its begin, at most. */
+  readonly #atBegin = new Map<string, number>();
 
   /** `filters`: as they are now. */
   constructor(parts: PolicyRemovalsParts, neighbour: Neighbour, filters: () => LinkFilters | undefined) {
@@ -46,18 +49,24 @@ export class PolicyRemovals {
     this.#filters = filters;
   }
 
-  /** Whether nothing may be removed at the end of a sync, which `receiver` takes after everything before it. */
+  /** A sync begins, behind everything that `receiver` has taken. */
+  begun(slice: Slice, receiver: Pick<Receiver, 'undecidedOf'>): void {
+    this.#atBegin.set(formatSlice(slice), this.#objectsOf(slice) + receiver.undecidedOf(slice));
+  }
+
+  /** Whether nothing may be removed at the end of a sync. `settled` resolves once everything before it is stored. */
   async holdsEnd(
     { slice, filterHash: syncedIn, buckets }: FrameOf<'end'>,
-    receiver: Pick<Receiver, 'undecidedOf' | 'settled'>,
+    settled: () => Promise<void>,
     askAgain: () => void,
   ): Promise<boolean> {
     const { known, removals } = this.#parts;
+    const isLittle = (this.#atBegin.get(formatSlice(slice)) ?? 0) < removals.removesMin;
+    this.#atBegin.delete(formatSlice(slice));
     const filters = this.#filters();
     if (filters === undefined) return true;
     if (known.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
     const filter = filters.from(this.#neighbour);
-    const isLittle = this.#objectsOf(slice) + receiver.undecidedOf(slice) < removals.removesMin;
     // What this sync leaves out may cross by now.
     if (!isLittle && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) {
       // The other end may not see a policy that is taken back at once, and then resyncs nothing by itself.
@@ -68,7 +77,7 @@ export class PolicyRemovals {
       removals.forget(slice);
       return false;
     }
-    await receiver.settled;
+    await settled();
     const objects = this.#objectsOf(slice);
     const removes = filter.covers(slice) ? await this.#countRefused(slice, filter) : objects;
     return removals.holds({ slice, reason: filter.hashOf(slice), removes, objects });
