@@ -1,6 +1,6 @@
 /**
  * Ageing: a real server under all the writes it accepts, on the real clock, with small bounds and otherwise those of an operator. Throughout,
- * history stays within a tenth of its bound, memory and disk stay flat, no turn of the event loop is long, and every watch is valid. Then nine of ten
+ * history stays within a tenth of its bound, memory and disk stay flat, no more than a few turns of the event loop are long, and every watch is valid. Then nine of ten
  * objects go, and memory and disk come back.
  *
  * TEST_SOAK_MINUTES=n shares n minutes among the bounds; `npm run soak` takes ten, `npm run test:slow` one. TEST_SEED=n repeats the choices of the writers.
@@ -17,6 +17,8 @@ import { growth, overBounds, type HistoryBound, type Sample } from './vitals.js'
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const soakMs = Number(process.env['TEST_SOAK_MINUTES'] ?? 1) * 60_000;
 const turnMsMax = 50;
+/** A virtual machine that stands still counts as work. What the server itself does in long turns comes again and again at this load. */
+const longTurnsMax = 2;
 const mebibyte = 1024 * 1024;
 /** Beside the history: an object in ten, and as many tombstones as are kept. */
 const stayMiB = 6;
@@ -82,7 +84,7 @@ for (const { title, flag, bound } of bounds) {
       [
         ...overBounds(load, bound, pushedBytes),
         ...growth(load),
-        ...(longTurns.length === 0 ? [] : [`${longTurns.length} turns worked over ${turnMsMax} ms`]),
+        ...(longTurns.length <= longTurnsMax ? [] : [`${longTurns.length} turns worked over ${turnMsMax} ms`]),
         ...(isGivenBack(after) ? [] : [`${Math.round(after.diskMiB)} MiB of disk are not given back`]),
         ...(after.memoryMiB <= most('memoryMiB') * 1.25 + 64 ? [] : [`${Math.round(after.memoryMiB)} MiB of memory are not given back`]),
       ],
