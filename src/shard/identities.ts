@@ -42,7 +42,7 @@ export class Identities {
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     try {
-      for await (const chunk of await this.#client.open({ path, silenceMsMax: answerMsMax, signal })) {
+      for await (const chunk of await this.#client.open({ path, answerMsMax, silenceMsMax: answerMsMax, signal })) {
         chunks.push(chunk);
         bytes += chunk.length;
         if (bytes > answerBytesMax) return undefined;

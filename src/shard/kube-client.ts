@@ -1,7 +1,7 @@
 /**
  * Sends requests to a shard over HTTPS, and gives the answer as it arrives. Connections are kept and used again; a watch has one to itself.
  *
- * Bounds: `silenceMsMax`, a request's own, without a byte while we want one; a refusal is read up to `refusalBytesMax`. What we do
+ * Bounds: `answerMsMax` and `silenceMsMax`, a request's own, without a status or a byte while we want one; a refusal is read up to `refusalBytesMax`. What we do
  * not read stays in the socket, so a slow reader slows the shard and costs no memory. TCP's own probes find a peer that is
  * gone silently, long before the silence is over.
  */
@@ -9,23 +9,31 @@ import { Agent, request } from 'node:https';
 import type { IncomingMessage } from 'node:http';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import { textAt } from '../domain/text-at.js';
 import type { ShardAccess } from './shard-access.js';
 
-/** The shard answered with something else than 200. `reason` is '' when that was no Status. */
+/**
+ * The shard answered with something else than 200. `reason` is '' when that was no Status. `continueToken`: with which a list whose token
+ * expired may go on at a newer revision; '' if there is none. `retryAfterMs`: 0 if the shard asks for no wait.
+ */
 export class ShardRefusal extends Error {
   readonly status: number;
   readonly reason: string;
+  readonly continueToken: string;
+  readonly retryAfterMs: number;
 
-  constructor(status: number, reason: string, message: string) {
+  constructor(status: number, reason: string, message: string, { continueToken = '', retryAfterMs = 0 } = {}) {
     super(message);
     this.name = 'ShardRefusal';
     this.status = status;
     this.reason = reason;
+    this.continueToken = continueToken;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
-/** `path` has its query. */
-export type KubeRequest = Readonly<{ path: string; silenceMsMax: number; signal: AbortSignal }>;
+/** `path` has its query. `answerMsMax`: how long the status may take. `silenceMsMax`: how long each part of the body may take. */
+export type KubeRequest = Readonly<{ path: string; answerMsMax: number; silenceMsMax: number; signal: AbortSignal }>;
 
 const refusalBytesMax = 16 * 1024;
 const probeAfterMs = 30_000;
@@ -53,7 +61,7 @@ export class KubeClient {
     answer.socket.setKeepAlive(true, probeAfterMs);
     const chunks = this.#chunks(answer, asked.silenceMsMax);
     if (answer.statusCode === 200) return chunks;
-    throw refusalOf(answer.statusCode ?? 0, await beginningOf(chunks));
+    throw refusalOf(answer.statusCode ?? 0, await beginningOf(chunks), answer.headers['retry-after']);
   }
 
   /** Ends the connections that are kept; those in use end with their request's signal. */
@@ -61,7 +69,7 @@ export class KubeClient {
     this.#agent.destroy();
   }
 
-  async #send({ path, silenceMsMax, signal }: KubeRequest): Promise<IncomingMessage> {
+  async #send({ path, answerMsMax, signal }: KubeRequest): Promise<IncomingMessage> {
     const { certificate, key, authorization } = await this.#access.credentials();
     return new Promise((resolve, reject) => {
       const outgoing = request(`${this.#access.server}${path}`, {
@@ -71,7 +79,7 @@ export class KubeClient {
         ...(certificate !== undefined && { cert: certificate }),
         ...(key !== undefined && { key }),
       });
-      const cancel = this.#clock.after(silenceMsMax, () => outgoing.destroy(new CacheError('the shard does not answer')));
+      const cancel = this.#clock.after(answerMsMax, () => outgoing.destroy(new CacheError('the shard does not answer')));
       outgoing.once('response', (answer) => {
         cancel();
         resolve(answer);
@@ -108,16 +116,22 @@ async function beginningOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   return text;
 }
 
-/** A Status, from an answer or from an ERROR event; any other text becomes the message itself. */
-export function refusalOf(status: number, text: string): ShardRefusal {
+/** A Status, from an answer or from an ERROR event; any other text becomes the message itself. `retryAfter`: the answer's header, in seconds. */
+export function refusalOf(status: number, text: string, retryAfter = ''): ShardRefusal {
+  const asked = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : 0;
   try {
-    const { code, reason, message } = JSON.parse(text) as { code?: unknown; reason?: unknown; message?: unknown };
+    const { code, reason, message, metadata, details } = JSON.parse(text) as Partial<Record<string, unknown>>;
+    const said = (details as { retryAfterSeconds?: unknown } | null | undefined)?.retryAfterSeconds;
     return new ShardRefusal(
       status === 0 && typeof code === 'number' ? code : status,
       typeof reason === 'string' ? reason : '',
       typeof message === 'string' ? message : text.slice(0, 200),
+      {
+        continueToken: textAt(metadata, 'continue') ?? '',
+        retryAfterMs: 1_000 * Math.max(asked, typeof said === 'number' && said > 0 ? said : 0),
+      },
     );
   } catch {
-    return new ShardRefusal(status, '', text.trim().slice(0, 200));
+    return new ShardRefusal(status, '', text.trim().slice(0, 200), { retryAfterMs: 1_000 * asked });
   }
 }

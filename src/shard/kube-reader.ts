@@ -3,17 +3,19 @@
  * stopped. Objects are spans of what arrived; they are never re-serialised.
  *
  *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following        a watch behind the last revision
- *      ▲  │                                │
- *      │  └─refused──▶ LIST, page by page ─┘
- *      └──────── expired · the sync broke off ◀──────────────────────               a new sync, from `begin`
+ *      ▲           │ refused, broken off    ▲ │
+ *      │           └──▶ LIST, page by page ─┘ │                                     a page that fails is asked for again
+ *      └──────────── revision gone ───────────┘                                     a new sync, from `begin`
  *
  * R1 What the taker did not take counts as not read: a place in the history moves on only once everything before it was taken.
- * R2 A full sync that breaks off begins again as a whole; what follows a broken watch does not.
- * R3 After a failure without progress we wait, longer each time; after progress we go on at once. A new sync always waits, longer
- *    each time while none of them lasts.
+ * R2 Neither a page nor a watch that breaks off costs what was read before it. read-step.ts says what follows what.
+ * R3 After a failure without progress we wait, longer each time, and as long as the shard asks; after progress we go on at once. A new sync always
+ *    waits, longer each time while none of them lasts. Progress is a page, the end of a sync, or another revision: a bookmark that repeats one is none.
+ * R4 A shard whose revision falls has lost some of its history, and keeps quiet about it to a watch that is ahead of it: it is read anew.
  * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is read ahead of the taker.
  */
 import type { Log } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
 import { member, valueText } from '../domain/object-text.js';
 import type { Clock } from '../domain/ports.js';
 import { pause } from '../domain/pause.js';
@@ -21,10 +23,10 @@ import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';
 import { ResyncPace } from '../sender/resync-pace.js';
 import { formatRead, type Collection, type ReadOptions } from './collection.js';
 import type { Identities } from './identities.js';
-import { refusalOf, type KubeClient, type KubeRequest, type ShardRefusal } from './kube-client.js';
+import { refusalOf, ShardRefusal, type KubeClient, type KubeRequest } from './kube-client.js';
 import { lines } from './lines.js';
 import { ListCutter } from './list-cutter.js';
-import { reactTo } from './read-failure.js';
+import { stepAfter, syncStep, type ReadStep } from './read-step.js';
 import { readSourceObject, type SourceObject } from './source-object.js';
 import { cutWatchEvent } from './watch-event.js';
 
@@ -42,16 +44,19 @@ export type ReaderParts = Readonly<{ client: KubeClient; identities: Identities;
 
 /** Where a reader is, and how it got there. */
 type Place = {
-  /** Everything up to here was taken; undefined: no sync was taken to its end. */
-  revision: string | undefined;
-  /** Whether the shard has refused to sync by watching just now. */
-  listNext: boolean;
-  /** False after a list expired between its pages: then it is read in one. */
-  paged: boolean;
-  /** Attempts in a row without progress. */
+  /** What it asks for next, or is reading. */
+  step: ReadStep;
+  refusesWatchList: boolean;
+  /** Whether the shard has accepted the present request. */
+  wasAccepted: boolean;
+  /** Requests in a row without progress. */
   failures: number;
+  /** When a failure was warned of; undefined since the last progress. */
+  warnedMs: number | undefined;
   /** Whether the last request found that the type is absent. */
-  absent: boolean;
+  isAbsent: boolean;
+  /** The last revision up to which everything was taken. */
+  revision: string | undefined;
   readonly pace: ResyncPace;
 };
 
@@ -65,6 +70,10 @@ const pageObjects = 500;
 const backoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
 /** A type that is not there now may never be. It is asked for about once a minute. */
 const absentBackoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 120_000 };
+/** No shard keeps a reader away for longer, whatever it asks. */
+const retryAfterMaxMs = 300_000;
+/** How often a failure that goes on is warned of. */
+const warnAgainMs = 600_000;
 /** As much as client-go takes in one event. */
 const objectBytesMax = 16 * 1024 * 1024;
 const decoder = new TextDecoder();
@@ -90,49 +99,50 @@ export class KubeReader {
   /** Ends when `signal` is aborted. Batches are never empty. */
   async *read(signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
     const place: Place = {
-      revision: undefined,
-      listNext: false,
-      paged: true,
+      step: syncStep({ refusesWatchList: false }),
+      refusesWatchList: false,
+      wasAccepted: false,
       failures: 0,
-      absent: false,
+      warnedMs: undefined,
+      isAbsent: false,
+      revision: undefined,
       pace: new ResyncPace(this.#parts),
     };
     try {
       while (!signal.aborted) {
+        const { step } = place;
         place.failures += 1;
-        let resyncMs = 0;
+        place.wasAccepted = false;
+        let waitMs = 0;
         try {
-          yield* place.listNext ? this.#list(place, signal) : this.#watch(place, signal);
+          yield* step.kind === 'list' ? this.#list(place, step, signal) : this.#watch(place, step, signal);
         } catch (error) {
           if (signal.aborted) return;
-          const wasSynced = place.revision !== undefined;
-          this.#react(place, error);
-          if (wasSynced && place.revision === undefined) resyncMs = place.pace.failedMs();
+          waitMs = this.#fail(place, error);
         }
-        const { failures, absent } = place;
-        if (failures === 0 && resyncMs === 0) continue;
+        if (place.failures === 0 && waitMs === 0) continue;
         this.#connected = false;
-        const retryMs = failures === 0 ? 0 : backoffMs(failures, this.#parts.random, absent ? absentBackoff : backoff);
-        await pause(this.#parts.clock, Math.max(resyncMs, retryMs), signal);
+        await pause(this.#parts.clock, Math.max(waitMs, this.#retryMs(place)), signal);
       }
     } finally {
       this.#connected = false;
     }
   }
 
-  async *#watch(place: Place, signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
+  async *#watch(place: Place, step: Exclude<ReadStep, { kind: 'list' }>, signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
     const timeoutSeconds = Math.round(watchSecondsMin * (1 + this.#parts.random()));
-    const { revision } = place;
     const chunks = await this.#open(
-      revision === undefined ? { kind: 'watch-list', timeoutSeconds } : { kind: 'watch', resourceVersion: revision, timeoutSeconds },
-      { silenceMsMax: timeoutSeconds * 1_000 + silenceMs, signal },
+      step.kind === 'watch-list'
+        ? { kind: 'watch-list', timeoutSeconds }
+        : { kind: 'watch', resourceVersion: step.revision, timeoutSeconds },
+      { answerMsMax: silenceMs, silenceMsMax: timeoutSeconds * 1_000 + silenceMs, signal },
     );
-    this.#answered(place);
+    this.#accepted(place);
     const openedMs = this.#parts.clock.now();
-    let syncing = revision === undefined;
+    let syncing = step.kind === 'watch-list';
     let reads: Read[] = syncing ? [{ kind: 'begin' }] : [];
     for await (const batch of lines(chunks, objectBytesMax)) {
-      let reached = place.revision;
+      let revision: string | undefined;
       let failure: ShardRefusal | undefined;
       for (const line of batch) {
         const event = cutWatchEvent(line);
@@ -142,42 +152,46 @@ export class KubeReader {
         if (event.type === 'BOOKMARK') {
           if (syncing && !endsInitialEvents(object)) continue;
           if (syncing) reads.push({ kind: 'end', revision: object.resourceVersion });
+          else if (isOlder(object.resourceVersion, revision ?? place.revision)) failure = fell(object.resourceVersion);
+          if (failure !== undefined) break;
           syncing = false;
         } else if (event.type === 'DELETED') reads.push({ kind: 'deleted', object });
         else reads.push({ kind: 'object', object, changed: event.type === 'MODIFIED' });
-        if (!syncing) reached = object.resourceVersion;
+        if (!syncing) revision = object.resourceVersion;
       }
       if (reads.length > 0) yield reads;
       reads = [];
-      if (place.revision === undefined && reached !== undefined) place.pace.synced();
-      place.revision = reached;
+      if (revision !== undefined) this.#reached(place, revision);
       if (failure !== undefined) throw failure;
-      if (!syncing) place.failures = 0;
     }
-    if (!syncing && this.#parts.clock.now() - openedMs >= steadyMs) place.failures = 0;
+    if (syncing) throw new CacheError('a sync by watching ended before all was there');
+    if (this.#parts.clock.now() - openedMs >= steadyMs) this.#progress(place);
   }
 
-  async *#list(place: Place, signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
-    let revision: string | undefined;
-    let continueToken = '';
-    let reads: Read[] = [{ kind: 'begin' }];
-    do {
-      const cutter = new ListCutter(objectBytesMax);
-      const options = { kind: 'list', limit: place.paged ? pageObjects : 0, continueToken } as const;
-      for await (const chunk of await this.#open(options, { silenceMsMax: silenceMs, signal })) {
-        this.#answered(place);
-        for (const item of cutter.push(chunk)) reads.push({ kind: 'object', object: readSourceObject(item), changed: false });
-        if (reads.length > 0) yield reads;
-        reads = [];
-      }
-      const envelope = cutter.end();
-      // What happened since the first page comes with the watch after it.
-      revision ??= envelope.resourceVersion;
-      continueToken = envelope.continueToken;
-    } while (continueToken !== '');
-    yield [{ kind: 'end', revision }];
-    place.pace.synced();
-    Object.assign(place, { revision, listNext: false, paged: true, failures: 0 });
+  /** One page, or all of it. */
+  async *#list(place: Place, step: ReadStep & { kind: 'list' }, signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
+    const { continueToken, isWhole } = step;
+    const cutter = new ListCutter(objectBytesMax);
+    const options = { kind: 'list', limit: isWhole ? 0 : pageObjects, continueToken } as const;
+    const chunks = await this.#open(options, { answerMsMax: silenceMs, silenceMsMax: silenceMs, signal });
+    this.#accepted(place);
+    let reads: Read[] = continueToken === '' ? [{ kind: 'begin' }] : [];
+    for await (const chunk of chunks) {
+      for (const item of cutter.push(chunk)) reads.push({ kind: 'object', object: readSourceObject(item), changed: false });
+      if (reads.length > 0) yield reads;
+      reads = [];
+    }
+    const envelope = cutter.end();
+    // What happened since the first page comes with the watch after it.
+    const revision = step.revision ?? envelope.resourceVersion;
+    if (envelope.continueToken === '') {
+      yield [{ kind: 'end', revision }];
+      this.#reached(place, revision);
+    } else {
+      if (envelope.continueToken === continueToken) throw new CacheError('a page of a list leads to itself');
+      place.step = { ...step, continueToken: envelope.continueToken, revision };
+      this.#progress(place);
+    }
   }
 
   async #open(options: ReadOptions, rest: Omit<KubeRequest, 'path'>): Promise<AsyncGenerator<Uint8Array, void>> {
@@ -187,31 +201,76 @@ export class KubeReader {
     return client.open({ path: formatRead(this.#collection, identity, options), ...rest });
   }
 
-  #answered(place: Place): void {
+  #accepted(place: Place): void {
+    place.wasAccepted = true;
     this.#connected = true;
-    if (place.absent) this.#log.info('shard.type.served');
-    place.absent = false;
+    if (place.isAbsent) this.#log.info('shard.type.served');
+    place.isAbsent = false;
   }
 
-  #react(place: Place, error: unknown): void {
-    const asked = place.listNext ? 'list' : place.revision === undefined ? 'watch-list' : 'watch';
-    const reaction = reactTo(error, asked);
-    place.listNext = reaction === 'list';
-    if (reaction === 'list') place.failures = 0;
-    if (reaction === 'resync' && asked === 'list') place.paged = false;
-    if (reaction === 'resync' || reaction === 'absent') place.revision = undefined;
-    if (reaction === 'absent') return this.#absent(place, error);
-    // Once is a stream that ended; twice is a problem, and is logged once.
-    if (place.failures === 2) this.#log.warn('shard.read.failed', { asked, reaction, error });
-    else this.#log.debug('shard.read.failed', { asked, reaction, error });
+  /** Everything up to `revision` was taken. */
+  #reached(place: Place, revision: string): void {
+    if (place.step.kind !== 'watch') {
+      if (isOlder(revision, place.revision)) this.#log.warn('shard.history.lost', { revision, former: place.revision });
+      place.pace.synced();
+    } else if (place.step.revision === revision) return;
+    place.step = { kind: 'watch', revision };
+    place.revision = revision;
+    this.#progress(place);
+  }
+
+  #progress(place: Place): void {
+    place.failures = 0;
+    if (place.warnedMs !== undefined) this.#log.info('shard.read.recovered');
+    place.warnedMs = undefined;
+  }
+
+  /** Decides what is asked for next; returns for how long it has to wait at least, in milliseconds. */
+  #fail(place: Place, error: unknown): number {
+    const { step, refusesWatchList } = place;
+    const after = stepAfter(step, error, place);
+    place.step = after.step;
+    place.refusesWatchList = after.refusesWatchList;
+    if (after.isAbsent) this.#absent(place, error);
+    else this.#logFailure(place, { asked: step.kind, next: after.step.kind, error });
+    // The same request would be refused again: another one is made at once, and never again this one.
+    if (after.refusesWatchList && !refusesWatchList) place.failures = 0;
+    const resyncMs = step.kind === 'watch' && after.step.kind !== 'watch' ? place.pace.failedMs() : 0;
+    const askedMs = error instanceof ShardRefusal ? Math.min(error.retryAfterMs, retryAfterMaxMs) : 0;
+    return Math.max(resyncMs, askedMs * (1 + this.#parts.random() / 10));
+  }
+
+  /** The first failure waits between nothing and its bound, every further one for half of its bound at least. */
+  #retryMs({ failures, isAbsent }: Place): number {
+    const { random } = this.#parts;
+    if (failures === 0) return 0;
+    return backoffMs(failures, failures === 1 ? random : () => (1 + random()) / 2, isAbsent ? absentBackoff : backoff);
+  }
+
+  /** Once is a stream that ended; twice is a problem. */
+  #logFailure(place: Place, fields: Readonly<{ asked: string; next: string; error: unknown }>): void {
+    const nowMs = this.#parts.clock.now();
+    if (place.failures < 2 || (place.warnedMs !== undefined && nowMs - place.warnedMs < warnAgainMs))
+      return this.#log.debug('shard.read.failed', fields);
+    place.warnedMs = nowMs;
+    this.#log.warn('shard.read.failed', { ...fields, failures: place.failures });
   }
 
   #absent(place: Place, error: unknown): void {
     const { identityOf } = this.#collection;
     if (identityOf !== undefined) this.#parts.identities.forget(identityOf);
-    if (!place.absent) this.#log.info('shard.type.absent', { why: error instanceof Error ? error.message : String(error) });
-    place.absent = true;
+    if (!place.isAbsent) this.#log.info('shard.type.absent', { why: error instanceof Error ? error.message : String(error) });
+    place.isAbsent = true;
   }
+}
+
+/** Of two revisions that can be compared. They are opaque in principle; those of etcd, which every kcp has, count its writes. */
+function isOlder(revision: string, than: string | undefined): boolean {
+  return than !== undefined && /^\d+$/.test(revision) && /^\d+$/.test(than) && Number(revision) < Number(than);
+}
+
+function fell(revision: string): ShardRefusal {
+  return new ShardRefusal(410, 'Expired', `the shard is at revision ${revision}, behind what was read from it`);
 }
 
 function endsInitialEvents({ text }: SourceObject): boolean {

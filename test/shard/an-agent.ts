@@ -12,7 +12,12 @@ import { CollectedSlices } from './collected-slices.js';
 export type Logged = Readonly<{ level: string; event: string; fields: LogFields }>;
 
 /** `clock` is for the agent alone. Waits are as short as jitter can make them. */
-export type AgentOptions = Readonly<{ clock?: Clock; systemClusters?: readonly string[]; prepare?: (shard: ShardStandIn) => void }>;
+export type AgentOptions = Readonly<{
+  clock?: Clock;
+  random?: () => number;
+  systemClusters?: readonly string[];
+  prepare?: (shard: ShardStandIn) => void;
+}>;
 
 export class AgentRig {
   readonly shard: ShardStandIn;
@@ -20,10 +25,10 @@ export class AgentRig {
   readonly logged: Logged[] = [];
   readonly agent: ShardAgent;
 
-  constructor(shard: ShardStandIn, { clock = systemClock, systemClusters = [] }: AgentOptions) {
+  constructor(shard: ShardStandIn, { clock = systemClock, random = () => 0.01, systemClusters = [] }: AgentOptions) {
     this.shard = shard;
     this.agent = new ShardAgent(
-      { access: shard.access, sink: this.slices, clock, random: () => 0.01, log: recording(this.logged, {}) },
+      { access: shard.access, sink: this.slices, clock, random, log: recording(this.logged, {}) },
       { shard: shardName('amber'), systemClusters },
     );
   }

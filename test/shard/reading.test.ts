@@ -95,7 +95,11 @@ test('if history is compacted again and again, syncs come ever more seldom', asy
     rig.shard.store.put('apiconversions.apis.kcp.io', 'root', named('other'));
     rig.shard.store.compact();
     rig.shard.cut();
-    await until(() => rig.events('shard.read.failed').filter(({ fields }) => fields['reaction'] === 'resync').length >= syncs - 1);
+    await until(
+      () =>
+        rig.events('shard.read.failed').filter(({ fields }) => fields['asked'] === 'watch' && fields['next'] === 'watch-list').length >=
+        syncs - 1,
+    );
     let waitedMs = 0;
     await until(() => {
       if (count(received(rig), 'end') >= syncs) return true;

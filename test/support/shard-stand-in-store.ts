@@ -99,6 +99,19 @@ export class ShardStandInStore {
     this.#history = [];
   }
 
+  /** Goes back to what it was at a revision of its history, as an etcd that is restored from a snapshot. Nobody is told. */
+  restore(revision: number): void {
+    for (const { type, before, after } of this.since(revision).toReversed()) {
+      const object = before ?? after;
+      if (object === undefined) continue;
+      const place = placeOf(object.metadata.annotations?.['kcp.io/cluster'] ?? '', object);
+      if (before === undefined) this.#objectsOf(type).delete(place);
+      else this.#objectsOf(type).set(place, before);
+    }
+    this.#history = this.#history.filter((event) => event.revision <= revision);
+    this.#revision = revision;
+  }
+
   since(revision: number): readonly StandInEvent[] {
     return this.#history.filter((event) => event.revision > revision);
   }

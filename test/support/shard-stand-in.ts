@@ -30,6 +30,8 @@ export class ShardStandIn {
   refusesWatchList = false;
   /** Plurals that nobody may read. */
   readonly forbidden = new Set<string>();
+  /** Answers a request in the stand-in's place, and is true then. */
+  instead: (asked: URL, answer: ServerResponse) => boolean = () => false;
   /** The requested paths, with their queries, in the order in which they came. */
   readonly requests: string[] = [];
   /** The path of a kubeconfig for it. */
@@ -122,6 +124,7 @@ export class ShardStandIn {
     const url = new URL(request.url ?? '/', this.url);
     this.requests.push(`${url.pathname}${url.search}`);
     if (request.headers.authorization !== `Bearer ${token}`) return refuse(answer, 401, 'Unauthorized', 'Unauthorized');
+    if (this.instead(url, answer)) return;
     if (url.pathname === '/clusters/system:shard/api/v1/namespaces/default/configmaps/apiexport-identity-cache')
       return this.#identities(answer);
 
@@ -187,7 +190,9 @@ export class ShardStandIn {
       write(bookmarkOf(scope.type, this.store.revision, { 'k8s.io/initial-events-end': 'true' }));
     } else for (const event of this.store.since(from)) send(event);
 
+    // A watch that is ahead of the store hears nothing until that has caught up, as at a kcp.
     function send(event: Parameters<typeof seenFrom>[1]): void {
+      if (event.revision <= from) return;
       const seen = seenFrom(scope, event);
       if (seen !== undefined) write({ type: seen.type, object: typed(scope.type, seen.object) });
     }
