@@ -1,17 +1,20 @@
 /**
  * When the certificates that this process uses expire: in its status, in a metric, and in the log, once a day from 30 days on and as
- * an error once they have. An expired certificate is used all the same: the other end decides whether to trust it.
+ * an error once they have. Some are renewed so often that 30 days are all their life: of these the last seventh counts.
+ * An expired certificate is used all the same: the other end decides whether to trust it.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { CertificateStatus } from '../domain/status.js';
 
-/** All that stand in one file: a chain ends with whichever ends first. */
-export type UsedCertificates = readonly Omit<CertificateStatus, 'expiresInMs'>[];
+/** All that stand in one file: a chain ends with whichever ends first. `warnMs`: how long before its end a certificate is warned of. */
+export type UsedCertificates = readonly (Omit<CertificateStatus, 'expiresInMs'> & Readonly<{ warnMs: number }>)[];
 
 const dayMs = 86_400_000;
-const warnedDays = 30;
+const warnMsByDefault = 30 * dayMs;
+/** Whoever renews certificates does it after two thirds of their life, or four fifths. In the last seventh it is late. */
+const lateShare = 1 / 7;
 const pemPattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 export class CertificateExpiry {
@@ -35,8 +38,7 @@ export class CertificateExpiry {
 
   /** Without those that cannot be read now: their user logs that. */
   report(): readonly CertificateStatus[] {
-    const nowMs = this.#parts.clock.wallMs();
-    return this.#used.flatMap(certificatesOf).map((each) => ({ ...each, expiresInMs: Date.parse(each.notAfter) - nowMs }));
+    return this.#present().map(({ certificate, expiresInMs }) => ({ ...certificate, expiresInMs }));
   }
 
   close(): void {
@@ -46,8 +48,8 @@ export class CertificateExpiry {
   #look(): void {
     const { clock, log } = this.#parts;
     const nowMs = clock.now();
-    for (const { expiresInMs, ...certificate } of this.report()) {
-      if (expiresInMs > warnedDays * dayMs) continue;
+    for (const { certificate, expiresInMs, warnMs } of this.#present()) {
+      if (expiresInMs > warnMs) continue;
       const hasExpired = expiresInMs <= 0;
       const logged = JSON.stringify([certificate, hasExpired]);
       if (nowMs - (this.#loggedMs.get(logged) ?? -Infinity) < dayMs) continue;
@@ -56,6 +58,13 @@ export class CertificateExpiry {
       if (hasExpired) log.error('certificate.expired', certificate);
       else log.warn('certificate.expires-soon', { ...certificate, daysLeft: Math.floor(expiresInMs / dayMs) });
     }
+  }
+
+  #present(): readonly Readonly<{ certificate: Omit<CertificateStatus, 'expiresInMs'>; expiresInMs: number; warnMs: number }>[] {
+    const nowMs = this.#parts.clock.wallMs();
+    return this.#used
+      .flatMap(certificatesOf)
+      .map(({ warnMs, ...certificate }) => ({ certificate, expiresInMs: Date.parse(certificate.notAfter) - nowMs, warnMs }));
   }
 
   /** What was logged longer ago than a day is logged again, or replaced by now. */
@@ -72,9 +81,11 @@ function certificatesOf(read: () => UsedCertificates): UsedCertificates {
   }
 }
 
-export function certificatesIn(use: 'serving' | 'client-ca' | 'parent', file: string, pem: string): UsedCertificates {
+/** `shard`: what an agent shows the shard that it reads. Throws for a block that is no certificate. */
+export function certificatesIn(use: 'serving' | 'client-ca' | 'parent' | 'shard', file: string, pem: string): UsedCertificates {
   return (pem.match(pemPattern) ?? []).map((block) => {
-    const { subject, validTo } = new X509Certificate(block);
-    return { use, file, subject: subject.replaceAll('\n', ', '), notAfter: new Date(validTo).toISOString() };
+    const { subject, validFrom, validTo } = new X509Certificate(block);
+    const warnMs = use === 'shard' ? (Date.parse(validTo) - Date.parse(validFrom)) * lateShare : warnMsByDefault;
+    return { use, file, subject: subject.replaceAll('\n', ', '), notAfter: new Date(validTo).toISOString(), warnMs };
   });
 }

@@ -12,12 +12,16 @@ const ownerMask = 0o700;
 
 /** Checks what TLS would only notice at the first handshake: that both parse and belong together. Throws CacheError. */
 export function readPair({ certFile, keyFile }: PairFiles): SecureContextPair {
-  const cert = readText(certFile, 'TLS certificate');
-  const key = readText(keyFile, 'TLS private key');
+  const pair = { cert: readText(certFile, 'TLS certificate'), key: readText(keyFile, 'TLS private key') };
+  checkPair(pair, { certFile, keyFile });
+  return pair;
+}
+
+/** The same for texts; `files` says where they stand. Throws CacheError. */
+export function checkPair({ cert, key }: SecureContextPair, { certFile, keyFile }: PairFiles): void {
   const certificate = parse(certFile, 'no PEM certificate', () => new X509Certificate(cert));
   const privateKey = parse(keyFile, 'no PEM private key (an encrypted one cannot be used)', (): KeyObject => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) throw new CacheError(`${keyFile} is not the key of the certificate in ${certFile}`);
-  return { cert, key };
 }
 
 /**

@@ -2,10 +2,12 @@
  * `strata push`: the agent of one kcp shard. Only wiring: the agent reads the shard, the sender carries what it reads into the
  * cache, until a signal stops it (it ends well) or the cache refuses it (it fails, with the reason).
  *
- * The certificate is read again for each connection, so that a rotated one is used without a restart.
+ * The certificate for the cache is read again for each connection, and what the kubeconfig names for each request, so that rotated ones
+ * are used without a restart.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
+import { CertificateExpiry } from '../certificates/certificate-expiry.js';
 import { readPair, readText } from '../certificates/pair-files.js';
 import { agentOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
@@ -21,6 +23,7 @@ import { formatProgress } from './push-progress.js';
 
 /** Lines of progress come no more often. */
 const progressIntervalMs = 1_000;
+const certificatesLookMs = 60_000;
 
 const fencedAdvice =
   'Another agent that came later has the shard, or it was removed. Start this one again to have it wait for the shard, with --take-over to have it at once';
@@ -30,7 +33,7 @@ export const push: Command = command({
   operands: '',
   help: 'Push the objects of a kcp shard into a cache',
   options: agentOptions,
-  run: async ({ options }, { print, clock, random, logStream, untilStopped }) => {
+  run: async ({ options }, { print, environment, clock, random, logStream, untilStopped }) => {
     const {
       kubeconfig,
       context,
@@ -51,10 +54,13 @@ export const push: Command = command({
         import('../sender/sender-options.js'),
         import('../frames/connect-socket.js'),
       ]);
-    const access = await loadKubeconfig({ path: kubeconfig, context: context === '' ? undefined : context, allowInsecure });
+    const log = createLog({ clock, stream: logStream }, { level, format });
+    const access = await loadKubeconfig(
+      { path: kubeconfig, context: context === '' ? undefined : context, allowInsecure },
+      { clock, log, environment },
+    );
     readIdentity(options);
 
-    const log = createLog({ clock, stream: logStream }, { level, format });
     const stopping = new AbortController();
     void untilStopped(log).then((signal) => {
       log.info('agent.stopping', { signal });
@@ -78,9 +84,15 @@ export const push: Command = command({
       },
     );
     const agent = new ShardAgent({ access, sink: sender, clock, random, log }, { shard, systemClusters });
+    const expiry = new CertificateExpiry({ clock, log }, [access.certificates]);
+    expiry.watch(certificatesLookMs);
     agent.start();
     log.info('agent.started', { shard, source: access.server, caches });
-    const [end] = await Promise.all([sender.run(stopping.signal).finally(() => agent.close()), printProgress(sender, { clock, print })]);
+    const close = (): void => {
+      agent.close();
+      expiry.close();
+    };
+    const [end] = await Promise.all([sender.run(stopping.signal).finally(close), printProgress(sender, { clock, print })]);
     if (end.kind === 'refused') throw refused(shard, end);
     log.info('agent.stopped');
   },

@@ -5,12 +5,13 @@
  * not read stays in the socket, so a slow reader slows the shard and costs no memory. TCP's own probes find a peer that is
  * gone silently, long before the silence is over.
  */
-import { Agent, request } from 'node:https';
+import { request } from 'node:https';
 import type { IncomingMessage } from 'node:http';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
-import type { ShardAccess } from './shard-access.js';
+import { KeptConnections } from './kept-connections.js';
+import type { Credentials, ShardAccess } from './shard-access.js';
 
 /**
  * The shard answered with something else than 200. `reason` is '' when that was no Status. `continueToken`: with which a list whose token
@@ -41,23 +42,19 @@ const probeAfterMs = 30_000;
 export class KubeClient {
   readonly #access: ShardAccess;
   readonly #clock: Clock;
-  readonly #agent: Agent;
+  readonly #connections: KeptConnections;
 
   constructor({ access, clock }: { access: ShardAccess; clock: Clock }) {
     this.#access = access;
     this.#clock = clock;
-    this.#agent = new Agent({
-      keepAlive: true,
-      keepAliveMsecs: probeAfterMs,
-      rejectUnauthorized: !access.insecure,
-      ...(access.ca !== undefined && { ca: access.ca }),
-      ...(access.serverName !== undefined && { servername: access.serverName }),
-    });
+    this.#connections = new KeptConnections({ access }, { probeAfterMs });
   }
 
   /** Resolves when a 200 has come, with its body, which must be read or returned. Throws ShardRefusal for any other answer. */
   async open(asked: KubeRequest): Promise<AsyncGenerator<Uint8Array, void>> {
-    const answer = await this.#send(asked);
+    const credentials = await this.#access.credentials(asked.signal);
+    const answer = await this.#send(asked, credentials);
+    if (answer.statusCode === 401) credentials.drop?.();
     answer.socket.setKeepAlive(true, probeAfterMs);
     const chunks = this.#chunks(answer, asked.silenceMsMax);
     if (answer.statusCode === 200) return chunks;
@@ -66,18 +63,16 @@ export class KubeClient {
 
   /** Ends the connections that are kept; those in use end with their request's signal. */
   close(): void {
-    this.#agent.destroy();
+    this.#connections.close();
   }
 
-  async #send({ path, answerMsMax, signal }: KubeRequest): Promise<IncomingMessage> {
-    const { certificate, key, authorization } = await this.#access.credentials();
+  #send({ path, answerMsMax, signal }: KubeRequest, credentials: Credentials): Promise<IncomingMessage> {
+    const { authorization } = credentials;
     return new Promise((resolve, reject) => {
       const outgoing = request(`${this.#access.server}${path}`, {
-        agent: this.#agent,
+        agent: this.#connections.agentFor(credentials),
         signal,
         headers: { accept: 'application/json', ...(authorization !== undefined && { authorization }) },
-        ...(certificate !== undefined && { cert: certificate }),
-        ...(key !== undefined && { key }),
       });
       const cancel = this.#clock.after(answerMsMax, () => outgoing.destroy(new CacheError('the shard does not answer')));
       outgoing.once('response', (answer) => {

@@ -2,14 +2,25 @@
 export type ShardAccess = Readonly<{
   /** Scheme, host and port, and what stands before `/clusters`; without a slash at its end. */
   server: string;
-  /** What its certificate is checked against; undefined means the system's own authorities. */
-  ca: string | undefined;
   /** The name its certificate must have, where it is not the one in the URL. */
   serverName: string | undefined;
   /** Whether its certificate is not checked at all. */
   insecure: boolean;
-  /** Called before every request, because tokens expire and plugins issue new ones. */
-  credentials: () => Promise<Credentials>;
+  /**
+   * Called before every request, because files are replaced, tokens expire and plugins issue new ones. Rejects with CacheError when there
+   * are none, and with the signal's reason once that is aborted.
+   */
+  credentials: (signal: AbortSignal) => Promise<Credentials>;
 }>;
 
-export type Credentials = Readonly<{ certificate?: string; key?: string; authorization?: string }>;
+/** Certificates and keys are PEM. A connection that was made with other certificates must not be used for a request with these. */
+export type Credentials = Readonly<{
+  /** What the shard's certificate is checked against; absent means the system's own authorities. */
+  ca?: string;
+  certificate?: string;
+  key?: string;
+  /** The header of that name. */
+  authorization?: string;
+  /** To be called when the shard answers 401: these are not given out again. Absent where nobody could issue others. */
+  drop?: () => void;
+}>;

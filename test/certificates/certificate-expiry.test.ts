@@ -1,4 +1,5 @@
 /** When certificates expire, and what is logged of that. */
+import { X509Certificate } from 'node:crypto';
 import test from 'ava';
 import { Authority } from '../../src/certificates/authority.js';
 import { CertificateExpiry, certificatesIn, type UsedCertificates } from '../../src/certificates/certificate-expiry.js';
@@ -63,6 +64,22 @@ test('warnings begin thirty days before the end, and stop once the certificate i
 
   t.is(events().filter((event) => event.endsWith('serving')).length, 2);
   t.is(events().filter((event) => event.endsWith('client-ca')).length, 11);
+});
+
+test('what an agent shows its shard is warned of in the last seventh of its life', async (t) => {
+  const { clock, log, events } = setUp();
+  const used = certificatesIn('shard', 'agent.crt', await aPem(clock, 7));
+  const [{ notAfter = '' } = {}] = used;
+  const lifeMs = Date.parse(notAfter) - Date.parse(new X509Certificate(await aPem(clock, 7)).validFrom);
+  const expiry = new CertificateExpiry({ clock, log }, [() => used]);
+  expiry.watch(lookMs);
+  t.teardown(() => expiry.close());
+
+  clock.advance(Date.parse(notAfter) - nowMs - Math.floor(lifeMs / 7) - lookMs);
+  t.deepEqual(events(), []);
+  clock.advance(2 * lookMs);
+  t.deepEqual(events(), ['warn certificate.expires-soon shard']);
+  t.false('warnMs' in (expiry.report()[0] ?? {}));
 });
 
 test('the report has every certificate in use, without unreadable ones', async (t) => {

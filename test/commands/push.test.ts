@@ -1,7 +1,7 @@
 /** `strata push` from the options to the frames: a stand-in for the shard, and a server in place of the cache that welcomes and acknowledges. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -20,8 +20,10 @@ import { deferred } from '../../src/domain/deferred.js';
 import { SocketAcceptor, refuseUpgrade } from '../../src/frames/accept-socket.js';
 import type { Frame } from '../../src/frames/frame.js';
 import type { FrameSocket } from '../../src/frames/frame-socket.js';
+import { execVersion, isRunning, TestPlugin } from '../shard/a-kubeconfig.js';
 import { builtMain } from '../support/project.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';
+import { TestAuthority } from '../support/test-authority.js';
 import { until } from '../support/test-server.js';
 import { called } from './called.js';
 
@@ -38,7 +40,7 @@ const socketOptions = {
 
 type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 type Received = { path: string; speaksFor: unknown; frames: Frame[] };
-type Place = Readonly<{ flags: Readonly<Record<string, string>>; shard: ShardStandIn }>;
+type Place = Readonly<{ flags: Readonly<Record<string, string>>; shard: ShardStandIn; folder: string }>;
 
 /** A shard, a cache, and certificates that each trusts, all as an operator would make them. */
 async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
@@ -59,6 +61,7 @@ async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
   t.teardown(() => shard.close());
   return {
     shard,
+    folder,
     flags: {
       kubeconfig: shard.kubeconfig,
       'shard-name': 'amber',
@@ -92,12 +95,15 @@ async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
 }
 
 /** The running command, and what stops it. */
-function pushing(flags: Place['flags']): { printed: () => string; stop: () => void; ended: Promise<unknown> } {
+function pushing(
+  flags: Place['flags'],
+  logStream: PassThrough = new PassThrough().resume(),
+): { printed: () => string; stop: () => void; ended: Promise<unknown> } {
   const stopped = deferred<string>();
   let printed = '';
   const ended = called(push, {
     flags,
-    surroundings: { untilStopped: () => stopped.promise, print: (text) => void (printed += text), logStream: new PassThrough().resume() },
+    surroundings: { untilStopped: () => stopped.promise, print: (text) => void (printed += text), logStream },
   });
   return { printed: () => printed, stop: () => stopped.resolve('SIGTERM'), ended };
 }
@@ -170,6 +176,45 @@ test('as a process it ends with 0 when a signal stops it, and with 1 and one lin
   t.is(await agent.exited, 0, agent.stderr());
   t.is(await refusedAgent.exited, 1);
   t.is(refusedAgent.stderr().split('\n').at(-2), 'strata: the cache takes nothing of the shard amber (forbidden): not you');
+});
+
+test('as a process it ends, and so does its exec plugin, when a signal comes while that hangs', async (t) => {
+  const { flags, shard, folder } = await aPlace(t, welcoming([]));
+  const plugin = await TestPlugin.make(folder, 'exec sleep 600');
+  const kubeconfig = await plugin.kubeconfig(shard, { apiVersion: execVersion });
+  const agent = aProcess({ ...flags, kubeconfig });
+  t.teardown(async () => {
+    agent.child.kill('SIGKILL');
+    for (const pid of await plugin.runs()) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+  });
+  await until(async () => (await plugin.runs()).length > 0, 20_000);
+  const [pid = 0] = await plugin.runs();
+
+  agent.child.kill('SIGTERM');
+  await until(() => agent.child.exitCode !== null, 4_000);
+
+  t.is(await agent.exited, 0, agent.stderr());
+  t.false(isRunning(pid));
+});
+
+test('the end of the certificate for the shard is warned of', async (t) => {
+  const { flags, shard, folder } = await aPlace(t, welcoming([]));
+  await mkdir(join(folder, 'ca-of-shard'));
+  const authority = await TestAuthority.create(join(folder, 'ca-of-shard'));
+  const { certificateFile, keyFile } = await authority.issue({ user: 'agent', groups: [], validitySeconds: 0 });
+  const kubeconfig = join(folder, 'kubeconfig');
+  await writeFile(kubeconfig, shard.kubeconfigText({ 'client-certificate': certificateFile, 'client-key': keyFile }));
+  const logStream = new PassThrough();
+  let logged = '';
+  logStream.on('data', (chunk: Buffer) => (logged += chunk.toString()));
+
+  const agent = pushing({ ...flags, kubeconfig }, logStream);
+  await until(() => logged.includes('certificate.expired'));
+  agent.stop();
+  await agent.ended;
+
+  const line = logged.split('\n').find((each) => each.includes('certificate.expired')) ?? '{}';
+  t.like(JSON.parse(line), { level: 'error', use: 'shard', file: certificateFile, subject: 'CN=agent' });
 });
 
 function aProcess(flags: Place['flags']): { child: ChildProcess; stderr: () => string; exited: Promise<number | null> } {

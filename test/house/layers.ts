@@ -32,7 +32,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   intake: ['domain', 'diagnostics', 'frames'],
   sender: ['domain', 'diagnostics', 'frames'],
   lookup: ['domain', 'frames'],
-  shard: ['domain', 'diagnostics', 'frames', 'sender'],
+  shard: ['domain', 'diagnostics', 'certificates', 'frames', 'sender'],
   store: ['domain', 'diagnostics'],
   tier: ['domain', 'diagnostics', 'frames', 'sender', 'intake'],
   watch: ['domain', 'diagnostics'],

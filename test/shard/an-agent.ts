@@ -4,6 +4,8 @@ import { systemClock } from '../../src/clock.js';
 import type { Log, LogFields } from '../../src/diagnostics/log.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { ShardAgent } from '../../src/shard/agent.js';
+import { loadKubeconfig } from '../../src/shard/kubeconfig.js';
+import type { ShardAccess } from '../../src/shard/shard-access.js';
 import { shardName } from '../support/objects.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';
 import { until } from '../support/test-server.js';
@@ -19,16 +21,22 @@ export type AgentOptions = Readonly<{
   prepare?: (shard: ShardStandIn) => void;
 }>;
 
+type RigOptions = Omit<AgentOptions, 'prepare'> & Readonly<{ access?: ShardAccess; logged?: Logged[] }>;
+
 export class AgentRig {
   readonly shard: ShardStandIn;
   readonly slices = new CollectedSlices();
-  readonly logged: Logged[] = [];
+  readonly logged: readonly Logged[];
   readonly agent: ShardAgent;
 
-  constructor(shard: ShardStandIn, { clock = systemClock, random = () => 0.01, systemClusters = [] }: AgentOptions) {
+  constructor(
+    shard: ShardStandIn,
+    { clock = systemClock, random = () => 0.01, systemClusters = [], access = shard.access, logged = [] }: RigOptions,
+  ) {
     this.shard = shard;
+    this.logged = logged;
     this.agent = new ShardAgent(
-      { access: shard.access, sink: this.slices, clock, random, log: recording(this.logged, {}) },
+      { access, sink: this.slices, clock, random, log: recording(logged) },
       { shard: shardName('amber'), systemClusters },
     );
   }
@@ -51,11 +59,22 @@ export class AgentRig {
 export async function anAgent(t: ExecutionContext, options: AgentOptions = {}): Promise<AgentRig> {
   const shard = await ShardStandIn.start();
   options.prepare?.(shard);
-  const rig = new AgentRig(shard, options);
+  return started(t, new AgentRig(shard, options));
+}
+
+/** The same, by a kubeconfig for the stand-in. */
+export async function anAgentWith(t: ExecutionContext, shard: ShardStandIn, path: string): Promise<AgentRig> {
+  const logged: Logged[] = [];
+  const parts = { clock: systemClock, log: recording(logged), environment: process.env };
+  const access = await loadKubeconfig({ path, context: undefined, allowInsecure: false }, parts);
+  return started(t, new AgentRig(shard, { access, logged }));
+}
+
+function started(t: ExecutionContext, rig: AgentRig): AgentRig {
   t.teardown(async () => {
     await rig.slices.close();
     rig.agent.close();
-    await shard.close();
+    await rig.shard.close();
   });
   rig.agent.start();
   return rig;
@@ -66,7 +85,8 @@ export function sliceOf(resource: string, identity = ''): string {
   return `amber|${resource}:${identity}`;
 }
 
-function recording(logged: Logged[], context: LogFields): Log {
+/** A log that keeps its lines. */
+export function recording(logged: Logged[], context: LogFields = {}): Log {
   const at =
     (level: string) =>
     (event: string, fields: LogFields = {}): void =>

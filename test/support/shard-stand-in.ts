@@ -6,6 +6,7 @@
  *   const shard = await ShardStandIn.start();        t.teardown(() => shard.close());
  *   shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name: 'a' } });
  *   shard.cut();  shard.store.compact();  await shard.stop();  await shard.restart();
+ *   shard.accepts = ({ user }) => user === 'agent';  shard.present(anotherServingPair);
  */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,6 +15,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
+import type { TLSSocket } from 'node:tls';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { replicatedTypes } from '../../src/shard/selection.js';
@@ -21,8 +23,13 @@ import type { ShardAccess } from '../../src/shard/shard-access.js';
 import type { KubeObject } from './kube-client.js';
 import { seenFrom, ShardStandInStore, type StandInScope, type StandInType } from './shard-stand-in-store.js';
 
+type Members = Readonly<Record<string, unknown>>;
+
 const token = 'stand-in-token';
 const run = promisify(execFile);
+
+/** `user`: the common name of the certificate that the connection was made with; '' without one. */
+export type Caller = Readonly<{ authorization: string; user: string }>;
 
 export class ShardStandIn {
   readonly store = new ShardStandInStore();
@@ -34,10 +41,15 @@ export class ShardStandIn {
   instead: (asked: URL, answer: ServerResponse) => boolean = () => false;
   /** The requested paths, with their queries, in the order in which they came. */
   readonly requests: string[] = [];
+  /** Who sent each of them. */
+  readonly callers: Caller[] = [];
+  /** Whether a caller may read; who may not gets 401. */
+  accepts = ({ authorization }: Caller): boolean => authorization === `Bearer ${token}`;
   /** The path of a kubeconfig for it. */
   readonly kubeconfig: string;
   readonly #folder: string;
-  readonly #certificate: Readonly<{ cert: string; key: string }>;
+  /** What it shows its clients; also the CA that they trust. */
+  certificate: Readonly<{ cert: string; key: string }>;
   readonly #sockets = new Set<Socket>();
   readonly #watches = new Set<Readonly<{ type: StandInType; write: (event: unknown) => void }>>();
   readonly #server: Server;
@@ -46,8 +58,10 @@ export class ShardStandIn {
 
   private constructor(folder: string, certificate: Readonly<{ cert: string; key: string }>) {
     this.#folder = folder;
-    this.#certificate = certificate;
-    this.#server = createServer(certificate, (request, answer) => this.#answer(request, answer));
+    this.certificate = certificate;
+    this.#server = createServer({ ...certificate, requestCert: true, rejectUnauthorized: false }, (request, answer) =>
+      this.#answer(request, answer),
+    );
     this.#server.on('connection', (socket: Socket) => {
       if (this.#isStopped) return socket.destroy();
       this.#sockets.add(socket);
@@ -68,7 +82,7 @@ export class ShardStandIn {
     const standIn = new ShardStandIn(folder, { cert, key: keyText });
     standIn.#server.listen(0, '127.0.0.1');
     await once(standIn.#server, 'listening');
-    await writeFile(standIn.kubeconfig, standIn.#kubeconfigText());
+    await writeFile(standIn.kubeconfig, standIn.kubeconfigText({ token }));
     return standIn;
   }
 
@@ -78,9 +92,31 @@ export class ShardStandIn {
 
   /** As loadKubeconfig would give it. */
   get access(): ShardAccess {
-    const credentials = { authorization: `Bearer ${token}` };
-    const { cert } = this.#certificate;
-    return { server: this.url, ca: cert, serverName: undefined, insecure: false, credentials: () => Promise.resolve(credentials) };
+    const credentials = { ca: this.certificate.cert, authorization: `Bearer ${token}` };
+    return { server: this.url, serverName: undefined, insecure: false, credentials: () => Promise.resolve(credentials) };
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size;
+  }
+
+  /** A kubeconfig whose user is `user`, with `cluster` in addition to what leads here; its CA is what the stand-in shows now. */
+  kubeconfigText(user: Members, cluster: Members = {}): string {
+    const ca = Buffer.from(this.certificate.cert).toString('base64');
+    return JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [{ name: 'stand-in', cluster: { server: `${this.url}/clusters/root`, 'certificate-authority-data': ca, ...cluster } }],
+      users: [{ name: 'agent', user }],
+      contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: 'agent' } }],
+      'current-context': 'stand-in',
+    });
+  }
+
+  /** Shows another certificate from now on. */
+  present(certificate: Readonly<{ cert: string; key: string }>): void {
+    this.certificate = certificate;
+    this.#server.setSecureContext(certificate);
   }
 
   get openWatches(): number {
@@ -123,7 +159,12 @@ export class ShardStandIn {
   #answer(request: IncomingMessage, answer: ServerResponse): void {
     const url = new URL(request.url ?? '/', this.url);
     this.requests.push(`${url.pathname}${url.search}`);
-    if (request.headers.authorization !== `Bearer ${token}`) return refuse(answer, 401, 'Unauthorized', 'Unauthorized');
+    const caller: Caller = {
+      authorization: request.headers.authorization ?? '',
+      user: String((request.socket as TLSSocket).getPeerCertificate().subject?.CN ?? ''),
+    };
+    this.callers.push(caller);
+    if (!this.accepts(caller)) return refuse(answer, 401, 'Unauthorized', 'Unauthorized');
     if (this.instead(url, answer)) return;
     if (url.pathname === '/clusters/system:shard/api/v1/namespaces/default/configmaps/apiexport-identity-cache')
       return this.#identities(answer);
@@ -215,18 +256,6 @@ export class ShardStandIn {
     }
     answer.write(bytes.subarray(0, this.#bytesUntilCut), () => answer.destroy());
     this.#bytesUntilCut = undefined;
-  }
-
-  #kubeconfigText(): string {
-    const ca = Buffer.from(this.#certificate.cert).toString('base64');
-    return JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'stand-in', cluster: { server: `${this.url}/clusters/root`, 'certificate-authority-data': ca } }],
-      users: [{ name: 'agent', user: { token } }],
-      contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: 'agent' } }],
-      'current-context': 'stand-in',
-    });
   }
 }
 

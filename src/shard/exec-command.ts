@@ -1,0 +1,82 @@
+/**
+ * What the `exec` entry of a kubeconfig's user asks for, as client-go reads it (plugin/pkg/client/auth/exec/exec.go). The plugin learns
+ * what is wanted from KUBERNETES_EXEC_INFO. It is never given a terminal: an agent has nobody who could answer it.
+ */
+import { resolve } from 'node:path';
+import { textAt } from '../domain/text-at.js';
+
+export type ExecCommand = Readonly<{
+  /** Of the plugin's answer. */
+  apiVersion: string;
+  /** A path, or a name that is looked for on PATH. */
+  command: string;
+  args: readonly string[];
+  /** In addition to the agent's own. */
+  environment: Readonly<Record<string, string>>;
+  /** How to get the plugin where it is not there; '' when the entry does not say. */
+  installHint: string;
+  /** What the plugin receives about the cluster, but for its CA; undefined unless `provideClusterInfo` asks for it. */
+  cluster: Members | undefined;
+}>;
+
+type Members = Readonly<Record<string, unknown>>;
+
+const apiVersions: readonly string[] = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
+const infoVariable = 'KUBERNETES_EXEC_INFO';
+/** Reserved by client-go: what of a cluster's extensions is meant for plugins. */
+const extensionName = 'client.authentication.k8s.io/exec';
+/** The members of a cluster that a plugin receives, but for its CA, which is always sent as data. */
+const clusterMembers = ['server', 'tls-server-name', 'insecure-skip-tls-verify', 'disable-compression'] as const;
+
+/** `folder` is where relative paths begin; `cluster` the entry of the cluster as it stands in the file. Throws Error with what is wrong. */
+export function parseExecCommand(exec: unknown, { folder, cluster }: Readonly<{ folder: string; cluster: unknown }>): ExecCommand {
+  const { apiVersion, command, args, env, installHint, interactiveMode, provideClusterInfo } = membersOf(exec);
+  if (typeof command !== 'string' || command === '' || command.includes('\0')) throw new Error('exec.command is no text');
+  if (typeof apiVersion !== 'string' || !apiVersions.includes(apiVersion))
+    throw new Error(`exec.apiVersion is not one of ${apiVersions.join(', ')}`);
+  if (interactiveMode === 'Always') throw new Error(`exec.interactiveMode is Always, but nobody is there to answer ${command}`);
+  return {
+    apiVersion,
+    command: command.includes('/') ? resolve(folder, command) : command,
+    args: listOf(args, 'exec.args').map((arg) => textOf(arg, 'exec.args')),
+    environment: Object.fromEntries(
+      listOf(env, 'exec.env').map((entry) => [textOf(membersOf(entry)['name'], 'exec.env'), textOf(membersOf(entry)['value'], 'exec.env')]),
+    ),
+    installHint: typeof installHint === 'string' ? installHint : '',
+    cluster: provideClusterInfo === true ? describe(membersOf(cluster)) : undefined,
+  };
+}
+
+/** All of the plugin's environment: the agent's own, the entry's, and what is wanted of it. */
+export function pluginEnvironment(
+  { apiVersion, environment, cluster }: ExecCommand,
+  own: Readonly<Record<string, string | undefined>>,
+  ca: string | undefined,
+): Readonly<Record<string, string | undefined>> {
+  const authority = ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
+  const spec = { ...(cluster !== undefined && { cluster: { ...cluster, ...authority } }), interactive: false };
+  return { ...own, ...environment, [infoVariable]: JSON.stringify({ kind: 'ExecCredential', apiVersion, spec }) };
+}
+
+function describe(cluster: Members): Members {
+  const members = clusterMembers.flatMap((name) => (cluster[name] === undefined ? [] : [[name, cluster[name]]]));
+  const extensions = Array.isArray(cluster['extensions']) ? (cluster['extensions'] as readonly unknown[]) : [];
+  const extension = extensions.find((each) => textAt(each, 'name') === extensionName);
+  return { ...Object.fromEntries(members), ...(extension !== undefined && { config: membersOf(extension)['extension'] }) };
+}
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {};
+}
+
+function listOf(value: unknown, what: string): readonly unknown[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw new Error(`${what} is no list`);
+  return value;
+}
+
+/** Neither the value nor its name may be repeated in an error: either can be a secret. */
+function textOf(value: unknown, what: string): string {
+  if (typeof value !== 'string' || value.includes('\0')) throw new Error(`${what} has something else than texts`);
+  return value;
+}

@@ -1,0 +1,59 @@
+/**
+ * What an exec plugin answers: an ExecCredential (k8s.io/client-go/pkg/apis/clientauthentication). Whatever client-go would refuse is
+ * refused. No error repeats anything of the answer, because a wrong answer may hold the right secret.
+ */
+import { checkPair } from '../certificates/pair-files.js';
+import { formatBearer } from './bearer-token.js';
+
+export type ExecCredential = Readonly<{
+  /** The header. */
+  authorization?: string;
+  /** PEM; both or neither. */
+  certificate?: string;
+  key?: string;
+  /** By the wall clock; undefined: as long as the shard accepts it. */
+  expiresMs: number | undefined;
+}>;
+
+/** Throws Error with what is wrong. */
+export function parseExecCredential(answer: string, apiVersion: string): ExecCredential {
+  const { kind, apiVersion: answered, status } = membersOf(parse(answer));
+  if (kind !== 'ExecCredential') throw new Error('the kind of its answer is not ExecCredential');
+  if (answered !== apiVersion) throw new Error(`the apiVersion of its answer is not ${apiVersion}, as the kubeconfig says`);
+  if (typeof status !== 'object' || status === null) throw new Error('its answer has no status');
+
+  const { token, clientCertificateData, clientKeyData, expirationTimestamp } = membersOf(status);
+  const certificate = textOf(clientCertificateData, 'clientCertificateData');
+  const key = textOf(clientKeyData, 'clientKeyData');
+  const bearer = textOf(token, 'token');
+  const expiration = textOf(expirationTimestamp, 'expirationTimestamp');
+  if (certificate === '' && key === '' && bearer === '') throw new Error('its answer has neither a token nor a certificate');
+  if ((certificate === '') !== (key === '')) throw new Error('its answer has only one of a certificate and its key');
+  if (certificate !== '') checkPair({ cert: certificate, key }, { certFile: 'its clientCertificateData', keyFile: 'its clientKeyData' });
+  const expiresMs = expiration === '' ? undefined : Date.parse(expiration);
+  if (Number.isNaN(expiresMs)) throw new Error('the expirationTimestamp of its answer is no time');
+  return {
+    ...(bearer !== '' && { authorization: formatBearer(bearer, 'the token of its answer') }),
+    ...(certificate !== '' && { certificate, key }),
+    expiresMs,
+  };
+}
+
+function parse(answer: string): unknown {
+  try {
+    return JSON.parse(answer);
+  } catch {
+    throw new Error('its answer is no JSON');
+  }
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}
+
+/** '' and null count as absent, as they do in Go. */
+function textOf(value: unknown, name: string): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value !== 'string') throw new Error(`the ${name} of its answer is no text`);
+  return value;
+}

@@ -1,0 +1,103 @@
+/**
+ * The credentials that an exec plugin of a kubeconfig issues, as client-go handles them (plugin/pkg/client/auth/exec/exec.go).
+ *
+ *   nothing kept ──▶ waits (PluginPace) ──▶ runs ──sound answer──▶ kept ──expired · the shard answered 401──▶ nothing kept
+ *                        ▲                   └──bad answer, exit code, timeout──▶ all who wait fail
+ *                        └────────────────────────────────────────────────────────────┘
+ *
+ * E1 One run at a time, for all who wait. Nobody waits any more: it is ended.
+ * E2 Only a sound answer is kept, and no longer than it says.
+ * E3 A 401 drops the credential that the request had, and no later one.
+ * E4 No error holds anything of an answer, of the arguments or of the environment.
+ */
+import { CacheError } from '../domain/errors.js';
+import { pause } from '../domain/pause.js';
+import type { Clock } from '../domain/ports.js';
+import { pluginEnvironment, type ExecCommand } from './exec-command.js';
+import { parseExecCredential, type ExecCredential } from './exec-credential.js';
+import { PluginPace } from './plugin-pace.js';
+import { PluginMissing, runPlugin } from './run-plugin.js';
+import { SharedTask } from './shared-task.js';
+
+export type ExecPluginParts = Readonly<{
+  clock: Clock;
+  /** The agent's own, which the plugin inherits. */
+  environment: Readonly<Record<string, string | undefined>>;
+}>;
+
+/** Plugins of clouds repeat their own requests for some tens of seconds. One that takes longer than this hangs. */
+const timeoutMs = 60_000;
+/** A request that leaves now should arrive before its token expires. As client-go with token files. */
+const expiryMarginMs = 10_000;
+
+/** `untilMs` by the wall clock. */
+type Kept = Readonly<{ credential: ExecCredential; untilMs: number }>;
+
+export class ExecPlugin {
+  readonly #parts: ExecPluginParts;
+  readonly #command: ExecCommand;
+  readonly #pace: PluginPace;
+  #kept: Kept | undefined;
+  #run: SharedTask<ExecCredential> | undefined;
+
+  constructor(parts: ExecPluginParts, command: ExecCommand) {
+    this.#parts = parts;
+    this.#command = command;
+    this.#pace = new PluginPace(parts.clock);
+  }
+
+  /** `ca`: of the cluster, for a plugin whose entry asks for it. Rejects with CacheError, or with the signal's reason once that is aborted. */
+  async credential(ca: string | undefined, signal: AbortSignal): Promise<ExecCredential> {
+    signal.throwIfAborted();
+    if (this.#kept !== undefined && this.#parts.clock.wallMs() < this.#kept.untilMs) return this.#kept.credential;
+    if (this.#run === undefined || this.#run.isAborted) this.#run = this.#start(ca, this.#run);
+    return this.#run.join(signal);
+  }
+
+  /** The shard has answered 401 to it. */
+  drop(credential: ExecCredential): void {
+    if (this.#kept?.credential !== credential) return;
+    this.#kept = undefined;
+    this.#pace.refused();
+  }
+
+  /** `former` was aborted, and may not have ended yet. */
+  #start(ca: string | undefined, former: SharedTask<ExecCredential> | undefined): SharedTask<ExecCredential> {
+    const run = new SharedTask(async (signal) => {
+      try {
+        await former?.ended();
+        const waitMs = this.#pace.waitMs();
+        if (waitMs > 0) await pause(this.#parts.clock, waitMs, signal);
+        signal.throwIfAborted();
+        return await this.#issue(ca, signal);
+      } finally {
+        if (this.#run === run) this.#run = undefined;
+      }
+    });
+    return run;
+  }
+
+  async #issue(ca: string | undefined, signal: AbortSignal): Promise<ExecCredential> {
+    const { clock, environment } = this.#parts;
+    const { command, args, apiVersion } = this.#command;
+    try {
+      const program = { command, args, environment: pluginEnvironment(this.#command, environment, ca) };
+      const credential = parseExecCredential(await runPlugin(program, { clock, timeoutMs, signal }), apiVersion);
+      this.#keep(credential);
+      return credential;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#pace.failed();
+      const hint = error instanceof PluginMissing && this.#command.installHint !== '' ? `\n${this.#command.installHint}` : '';
+      throw new CacheError(`the exec plugin ${command} gives no credential: ${(error as Error).message}${hint}`);
+    }
+  }
+
+  #keep(credential: ExecCredential): void {
+    const { expiresMs = Infinity } = credential;
+    const earlyMs = expiresMs - expiryMarginMs;
+    // A plugin may keep a token to its end and issue it until then. Asking it earlier would give the same one again.
+    this.#kept = { credential, untilMs: this.#parts.clock.wallMs() < earlyMs ? earlyMs : expiresMs };
+    this.#pace.issued();
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * What a kubeconfig says about one of its contexts. The library parses the file's entries; only this module of it is loaded, because the
+ * whole of it takes 75 MB for APIs that are not used here.
+ *
+ * K1 What we cannot do is refused when the file is read: a proxy, a password, impersonation, an auth-provider, a plugin that needs a terminal.
+ * K2 A certificate goes unchecked only when the file asks for it and `allowInsecure` agrees.
+ * K3 The server's path is cut before `/clusters/`: the logical cluster of a context does not matter to a reader of all of them.
+ * No error repeats a value of a user's entry, or the place where YAML breaks off: either may be a key.
+ */
+import { dirname, resolve } from 'node:path';
+import { newClusters, newContexts, newUsers, type User } from '@kubernetes/client-node/dist/config_types.js';
+import { ConfigSyntaxError, parseConfigDocument } from '../domain/config-document.js';
+import { CacheError } from '../domain/errors.js';
+import { parseExecCommand, type ExecCommand } from './exec-command.js';
+
+export type KubeconfigOptions = Readonly<{
+  path: string;
+  /** Undefined: the file's own current one. */
+  context: string | undefined;
+  allowInsecure: boolean;
+}>;
+
+/** A PEM text, or the path of its file; `name` is what errors call it. */
+export type PemSource = Readonly<{ name: string; text: string } | { name: string; file: string }>;
+
+export type KubeconfigEntry = Readonly<{
+  /** Its name. */
+  context: string;
+  server: string;
+  serverName: string | undefined;
+  insecure: boolean;
+  ca: PemSource | undefined;
+  /** Both or neither. */
+  certificate: PemSource | undefined;
+  key: PemSource | undefined;
+  token: string | undefined;
+  /** Used instead of `token` when it is there, as by client-go. */
+  tokenFile: string | undefined;
+  /** Undefined where the user has a certificate or a token: client-go runs no plugin then. */
+  exec: ExecCommand | undefined;
+}>;
+
+/** `text` is the content of `path`. Throws CacheError with what is wrong and where. */
+export function parseKubeconfigEntry(text: string, { path, context, allowInsecure }: KubeconfigOptions): KubeconfigEntry {
+  const fail: Fail = (why) => new CacheError(`${path}: ${why}`);
+  const { contexts, clusters, users, current } = parseEntries(text, fail);
+  const wanted = context ?? current;
+  const found = contexts.find(({ name }) => name === wanted);
+  if (found === undefined) throw fail(`there is no context ${JSON.stringify(wanted)}, but ${contexts.map(({ name }) => name).join(', ')}`);
+  const ofContext = clusters.find(({ cluster }) => cluster.name === found.cluster);
+  if (ofContext === undefined) throw fail(`the context ${found.name} names the cluster ${found.cluster}, which is not there`);
+  const entry = users.find(({ user }) => user.name === found.user);
+  if (entry === undefined) throw fail(`the context ${found.name} names the user ${found.user}, which is not there`);
+
+  const { user, tokenFile } = entry;
+  const { cluster, raw } = ofContext;
+  if (isSaid(cluster.proxyUrl)) throw fail(`the cluster ${cluster.name} is behind a proxy, which is not supported`);
+  if (cluster.skipTLSVerify && !allowInsecure) throw fail(`the cluster ${cluster.name} asks for TLS without a check of the certificate`);
+  const unsupported = [user.username, user.password, user.impersonateUser, user.authProvider].some((value) => isSaid(value));
+  if (unsupported) throw fail(`the user ${user.name} needs more than a certificate, a token or an exec plugin, which is not supported`);
+
+  const folder = dirname(path);
+  const pem = (data: string | undefined, file: string | undefined, name: string): PemSource | undefined => {
+    if (isSaid(data)) return { name: `${path}: the ${name}-data`, text: Buffer.from(data, 'base64').toString('utf8') };
+    return isSaid(file) ? { name: resolve(folder, file), file: resolve(folder, file) } : undefined;
+  };
+  const certificate = pem(user.certData, user.certFile, 'client-certificate');
+  const key = pem(user.keyData, user.keyFile, 'client-key');
+  if ((certificate === undefined) !== (key === undefined)) throw fail(`the user ${user.name} has only one of a certificate and its key`);
+  const needsPlugin = isSaid(user.exec) && certificate === undefined && !isSaid(user.token) && tokenFile === undefined;
+  return {
+    context: found.name,
+    server: serverOf(cluster.server, fail),
+    serverName: cluster.tlsServerName,
+    insecure: cluster.skipTLSVerify,
+    ca: pem(cluster.caData, cluster.caFile, 'certificate-authority'),
+    certificate,
+    key,
+    token: isSaid(user.token) ? user.token : undefined,
+    tokenFile: tokenFile === undefined ? undefined : resolve(folder, tokenFile),
+    exec: needsPlugin ? execOf(user, { folder, cluster: raw, fail }) : undefined,
+  };
+}
+
+type Fail = (why: string) => CacheError;
+type Entries = Readonly<{
+  contexts: ReturnType<typeof newContexts>;
+  /** `raw`: as it stands in the file, because the library knows no extensions. */
+  clusters: readonly Readonly<{ cluster: ReturnType<typeof newClusters>[number]; raw: unknown }>[];
+  /** The library knows no `tokenFile`. */
+  users: readonly Readonly<{ user: User; tokenFile: string | undefined }>[];
+  current: string | undefined;
+}>;
+
+function parseEntries(text: string, fail: Fail): Entries {
+  const all = parseYaml(text, fail);
+  const rawClusters = listOf(all['clusters']) as readonly { cluster?: unknown }[];
+  const rawUsers = listOf(all['users']) as readonly { user?: { tokenFile?: unknown } }[];
+  const tokenFileOf = (index: number): string | undefined => {
+    const file = rawUsers[index]?.user?.tokenFile;
+    return typeof file === 'string' && file !== '' ? file : undefined;
+  };
+  try {
+    return {
+      contexts: newContexts(all['contexts']),
+      clusters: newClusters(all['clusters']).map((cluster, index) => ({ cluster, raw: rawClusters[index]?.cluster })),
+      users: newUsers(all['users']).map((user, index) => ({ user, tokenFile: tokenFileOf(index) })),
+      current: typeof all['current-context'] === 'string' ? all['current-context'] : undefined,
+    };
+  } catch (error) {
+    throw fail(`this is no kubeconfig: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** What the parser says about bad YAML may quote it. */
+function parseYaml(text: string, fail: Fail): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = parseConfigDocument(text).value;
+    return (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
+  } catch (error) {
+    const line = error instanceof ConfigSyntaxError ? error.line : undefined;
+    throw fail(`this is no kubeconfig: ${line === undefined ? 'it' : `line ${line}`} is no YAML`);
+  }
+}
+
+function serverOf(server: string, fail: Fail): string {
+  const url = URL.canParse(server) ? new URL(server) : undefined;
+  if (url === undefined || url.protocol !== 'https:') throw fail(`${server} is no https URL`);
+  return `${url.origin}${url.pathname.replace(/\/clusters\/.*$/, '').replace(/\/$/, '')}`;
+}
+
+function execOf({ name, exec }: User, { folder, cluster, fail }: Readonly<{ folder: string; cluster: unknown; fail: Fail }>): ExecCommand {
+  try {
+    return parseExecCommand(exec, { folder, cluster });
+  } catch (error) {
+    throw fail(`the exec plugin of the user ${name} cannot be used: ${(error as Error).message}`);
+  }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The library gives null for what is not there. */
+function isSaid<Value>(value: Value | null | undefined): value is Value {
+  return value !== undefined && value !== null && value !== '';
+}

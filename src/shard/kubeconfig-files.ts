@@ -1,0 +1,135 @@
+/**
+ * A kubeconfig and the files that it names, read anew whenever a request is about to be sent: whatever renews a certificate or a token
+ * replaces a file, or rewrites the kubeconfig. Watching files would lose a Kubernetes secret, which is swapped by a symbolic link; a look
+ * takes a fraction of a millisecond, and requests are few.
+ *
+ * F1 What cannot be used changes nothing: a half-written file, a certificate with the key of another one. One warning for each problem.
+ * F2 A kubeconfig that leads to another shard is not used: its objects would be pushed in the name of this one.
+ */
+import { readFile } from 'node:fs/promises';
+import { certificatesIn, type UsedCertificates } from '../certificates/certificate-expiry.js';
+import { checkPair } from '../certificates/pair-files.js';
+import type { Log } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
+import { formatBearer } from './bearer-token.js';
+import { parseKubeconfigEntry, type KubeconfigEntry, type KubeconfigOptions, type PemSource } from './kubeconfig-entry.js';
+
+/** All that the files hold, sound. */
+export type KubeconfigContent = Readonly<{
+  /** Of the kubeconfig. */
+  text: string;
+  entry: KubeconfigEntry;
+  ca: string | undefined;
+  certificate: string | undefined;
+  key: string | undefined;
+  /** The header. */
+  authorization: string | undefined;
+}>;
+
+export class KubeconfigFiles {
+  readonly #log: Log;
+  readonly #options: KubeconfigOptions;
+  #content: KubeconfigContent;
+  #looking: Promise<KubeconfigContent> | undefined;
+  /** Why the last look changed nothing. */
+  #problem = '';
+
+  private constructor(log: Log, options: KubeconfigOptions, content: KubeconfigContent) {
+    this.#log = log;
+    // Somebody may choose another context of a file that he shares with this agent.
+    this.#options = { ...options, context: content.entry.context };
+    this.#content = content;
+  }
+
+  /** Throws CacheError with what is wrong and where. */
+  static async open({ log }: { log: Log }, options: KubeconfigOptions): Promise<KubeconfigFiles> {
+    return new KubeconfigFiles(log, options, await readContent(options, undefined));
+  }
+
+  /** What was found last. */
+  get content(): KubeconfigContent {
+    return this.#content;
+  }
+
+  /** Those that are shown to the shard. */
+  certificates(): UsedCertificates {
+    const { entry, certificate } = this.#content;
+    return certificate === undefined ? [] : certificatesIn('shard', entry.certificate?.name ?? this.#options.path, certificate);
+  }
+
+  /** What the files hold now, as far as that can be used. */
+  look(): Promise<KubeconfigContent> {
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  async #look(): Promise<KubeconfigContent> {
+    const file = this.#options.path;
+    try {
+      const next = await readContent(this.#options, this.#content);
+      if (next !== this.#content) this.#log.info('kubeconfig.reloaded', { file });
+      this.#content = next;
+      this.#problem = '';
+    } catch (error) {
+      if (!(error instanceof CacheError)) throw error;
+      if (error.message !== this.#problem) this.#log.warn('kubeconfig.reload-failed', { file, error });
+      this.#problem = error.message;
+    }
+    return this.#content;
+  }
+}
+
+/** `last` itself when nothing has changed. Throws CacheError. */
+async function readContent(options: KubeconfigOptions, last: KubeconfigContent | undefined): Promise<KubeconfigContent> {
+  const text = await readText(options.path);
+  const entry = text === last?.text ? last.entry : parseKubeconfigEntry(text, options);
+  if (last !== undefined && addressOf(entry) !== addressOf(last.entry))
+    throw new CacheError(`${options.path}: the context ${entry.context} leads to another server now; start again to use it`);
+  const [ca, certificate, key, authorization] = await Promise.all([
+    readPem(entry.ca),
+    readPem(entry.certificate),
+    readPem(entry.key),
+    readToken(entry, options.path),
+  ]);
+  const isSame = ca === last?.ca && certificate === last?.certificate && key === last?.key && authorization === last?.authorization;
+  if (last !== undefined && isSame && text === last.text) return last;
+  if (entry.ca !== undefined && ca !== undefined) checkAuthorities(entry.ca.name, ca);
+  if (entry.certificate !== undefined && certificate !== undefined && entry.key !== undefined && key !== undefined)
+    checkPair({ cert: certificate, key }, { certFile: entry.certificate.name, keyFile: entry.key.name });
+  return { text, entry, ca, certificate, key, authorization };
+}
+
+function addressOf({ server, serverName, insecure }: KubeconfigEntry): string {
+  return JSON.stringify([server, serverName, insecure]);
+}
+
+async function readPem(source: PemSource | undefined): Promise<string | undefined> {
+  if (source === undefined) return undefined;
+  return 'text' in source ? source.text : readText(source.file);
+}
+
+async function readToken({ token, tokenFile }: KubeconfigEntry, path: string): Promise<string | undefined> {
+  if (tokenFile !== undefined) return formatBearer((await readText(tokenFile)).trim(), tokenFile);
+  return token === undefined ? undefined : formatBearer(token, `${path}: the token`);
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new CacheError(`cannot read ${file}`, { cause });
+  }
+}
+
+/** Node takes a bundle as far as it is sound, and says nothing of the rest. */
+function checkAuthorities(name: string, pem: string): void {
+  const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
+  const whole = ((): number => {
+    try {
+      return certificatesIn('shard', name, pem).length;
+    } catch {
+      return -1;
+    }
+  })();
+  if (begun === 0 || whole !== begun) throw new CacheError(`${name} holds no PEM certificates, or not all of one`);
+}
