@@ -1,6 +1,6 @@
 /**
- * The last freshness report for each question that was asked of a cache lately. Bound: `questionsKeptMax` questions; the one that was asked for the
- * first time longest ago makes room for a new one, which costs a report.
+ * The last freshness report for each question that was asked of a cache lately. Bound: `questionsKeptMax` questions; the one that nobody has asked for
+ * longest makes room for a new one, and costs a report when it is asked again.
  */
 import type { Clock } from '../domain/ports.js';
 import type { FreshnessReport } from './freshness-report.js';
@@ -20,11 +20,10 @@ export class LastReports {
   }
 
   to(question: string): LastReport {
-    const known = this.#reports.get(question);
-    if (known !== undefined) return known;
+    const report = this.#reports.get(question) ?? new LastReport({ clock: this.#clock, ask: () => this.#ask(question) });
+    this.#reports.delete(question);
     const [oldest] = this.#reports.keys();
     if (oldest !== undefined && this.#reports.size >= questionsKeptMax) this.#reports.delete(oldest);
-    const report = new LastReport({ clock: this.#clock, ask: () => this.#ask(question) });
     this.#reports.set(question, report);
     return report;
   }
