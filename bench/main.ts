@@ -28,6 +28,7 @@ import { statusPath } from './harness/push-target.js';
 import { misses, type Bench, type BenchOptions, type Question } from './harness/question.js';
 import { formatReport, type Asked, type Report } from './harness/report.js';
 import { list } from './list.js';
+import { lookUp } from './look-up.js';
 import { loop } from './loop.js';
 import { memory } from './memory.js';
 import { push } from './push.js';
@@ -62,6 +63,7 @@ const questions: readonly Question[] = [
   tierMove,
   tierChildren,
   tierReturn,
+  lookUp,
   memory,
   loop,
 ];

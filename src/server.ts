@@ -192,11 +192,13 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
   const freshness = new Freshness({
     store,
+    known,
     sessions,
     standbys,
     links: tier.freshness,
     removals,
     tree,
+    tier,
     clock,
     turn,
     version: version(),

@@ -18,7 +18,13 @@ const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyByt
 /** How many mutations one acknowledgement covers. */
 const acknowledgedEvery = 256;
 
-export type OfSlice = Readonly<{ slice: Slice; objects: readonly Readonly<{ namespace: string; text: string }>[]; version: string }>;
+/** Its objects are all named `one`; `cluster` is theirs, `acme` when left out. */
+export type OfSlice = Readonly<{
+  slice: Slice;
+  objects: readonly Readonly<{ namespace: string; text: string }>[];
+  version: string;
+  cluster?: string;
+}>;
 
 /** So many slices of built-in types, `kcpTypes.length` of each shard, with one small object each. */
 export function manySlices(count: number): readonly OfSlice[] {
@@ -177,9 +183,9 @@ export class BareCache {
   /** Sends objects and ends of the slices begun; resolves with the milliseconds until all of them are durable. */
   async send(slices: readonly OfSlice[]): Promise<number> {
     const startedAt = performance.now();
-    for (const { slice, version, objects } of slices) {
+    for (const { slice, version, objects, cluster = 'acme' } of slices) {
       const pushed = objects.map(({ namespace, text }) => ({
-        cluster: 'acme',
+        cluster,
         namespace,
         name: 'one',
         sourceVersion: '1',

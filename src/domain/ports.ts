@@ -16,6 +16,7 @@ import type { Scope } from './scope.js';
 import type { Selector } from './selector.js';
 import type { ShardName } from './shard.js';
 import type { StatusReport } from './status.js';
+import type { FreshnessQuestion, TypeFreshnessReport } from './type-freshness.js';
 import type { ShardState } from './claim.js';
 import type { LinkState, Push, PushOutcome, SliceState } from './push.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from './write-request.js';
@@ -245,6 +246,8 @@ export interface Watches {
 /** How fresh each shard's part of this cache is. */
 export interface Freshness {
   report(): Promise<StatusReport>;
+  /** Its cost grows with the slices of the type and the shards, or with the one slice. */
+  ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport>;
 }
 
 /** What an operator does to shards as a whole. */

@@ -7,10 +7,11 @@
  *   a link             what the cache at the other end reports; away, while the link is down
  *   none               away
  *
- * Cost: one look at each slice, `shardsPerTurn` shards in a turn of the event loop.
+ * Cost: of a report one look at each slice, `shardsPerTurn` shards in a turn of the event loop; of a type one look at each of its slices and at each
+ * shard, `shardsPerTurnOfType` in a turn. Each shard is looked at within one turn, so what is said of it was true at one moment.
  */
 import type { ShardState } from '../domain/claim.js';
-import type { Clock, Freshness as FreshnessPort, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
+import type { Clock, Freshness as FreshnessPort, Revisions, StoreIdentity } from '../domain/ports.js';
 import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, type Neighbour } from '../domain/via.js';
@@ -24,8 +25,10 @@ import type {
   StatusReport,
   TreeStatus,
 } from '../domain/status.js';
+import { shardFreshness, TypeFreshness, type FreshnessQuestion, type TypeFreshnessReport } from '../domain/type-freshness.js';
 import type { SliceReport } from '../frames/frame.js';
 import type { HeldRemovals } from './held-removals.js';
+import type { KnownShards } from './known-shards.js';
 import type { PushSessions } from './push-sessions.js';
 import type { Standbys } from './standbys.js';
 
@@ -37,12 +40,15 @@ export type LinkFreshness = Readonly<{
 }>;
 
 export type FreshnessParts = Readonly<{
-  store: Pick<Pushes, 'shards' | 'slices'> & StoreIdentity & Pick<Revisions, 'published' | 'format'>;
+  store: StoreIdentity & Pick<Revisions, 'published' | 'format'>;
+  known: Pick<KnownShards, 'names' | 'hasName' | 'shard' | 'slicesOf' | 'slicesOfType'>;
   sessions: Pick<PushSessions, 'presence'>;
   standbys: Pick<Standbys, 'count'>;
   links: LinkFreshness;
   removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
   tree: () => Promise<TreeStatus>;
+  /** What `tree` has of it, at less cost; `parentId` while the parent is connected. */
+  tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
   clock: Clock;
   /** Gives the event loop back. */
   turn: () => Promise<void>;
@@ -52,6 +58,7 @@ export type FreshnessParts = Readonly<{
 }>;
 
 const shardsPerTurn = 50;
+const shardsPerTurnOfType = 1_000;
 
 /** Who reports on a shard: whether they are there, since when, and what they reported of a slice. */
 type Reporter = Readonly<{
@@ -69,47 +76,65 @@ export class Freshness implements FreshnessPort {
   }
 
   async report(): Promise<StatusReport> {
-    const { store, clock, version, isReady, turn } = this.#parts;
-    const [tree, states, slices] = await Promise.all([this.#parts.tree(), store.shards(), store.slices()]);
-    const shards = new Map(states.map((state) => [state.shard, state]));
-    const byShard = new Map<ShardName, SliceState[]>(states.map(({ shard }) => [shard, []]));
-    for (const state of slices) {
-      const known = byShard.get(state.slice.shard);
-      if (known === undefined) byShard.set(state.slice.shard, [state]);
-      else known.push(state);
-    }
+    const { known, clock, turn } = this.#parts;
+    const tree = await this.#parts.tree();
     const nowMs = clock.now();
-    const names = [...byShard.keys()].toSorted();
     const statuses: ShardStatus[] = [];
-    for (const [i, shard] of names.entries()) {
+    for (const [i, shard] of [...known.names].toSorted().entries()) {
       if (i % shardsPerTurn === shardsPerTurn - 1) await turn();
-      statuses.push(this.#shard(shard, shards.get(shard), { slices: byShard.get(shard) ?? [], tree, nowMs }));
+      statuses.push(this.#shard(shard, nowMs));
     }
-    return {
-      cache: { id: store.cacheId, version, epoch: store.epoch, resourceVersion: store.format(store.published), ready: isReady() },
-      tree,
-      certificates: this.#parts.certificates(),
-      shards: statuses,
-    };
+    return { cache: this.#cache(), tree, certificates: this.#parts.certificates(), shards: statuses };
   }
 
-  #shard(
-    shard: ShardName,
-    state: ShardState | undefined,
-    { slices, tree, nowMs }: Readonly<{ slices: readonly SliceState[]; tree: TreeStatus; nowMs: number }>,
-  ): ShardStatus {
-    const via = state?.via;
-    const reporter = via === undefined || via === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(shard, via, { tree, nowMs });
+  async ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport> {
+    const { known, clock, tier, turn } = this.#parts;
+    // Read first: a shard that this cache learns of meanwhile came after what is said here.
+    const [cache, complete, nowMs] = [this.#cache(), tier.isComplete, clock.now()];
+    const shards = question.shard === undefined ? known.names : known.hasName(question.shard) ? [question.shard] : [];
+    const slices = known.slicesOfType(question);
+    const slicesOn = question.shard === undefined ? byShard(slices) : (shard: ShardName) => slicesAt(shard, slices);
+    const ofType = new TypeFreshness();
+    let looked = 0;
+    for (const shard of shards) {
+      looked += 1;
+      if (looked % shardsPerTurnOfType === 0) await turn();
+      const state = known.shard(shard);
+      if (state?.removed === true) continue;
+      const reporter = this.#reporter(shard, state, nowMs);
+      const statuses = slicesOn(shard).map((slice) => sliceStatus(slice, state, reporter, nowMs));
+      ofType.add(shardFreshness({ shard, connection: reporter.connection }, statuses));
+    }
+    return { cache, tree: { complete }, ...ofType.report(cache.ready && complete) };
+  }
+
+  #cache(): StatusReport['cache'] {
+    const { store, version, isReady } = this.#parts;
+    return { id: store.cacheId, version, epoch: store.epoch, resourceVersion: store.format(store.published), ready: isReady() };
+  }
+
+  #shard(shard: ShardName, nowMs: number): ShardStatus {
+    const { known, standbys } = this.#parts;
+    const state = known.shard(shard);
+    const reporter = this.#reporter(shard, state, nowMs);
     const term = state === undefined || state.plain ? {} : { term: state.term };
     return {
       shard,
-      via: via ?? null,
+      via: state?.via ?? null,
       ...term,
       removed: state?.removed ?? false,
       connection: reporter.connection,
-      standbys: this.#parts.standbys.count(shard),
-      slices: inOrder(slices).map((slice) => ({ ...sliceStatus(slice, state, reporter, nowMs), held: this.#held(slice, nowMs) })),
+      standbys: standbys.count(shard),
+      slices: inOrder([...known.slicesOf(shard)]).map((slice) => ({
+        ...sliceStatus(slice, state, reporter, nowMs),
+        held: this.#held(slice, nowMs),
+      })),
     };
+  }
+
+  #reporter(shard: ShardName, state: ShardState | undefined, nowMs: number): Reporter {
+    const via = state?.via;
+    return via === undefined || via === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(shard, via, nowMs);
   }
 
   #held({ slice }: SliceState, nowMs: number): HeldStatus | null {
@@ -133,12 +158,12 @@ export class Freshness implements FreshnessPort {
     };
   }
 
-  #link(shard: ShardName, neighbour: Neighbour, { tree, nowMs }: Readonly<{ tree: TreeStatus; nowMs: number }>): Reporter {
-    const { links } = this.#parts;
+  #link(shard: ShardName, neighbour: Neighbour, nowMs: number): Reporter {
+    const { links, tier } = this.#parts;
     const { isUp, sinceMs } = links.presence(neighbour);
     const reported = links.shard(neighbour, shard);
     const forMs = age(reported.sinceMs, nowMs);
-    const peer = childOf(neighbour) ?? tree.parent?.cacheId ?? neighbour;
+    const peer = childOf(neighbour) ?? tier.parentId ?? neighbour;
     return {
       connection: reported.connected ? { kind: 'connected', forMs, peer } : { kind: 'away', forMs },
       isThere: isUp,
@@ -146,6 +171,31 @@ export class Freshness implements FreshnessPort {
       reported: (slice) => links.slice(neighbour, slice),
     };
   }
+}
+
+type SlicesOfType = ReturnType<KnownShards['slicesOfType']>;
+
+function slicesAt(shard: ShardName, identities: SlicesOfType): readonly SliceState[] {
+  const found: SliceState[] = [];
+  for (const slices of identities) {
+    const slice = slices.get(shard);
+    if (slice !== undefined) found.push(slice);
+  }
+  return found;
+}
+
+/** As they are when it is called. Which identities a shard has is gathered once: to look each shard up in all of them would cost far more. */
+function byShard(identities: SlicesOfType): (shard: ShardName) => readonly SliceState[] {
+  if (identities.length < 2) return (shard) => slicesAt(shard, identities);
+  const gathered = new Map<ShardName, SlicesOfType[number][]>();
+  for (const slices of identities) {
+    for (const shard of slices.keys()) {
+      const known = gathered.get(shard);
+      if (known === undefined) gathered.set(shard, [slices]);
+      else known.push(slices);
+    }
+  }
+  return (shard) => slicesAt(shard, gathered.get(shard) ?? []);
 }
 
 function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter: Reporter, nowMs: number): Omit<SliceStatus, 'held'> {

@@ -1,17 +1,21 @@
 /**
- * What the store knows of shards and slices, in memory: where a shard comes from, and whether a slice is synced.
- * Bound: one entry per shard and per slice, as in the store.
+ * What the store knows of shards and slices, in memory: where a shard comes from, and whether a slice is synced. Slices are found by shard
+ * and by type. Bound: one entry per shard and two per slice, as many as in the store.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
 import type { Pushes, Subscription } from '../domain/ports.js';
 import { isForgotten, type SliceState } from '../domain/push.js';
-import { formatResource, type Resource } from '../domain/resource.js';
+import { formatGroupResource, formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
+
+type TypeOfSlices = Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>;
 
 export class KnownShards {
   readonly #shards = new Map<ShardName, ShardState>();
   readonly #slices = new Map<ShardName, Map<string, SliceState>>();
+  /** By group and resource, then by identity. */
+  readonly #types = new Map<string, Map<string, Map<ShardName, SliceState>>>();
   readonly #subscription: Subscription;
   #changes = 0;
 
@@ -39,6 +43,15 @@ export class KnownShards {
     return this.#changes;
   }
 
+  /** Shards that were ever claimed or removed, and those that hold something. */
+  get names(): ReadonlySet<ShardName> {
+    return new Set([...this.#shards.keys(), ...this.#slices.keys()]);
+  }
+
+  hasName(shard: ShardName): boolean {
+    return this.#shards.has(shard) || this.#slices.has(shard);
+  }
+
   get count(): number {
     return this.#shards.size;
   }
@@ -53,6 +66,14 @@ export class KnownShards {
 
   slicesOf(shard: ShardName): Iterable<SliceState> {
     return this.#slices.get(shard)?.values() ?? [];
+  }
+
+  /** The slices of a type by shard, of each of its identities, or of that one. They go on changing. */
+  slicesOfType({ group, resource, identity }: TypeOfSlices): readonly ReadonlyMap<ShardName, SliceState>[] {
+    const identities = this.#types.get(formatGroupResource({ group, resource }));
+    if (identity === undefined) return [...(identities?.values() ?? [])];
+    const slices = identities?.get(identity);
+    return slices === undefined ? [] : [slices];
   }
 
   /** The types of a shard of which something is known. */
@@ -82,15 +103,38 @@ export class KnownShards {
       if (!isUnknown(state)) this.#shards.set(state.shard, state);
       else {
         this.#shards.delete(state.shard);
-        this.#slices.delete(state.shard);
+        for (const { slice } of this.slicesOf(state.shard)) this.#forget(slice);
       }
     }
     for (const state of slices) {
-      const { shard, resource } = state.slice;
-      const ofShard = this.#slices.get(shard) ?? new Map<string, SliceState>();
-      this.#slices.set(shard, ofShard);
-      if (isForgotten(state)) ofShard.delete(formatResource(resource));
-      else ofShard.set(formatResource(resource), state);
+      if (isForgotten(state)) this.#forget(state.slice);
+      else this.#keep(state);
     }
   }
+
+  #keep(state: SliceState): void {
+    const { shard, resource } = state.slice;
+    entry(this.#slices, shard).set(formatResource(resource), state);
+    entry(entry(this.#types, formatGroupResource(resource)), resource.identity).set(shard, state);
+  }
+
+  #forget({ shard, resource }: Slice): void {
+    const type = formatGroupResource(resource);
+    const [ofShard, identities] = [this.#slices.get(shard), this.#types.get(type)];
+    const ofType = identities?.get(resource.identity);
+    ofShard?.delete(formatResource(resource));
+    ofType?.delete(shard);
+    if (ofShard?.size === 0) this.#slices.delete(shard);
+    if (ofType?.size === 0) identities?.delete(resource.identity);
+    if (identities?.size === 0) this.#types.delete(type);
+  }
+}
+
+/** The map that stands there, made when there is none. */
+function entry<Outer, Inner, Value>(maps: Map<Outer, Map<Inner, Value>>, at: Outer): Map<Inner, Value> {
+  const known = maps.get(at);
+  if (known !== undefined) return known;
+  const made = new Map<Inner, Value>();
+  maps.set(at, made);
+  return made;
 }

@@ -4,20 +4,48 @@
  *
  * L1 An object that is absent, a name that is ambiguous and a cache that cannot be read are three things: the first two are answers,
  *    the third is thrown.
- * L2 The report that decides whether an absence is proved was made before the look-up. The other way round, a shard that finished its sync
- *    between the two would seem to prove the absence of an object that came with it.
+ * L2 A report of freshness is asked for before what it is about is read. The other way round, a shard that finished its sync between the two
+ *    would seem to prove the absence of an object that came with it, and an old object would seem to be as fresh as a later report.
+ * L3 Without a report an object is found all the same, of unknown freshness, and an absence proves nothing.
  *
  *    report ──┬──────────── look-up ──▶ absent         whole at the report, so nothing that was there then is missing
  *             └ what changed in between is as late as any change
  *
- * Bounds: a page of a list holds `pageObjectsMax`, fewer where those would be too long an answer; the rest in cache-connection.ts.
+ * A look-up is two requests: a report on the type, of all shards as long as there are few, and the object. Of a type on more shards than a report lists, the
+ * object is asked for first, to learn its shard; then a report on that shard and the object again. The next look-up in that cluster names the shard at once.
+ * If the object is absent, a report on all shards and the object follow. So a look-up is four requests at most, and six if shards change meanwhile.
+ *
+ * A cache of before that has no such report (404) is not asked for its whole status instead: that is what made look-ups slow, and then fail,
+ * as a tree grew. Nothing is vouched for until the cache is newer.
+ *
+ * Bounds: a page of a list holds `pageObjectsMax`, fewer where those would be too long an answer; `freshnessTimeoutMs` for a report; the
+ * rest in cache-connection.ts, last-reports.ts and last-shards.ts.
  */
+import { unreachable } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { CacheFault } from './cache-fault.js';
-import { freshnessOn, parseFreshnessReport, typeFreshness, type Freshness, type TypeFreshness } from './freshness-report.js';
-import { LastReport, type ReceivedReport } from './last-report.js';
-import { collectionTarget, objectTarget, type CollectionRef, type ObjectRef, type TypeRef } from './object-ref.js';
-import { readList, readObject, refusalOf, type CachedObject, type HttpAnswer, type ListPage, type Missing } from './read-answer.js';
+import {
+  freshnessOn,
+  parseFreshnessReport,
+  typeFreshness,
+  type Freshness,
+  type FreshnessReport,
+  type TypeFreshness,
+} from './freshness-report.js';
+import { ageOf, type ReceivedReport } from './last-report.js';
+import { LastReports } from './last-reports.js';
+import { LastShards } from './last-shards.js';
+import { collectionTarget, freshnessTarget, objectTarget, type CollectionRef, type FreshnessRef, type ObjectRef } from './object-ref.js';
+import {
+  readList,
+  readObject,
+  refusalOf,
+  type CachedObject,
+  type HttpAnswer,
+  type ListPage,
+  type Missing,
+  type ReadAnswer,
+} from './read-answer.js';
 
 /**
  * `message` is in the cache's own words. Of a missing type `whole` is false: that nobody serves it proves nothing of its objects, and
@@ -35,8 +63,10 @@ export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }
 export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedObject, void> }> & TypeFreshness;
 
 export type CacheReaderOptions = Readonly<{
-  /** How old a freshness report may be. A report covers all shards and types, and costs more than an object. */
+  /** How old a freshness report may be. */
   reportAgeMaxMs: number;
+  /** How long a look-up waits for one; then it goes on without. */
+  freshnessTimeoutMs: number;
   pageObjectsMax: number;
 }>;
 
@@ -48,38 +78,51 @@ export type CacheReaderParts = Readonly<{
 
 type FirstPage = Readonly<{ page: ListPage; limit: number }>;
 
-const reportTarget = '/services/cache/status';
+/** A report, and the object asked for after it. `isUnasked`: there is no report because none was asked for. */
+type Look = Readonly<{ received: ReceivedReport | undefined; answer: ReadAnswer; isUnasked: boolean }>;
 
 export class CacheReader {
+  readonly #clock: Clock;
   readonly #connection: CacheReaderParts['connection'];
   readonly #options: CacheReaderOptions;
-  readonly #lastReport: LastReport;
+  readonly #lastReports: LastReports;
+  /** Only of objects on shards that a report on all of them has left out. */
+  readonly #lastShards = new LastShards();
 
   constructor({ clock, connection }: CacheReaderParts, options: CacheReaderOptions) {
+    this.#clock = clock;
     this.#connection = connection;
     this.#options = options;
-    this.#lastReport = new LastReport({ clock, ask: () => this.#askReport() });
+    this.#lastReports = new LastReports({ clock, ask: (target) => this.#askReport(target) });
   }
 
   /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
     const target = objectTarget(ref);
-    const received = await this.#report(signal);
-    const answer = readObject(await this.#connection.ask(target, signal));
+    const guess = ref.shard ?? this.#lastShards.of(ref);
+    const first = await this.#look(target, { ...ref, shard: guess }, signal);
+    // What one shard lacks, another may have.
+    const isOpen = first.isUnasked || guess !== ref.shard;
+    const { received, answer, isUnasked } = first.answer.kind === 'absent' && isOpen ? await this.#askedLook(target, ref, signal) : first;
     switch (answer.kind) {
-      case 'found':
-        return { kind: 'found', ...answer.object, freshness: await this.#freshnessOf(answer.object, ref, received, signal) };
+      case 'found': {
+        const freshness = this.#freshnessOn(received, answer.object);
+        const isKnown = freshness !== undefined || (received === undefined && !isUnasked);
+        return isKnown ? { kind: 'found', ...answer.object, freshness } : this.#foundOn(ref, answer.object, signal);
+      }
       case 'absent':
-        return this.#absent(answer, received, ref);
+        return this.#absent(answer, received);
       case 'ambiguous':
         return answer;
+      default:
+        return unreachable(answer);
     }
   }
 
   /** The objects of the type in the cluster, in the namespace if one is given. Throws as `get` does. */
   async list(ref: CollectionRef, signal?: AbortSignal): Promise<Listed | Absent | Ambiguous> {
     const target = collectionTarget(ref);
-    const received = await this.#report(signal);
+    const received = await this.#report(ref, this.#options.reportAgeMaxMs, signal);
     const limit = this.#options.pageObjectsMax;
     const { answer, limit: taken } = await this.#page(target, { limit, next: undefined }, signal);
     const listed = readList(answer);
@@ -88,18 +131,18 @@ export class CacheReader {
         return {
           kind: 'listed',
           objects: this.#pages(target, { page: listed.page, limit: taken }, signal),
-          ...this.#typeFreshness(received, ref),
+          ...this.#typeFreshness(received),
         };
       case 'absent':
-        return this.#absent(listed, received, ref);
+        return this.#absent(listed, received);
       case 'ambiguous':
         return listed;
     }
   }
 
-  /** How fresh the cache is for a type, on all shards it knows. Throws as `get` does. */
-  async freshness(type: TypeRef, signal?: AbortSignal): Promise<TypeFreshness> {
-    return this.#typeFreshness(await this.#lastReport.within(this.#options.reportAgeMaxMs, signal), type);
+  /** How fresh the cache is for a type, on all shards it knows or on one. Throws as `get` does. */
+  async freshness(type: FreshnessRef, signal?: AbortSignal): Promise<TypeFreshness> {
+    return this.#typeFreshness(await this.#lastReports.to(freshnessTarget(type)).within(this.#options.reportAgeMaxMs, signal));
   }
 
   /** Ends what is under way with a CacheFault, and the connections. */
@@ -136,48 +179,75 @@ export class CacheReader {
     }
   }
 
-  /** Undefined from a cache that has none. If it does not answer, the object need not be asked for either. */
-  async #report(signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
-    try {
-      return await this.#lastReport.within(this.#options.reportAgeMaxMs, signal);
-    } catch (error) {
-      if (error instanceof CacheFault && (error.kind === 'refused' || error.kind === 'unreadable')) return undefined;
-      throw error;
-    }
+  /** A report that would leave most shards out is not asked for before it is known that the object is absent. */
+  async #look(target: string, asked: FreshnessRef, signal: AbortSignal | undefined): Promise<Look> {
+    const last = this.#lastReports.to(freshnessTarget(asked));
+    if (!last.leavesShardsOut) return this.#askedLook(target, asked, signal);
+    const received = last.youngerThan(this.#options.reportAgeMaxMs);
+    return { received, answer: readObject(await this.#connection.ask(target, signal)), isUnasked: received === undefined };
   }
 
-  /** A shard or type that the report does not know yet is newer than it. */
-  async #freshnessOf(
-    { shard }: CachedObject,
-    type: TypeRef,
-    received: ReceivedReport | undefined,
+  async #askedLook(
+    target: string,
+    asked: FreshnessRef,
     signal: AbortSignal | undefined,
-  ): Promise<Freshness | undefined> {
-    if (received === undefined) return undefined;
-    const known = freshnessOn(received.report, shard, type, this.#lastReport.ageOf(received));
-    if (known !== undefined) return known;
+    reportAgeMaxMs = this.#options.reportAgeMaxMs,
+  ): Promise<Look> {
+    const received = await this.#report(asked, reportAgeMaxMs, signal);
+    return { received, answer: readObject(await this.#connection.ask(target, signal)), isUnasked: false };
+  }
+
+  /** The report before did not know the shard. The object exists, whether or not it is found again and its freshness is known. */
+  async #foundOn(ref: ObjectRef, found: CachedObject, signal: AbortSignal | undefined): Promise<Found> {
+    const { shard } = found;
     try {
-      const renewed = await this.#lastReport.after(received, signal);
-      return freshnessOn(renewed.report, shard, type, this.#lastReport.ageOf(renewed));
+      const { received, answer } = await this.#askedLook(objectTarget(ref), { ...ref, shard }, signal, 0);
+      if (answer.kind === 'found') {
+        if (ref.shard === undefined) this.#lastShards.learn(ref, answer.object.shard);
+        return { kind: 'found', ...answer.object, freshness: this.#freshnessOn(received, answer.object) };
+      }
     } catch (error) {
-      // The object exists, whether or not its freshness is known.
+      if (!(error instanceof CacheFault)) throw error;
+    }
+    return { kind: 'found', ...found, freshness: undefined };
+  }
+
+  /** Undefined when the cache gives none. Whether it can be read at all shows when it is asked for the object. */
+  async #report(asked: FreshnessRef, ageMaxMs: number, signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
+    try {
+      return await this.#lastReports.to(freshnessTarget(asked)).within(ageMaxMs, signal);
+    } catch (error) {
       if (error instanceof CacheFault) return undefined;
       throw error;
     }
   }
 
-  #absent(answer: Omit<Absent, keyof TypeFreshness>, received: ReceivedReport | undefined, type: TypeRef): Absent {
-    const { whole, shards } = this.#typeFreshness(received, type);
-    return { ...answer, whole: whole && answer.missing !== 'type', shards };
+  #freshnessOn(received: ReceivedReport | undefined, { shard }: CachedObject): Freshness | undefined {
+    return received && freshnessOn(received.report, shard, ageOf(received, this.#clock));
   }
 
-  #typeFreshness(received: ReceivedReport | undefined, type: TypeRef): TypeFreshness {
-    return received === undefined ? { whole: false, shards: [] } : typeFreshness(received.report, type, this.#lastReport.ageOf(received));
+  #absent(answer: Omit<Absent, keyof TypeFreshness>, received: ReceivedReport | undefined): Absent {
+    const { whole, ...shards } = this.#typeFreshness(received);
+    return { ...answer, whole: whole && answer.missing !== 'type', ...shards };
   }
 
-  async #askReport() {
-    const answer = await this.#connection.ask(reportTarget);
-    if (answer.status !== 200) throw refusalOf(answer);
-    return parseFreshnessReport(answer.text);
+  #typeFreshness(received: ReceivedReport | undefined): TypeFreshness {
+    return received === undefined
+      ? { whole: false, shards: [], shardsLeftOut: 0 }
+      : typeFreshness(received.report, ageOf(received, this.#clock));
+  }
+
+  async #askReport(target: string): Promise<FreshnessReport> {
+    const { freshnessTimeoutMs } = this.#options;
+    const ending = new AbortController();
+    const late = `the cache did not answer how fresh it is within ${freshnessTimeoutMs / 1000} s`;
+    const cancel = this.#clock.after(freshnessTimeoutMs, () => ending.abort(new CacheFault('overdue', late)));
+    try {
+      const answer = await this.#connection.ask(target, ending.signal);
+      if (answer.status !== 200) throw refusalOf(answer);
+      return parseFreshnessReport(answer.text);
+    } finally {
+      cancel();
+    }
   }
 }

@@ -1,11 +1,10 @@
 /**
- * How fresh a cache is, as far as a look-up needs to know: read from the answer of `GET /services/cache/status` (domain/status.ts). The
- * cache may be newer than this reader: a value that is not known here becomes "nobody reports it" (null), never a guess and never a
- * fault, because a controller must not stop when its cache learns a new word.
+ * How fresh a cache is for one type, as far as a look-up needs to know: read from the answer of `GET /services/cache/freshness`
+ * (domain/type-freshness.ts). The cache may be newer than this reader: a value that is not known here becomes "nobody reports it" (null), never
+ * a guess and never a fault, because a controller must not stop when its cache learns a new word.
  */
 import { CacheFault } from './cache-fault.js';
 import { jsonValue } from './json-value.js';
-import { isOfType, type TypeRef } from './object-ref.js';
 
 /** The freshness of the objects of one type on one shard. Durations are in milliseconds. */
 export type Freshness = Readonly<{
@@ -20,11 +19,11 @@ export type Freshness = Readonly<{
   changedAgoMs: number | null;
   /** How old the oldest change is that is known to be missing here; null when nobody reports it. */
   lagMs: number | null;
-  /** How long ago the report was asked for; the ages above are as they were then. */
+  /** How long ago the cache was asked for this; the ages above are as they were then. */
   reportedAgoMs: number;
 }>;
 
-/** The freshness of one type, on all shards that the cache knows. */
+/** The freshness of one type, on all shards that the cache knows, or on the one that was asked about. */
 export type TypeFreshness = Readonly<{
   /**
    * Whether the absence of an object proves anything: the cache is ready, knows every shard of its tree, and has every object of the type that each
@@ -33,57 +32,37 @@ export type TypeFreshness = Readonly<{
   whole: boolean;
   /** In the order of their names; removed shards are left out. */
   shards: readonly Freshness[];
+  /** How many more there are. A cache lists 100, and of more shards first those that keep the type from being whole. */
+  shardsLeftOut: number;
 }>;
 
-type SliceReport = Required<TypeRef> & Pick<Freshness, 'whole' | 'changedAgoMs' | 'lagMs' | 'sourceConnected'>;
-type ShardReport = Readonly<{ shard: string; connected: boolean | null; removed: boolean; slices: readonly SliceReport[] }>;
+/** `isKnown`: something of the type is known on that shard. */
+type ShardReport = Readonly<{ isKnown: boolean }> & Omit<Freshness, 'reportedAgoMs'>;
 
-export type FreshnessReport = Readonly<{ ready: boolean; complete: boolean; shards: readonly ShardReport[] }>;
+export type FreshnessReport = Readonly<{ whole: boolean; shards: readonly ShardReport[]; shardsLeftOut: number }>;
 
-/** Throws CacheFault when the text is not a cache's status. */
+/** Throws CacheFault when the text is not a cache's answer. */
 export function parseFreshnessReport(text: string): FreshnessReport {
   const report = recordOf(jsonValue(text));
-  const [cache, tree] = [recordOf(report['cache']), recordOf(report['tree'] ?? {})];
   return {
-    ready: truthOf(cache['ready']) === true,
-    complete: truthOf(tree['complete']) === true,
+    whole: truthOf(report['whole']) === true,
     shards: listOf(report['shards']).map(shardOf),
+    shardsLeftOut: numberOf(report['shardsLeftOut']) ?? 0,
   };
 }
 
-/** Undefined when the report knows nothing of the type on that shard. */
-export function freshnessOn(report: FreshnessReport, shard: string, type: TypeRef, reportedAgoMs: number): Freshness | undefined {
-  const received = report.shards.find((each) => each.shard === shard);
-  return received?.slices.some((slice) => isOfType(type, slice)) === true ? freshnessOf(received, type, reportedAgoMs) : undefined;
+/** Undefined when the report knows nothing of the type on that shard, or does not list it. */
+export function freshnessOn({ shards }: FreshnessReport, shard: string, reportedAgoMs: number): Freshness | undefined {
+  const received = shards.find((each) => each.shard === shard);
+  return received?.isKnown === true ? freshnessOf(received, reportedAgoMs) : undefined;
 }
 
-/** A shard that never reported the type is not whole: it may not have begun. */
-export function typeFreshness({ ready, complete, shards: all }: FreshnessReport, type: TypeRef, reportedAgoMs: number): TypeFreshness {
-  const shards = all.filter(({ removed }) => !removed).map((shard) => freshnessOf(shard, type, reportedAgoMs));
-  const isVouched = ({ whole, connected, sourceConnected, lagMs }: Freshness): boolean =>
-    whole && connected === true && sourceConnected === true && lagMs !== null;
-  return { whole: ready && complete && shards.length > 0 && shards.every(isVouched), shards };
+export function typeFreshness({ whole, shards, shardsLeftOut }: FreshnessReport, reportedAgoMs: number): TypeFreshness {
+  return { whole, shards: shards.map((shard) => freshnessOf(shard, reportedAgoMs)), shardsLeftOut };
 }
 
-/** Where a reference without identity means several types, the worst of them counts. */
-function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, reportedAgoMs: number): Freshness {
-  const own = slices.filter((slice) => isOfType(type, slice));
-  const lags = own.map(({ lagMs }) => lagMs).filter((lagMs) => lagMs !== null);
-  const changes = own.map(({ changedAgoMs }) => changedAgoMs).filter((agoMs) => agoMs !== null);
-  return {
-    shard,
-    connected,
-    sourceConnected: worst(own.map(({ sourceConnected }) => sourceConnected)),
-    whole: own.length > 0 && own.every(({ whole }) => whole),
-    changedAgoMs: changes.length === 0 ? null : changes.reduce((a, b) => Math.min(a, b)),
-    lagMs: own.length === 0 || lags.length < own.length ? null : lags.reduce((a, b) => Math.max(a, b)),
-    reportedAgoMs,
-  };
-}
-
-function worst(received: readonly (boolean | null)[]): boolean | null {
-  if (received.includes(false)) return false;
-  return received.length === 0 || received.includes(null) ? null : true;
+function freshnessOf({ isKnown: _, ...freshness }: ShardReport, reportedAgoMs: number): Freshness {
+  return { ...freshness, reportedAgoMs };
 }
 
 function shardOf(value: unknown): ShardReport {
@@ -92,21 +71,11 @@ function shardOf(value: unknown): ShardReport {
   return {
     shard: textOf(received['shard']),
     connected: kind === 'connected' ? true : kind === 'away' ? false : null,
-    removed: truthOf(received['removed']) === true,
-    slices: listOf(received['slices']).map(sliceOf),
-  };
-}
-
-function sliceOf(value: unknown): SliceReport {
-  const received = recordOf(value);
-  return {
-    group: textOf(received['group']),
-    resource: textOf(received['resource']),
-    identity: textOf(received['identity']),
+    isKnown: (numberOf(received['slices']) ?? 0) > 0,
+    sourceConnected: truthOf(received['sourceConnected']),
     whole: truthOf(received['whole']) === true,
     changedAgoMs: numberOf(received['changedAgoMs']),
     lagMs: numberOf(received['lagMs']),
-    sourceConnected: truthOf(received['sourceConnected']),
   };
 }
 
@@ -136,5 +105,5 @@ function numberOf(value: unknown): number | null {
 }
 
 function unreadable(wanted: string): CacheFault {
-  return new CacheFault('unreadable', `what the cache answered is no status of a cache: ${wanted} is missing`);
+  return new CacheFault('unreadable', `what the cache answered is no freshness of a cache: ${wanted} is missing`);
 }

@@ -1,5 +1,5 @@
 /**
- * The last freshness report of a cache, asked for again when it has become too old. One request at a time: a caller that comes while it is
+ * The last answer to one question about freshness, asked for again when it has become too old. One request at a time: a caller that comes while it is
  * under way waits for the same answer, with its own signal. Bound: one report.
  */
 import { deferred } from '../domain/deferred.js';
@@ -8,6 +8,10 @@ import type { FreshnessReport } from './freshness-report.js';
 
 /** `askedMs` is when it was asked for: the cache answered then or later. */
 export type ReceivedReport = Readonly<{ report: FreshnessReport; askedMs: number }>;
+
+export function ageOf({ askedMs }: ReceivedReport, clock: Pick<Clock, 'now'>): number {
+  return Math.max(0, clock.now() - askedMs);
+}
 
 export class LastReport {
   readonly #clock: Clock;
@@ -21,16 +25,20 @@ export class LastReport {
     this.#ask = ask;
   }
 
+  /** One no older than that, if it is here already. */
+  youngerThan(ageMaxMs: number): ReceivedReport | undefined {
+    return this.#received !== undefined && this.#isWithin(this.#received, ageMaxMs) ? this.#received : undefined;
+  }
+
+  /** Whether the last one listed only some of the shards. */
+  get leavesShardsOut(): boolean {
+    return this.#received !== undefined && this.#received.report.shardsLeftOut > 0;
+  }
+
   /** One no older than that. Throws what `ask` throws, or the reason of `signal` when that is aborted. */
   async within(ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
     signal?.throwIfAborted();
-    return this.#received !== undefined && this.#isWithin(this.#received, ageMaxMs) ? this.#received : this.#renewed(signal);
-  }
-
-  /** One that was reported later than that one. Throws as `within` does. */
-  async after(received: ReceivedReport, signal?: AbortSignal): Promise<ReceivedReport> {
-    signal?.throwIfAborted();
-    return this.#received !== undefined && this.#received !== received ? this.#received : this.#renewed(signal);
+    return this.youngerThan(ageMaxMs) ?? this.#renewed(signal);
   }
 
   async #renewed(signal: AbortSignal | undefined): Promise<ReceivedReport> {
@@ -38,13 +46,9 @@ export class LastReport {
     return unlessAborted(this.#asking, signal);
   }
 
-  ageOf({ askedMs }: ReceivedReport): number {
-    return Math.max(0, this.#clock.now() - askedMs);
-  }
-
   /** A clock that was set back must not make anything fresh. */
   #isWithin(received: ReceivedReport, ageMaxMs: number): boolean {
-    return received.askedMs <= this.#clock.now() && this.ageOf(received) <= ageMaxMs;
+    return received.askedMs <= this.#clock.now() && ageOf(received, this.#clock) <= ageMaxMs;
   }
 
   async #askAnew(): Promise<ReceivedReport> {

@@ -3,12 +3,13 @@ import type { CacheReaderOptions } from './cache-reader.js';
 
 export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions;
 
-/** A look-up is three requests at most: a report, the object, a newer report. A page of a list usually has a few hundred kilobytes. */
+/** A look-up is two requests, six at most (cache-reader.ts). A page of a list usually has a few hundred kilobytes. */
 export const defaultLookupBounds: LookupBounds = Object.freeze({
   timeoutMs: 10_000,
   answerBytesMax: 16 * 1024 * 1024,
   connectionsMax: 16,
   questionsMax: 1_000,
   reportAgeMaxMs: 1_000,
+  freshnessTimeoutMs: 2_000,
   pageObjectsMax: 250,
 });

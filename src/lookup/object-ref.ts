@@ -29,7 +29,8 @@ export type ObjectRef = CollectionRef & Readonly<{ name: string }>;
 
 export type TypeRef = Pick<CollectionRef, 'group' | 'resource' | 'identity'>;
 
-const coreAlias = 'core';
+/** A type on one shard, or on all when none is named. */
+export type FreshnessRef = TypeRef & Pick<CollectionRef, 'shard'>;
 
 /** Where the object is read. Throws an Error for what cannot be a name. */
 export function objectTarget(ref: ObjectRef): string {
@@ -48,10 +49,13 @@ export function collectionTarget({ group, version, resource, identity, cluster, 
   return `${place}${api}${inNamespace}/${segment('resource', resource)}${ofIdentity}`;
 }
 
-/** Whether the reference may mean objects of this type. Without an identity that is every type of the name. */
-export function isOfType({ group, resource, identity }: TypeRef, other: Required<TypeRef>): boolean {
-  const own = group === coreAlias ? '' : group;
-  return own === other.group && resource === other.resource && (!hasIdentity(identity) || identity === other.identity);
+/** Where the freshness of the type is read, on one shard or on all. Without an identity it is that of every type of the name. */
+export function freshnessTarget({ group, resource, identity, shard }: FreshnessRef): string {
+  const query = new URLSearchParams({ resource });
+  if (group !== '') query.set('group', group);
+  if (hasIdentity(identity)) query.set('identity', identity);
+  if (shard !== undefined) query.set('shard', shard);
+  return `/services/cache/freshness?${query.toString()}`;
 }
 
 /** A built-in type has none, which is also spelled ''. */

@@ -189,6 +189,11 @@ export class Tier {
     return this.#link?.state;
   }
 
+  /** The id of the parent while it is connected. */
+  get parentId(): string | undefined {
+    return this.parent?.kind === 'open' ? this.parent.cacheId : undefined;
+  }
+
   get children(): Iterable<Child> {
     return this.#children.connected;
   }

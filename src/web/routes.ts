@@ -1,4 +1,4 @@
-/** Routes beside the kube face: health for everybody, metrics and status for readers, ending shards and caches for masters. */
+/** Routes beside the kube face: health for everybody, metrics, status and freshness for readers, ending shards and caches for masters. */
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
@@ -6,6 +6,7 @@ import { HealthLog } from '../diagnostics/health-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
+import { mustParse } from '../domain/parsed.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import type { Caches, Clock, Freshness, Removals, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
@@ -13,6 +14,7 @@ import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
 import type { Answer } from './call.js';
+import { parseFreshnessQuestion } from './freshness-question.js';
 import { withoutQuery } from './kube-face.js';
 import { respond } from './respond.js';
 
@@ -28,6 +30,8 @@ export type RouteParts = Readonly<{
 
 /** Room that a report waits for before it is made: metrics and status grow with what the store holds. */
 const reportBytesMax = 8 * 1024 * 1024;
+/** A hundred shards of one type at most. */
+const freshnessBytesMax = 64 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
 export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
@@ -42,22 +46,26 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       return respond(context, exchangeOf(context), { kind: 'text', code: report.status, text: report.text });
     });
   }
-  const read = (path: string, make: () => Promise<Answer>): void => {
+  const read = (path: string, bytesMax: number, make: (query: URLSearchParams) => Promise<Answer>): void => {
     router.get(path, async (context: Context) => {
       const exchange = exchangeOf(context);
       exchange.admit();
       authorizePath(exchange);
-      if (await exchange.room.take(reportBytesMax)) await respond(context, exchange, await make());
+      const query = new URLSearchParams(context.querystring);
+      if (await exchange.room.take(bytesMax)) await respond(context, exchange, await make(query));
       else context.respond = false;
     });
   };
-  read('/metrics', async () => ({
+  read('/metrics', reportBytesMax, async () => ({
     kind: 'bytes',
     code: 200,
     contentType: metrics.contentType,
     parts: [Buffer.from(await metrics.render())],
   }));
-  read('/services/cache/status', async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
+  read('/services/cache/status', reportBytesMax, async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
+  read('/services/cache/freshness', freshnessBytesMax, async (query) =>
+    jsonAnswer(200, JSON.stringify(await freshness.ofType(mustParse(parseFreshnessQuestion(query))))),
+  );
   /** Ends the `what` that a path names, as `parse` reads it; `done` returns undefined when there is none. */
   const end = <Name extends string>(
     path: string,

@@ -86,7 +86,7 @@ function aCache(): RequestListener {
   const app = createApp(
     {
       ports: { clock: systemClock } as unknown as KubePorts,
-      freshness: { report: async () => aStatusReport() },
+      freshness: { report: async () => aStatusReport(), ofType: () => Promise.reject(new Error('no look-up')) },
       shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },
       removals: { confirm: (of, type) => (of === 'amber' && type !== 'none' ? [{ type: 'apiexports.apis.kcp.io', removes: 120 }] : []) },
       caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },

@@ -1,8 +1,10 @@
 import test from 'ava';
+import type { Freshness as FreshnessPort } from '../../src/domain/ports.js';
 import type { Neighbour } from '../../src/domain/via.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
 import { HeldRemovals } from '../../src/intake/held-removals.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import { ReportedFreshness } from '../../src/tier/reported-freshness.js';
@@ -29,6 +31,7 @@ function setUp(tree: TreeStatus = aRoot) {
     standbys: { count: () => 2 },
     links,
     tree: async () => tree,
+    tier: { isComplete: tree.complete, parentId: tree.parent?.cacheId ?? undefined },
     clock,
     turn: async () => {},
     version: '1.2.3',
@@ -36,7 +39,12 @@ function setUp(tree: TreeStatus = aRoot) {
     isReady: () => true,
     certificates: () => [],
   };
-  return { clock, pushes, sessions, links, freshness: new Freshness(parts) };
+  const now = async (): Promise<Freshness> => new Freshness({ ...parts, known: await KnownShards.open(pushes) });
+  const freshness: FreshnessPort = {
+    report: async () => (await now()).report(),
+    ofType: async (question) => (await now()).ofType(question),
+  };
+  return { clock, pushes, sessions, links, freshness };
 }
 
 test('a report names the cache, its position, its neighbours, and every shard that holds something or ever claimed', async (t) => {

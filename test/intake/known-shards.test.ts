@@ -78,6 +78,33 @@ test('an unknown type of a shard is not synced, unless a plain writer of the pre
   }
 });
 
+test('the slices of a type are found on each shard, of each identity or of one, until they or their shard are forgotten', async (t) => {
+  const birch = shardName('birch');
+  const [one, other] = ['one', 'other'].map((identity) => aSlice({ group: 'machines.svm.io', resource: 'instances', identity }));
+  const pushes = new FakePushes();
+  pushes.shardStates.push(aShardState(amber, 5), aShardState(birch, 5));
+  for (const slice of [exports, schemas, one!, other!, { ...exports, shard: birch }]) pushes.hold(slice, { syncedTerm: 5 });
+  const known = await KnownShards.open(pushes);
+  const found = (resource: string, identity?: string): readonly string[] =>
+    known
+      .slicesOfType({ group: resource === 'instances' ? 'machines.svm.io' : exports.resource.group, resource, identity })
+      .flatMap((slices) => [...slices.values()].map(({ slice }) => `${slice.shard} ${slice.resource.identity}`.trim()));
+  const learn = (changed: Parameters<Parameters<FakePushes['follow']>[0]>[0]): void => {
+    for (const listener of pushes.listeners) listener(changed);
+  };
+
+  t.deepEqual(found('apiexports'), ['amber', 'birch']);
+  t.deepEqual(found('instances'), ['amber one', 'amber other']);
+  t.deepEqual(found('instances', 'other'), ['amber other']);
+  t.deepEqual([found('instances', 'none'), found('unheard')], [[], []]);
+
+  learn({ shards: [], slices: [{ ...known.slice(one!)!, objects: 0, syncedTerm: 0, everSynced: false }] });
+  t.deepEqual(found('instances'), ['amber other']);
+  learn({ shards: [unknownShard(amber)], slices: [] });
+  t.deepEqual([found('apiexports'), found('instances')], [['birch'], []]);
+  t.deepEqual([...known.names], [birch]);
+});
+
 test('after close it ignores further changes', async (t) => {
   const pushes = new FakePushes();
   const known = await KnownShards.open(pushes);

@@ -223,41 +223,34 @@ test('a reader goes on by itself when the cache has restarted', async (t) => {
 const object = { kind: 'APIExport', metadata: { name: 'one', annotations: { 'kcp.io/shard': 'amber' } } };
 const notFound = { kind: 'Status', reason: 'NotFound', message: 'not found' };
 
-/** A reader of a cache that answers what the test says, and the order of its requests. */
-function scripted(answers: (target: string) => Readonly<{ status: number; body: unknown }>) {
+type Scripted = Readonly<{ status: number; body: unknown }>;
+
+/** A reader of a cache that answers what the test says, and its requests: `report` or `report SHARD`, and `object`. */
+function scripted(answers: (what: string) => Scripted) {
   const asked: string[] = [];
   const clock = new ManualClock();
   const ask = async (target: string): Promise<HttpAnswer> => {
-    const isReport = target === '/services/cache/status';
-    asked.push(isReport ? 'report' : 'object');
-    const { status, body } = answers(isReport ? 'report' : 'object');
+    const { pathname, searchParams } = new URL(target, 'https://cache');
+    const shard = searchParams.get('shard');
+    const what = pathname === '/services/cache/freshness' ? `report${shard === null ? '' : ` ${shard}`}` : 'object';
+    asked.push(what);
+    const { status, body } = answers(what);
     return { status, text: JSON.stringify(body), retryAfterMs: undefined };
   };
   const reader = new CacheReader({ clock, connection: { ask, close: () => {} } }, defaultLookupBounds);
   return { reader, clock, asked };
 }
 
-function aReport(shards: readonly string[]): unknown {
-  const slice = {
-    group: 'apis.kcp.io',
-    resource: 'apiexports',
-    identity: '',
-    whole: true,
-    changedAgoMs: 5,
-    lagMs: 2,
-    sourceConnected: true,
-  };
-  return {
-    cache: { ready: true },
-    tree: { complete: true },
-    shards: shards.map((shard) => ({ shard, removed: false, connection: { kind: 'connected' }, slices: [slice] })),
-  };
+function aReport(shards: readonly string[], shardsLeftOut = 0): Scripted {
+  const fresh = { connection: { kind: 'connected' }, slices: 1, whole: true, changedAgoMs: 5, lagMs: 2, sourceConnected: true };
+  return { status: 200, body: { whole: true, shards: shards.map((shard) => ({ shard, ...fresh })), shardsLeftOut } };
 }
 
+const anObject: Scripted = { status: 200, body: object };
+const none: Scripted = { status: 404, body: { ...notFound, details: { name: 'one' } } };
+
 test('the report that decides on an absence was asked for before the object, and only once in a while', async (t) => {
-  const { reader, clock, asked } = scripted((what) =>
-    what === 'report' ? { status: 200, body: aReport(['amber']) } : { status: 404, body: notFound },
-  );
+  const { reader, clock, asked } = scripted((what) => (what === 'report' ? aReport(['amber']) : none));
 
   await reader.get(aRef());
   clock.advance(700);
@@ -269,36 +262,92 @@ test('the report that decides on an absence was asked for before the object, and
   t.like(again, { kind: 'absent', whole: true, shards: [{ reportedAgoMs: 700 }] });
 });
 
-test('for an object on a shard that the report does not know yet, a new report is asked for', async (t) => {
-  let reports = 0;
-  const { reader, asked } = scripted((what) => {
-    if (what === 'object') return { status: 200, body: object };
-    reports += 1;
-    return { status: 200, body: aReport(reports === 1 ? ['birch'] : ['amber', 'birch']) };
-  });
+test('each type has a report of its own, and so has a shard that is named', async (t) => {
+  const { reader, asked } = scripted((what) => (what === 'object' ? anObject : aReport(['amber'])));
 
-  const found = await reader.get(aRef());
+  await reader.get(aRef());
+  await reader.get(aRef({ resource: 'apibindings' }));
+  await reader.get(aRef({ shard: 'amber' }));
+  await reader.get(aRef());
 
-  t.deepEqual(asked, ['report', 'object', 'report']);
-  t.like(found, { kind: 'found', freshness: { shard: 'amber', whole: true, lagMs: 2 } });
+  t.deepEqual(asked, ['report', 'object', 'report', 'object', 'report amber', 'object', 'object']);
 });
 
-test('a cache that reports no freshness can still be read: freshness is unknown, and absence proves nothing', async (t) => {
+test('an object on a shard that the report does not list, or knows nothing of, is read again after a report on that shard', async (t) => {
+  for (const first of [aReport(['birch']), aReport(['birch'], 9)]) {
+    const { reader, asked } = scripted((what) => (what === 'object' ? anObject : what === 'report' ? first : aReport(['amber'])));
+
+    const found = await reader.get(aRef());
+
+    t.deepEqual(asked, ['report', 'object', 'report amber', 'object']);
+    t.like(found, { kind: 'found', freshness: { shard: 'amber', whole: true, lagMs: 2 } });
+  }
+});
+
+test('from then on a look-up in that logical cluster is two requests, about that shard; absence is still about all', async (t) => {
+  let isThere = true;
+  const { reader, clock, asked } = scripted((what) =>
+    what === 'object' ? (isThere ? anObject : none) : what === 'report' ? aReport(['birch'], 9) : aReport(['amber']),
+  );
+  await reader.get(aRef());
+  clock.advance(2_000);
+  asked.length = 0;
+
+  t.like(await reader.get(aRef()), { kind: 'found', freshness: { shard: 'amber' } });
+  t.deepEqual(asked.splice(0), ['report amber', 'object']);
+
+  clock.advance(2_000);
+  isThere = false;
+  t.like(await reader.get(aRef()), { kind: 'absent', whole: true, shards: [{ shard: 'birch' }], shardsLeftOut: 9 });
+  t.deepEqual(asked, ['report amber', 'object', 'report', 'object']);
+});
+
+test('of a type on more shards than a report lists, the object is asked for first; a report at hand decides on its absence', async (t) => {
+  const { reader, clock, asked } = scripted((what) =>
+    what === 'object' ? (names.shift() === 'one' ? anObject : none) : what === 'report' ? aReport(['birch'], 9) : aReport(['amber']),
+  );
+  const names = ['none', 'none', 'none', 'none', 'one', 'one'];
+  const absent = { kind: 'absent', whole: true, shardsLeftOut: 9 };
+
+  t.like(await reader.get(aRef()), absent);
+  t.like(await reader.get(aRef()), absent);
+  t.deepEqual(asked.splice(0), ['report', 'object', 'object']);
+
+  clock.advance(2_000);
+  t.like(await reader.get(aRef()), absent);
+  t.deepEqual(asked.splice(0), ['object', 'report', 'object']);
+
+  clock.advance(2_000);
+  t.like(await reader.get(aRef()), { kind: 'found', freshness: { shard: 'amber' } });
+  t.deepEqual(asked, ['object', 'report amber', 'object']);
+});
+
+test('an object that is gone, or cannot be read, when it is asked for again is found all the same, of unknown freshness', async (t) => {
+  for (const second of [none, { status: 500, body: { kind: 'Status', reason: 'InternalError' } }]) {
+    let objects = 0;
+    const { reader } = scripted((what) => (what !== 'object' ? aReport(['birch']) : (objects += 1) === 1 ? anObject : second));
+
+    t.like(await reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: undefined });
+  }
+});
+
+test('a cache of before, which reports no freshness of a type, can still be read: freshness is unknown, and absence proves nothing', async (t) => {
   for (const report of [
     { status: 404, body: notFound },
     { status: 200, body: { something: 'else' } },
   ]) {
-    const found = scripted((what) => (what === 'report' ? report : { status: 200, body: object }));
-    const absent = scripted((what) => (what === 'report' ? report : { status: 404, body: notFound }));
+    const found = scripted((what) => (what === 'report' ? report : anObject));
+    const absent = scripted((what) => (what === 'report' ? report : none));
 
     t.like(await found.reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: undefined });
     t.like(await absent.reader.get(aRef()), { kind: 'absent', whole: false, shards: [] });
+    t.deepEqual(found.asked, ['report', 'object']);
     await t.throwsAsync(absent.reader.freshness(aRef()), { instanceOf: CacheFault });
   }
 });
 
 test('a reference that names nothing is not sent', async (t) => {
-  const { reader, asked } = scripted(() => ({ status: 200, body: object }));
+  const { reader, asked } = scripted(() => anObject);
 
   await t.throwsAsync(reader.get(aRef({ name: '..' })), { message: /the name/ });
   await t.throwsAsync(reader.list(aRef({ cluster: '*' })), { message: /neither/ });
@@ -306,11 +355,11 @@ test('a reference that names nothing is not sent', async (t) => {
   t.deepEqual(asked, []);
 });
 
-test('the freshness of a type can be asked for by itself', async (t: ExecutionContext) => {
+test('the freshness of a type can be asked for by itself, on all shards or on one', async (t: ExecutionContext) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, []);
+  const reader = aReader(t, server);
 
-  const reported = await aReader(t, server).freshness(aRef());
-
-  t.like(reported, { whole: true, shards: [{ shard: 'amber', connected: true, whole: true, changedAgoMs: null }] });
+  t.like(await reader.freshness(aRef()), { whole: true, shards: [{ shard: 'amber', connected: true, whole: true, changedAgoMs: null }] });
+  t.like(await reader.freshness({ ...aRef(), shard: 'birch' }), { whole: false, shards: [] });
 });

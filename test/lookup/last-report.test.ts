@@ -1,10 +1,10 @@
 import test from 'ava';
-import { LastReport } from '../../src/lookup/last-report.js';
+import { ageOf, LastReport } from '../../src/lookup/last-report.js';
 import type { FreshnessReport } from '../../src/lookup/freshness-report.js';
 import { deferred } from '../../src/domain/deferred.js';
 import { ManualClock } from '../store/manual-clock.js';
 
-const report: FreshnessReport = { ready: true, complete: true, shards: [] };
+const report: FreshnessReport = { whole: true, shards: [], shardsLeftOut: 0 };
 
 test('a report is used while it is young enough, counted from when it was asked for', async (t) => {
   const clock = new ManualClock();
@@ -19,7 +19,7 @@ test('a report is used while it is young enough, counted from when it was asked 
   });
 
   const reported = await last.within(1_000);
-  t.is(last.ageOf(reported), 400);
+  t.is(ageOf(reported, clock), 400);
   clock.advance(600);
   await last.within(1_000);
   t.is(asked, 1);
@@ -50,7 +50,7 @@ test('a failure goes to all who wait and is not remembered; a clock that was set
   const answers: (() => Promise<FreshnessReport>)[] = [
     () => Promise.reject(new Error('down')),
     () => Promise.resolve(report),
-    () => Promise.resolve({ ...report, ready: false }),
+    () => Promise.resolve({ ...report, whole: false }),
   ];
   const last = new LastReport({
     clock: { now: () => clock.now(), wallMs: () => clock.wallMs(), after: () => () => {} },
@@ -59,24 +59,8 @@ test('a failure goes to all who wait and is not remembered; a clock that was set
 
   const [one, two] = await Promise.allSettled([last.within(1_000), last.within(1_000)]);
   t.deepEqual([one?.status, two?.status], ['rejected', 'rejected']);
-  t.true((await last.within(1_000)).report.ready);
+  t.true((await last.within(1_000)).report.whole);
 
   clock.advance(-5_000);
-  t.false((await last.within(1_000)).report.ready);
-});
-
-test('a report later than a given one is asked for at once, whatever the time, and only once for all who want it', async (t) => {
-  const clock = new ManualClock();
-  let asked = 0;
-  const last = new LastReport({ clock, ask: () => Promise.resolve({ ...report, ready: (asked += 1) > 1 }) });
-  const first = await last.within(1_000);
-
-  const later = await Promise.all([last.after(first), last.after(first)]);
-  const known = await last.after(first);
-
-  t.deepEqual(
-    [...later, known].map((reported) => reported.report.ready),
-    [true, true, true],
-  );
-  t.is(asked, 2);
+  t.false((await last.within(1_000)).report.whole);
 });

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { collectionTarget, isOfType, objectTarget } from '../../src/lookup/object-ref.js';
+import { collectionTarget, freshnessTarget, objectTarget } from '../../src/lookup/object-ref.js';
 import { aRef } from './a-reader.js';
 
 test('a reference is read where kcp would read it, on any shard unless it names one', (t) => {
@@ -31,12 +31,14 @@ test('a reference that names nothing, or would lead elsewhere in a URL, is refus
     t.throws(() => objectTarget(aRef(ref)), { message: why });
 });
 
-test('a reference without identity covers every type of its name, one with identity that type only', (t) => {
-  const type = { group: '', resource: 'configmaps', identity: 'abc' };
+test('the freshness of a type is asked for by its names, and by those of an identity and a shard where they are given', (t) => {
+  const type = { group: '', resource: 'configmaps' };
 
-  t.true(isOfType({ group: '', resource: 'configmaps' }, type));
-  t.true(isOfType({ group: 'core', resource: 'configmaps', identity: '' }, type));
-  t.true(isOfType(type, type));
-  t.false(isOfType({ ...type, identity: 'other' }, type));
-  t.false(isOfType({ ...type, group: 'apps' }, type));
+  t.is(freshnessTarget(type), '/services/cache/freshness?resource=configmaps');
+  t.is(freshnessTarget({ ...type, identity: '' }), freshnessTarget(type));
+  t.is(
+    freshnessTarget({ group: 'machines.svm.io', resource: 'instances', identity: 'abc', shard: 'amber' }),
+    '/services/cache/freshness?resource=instances&group=machines.svm.io&identity=abc&shard=amber',
+  );
+  t.is(freshnessTarget({ group: 'a&shard=b', resource: '#' }), '/services/cache/freshness?resource=%23&group=a%26shard%3Db');
 });

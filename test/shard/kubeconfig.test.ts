@@ -67,7 +67,7 @@ const watchPath = '/clusters/*/apis/core.kcp.io/v1alpha1/shards:identity-of-shar
 
 /** Asks for something and reads all of the answer; gives the user as whom the shard knew the caller. */
 async function ask({ client, shard }: { client: KubeClient; shard: ShardStandIn }): Promise<string> {
-  for await (const _ of await client.open({ path: identitiesPath, silenceMsMax: 5_000, signal: never }));
+  for await (const _ of await client.open({ path: identitiesPath, answerMsMax: 5_000, silenceMsMax: 5_000, signal: never }));
   return shard.callers.at(-1)?.user ?? '';
 }
 
@@ -173,7 +173,7 @@ test('a rotated certificate is shown to the shard by the next request, and a wat
   const { shard, client, issue, install } = place;
   t.is(await ask(place), 'first');
   const over = new AbortController();
-  const watch = await client.open({ path: watchPath, silenceMsMax: 5_000, signal: over.signal });
+  const watch = await client.open({ path: watchPath, answerMsMax: 5_000, silenceMsMax: 5_000, signal: over.signal });
   await watch.next();
   t.is(await ask(place), 'first');
   t.is(shard.openConnections, 2);

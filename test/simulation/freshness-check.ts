@@ -14,9 +14,8 @@
 import type { Resource } from '../../src/domain/resource.js';
 import { snapshotPages } from '../../src/domain/snapshot-pages.js';
 import { formatSlice } from '../../src/domain/slice.js';
-import type { ShardStatus, SliceStatus, StatusReport } from '../../src/domain/status.js';
+import type { ShardStatus, SliceStatus } from '../../src/domain/status.js';
 import type { Key } from '../../src/domain/key.js';
-import { parseFreshnessReport, typeFreshness } from '../../src/lookup/freshness-report.js';
 import { freshnessBoundMs } from './freshness-bound.js';
 import { textOfKey, type ModelObject } from './model-rule.js';
 import type { ModelCache } from './model-tree.js';
@@ -88,7 +87,7 @@ export class FreshnessCheck {
     if (!latest.some((settled) => this.#differs(cache, this.#knownOf(settled, cache, models)?.digests, settled.pusher))) return;
     const report = await cache.report();
     for (const status of report.shards) await this.#checkShard(cache, status, models);
-    await this.#checkAbsence(cache, report, models);
+    await this.#checkAbsence(cache, models);
   }
 
   /** Whether the cache holds anything else of a shard than is true now. */
@@ -135,8 +134,7 @@ export class FreshnessCheck {
     }
   }
 
-  async #checkAbsence(cache: SimCache, report: StatusReport, models: ReadonlyMap<string, ModelCache>): Promise<void> {
-    const parsed = parseFreshnessReport(JSON.stringify(report));
+  async #checkAbsence(cache: SimCache, models: ReadonlyMap<string, ModelCache>): Promise<void> {
     for (const settled of this.#tree.latestPushers) {
       const { shard, truth, resources } = settled.pusher;
       const known = this.#knownOf(settled, cache, models);
@@ -144,7 +142,7 @@ export class FreshnessCheck {
       for (const resource of resources) {
         const name = formatSlice({ shard, resource });
         if (known.digests.get(name) === cache.digests.get(name)) continue;
-        const { whole, shards } = typeFreshness(parsed, resource, 0);
+        const { whole, shards } = await cache.freshnessOf({ ...resource, shard: undefined });
         const fromMs = this.#sinceMs(known, Math.max(0, ...shards.map(({ lagMs }) => lagMs ?? 0)));
         if (!whole || !this.#isMet(known) || fromMs < truth.sinceMs || fromMs < known.changedMs) continue;
         const held = await heldBy(cache, settled.pusher, resource);

@@ -13,6 +13,7 @@ import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childNeighbour, type Via } from '../../src/domain/via.js';
 import type { StatusReport } from '../../src/domain/status.js';
+import type { FreshnessQuestion, TypeFreshnessReport } from '../../src/domain/type-freshness.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { linkReconnectBounds } from '../../src/tier/link.js';
 import type { Tier, TierOptions } from '../../src/tier/tier.js';
@@ -73,6 +74,11 @@ export class SimCache {
   /** Its status report. */
   report(): Promise<StatusReport> {
     return this.#running().freshness.report();
+  }
+
+  /** How fresh it is for a type. */
+  freshnessOf(question: FreshnessQuestion): Promise<TypeFreshnessReport> {
+    return this.#running().freshness.ofType(question);
   }
 
   /** Whether it has ever met that child, as far as its disk remembers. */

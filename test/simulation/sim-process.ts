@@ -103,6 +103,7 @@ export class SimProcess implements PartyPlace {
     );
     this.freshness = new Freshness({
       store,
+      known,
       sessions,
       standbys: this.#standbys,
       links: tier.freshness,
@@ -111,6 +112,7 @@ export class SimProcess implements PartyPlace {
       turn: () => Promise.resolve(),
       version,
       tree: () => Promise.resolve({ ...noTree, complete: this.tier.isComplete }),
+      tier,
       isReady: () => tier.isReady,
       certificates: () => [],
     });

@@ -79,6 +79,8 @@ const requests = [
   ['GET', '/version'],
   ['GET', '/metrics'],
   ['GET', '/services/cache/status'],
+  ['GET', '/services/cache/freshness?resource=apiexports'],
+  ['GET', '/services/cache/freshness?nothing'],
   ['DELETE', '/services/cache/shards/amber'],
   ['DELETE', '/services/cache/shards/BAD'],
   ['GET', '/'],

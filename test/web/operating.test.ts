@@ -34,7 +34,7 @@ async function anApp(
   const app = createApp(
     {
       ports: { clock: new ManualClock(nowMs) } as unknown as KubePorts,
-      freshness: { report: async () => report },
+      freshness: { report: async () => report, ofType: () => Promise.reject(new Error('nobody asks')) },
       shards: {
         remove: async (name) => {
           if (!known.delete(name)) return undefined;
