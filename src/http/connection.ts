@@ -221,6 +221,7 @@ export class Connection implements ExchangeOwner {
   }
 
   #startIdling(): void {
+    if (this.#isClosed) return;
     this.#cancelIdle();
     this.#cancelIdle = this.clock.after(this.#options.keepAliveTimeoutMs, () => this.close());
   }

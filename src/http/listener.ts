@@ -249,6 +249,7 @@ export class Listener {
 
   /** The handshake is done: determines the caller, once for all requests of the connection. */
   #introduce(socket: TLSSocket): void {
+    this.#introducing = undefined;
     const end = endOf(socket);
     if (end === undefined) return void socket.destroy();
     this.#handshakes.delete(end);
@@ -273,6 +274,7 @@ export class Listener {
 
   #carry(session: ServerHttp2Session): void {
     const connection = this.#introducing;
+    // It was reset as its handshake ended.
     if (connection === undefined) return session.destroy();
     this.#bySession.set(session, connection);
     connection.carry(session);

@@ -172,6 +172,33 @@ export function hurried(factor: number): Clock {
   };
 }
 
+/** The real clock, and how many of its tasks are still to run: each keeps what it would act on in memory, and the process alive. */
+export function counting(): Clock & { readonly pending: number } {
+  let pending = 0;
+  return {
+    ...systemClock,
+    get pending() {
+      return pending;
+    },
+    after(delayMs, task) {
+      let isPending = true;
+      const over = (): void => {
+        if (isPending) pending -= 1;
+        isPending = false;
+      };
+      pending += 1;
+      const cancel = systemClock.after(delayMs, () => {
+        over();
+        task();
+      });
+      return () => {
+        over();
+        cancel();
+      };
+    },
+  };
+}
+
 /** A clock that runs so many times as fast, but for the time of day. */
 export function quickened(factor: number): Clock {
   return { ...hurried(factor), now: () => systemClock.now() * factor };
