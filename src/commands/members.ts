@@ -1,10 +1,9 @@
 /** The members of a cache's answer, each read as its type. All of it throws CacheError. */
 import { CacheError } from '../domain/errors.js';
-
-export type Members = Readonly<Record<string, unknown>>;
+import { isObject, type Members } from '../domain/members.js';
 
 export function recordOf(value: unknown): Members {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
+  if (isObject(value)) return value;
   throw unread('an object');
 }
 

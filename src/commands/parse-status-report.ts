@@ -2,7 +2,8 @@
  * for those that were added since the first version. */
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import type { CertificateStatus, HeldStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
-import { listOf, numberOf, orNull, orUnreported, recordOf, textOf, truthOf, unread, type Members } from './members.js';
+import type { Members } from '../domain/members.js';
+import { listOf, numberOf, orNull, orUnreported, recordOf, textOf, truthOf, unread } from './members.js';
 import { parseVia, parseTreeStatus } from './parse-tree-status.js';
 
 /** Throws CacheError. */

@@ -1,6 +1,7 @@
 /** Parses a cache's report on its neighbours in the tree. All of it throws CacheError. */
 import { parseCacheName } from '../domain/cache-name.js';
 import { childNeighbour, type Via } from '../domain/via.js';
+import type { Members } from '../domain/members.js';
 import type {
   ChildStatus,
   LinkConnection,
@@ -11,7 +12,7 @@ import type {
   SendingStatus,
   TreeStatus,
 } from '../domain/status.js';
-import { listOf, numberOf, orNull, orUnreported, recordOf, textOf, truthOf, unread, type Members } from './members.js';
+import { listOf, numberOf, orNull, orUnreported, recordOf, textOf, truthOf, unread } from './members.js';
 
 export function parseTreeStatus(value: unknown): TreeStatus {
   const tree = recordOf(value);

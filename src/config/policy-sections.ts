@@ -10,6 +10,7 @@
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseLinkPolicy, type LinkPolicy, type KeyPath } from '../domain/link-policy.js';
 import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
+import { isObject } from '../domain/members.js';
 import { suggestion } from './suggestion.js';
 
 /** The keys of the section about the parent that are not options. */
@@ -20,7 +21,7 @@ type Report = (path: KeyPath, message: string) => void;
 
 /** `parent` and `children` are what the file has in these sections. What is wrong is reported with its place in the file. */
 export function readPolicies({ parent, children }: Readonly<{ parent: unknown; children: unknown }>, report: Report): LinkPolicies {
-  const ofParent = isMapping(parent) ? parent : {};
+  const ofParent = isObject(parent) ? parent : {};
   return {
     forward: readPolicy(ofParent['forward'], ['parent', 'forward'], report),
     follow: readPolicy(ofParent['follow'], ['parent', 'follow'], report),
@@ -31,7 +32,7 @@ export function readPolicies({ parent, children }: Readonly<{ parent: unknown; c
 function readChildren(value: unknown, report: Report): ReadonlyMap<string, ChildPolicies> {
   const children = new Map<string, ChildPolicies>();
   if (value === undefined || value === null) return children;
-  if (!isMapping(value)) report([childrenSection], 'must be a mapping of names to policies');
+  if (!isObject(value)) report([childrenSection], 'must be a mapping of names to policies');
   else for (const [name, policies] of Object.entries(value)) children.set(name, readChild(name, policies, report));
   return children;
 }
@@ -39,8 +40,8 @@ function readChildren(value: unknown, report: Report): ReadonlyMap<string, Child
 function readChild(name: string, value: unknown, report: Report): ChildPolicies {
   const path = [childrenSection, name];
   if (name !== '*' && parseCacheName(name) === undefined) report(path, `${JSON.stringify(name)} is not the name of a cache`);
-  if (value !== null && !isMapping(value)) report(path, 'must be a mapping of accept and offer to rules');
-  const given = isMapping(value) ? value : {};
+  if (value !== null && !isObject(value)) report(path, 'must be a mapping of accept and offer to rules');
+  const given = isObject(value) ? value : {};
   const known = ['accept', 'offer'];
   for (const key of Object.keys(given).filter((key) => !known.includes(key)))
     report([...path, key], `unknown key ${key}${suggestion(key, known)}`);
@@ -55,8 +56,4 @@ function readPolicy(value: unknown, path: KeyPath, report: Report): LinkPolicy {
   if (policy.kind === 'parsed') return policy.policy;
   for (const problem of policy.problems) report(problem.path, problem.message);
   return [];
-}
-
-function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -15,7 +15,7 @@
  * its status. Before that kcp's own requests get 404, and it tries again. Of each shard at most
  * `declarationsPerShardMax` are usable at a time. One more declares nothing, until it is written again while there is room.
  */
-import { comparePlaces, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
+import { comparePlaces, coreAlias, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { formatResource, type Resource } from './resource.js';
 import type { ShardName } from './shard.js';
 import { compareTexts, compareVersions } from './version-order.js';
@@ -222,9 +222,6 @@ export class Catalogue {
 export function serves(type: ServedType, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
 }
-
-/** How kcp spells the core group in cache URLs: a key has the group that its objects are found under. */
-const coreAlias = 'core';
 
 /** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */
 function formatFamily(group: string, resource: string): string {

@@ -24,6 +24,10 @@ export function isDeclaring({ group, resource }: Resource): boolean {
   return resource === declaring.resource && group === declaring.group;
 }
 
+/** How kcp spells the core group in cache URLs: a key has the group that its objects are found under. */
+export const coreAlias = 'core';
+/** The resource, version or identity of a type that is declared. */
+export const declaredName = /^[A-Za-z0-9][A-Za-z0-9-]*$/;
 const kindAnnotation = 'cache.kcp.io/resource-kind';
 const scopeAnnotation = 'cache.kcp.io/resource-scope';
 /** kcp's have 2 kB. */
@@ -44,8 +48,8 @@ export function parseDeclaration(place: Place, body: Uint8Array): Declaration | 
   const scope = textAt(object, 'metadata', 'annotations', scopeAnnotation);
   if (scope !== 'Namespaced' && scope !== 'Cluster') return undefined;
   if (!/^(?:[a-z0-9][a-z0-9.-]*)?$/.test(group) || !/^[A-Za-z][A-Za-z0-9-]*$/.test(kind)) return undefined;
-  if (![resource, version, identity].every((name) => /^[A-Za-z0-9][A-Za-z0-9-]*$/.test(name))) return undefined;
-  return { place, group: group === 'core' ? '' : group, resource, version, identity, kind, namespaced: scope === 'Namespaced' };
+  if (![resource, version, identity].every((name) => declaredName.test(name))) return undefined;
+  return { place, group: group === coreAlias ? '' : group, resource, version, identity, kind, namespaced: scope === 'Namespaced' };
 }
 
 /** The order that decides where ClusterCachedResources disagree (`catalogue.ts` C3). */

@@ -12,6 +12,7 @@
 import { parseCanonicalPath, parseClusterName, type ClusterName } from './cluster.js';
 import { formatRequirement, parseLabelSelector, type Requirement } from './label-selector.js';
 import { labelKeyFlaws, labelValueFlaws } from './label-syntax.js';
+import { isObject, type Members } from './members.js';
 import { formatGroupResource } from './resource.js';
 import { parseShardName, type ShardName } from './shard.js';
 
@@ -130,7 +131,7 @@ class PolicyReader {
 
   /** The rule, or undefined with at least one problem reported. */
   #rule(value: unknown, path: KeyPath): LinkRule | undefined {
-    if (!isMapping(value)) return this.#report(path, `must be a rule: a mapping of ${ruleKeys.join(', ')}`);
+    if (!isObject(value)) return this.#report(path, `must be a rule: a mapping of ${ruleKeys.join(', ')}`);
     const names = Object.keys(value);
     for (const name of names.filter((name) => !ruleKeys.includes(name)))
       this.#report([...path, name], `unknown key ${quote(name)}; a rule may name ${ruleKeys.join(', ')}`);
@@ -148,7 +149,7 @@ class PolicyReader {
   }
 
   #list<Value>(
-    rule: Mapping,
+    rule: Members,
     name: string,
     rulePath: KeyPath,
     parse: (text: string) => Value | undefined,
@@ -175,11 +176,11 @@ class PolicyReader {
     return '*';
   }
 
-  #text(rule: Mapping, name: string, path: KeyPath, parse: (text: string) => string | undefined, accepts: string): string | undefined {
+  #text(rule: Members, name: string, path: KeyPath, parse: (text: string) => string | undefined, accepts: string): string | undefined {
     return Object.hasOwn(rule, name) ? this.#parsed(rule[name], [...path, name], parse, accepts) : undefined;
   }
 
-  #labels(rule: Mapping, rulePath: KeyPath): readonly Requirement[] {
+  #labels(rule: Members, rulePath: KeyPath): readonly Requirement[] {
     if (!Object.hasOwn(rule, 'labels')) return [];
     const given = rule['labels'];
     const path = [...rulePath, 'labels'];
@@ -201,7 +202,7 @@ class PolicyReader {
   }
 
   #equals(given: unknown, path: KeyPath): readonly Requirement[] | undefined {
-    if (!isMapping(given)) return this.#report(path, 'must be a label selector, or a mapping of labels to values');
+    if (!isObject(given)) return this.#report(path, 'must be a label selector, or a mapping of labels to values');
     return Object.entries(given).flatMap(([key, value]): readonly Requirement[] => {
       const flaw = labelKeyFlaws(key)[0] ?? (typeof value === 'string' ? labelValueFlaws(value)[0] : notText);
       if (flaw === undefined && typeof value === 'string') return [{ kind: 'in', key, values: [value] }];
@@ -210,13 +211,13 @@ class PolicyReader {
     });
   }
 
-  #annotations(rule: Mapping, rulePath: KeyPath): readonly AnnotationTerm[] {
+  #annotations(rule: Members, rulePath: KeyPath): readonly AnnotationTerm[] {
     if (!Object.hasOwn(rule, 'annotations')) return [];
     const given = rule['annotations'];
     const path = [...rulePath, 'annotations'];
     const { termsMax } = linkPolicyBounds;
-    const count = isMapping(given) ? Object.keys(given).length : 0;
-    if (!isMapping(given) || count === 0) return this.#report(path, 'must be a mapping of annotations to values, which is not empty') ?? [];
+    const count = isObject(given) ? Object.keys(given).length : 0;
+    if (!isObject(given) || count === 0) return this.#report(path, 'must be a mapping of annotations to values, which is not empty') ?? [];
     if (count > termsMax) return this.#report(path, `asks for ${count} annotations; at most ${termsMax} are taken`) ?? [];
     const terms = Object.entries(given).flatMap(([key, value]): readonly AnnotationTerm[] => {
       const flaw = labelKeyFlaws(key.toLowerCase())[0] ?? (typeof value === 'string' ? undefined : notText);
@@ -241,8 +242,6 @@ class PolicyReader {
   }
 }
 
-type Mapping = Readonly<Record<string, unknown>>;
-
 /** YAML reads a bare 12 or true as a number or a boolean, and does not keep how it was written. */
 const notText = 'must be a text, in quotes if it looks like a number';
 
@@ -254,10 +253,6 @@ function parseType(text: string): TypePattern | '*' | undefined {
 
 function parseShard(text: string): ShardName | '*' | undefined {
   return text === '*' ? text : parseShardName(text);
-}
-
-function isMapping(value: unknown): value is Mapping {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isTooLong(text: string): boolean {

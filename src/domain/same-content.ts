@@ -10,6 +10,7 @@
 import { Buffer } from 'node:buffer';
 import { parseJson } from './json-parser.js';
 import { equalJson, type JsonTree } from './json-tree.js';
+import { isObject } from './members.js';
 import { mustParse } from './parsed.js';
 
 const decoder = new TextDecoder();
@@ -35,9 +36,9 @@ function equalFloats(left: unknown, right: unknown): boolean {
       if (!Array.isArray(b) || a.length !== b.length) return false;
       for (const element of a) lefts.push(element);
       for (const element of b) rights.push(element);
-    } else if (isRecord(a)) {
+    } else if (isObject(a)) {
       const names = Object.keys(a);
-      if (!isRecord(b) || Object.keys(b).length !== names.length) return false;
+      if (!isObject(b) || Object.keys(b).length !== names.length) return false;
       for (const name of names) {
         if (!Object.hasOwn(b, name)) return false;
         lefts.push(a[name]);
@@ -48,8 +49,4 @@ function equalFloats(left: unknown, right: unknown): boolean {
     }
   }
   return true;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

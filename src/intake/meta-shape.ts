@@ -7,6 +7,7 @@
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
  */
 import { unreachable } from '../domain/errors.js';
+import { isObject } from '../domain/members.js';
 import { parseTimestamp } from './timestamp.js';
 
 type Shape =
@@ -47,10 +48,6 @@ export function cannotUnmarshal(value: unknown, path: string, goType: string): s
   return `json: cannot unmarshal ${jsonType(value)} into Go struct field ${path} of type ${goType}`;
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function misfit(value: unknown, shape: Shape, path: string): string | undefined {
   if (value === null) return undefined;
   switch (shape.kind) {
@@ -78,7 +75,7 @@ function timeMisfit(value: unknown, path: string): string | undefined {
 }
 
 function textsMisfit(value: unknown, path: string): string | undefined {
-  if (!isRecord(value)) return cannotUnmarshal(value, path, 'map[string]string');
+  if (!isObject(value)) return cannotUnmarshal(value, path, 'map[string]string');
   // By their names: listing the members of an object of thousands takes longer than looking them up.
   const wrong = Object.keys(value).find((name) => typeof value[name] !== 'string');
   return wrong === undefined ? undefined : cannotUnmarshal(value[wrong], path, 'string');
@@ -94,7 +91,7 @@ function listMisfit(value: unknown, each: Shape, path: string): string | undefin
 }
 
 function structMisfit(value: unknown, members: readonly (readonly [string, Shape])[], path: string): string | undefined {
-  if (!isRecord(value)) return cannotUnmarshal(value, path, 'struct');
+  if (!isObject(value)) return cannotUnmarshal(value, path, 'struct');
   for (const [name, shape] of members) {
     if (!Object.hasOwn(value, name)) continue;
     const found = misfit(value[name], shape, `${path}.${name}`);

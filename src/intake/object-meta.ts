@@ -5,8 +5,9 @@
  * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.
  */
 import { parseCanonicalPath, type CanonicalPath } from '../domain/cluster.js';
+import { isObject } from '../domain/members.js';
 import { member, valueText, type ObjectText } from '../domain/object-text.js';
-import { cannotUnmarshal, isRecord, metaMisfit } from './meta-shape.js';
+import { cannotUnmarshal, metaMisfit } from './meta-shape.js';
 
 const pathAnnotation = 'kcp.io/path';
 /** The serving thread decodes it and checks every member: 100 ns a byte where somebody means harm. */
@@ -36,9 +37,9 @@ export function parseObjectMeta(text: ObjectText): ObjectMeta {
   const misfit = metaMisfit(decoded);
   if (misfit !== undefined) throw new MisfitMeta(misfit);
 
-  const metadata = isRecord(decoded) ? decoded : {};
+  const metadata = isObject(decoded) ? decoded : {};
   const resourceVersion = textOf(metadata, 'resourceVersion');
-  if (isRecord(decoded)) parseInteger(text, 'deletionGracePeriodSeconds');
+  if (isObject(decoded)) parseInteger(text, 'deletionGracePeriodSeconds');
   return {
     name: textOf(metadata, 'name'),
     generateName: textOf(metadata, 'generateName'),
@@ -46,7 +47,7 @@ export function parseObjectMeta(text: ObjectText): ObjectMeta {
     uid: textOf(metadata, 'uid'),
     resourceVersion: resourceVersion === '0' ? '' : resourceVersion,
     creationTimestamp: textOf(metadata, 'creationTimestamp'),
-    generation: isRecord(decoded) ? parseInteger(text, 'generation') : 0n,
+    generation: isObject(decoded) ? parseInteger(text, 'generation') : 0n,
     labels: textsOf(metadata, 'labels'),
     annotations: textsOf(metadata, 'annotations'),
   };
@@ -78,7 +79,7 @@ function textOf(record: Readonly<Record<string, unknown>>, name: string): string
 function textsOf(record: Readonly<Record<string, unknown>>, name: string): ReadonlyMap<string, string> {
   const value = record[name];
   const texts = new Map<string, string>();
-  if (!isRecord(value)) return texts;
+  if (!isObject(value)) return texts;
   for (const key of Object.keys(value)) {
     const text = value[key];
     if (typeof text === 'string') texts.set(key, text);

@@ -3,6 +3,7 @@
  * (domain/type-freshness.ts). The cache may be newer than this reader: a value that is not known here becomes "nobody reports it" (null), never
  * a guess and never a fault, because a controller must not stop when its cache learns a new word.
  */
+import { isObject, type Members } from '../domain/members.js';
 import { CacheFault } from './cache-fault.js';
 import { jsonValue } from './json-value.js';
 
@@ -79,10 +80,8 @@ function shardOf(value: unknown): ShardReport {
   };
 }
 
-type Members = Readonly<Record<string, unknown>>;
-
 function recordOf(value: unknown): Members {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
+  if (isObject(value)) return value;
   throw unreadable('an object');
 }
 

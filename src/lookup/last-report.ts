@@ -2,8 +2,8 @@
  * The last answer to one question about freshness, asked for again when it has become too old. One request at a time: a caller that comes while it is
  * under way waits for the same answer, with its own signal. Bound: one report.
  */
-import { deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
+import { untilAborted } from '../domain/until-aborted.js';
 import type { FreshnessReport } from './freshness-report.js';
 
 /** `askedMs` is when it was asked for: the cache answered then or later. */
@@ -43,7 +43,7 @@ export class LastReport {
 
   async #renewed(signal: AbortSignal | undefined): Promise<ReceivedReport> {
     this.#asking ??= this.#askAnew().finally(() => (this.#asking = undefined));
-    return unlessAborted(this.#asking, signal);
+    return signal === undefined ? this.#asking : untilAborted(this.#asking, signal);
   }
 
   /** A clock that was set back must not make anything fresh. */
@@ -56,17 +56,5 @@ export class LastReport {
     const received = { report: await this.#ask(), askedMs };
     this.#received = received;
     return received;
-  }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  const { promise: aborted, reject } = deferred<never>();
-  const end = (): void => reject(signal.reason);
-  signal.addEventListener('abort', end, { once: true });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', end);
   }
 }

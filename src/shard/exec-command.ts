@@ -3,6 +3,7 @@
  * what is wanted from KUBERNETES_EXEC_INFO. It is never given a terminal: an agent has nobody who could answer it.
  */
 import { resolve } from 'node:path';
+import { membersOf, type Members } from '../domain/members.js';
 import { textAt } from '../domain/text-at.js';
 
 export type ExecCommand = Readonly<{
@@ -18,8 +19,6 @@ export type ExecCommand = Readonly<{
   /** What the plugin receives about the cluster, but for its CA; undefined unless `provideClusterInfo` asks for it. */
   cluster: Members | undefined;
 }>;
-
-type Members = Readonly<Record<string, unknown>>;
 
 const apiVersions: readonly string[] = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
 const infoVariable = 'KUBERNETES_EXEC_INFO';
@@ -63,10 +62,6 @@ function describe(cluster: Members): Members {
   const extensions = Array.isArray(cluster['extensions']) ? (cluster['extensions'] as readonly unknown[]) : [];
   const extension = extensions.find((each) => textAt(each, 'name') === extensionName);
   return { ...Object.fromEntries(members), ...(extension !== undefined && { config: membersOf(extension)['extension'] }) };
-}
-
-function membersOf(value: unknown): Members {
-  return typeof value === 'object' && value !== null ? (value as Members) : {};
 }
 
 function listOf(value: unknown, what: string): readonly unknown[] {

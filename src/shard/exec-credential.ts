@@ -3,6 +3,7 @@
  * refused. No error repeats anything of the answer, because a wrong answer may hold the right secret.
  */
 import { checkPair } from '../certificates/pair-files.js';
+import { membersOf } from '../domain/members.js';
 import { formatBearer } from './bearer-token.js';
 
 export type ExecCredential = Readonly<{
@@ -45,10 +46,6 @@ function parse(answer: string): unknown {
   } catch {
     throw new Error('its answer is no JSON');
   }
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 /** '' and null count as absent, as they do in Go. */

@@ -11,6 +11,7 @@ import { dirname, resolve } from 'node:path';
 import { newClusters, newContexts, newUsers, type User } from '@kubernetes/client-node/dist/config_types.js';
 import { ConfigSyntaxError, parseConfigDocument } from '../domain/config-document.js';
 import { CacheError } from '../domain/errors.js';
+import { membersOf } from '../domain/members.js';
 import { parseExecCommand, type ExecCommand } from './exec-command.js';
 
 export type KubeconfigOptions = Readonly<{
@@ -115,8 +116,7 @@ function parseEntries(text: string, fail: Fail): Entries {
 /** What the parser says about bad YAML may quote it. */
 function parseYaml(text: string, fail: Fail): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = parseConfigDocument(text).value;
-    return (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
+    return membersOf(parseConfigDocument(text).value);
   } catch (error) {
     const line = error instanceof ConfigSyntaxError ? error.line : undefined;
     throw fail(`this is no kubeconfig: ${line === undefined ? 'it' : `line ${line}`} is no YAML`);

@@ -1,5 +1,5 @@
 /** One task that many wait for. It is aborted once nobody waits for it any more. */
-import { untilAborted } from './until-aborted.js';
+import { untilAborted } from '../domain/until-aborted.js';
 
 export class SharedTask<Result> {
   readonly #abort = new AbortController();

@@ -2,6 +2,7 @@
  * The query of `GET /services/cache/freshness`: `resource`, and with it `group`, `identity` and `shard`. A name that is not one of these is refused,
  * because an answer to half of a question would be taken for an answer to all of it.
  */
+import { coreAlias, declaredName } from '../domain/declaration.js';
 import { badRequest } from '../domain/errors.js';
 import { dnsLabelFlaws, dnsSubdomainFlaws } from '../domain/name-syntax.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
@@ -9,9 +10,6 @@ import { parseShardName } from '../domain/shard.js';
 import type { FreshnessQuestion } from '../domain/type-freshness.js';
 
 const names: readonly string[] = ['group', 'resource', 'identity', 'shard'];
-const coreAlias = 'core';
-/** What a ClusterCachedResource may declare. */
-const identityPattern = /^[A-Za-z0-9][A-Za-z0-9-]*$/;
 
 export function parseFreshnessQuestion(query: URLSearchParams): Parsed<FreshnessQuestion> {
   for (const name of query.keys()) {
@@ -24,7 +22,7 @@ export function parseFreshnessQuestion(query: URLSearchParams): Parsed<Freshness
   const flaws = [
     ...(group === '' ? [] : flawsOf('group', group, dnsSubdomainFlaws(group))),
     ...flawsOf('resource', resource, dnsLabelFlaws(resource)),
-    ...(identity === '' || identityPattern.test(identity) ? [] : flawsOf('identity', identity, ['does not match the regex'])),
+    ...(identity === '' || declaredName.test(identity) ? [] : flawsOf('identity', identity, ['does not match the regex'])),
   ];
   if (flaws[0] !== undefined) return refused(badRequest(flaws[0]));
   const parsedShard = parseShardName(shard);

@@ -10,6 +10,7 @@
  * beyond the end, a comparison of a number with a text) finds nothing.
  */
 import { unreachable } from '../domain/errors.js';
+import { isObject } from '../domain/members.js';
 
 export type JsonPath = readonly Step[];
 
@@ -132,10 +133,6 @@ function follow(step: Step, value: unknown): readonly unknown[] {
     default:
       return unreachable(step);
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A negative index counts from the end and does not wrap around. */
