@@ -1,17 +1,14 @@
 /**
- * Sends requests to a shard over HTTPS, and gives the answer as it arrives. Connections are kept and used again; a watch has one to itself.
+ * Sends requests to a shard over HTTPS, and gives the answer as it arrives.
  *
- * Bounds: `answerMsMax` and `silenceMsMax`, a request's own, without a status or a byte while we want one; a refusal is read up to `refusalBytesMax`. What we do
- * not read stays in the socket, so a slow reader slows the shard and costs no memory. TCP's own probes find a peer that is
- * gone silently, long before the silence is over.
+ * Bounds: `answerMsMax` and `silenceMsMax`, a request's own, without a status or a byte while we want one; a refusal is read up to `refusalBytesMax`. What
+ * we do not read stays in the shard's window, so a slow reader slows the shard and costs no memory.
  */
-import { request } from 'node:https';
-import type { IncomingMessage } from 'node:http';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
-import { KeptConnections } from './kept-connections.js';
-import type { Credentials, ShardAccess } from './shard-access.js';
+import type { ShardAccess } from './shard-access.js';
+import { ShardConnections, type ShardAnswer } from './shard-connections.js';
 
 /**
  * The shard answered with something else than 200. `reason` is '' when that was no Status. `continueToken`: with which a list whose token
@@ -37,28 +34,27 @@ export class ShardRefusal extends Error {
 export type KubeRequest = Readonly<{ path: string; answerMsMax: number; silenceMsMax: number; signal: AbortSignal }>;
 
 const refusalBytesMax = 16 * 1024;
-const probeAfterMs = 30_000;
 
 export class KubeClient {
   readonly #access: ShardAccess;
   readonly #clock: Clock;
-  readonly #connections: KeptConnections;
+  readonly #connections: ShardConnections;
 
   constructor({ access, clock }: { access: ShardAccess; clock: Clock }) {
     this.#access = access;
     this.#clock = clock;
-    this.#connections = new KeptConnections({ access }, { probeAfterMs });
+    this.#connections = new ShardConnections({ access, clock });
   }
 
   /** Resolves when a 200 has come, with its body, which must be read or returned. Throws ShardRefusal for any other answer. */
   async open(asked: KubeRequest): Promise<AsyncGenerator<Uint8Array, void>> {
     const credentials = await this.#access.credentials(asked.signal);
-    const answer = await this.#send(asked, credentials);
-    if (answer.statusCode === 401) credentials.drop?.();
-    answer.socket.setKeepAlive(true, probeAfterMs);
+    const answer = await this.#answered(asked, (path, signal) => this.#connections.request({ path, signal }, credentials));
+    const { status, headers } = answer;
+    if (status === 401) credentials.drop?.();
     const chunks = this.#chunks(answer, asked.silenceMsMax);
-    if (answer.statusCode === 200) return chunks;
-    throw refusalOf(answer.statusCode ?? 0, await beginningOf(chunks), answer.headers['retry-after']);
+    if (status === 200) return chunks;
+    throw refusalOf(status, await beginningOf(chunks), String(headers['retry-after'] ?? ''));
   }
 
   /** Ends the connections that are kept; those in use end with their request's signal. */
@@ -66,38 +62,40 @@ export class KubeClient {
     this.#connections.close();
   }
 
-  #send({ path, answerMsMax, signal }: KubeRequest, credentials: Credentials): Promise<IncomingMessage> {
-    const { authorization } = credentials;
-    return new Promise((resolve, reject) => {
-      const outgoing = request(`${this.#access.server}${path}`, {
-        agent: this.#connections.agentFor(credentials),
-        signal,
-        headers: { accept: 'application/json', ...(authorization !== undefined && { authorization }) },
-      });
-      const cancel = this.#clock.after(answerMsMax, () => outgoing.destroy(new CacheError('the shard does not answer')));
-      outgoing.once('response', (answer) => {
-        cancel();
-        resolve(answer);
-      });
-      outgoing.on('error', (error) => {
-        cancel();
-        reject(error);
-      });
-      outgoing.end();
-    });
+  /** Within the request's time. The request ends with its signal, whenever that is. */
+  async #answered(
+    { path, answerMsMax, signal }: KubeRequest,
+    ask: (path: string, signal: AbortSignal) => Promise<ShardAnswer>,
+  ): Promise<ShardAnswer> {
+    signal.throwIfAborted();
+    const over = new AbortController();
+    const end = (): void => over.abort(signal.reason);
+    signal.addEventListener('abort', end);
+    const cancel = this.#clock.after(answerMsMax, () => over.abort(new CacheError('the shard does not answer')));
+    try {
+      const answer = await ask(path, over.signal);
+      answer.body.once('close', () => signal.removeEventListener('abort', end));
+      return answer;
+    } catch (error) {
+      signal.removeEventListener('abort', end);
+      throw over.signal.aborted ? over.signal.reason : error;
+    } finally {
+      cancel();
+    }
   }
 
-  async *#chunks(answer: IncomingMessage, silenceMsMax: number): AsyncGenerator<Uint8Array, void> {
-    const arriving: AsyncIterator<Uint8Array> = answer[Symbol.asyncIterator]();
+  async *#chunks({ body, isCutOff }: ShardAnswer, silenceMsMax: number): AsyncGenerator<Uint8Array, void> {
+    const arriving: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const cancel = this.#clock.after(silenceMsMax, () => answer.destroy(new CacheError('the shard has gone silent')));
+        const cancel = this.#clock.after(silenceMsMax, () => body.destroy(new CacheError('the shard has gone silent')));
         const { done, value } = await arriving.next().finally(cancel);
+        if (done === true && isCutOff()) throw new CacheError('the answer of the shard broke off');
         if (done === true) return;
         yield value;
       }
     } finally {
-      answer.destroy();
+      body.destroy();
     }
   }
 }

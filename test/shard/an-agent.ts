@@ -7,7 +7,7 @@ import { ShardAgent } from '../../src/shard/agent.js';
 import { loadKubeconfig } from '../../src/shard/kubeconfig.js';
 import type { ShardAccess } from '../../src/shard/shard-access.js';
 import { shardName } from '../support/objects.js';
-import { ShardStandIn } from '../support/shard-stand-in.js';
+import { ShardStandIn, type StandInOptions } from '../support/shard-stand-in.js';
 import { until } from '../support/test-server.js';
 import { CollectedSlices } from './collected-slices.js';
 
@@ -18,10 +18,11 @@ export type AgentOptions = Readonly<{
   clock?: Clock;
   random?: () => number;
   systemClusters?: readonly string[];
+  standIn?: StandInOptions;
   prepare?: (shard: ShardStandIn) => void;
 }>;
 
-type RigOptions = Omit<AgentOptions, 'prepare'> & Readonly<{ access?: ShardAccess; logged?: Logged[] }>;
+type RigOptions = Omit<AgentOptions, 'prepare' | 'standIn'> & Readonly<{ access?: ShardAccess; logged?: Logged[] }>;
 
 export class AgentRig {
   readonly shard: ShardStandIn;
@@ -57,7 +58,7 @@ export class AgentRig {
 }
 
 export async function anAgent(t: ExecutionContext, options: AgentOptions = {}): Promise<AgentRig> {
-  const shard = await ShardStandIn.start();
+  const shard = await ShardStandIn.start(options.standIn);
   options.prepare?.(shard);
   return started(t, new AgentRig(shard, options));
 }

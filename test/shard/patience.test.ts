@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { KubeObject } from '../support/kube-client.js';
+import { breakOff } from '../support/shard-stand-in.js';
 import { until } from '../support/test-server.js';
 import { anAgent, sliceOf, type AgentRig } from './an-agent.js';
 
@@ -128,7 +129,7 @@ test('a page that breaks off costs no other page', async (t) => {
         pages += 1;
         if (pages % 2 === 1) return false;
         answer.writeHead(200, { 'content-type': 'application/json' });
-        answer.write('{"items":[{"metadata":', () => answer.destroy());
+        answer.write('{"items":[{"metadata":', () => breakOff(answer));
         return true;
       };
     },

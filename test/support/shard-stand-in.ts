@@ -12,6 +12,14 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  constants,
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -26,7 +34,12 @@ import { seenFrom, ShardStandInStore, type StandInScope, type StandInType } from
 type Members = Readonly<Record<string, unknown>>;
 
 const token = 'stand-in-token';
+/** A shard in Go writes no more than its clients take; Node's server keeps what they do not, and refuses requests beyond this. */
+const unreadMegabytesMax = 1_000;
 const run = promisify(execFile);
+
+/** `http`: the only version that it speaks. `streamsMax`: how many requests one connection may have. */
+export type StandInOptions = Readonly<{ http?: 1 | 2; streamsMax?: number }>;
 
 /** `user`: the common name of the certificate that the connection was made with; '' without one. */
 export type Caller = Readonly<{ authorization: string; user: string }>;
@@ -52,34 +65,48 @@ export class ShardStandIn {
   certificate: Readonly<{ cert: string; key: string }>;
   readonly #sockets = new Set<Socket>();
   readonly #watches = new Set<Readonly<{ type: StandInType; write: (event: unknown) => void }>>();
-  readonly #server: Server;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #server: Server | Http2SecureServer;
   #isStopped = false;
   #bytesUntilCut: number | undefined;
 
-  private constructor(folder: string, certificate: Readonly<{ cert: string; key: string }>) {
+  private constructor(
+    folder: string,
+    certificate: Readonly<{ cert: string; key: string }>,
+    { http = 2, streamsMax = 250 }: StandInOptions,
+  ) {
     this.#folder = folder;
     this.certificate = certificate;
-    this.#server = createServer({ ...certificate, requestCert: true, rejectUnauthorized: false }, (request, answer) =>
-      this.#answer(request, answer),
-    );
+    const tls = { ...certificate, requestCert: true, rejectUnauthorized: false };
+    // What is used here of the requests and answers of both versions is the same.
+    const answer = (request: IncomingMessage | Http2ServerRequest, response: ServerResponse | Http2ServerResponse): void =>
+      this.#answer(request as IncomingMessage, response as ServerResponse);
+    this.#server =
+      http === 1
+        ? createServer(tls, answer)
+        : createSecureServer({ ...tls, settings: { maxConcurrentStreams: streamsMax }, maxSessionMemory: unreadMegabytesMax }, answer);
+    this.#server.on('session', (session: ServerHttp2Session) => {
+      this.#sessions.add(session);
+      session.once('close', () => this.#sessions.delete(session));
+    });
     this.#server.on('connection', (socket: Socket) => {
-      if (this.#isStopped) return socket.destroy();
+      if (this.#isStopped) return void socket.destroy();
       this.#sockets.add(socket);
-      return socket.once('close', () => this.#sockets.delete(socket));
+      socket.once('close', () => this.#sockets.delete(socket));
     });
     this.kubeconfig = join(folder, 'kubeconfig');
     for (const type of replicatedTypes)
       this.store.serve({ ...type, identity: type.identityOf === undefined ? '' : identityOf(type.identityOf) });
   }
 
-  static async start(): Promise<ShardStandIn> {
+  static async start(options: StandInOptions = {}): Promise<ShardStandIn> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-stand-in-'));
     const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
     const names = ['-subj', '/CN=shard-stand-in', '-addext', 'subjectAltName=IP:127.0.0.1'];
     await run('openssl', ['req', '-x509', ...key, '-days', '30', ...names, '-out', certFile]);
     const [cert, keyText] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
-    const standIn = new ShardStandIn(folder, { cert, key: keyText });
+    const standIn = new ShardStandIn(folder, { cert, key: keyText }, options);
     standIn.#server.listen(0, '127.0.0.1');
     await once(standIn.#server, 'listening');
     await writeFile(standIn.kubeconfig, standIn.kubeconfigText({ token }));
@@ -126,6 +153,11 @@ export class ShardStandIn {
   /** Breaks every open connection. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Announces the end of every open connection: its requests go on, and it takes no more. */
+  goAway(): void {
+    for (const session of this.#sessions) session.goaway();
   }
 
   /** The next answer breaks after so many bytes of its body. */
@@ -254,9 +286,16 @@ export class ShardStandIn {
       answer.write(bytes);
       return;
     }
-    answer.write(bytes.subarray(0, this.#bytesUntilCut), () => answer.destroy());
+    answer.write(bytes.subarray(0, this.#bytesUntilCut), () => breakOff(answer));
     this.#bytesUntilCut = undefined;
   }
+}
+
+/** Ends an answer before its end, as a server in Go does whose handler panics. */
+export function breakOff(answer: ServerResponse): void {
+  const { stream } = answer as ServerResponse | Http2ServerResponse as Partial<Http2ServerResponse>;
+  if (stream === undefined) answer.destroy();
+  else stream.close(constants.NGHTTP2_INTERNAL_ERROR);
 }
 
 /** The identity that the stand-in gives an APIExport of kcp's own. */

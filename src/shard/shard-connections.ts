@@ -1,0 +1,113 @@
+/**
+ * Connections to a shard that are kept and used again: of HTTP/2, and of HTTP/1.1 where something before the shard speaks nothing else. A shard learns
+ * who asks when a connection is made, so one is used only by requests with the certificates that it was made with. Others are
+ * closed as soon as they are idle; a watch on one of them goes on until it ends.
+ */
+import { Agent, request } from 'node:https';
+import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
+import type { Readable } from 'node:stream';
+import type { ConnectionOptions } from 'node:tls';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import { Http2Sessions } from './http2-sessions.js';
+import type { Credentials, ShardAccess } from './shard-access.js';
+
+/** `path` has its query. */
+export type ShardRequest = Readonly<{ path: string; signal: AbortSignal }>;
+
+/** `body` must be read or destroyed. `isCutOff`: whether its end is one that the shard did not make; a stream of HTTP/2 ends without an error then. */
+export type ShardAnswer = Readonly<{
+  status: number;
+  headers: Readonly<Record<string, unknown>>;
+  body: Readable;
+  isCutOff: () => boolean;
+}>;
+
+type Kept = Readonly<{ certificates: string; sessions: Http2Sessions; agent: Agent }>;
+type Headers = Readonly<Record<string, string>>;
+
+/** Over HTTP/1.1: after how long without a byte TCP itself asks whether the peer is there. */
+const probeAfterMs = 30_000;
+/** Of one request, each on another connection. */
+const refusalsMax = 3;
+
+export class ShardConnections {
+  readonly #access: ShardAccess;
+  readonly #clock: Clock;
+  #kept: Kept | undefined;
+
+  constructor({ access, clock }: { access: ShardAccess; clock: Clock }) {
+    this.#access = access;
+    this.#clock = clock;
+  }
+
+  /** Resolves with the beginning of an answer. Throws what kept it from coming. */
+  async request(asked: ShardRequest, credentials: Credentials): Promise<ShardAnswer> {
+    const { authorization } = credentials;
+    const headers: Headers = { accept: 'application/json', ...(authorization !== undefined && { authorization }) };
+    const { sessions, agent } = this.#keptFor(credentials);
+    const { origin, pathname, search } = new URL(`${this.#access.server}${asked.path}`);
+    const { signal } = asked;
+    for (let refusals = 0; ; refusals += 1) {
+      const stream = await sessions.request({ path: `${pathname}${search}`, headers, signal });
+      if (stream === undefined) return overHttp1(`${origin}${pathname}${search}`, { agent, headers, signal });
+      try {
+        return await answered(stream);
+      } catch (error) {
+        // It was sent while the shard announced the connection's end: nothing was done, and another connection takes it.
+        if (stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM || refusals === refusalsMax) throw error;
+      }
+    }
+  }
+
+  /** Ends the connections that are kept; those in use end with the signals of their requests. */
+  close(): void {
+    if (this.#kept !== undefined) retire(this.#kept);
+  }
+
+  #keptFor({ ca, certificate, key }: Credentials): Kept {
+    const certificates = JSON.stringify([ca, certificate, key]);
+    if (this.#kept?.certificates === certificates) return this.#kept;
+    if (this.#kept !== undefined) retire(this.#kept);
+    const { server, insecure, serverName } = this.#access;
+    const tls: ConnectionOptions = {
+      rejectUnauthorized: !insecure,
+      servername: serverName,
+      ca,
+      cert: certificate,
+      key,
+    };
+    const agent = new Agent({ keepAlive: true, keepAliveMsecs: probeAfterMs, ...tls });
+    this.#kept = { certificates, sessions: new Http2Sessions({ origin: new URL(server).origin, tls, clock: this.#clock }), agent };
+    return this.#kept;
+  }
+}
+
+function retire({ sessions, agent }: Kept): void {
+  sessions.close();
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}
+
+function answered(stream: ClientHttp2Stream): Promise<ShardAnswer> {
+  return new Promise((resolve, reject) => {
+    stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) =>
+      resolve({ status: headers[':status'] ?? 0, headers, body: stream, isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR }),
+    );
+    stream.once('close', () => reject(new CacheError('the shard has closed the request')));
+    // Behind the beginning of the answer, whoever reads the body hears of it.
+    stream.on('error', reject);
+  });
+}
+
+function overHttp1(url: string, options: Readonly<{ agent: Agent; headers: Headers; signal: AbortSignal }>): Promise<ShardAnswer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, options);
+    outgoing.once('response', (answer) => {
+      answer.socket.setKeepAlive(true, probeAfterMs);
+      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete });
+    });
+    outgoing.on('error', reject);
+    outgoing.end();
+  });
+}

@@ -1,0 +1,194 @@
+/** Connections of an agent to its shard, by what the shard sees of them. */
+import { setMaxListeners } from 'node:events';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
+import { CacheError } from '../../src/domain/errors.js';
+import type { Clock } from '../../src/domain/ports.js';
+import { KubeClient, ShardRefusal } from '../../src/shard/kube-client.js';
+import { ManualClock } from '../store/manual-clock.js';
+import type { KubeObject } from '../support/kube-client.js';
+import { breakOff, ShardStandIn, type StandInOptions } from '../support/shard-stand-in.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/test-server.js';
+import { anAgent, sliceOf } from './an-agent.js';
+
+const exports = 'apiexports.apis.kcp.io';
+const listPath = '/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+const watchPath = `${listPath}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`;
+
+class Rig {
+  readonly shard: ShardStandIn;
+  readonly client: KubeClient;
+  readonly over = new AbortController();
+
+  constructor(shard: ShardStandIn, client: KubeClient) {
+    this.shard = shard;
+    this.client = client;
+    setMaxListeners(0, this.over.signal);
+  }
+
+  open(path: string): Promise<AsyncGenerator<Uint8Array, void>> {
+    return this.client.open({ path, answerMsMax: 5_000, silenceMsMax: 60_000, signal: this.over.signal });
+  }
+
+  async names(): Promise<readonly string[]> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of await this.open(listPath)) chunks.push(chunk);
+    const { items } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { items: readonly KubeObject[] };
+    return items.map(({ metadata }) => metadata.name ?? '');
+  }
+}
+
+/** `proxied`: through the proxy, which leads to the stand-in. */
+async function aRig(
+  t: ExecutionContext,
+  { clock = systemClock, isProxied = false, ...standIn }: StandInOptions & Readonly<{ clock?: Clock; isProxied?: boolean }> = {},
+): Promise<Rig & Readonly<{ proxy: TcpProxy | undefined }>> {
+  const shard = await ShardStandIn.start(standIn);
+  const proxy = isProxied ? await TcpProxy.start(Number(new URL(shard.url).port)) : undefined;
+  const server = proxy === undefined ? shard.url : `https://127.0.0.1:${proxy.port}`;
+  const rig = new Rig(shard, new KubeClient({ access: { ...shard.access, server }, clock }));
+  t.teardown(async () => {
+    rig.over.abort();
+    rig.client.close();
+    await proxy?.close();
+    await shard.close();
+  });
+  shard.store.put(exports, 'root', named('a'));
+  return Object.assign(rig, { proxy });
+}
+
+function named(name: string, spec = ''): KubeObject {
+  return { spec, metadata: { name } };
+}
+
+test('1,300 watches share as many connections as the shard needs for them', async (t) => {
+  const rig = await aRig(t);
+
+  const watches = await Promise.all(Array.from({ length: 1_300 }, () => rig.open(watchPath)));
+  await Promise.all(watches.map((watch) => watch.next()));
+
+  t.is(rig.shard.openWatches, 1_300);
+  t.is(rig.shard.openConnections, 6);
+  rig.over.abort();
+  await until(() => rig.shard.openWatches === 0);
+  t.deepEqual(await new Rig(rig.shard, rig.client).names(), ['a']);
+  t.true(rig.shard.openConnections <= 6);
+});
+
+test('a connection whose end the shard announces keeps its watches, and gets no more requests', async (t) => {
+  const rig = await aRig(t);
+  const watch = await rig.open(watchPath);
+  await watch.next();
+
+  rig.shard.goAway();
+
+  await until(async () => (await rig.names()).length === 1 && rig.shard.openConnections === 2);
+  rig.shard.bookmark();
+  t.false((await watch.next()).done);
+  await watch.return();
+  await until(() => rig.shard.openConnections === 1);
+  t.is(rig.shard.openConnections, 1);
+});
+
+test('an answer that nobody reads delays no other of its connection', async (t) => {
+  const rig = await aRig(t);
+  for (let i = 0; i < 100; i += 1) rig.shard.store.put(exports, 'root', named(`e${i}`, 'x'.repeat(50_000)));
+  const unread = await Promise.all(Array.from({ length: 20 }, () => rig.open(listPath)));
+
+  t.is((await rig.names()).length, 101);
+
+  t.is(rig.shard.openConnections, 1);
+  for (const each of unread) await each.return();
+});
+
+test('a shard that speaks HTTP/1.1 alone is read over that', async (t) => {
+  const agent = await anAgent(t, { standIn: { http: 1 }, prepare: ({ store }) => store.put(exports, 'root', named('a')) });
+  await agent.synced();
+  const slice = sliceOf(exports);
+
+  agent.shard.cut();
+  agent.shard.store.put(exports, 'root', named('b'));
+  agent.shard.store.delete(exports, 'root', 'a');
+
+  await until(() => agent.slices.names(slice).join() === 'b');
+  t.deepEqual(agent.slices.received.get(slice), ['begin', 'put a', 'end', 'put b', 'delete a']);
+  t.is(agent.shard.openConnections, agent.slices.slices.length);
+});
+
+for (const http of [1, 2] as const) {
+  test(`a refusal over HTTP/${http} has its status, its words and its wait`, async (t) => {
+    const rig = await aRig(t, { http });
+    rig.shard.instead = (_, answer) => {
+      answer.writeHead(429, { 'retry-after': '7' });
+      answer.end(JSON.stringify({ kind: 'Status', code: 429, reason: 'TooManyRequests', message: 'later' }));
+      return true;
+    };
+
+    const refused = await t.throwsAsync(rig.open(listPath), { instanceOf: ShardRefusal });
+
+    t.like(refused, { status: 429, reason: 'TooManyRequests', message: 'later', retryAfterMs: 7_000 });
+  });
+
+  test(`a request over HTTP/${http} that nobody answers ends within its time, and so does one that is aborted`, async (t) => {
+    const rig = await aRig(t, { http });
+    rig.shard.instead = () => true;
+    const ask = (answerMsMax: number, signal: AbortSignal): Promise<unknown> =>
+      rig.client.open({ path: listPath, answerMsMax, silenceMsMax: 60_000, signal });
+
+    await t.throwsAsync(ask(200, rig.over.signal), { instanceOf: CacheError, message: 'the shard does not answer' });
+    const stopping = new AbortController();
+    setTimeout(() => stopping.abort(new CacheError('stopped soon')), 200);
+    await t.throwsAsync(ask(60_000, stopping.signal), { message: 'stopped soon' });
+    await t.throwsAsync(ask(60_000, AbortSignal.abort(new CacheError('stopped'))), { message: 'stopped' });
+  });
+
+  test(`an answer over HTTP/${http} that breaks off is no whole one`, async (t) => {
+    const rig = await aRig(t, { http });
+    rig.shard.instead = (_, answer) => {
+      answer.writeHead(200);
+      answer.write('{"items":[', () => breakOff(answer));
+      return true;
+    };
+    const read = async (): Promise<void> => {
+      for await (const _ of await rig.open(listPath));
+    };
+    await t.throwsAsync(read());
+    rig.shard.instead = (_, answer) => {
+      answer.writeHead(200);
+      answer.write('{"items":[', () => rig.shard.cut());
+      return true;
+    };
+    await t.throwsAsync(read());
+    rig.shard.instead = () => false;
+    t.deepEqual(await rig.names(), ['a']);
+  });
+}
+
+test('a connection that answers no ping is given up, and its requests with it', async (t) => {
+  const clock = new ManualClock();
+  const rig = await aRig(t, { clock, isProxied: true });
+  const watch = await rig.open(watchPath);
+  await watch.next();
+  const next = watch.next();
+
+  rig.proxy?.blackhole();
+  clock.advance(30_000);
+  clock.advance(15_000);
+
+  await t.throwsAsync(next);
+  rig.proxy?.heal();
+  t.deepEqual(await rig.names(), ['a']);
+});
+
+test('a shard that takes connections and says nothing is given up in time', async (t) => {
+  const clock = new ManualClock();
+  const rig = await aRig(t, { clock, isProxied: true });
+  rig.proxy?.blackhole();
+
+  const opening = rig.open(watchPath);
+  await until(() => clock.pending >= 2);
+  clock.advance(30_000);
+
+  await t.throwsAsync(opening, { message: 'the shard does not answer' });
+});
