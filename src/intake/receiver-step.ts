@@ -14,7 +14,7 @@
  *
  * What differs:                 a pusher                                        a link
  *   a slice without a begin     asked for, unless its term synced it here       its changes are taken; the store knows whether it is current
- *   a type nobody declares      refused, mutation by mutation                   parked: dropped until the type is declared, then asked for
+ *   a type nobody declares      refused; asked for once it is declared          parked: dropped until the type is declared, then asked for
  *   a refused object            says so in its status                           makes the slice stale until it is taken
  *   fenced in the store         ends the session                                was sent before the other end heard of the present claim
  *
@@ -264,9 +264,9 @@ function refuseUndeclared(state: ReceiverState, frame: SliceFrame, work: Work, {
   const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
   // What is refused here is missing when the type is back, whether or not its objects went meanwhile.
   const known = state.slices.of(slice);
-  if (known !== undefined) state.slices.set({ slice, phase: 'stale', isAsked: false });
-  const isCurrent = known !== undefined && known.phase !== 'stale';
-  const { effects } = push(state, work, isCurrent ? [{ kind: 'invalidate', slice, by }] : []);
+  const isNew = frame.kind === 'begin' && state.slices.size < slicesMax;
+  if (known !== undefined || isNew) state.slices.set({ slice, phase: 'stale', isAsked: false });
+  const { effects } = push(state, work, known === undefined || known.phase === 'stale' ? [] : [{ kind: 'invalidate', slice, by }]);
   return { state, effects: [...keys.flatMap((key, i) => refusal(slice, key, sequence + i, refused)), ...effects] };
 }
 

@@ -32,6 +32,9 @@ export type SliceFeedParts = Readonly<{
 }>;
 export type SliceFeedBounds = Readonly<{ refusalsLoggedMax: number }>;
 
+/** A cache asks for a slice as soon as its type is declared; this is for one that does not. */
+const undeclaredMs = 600_000;
+
 export class SliceFeed {
   readonly slice: Slice;
   /** The slice, as `formatSlice` has it. */
@@ -47,6 +50,8 @@ export class SliceFeed {
   #released: Promise<void> = Promise.resolve();
   #isReleased = true;
   #cancelReopening: (() => void) | undefined;
+  /** Whether it waits for the cache to know its type. */
+  #isUndeclared = false;
 
   #pending: Pending[] = [];
   /** The number of the last sync that was sent, and of the first one of this reading. */
@@ -161,6 +166,10 @@ export class SliceFeed {
 
   /** The cache asks for a resync. While its source is not open, one is to come anyway. */
   resync(reason: string): void {
+    if (this.#isUndeclared) {
+      void this.close();
+      this.#parts.changed(this);
+    }
     if (this.#reading === undefined) return;
     const afterMs = this.#pace.wantedMs();
     this.#parts.log.info('sender.resync', { slice: this.name, reason, afterMs });
@@ -171,6 +180,7 @@ export class SliceFeed {
   close(): Promise<void> {
     this.#cancelReopening?.();
     this.#cancelReopening = undefined;
+    this.#isUndeclared = false;
     this.#pending = [];
     this.#firstSync = this.#sync + 1;
     this.#syncSent = 0;
@@ -234,7 +244,11 @@ export class SliceFeed {
     this.#refusedSinceBegin += 1;
     const key = outgoingKey(outgoing);
     if (key !== undefined) this.#noteRefused(item, key);
-    if (key === undefined && sync === this.#syncSent) this.#reopen(this.#pace.failedMs());
+    if (key === undefined && sync === this.#syncSent) {
+      const isUndeclared = reason === 'NotFound';
+      this.#reopen(isUndeclared ? undeclaredMs : this.#pace.failedMs());
+      this.#isUndeclared = isUndeclared;
+    }
     if (this.#refusedSinceBegin > this.#bounds.refusalsLoggedMax) return;
     const place = key === undefined ? {} : { cluster: key.cluster, namespace: key.namespace, name: key.name };
     this.#parts.log.warn('sender.refused', { slice: this.name, sent: outgoing.kind, ...place, reason, message });
@@ -275,6 +289,7 @@ export class SliceFeed {
     if (afterMs === 0) return;
     this.#cancelReopening = this.#parts.clock.after(afterMs, () => {
       this.#cancelReopening = undefined;
+      this.#isUndeclared = false;
       this.#parts.changed(this);
     });
   }

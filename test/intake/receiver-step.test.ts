@@ -587,6 +587,17 @@ test('what is refused because nothing declares its type makes its slice stale; t
   t.deepEqual(textsOf(receiver.frame(remove(3, ['one'], schemas))), ['push retract'], 'another slice goes on');
 });
 
+test('a begin that is refused because nothing declares its type is asked for once that is declared, and not before', (t) => {
+  const receiver = SteppedReceiver.ofPusher([], aPusherContext({ typeOf: () => undefined }));
+  t.deepEqual(textsOf(receiver.frame(begin(1))), ['send refuse 1', 'refused', 'push']);
+  receiver.settle();
+
+  t.deepEqual(textsOf(receiver.take({ kind: 'declared' })), []);
+  receiver.context = aPusherContext();
+  t.deepEqual(textsOf(receiver.take({ kind: 'declared' })), ['send resync']);
+  t.deepEqual(textsOf(receiver.take({ kind: 'declared' })), []);
+});
+
 test('a slice that its pusher names no more must begin anew when it is named again', (t) => {
   const receiver = SteppedReceiver.ofPusher([apiExports, schemas]);
 

@@ -30,6 +30,8 @@ export class FakeCache {
   refuses: (key: PushedKey) => string | undefined = () => undefined;
   /** Whether the types of slices are unknown to it. */
   refusesBegin = false;
+  /** Why. */
+  beginRefusal = 'Forbidden';
 
   readonly objects = new Map<string, Map<string, string>>();
   readonly synced = new Set<string>();
@@ -263,7 +265,7 @@ class FakeConnection implements FrameConnection {
 
   #refuse(frame: Mutations): void {
     if (frame.kind === 'begin' && this.#cache.refusesBegin)
-      this.say({ kind: 'refuse', sequence: frame.sequence, reason: 'NotFound', message: 'it is not declared' });
+      this.say({ kind: 'refuse', sequence: frame.sequence, reason: this.#cache.beginRefusal, message: 'not now' });
     const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [];
     keys.forEach((key, index) => {
       const reason = this.#cache.refuses(key);

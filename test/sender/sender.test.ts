@@ -247,6 +247,45 @@ test('a sync that is refused again and again is repeated ever more seldom, until
   t.is(rig.clock.pending, 1, 'the timer of the status');
 });
 
+test('a slice whose type the cache does not know is read no more until the cache asks for it', async (t) => {
+  const cache = new FakeCache();
+  cache.refusesBegin = true;
+  cache.beginRefusal = 'NotFound';
+  const rig = new SenderRig(t, { cache });
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+
+  for (let second = 0; second < 540; second += 1) {
+    await rig.commit();
+    await rig.advance(1_000);
+  }
+  t.is(source.opened, 1);
+  t.is(rig.sender.state.slices[0]?.phase, 'waiting');
+
+  cache.refusesBegin = false;
+  rig.cache.resync(exports);
+  await rig.commit();
+  t.is(source.opened, 2);
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
+});
+
+test('a slice whose type the cache does not know is tried again after ten minutes by itself', async (t) => {
+  const cache = new FakeCache();
+  cache.refusesBegin = true;
+  cache.beginRefusal = 'NotFound';
+  const rig = new SenderRig(t, { cache });
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+
+  cache.refusesBegin = false;
+  for (let second = 0; second < 601; second += 1) await rig.advance(1_000);
+  await rig.commit();
+
+  t.is(source.opened, 2);
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
+});
+
 test('a slice that a cache asks for again is resynced at once the first time, then ever more seldom while the cache goes on asking', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
