@@ -3,7 +3,8 @@
  * each shard pushes to this one over websockets. Both must hold the same.
  *
  * The same means: the same keys, and the same JSON, without what means nothing across caches or was never written: resourceVersion, the
- * source's version that kcp's controller notes only at creation, and the empty or false members that Go's types add or drop.
+ * source's version that kcp's controller notes only at creation, and the empty or false members that Go's types add or drop. Of an object that its
+ * shard is deleting, each cache keeps the last state before that which was sent to it: kcp's controller takes the newest alone, and leaves out others.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { AgentProcess } from '../support/agent-process.js';
@@ -26,12 +27,18 @@ export class SecondCache {
   readonly agents: readonly AgentProcess[];
   readonly #first: KubeClient;
   readonly #second: KubeClient;
+  readonly #kcp: KubeClient;
 
-  private constructor(cache: StrataProcess, agents: readonly AgentProcess[], first: KubeClient) {
+  private constructor(
+    cache: StrataProcess,
+    agents: readonly AgentProcess[],
+    { first, kcp }: Readonly<{ first: KubeClient; kcp: KubeClient }>,
+  ) {
     this.cache = cache;
     this.agents = agents;
     this.#first = first;
     this.#second = cache.client();
+    this.#kcp = kcp;
   }
 
   static async start(kcp: LiveKcp): Promise<SecondCache> {
@@ -41,7 +48,7 @@ export class SecondCache {
         AgentProcess.start(cache, { shard, kubeconfig: kcp.file(kubeconfig), context: 'shard-base', flags: ['--system-clusters='] }),
       ),
     );
-    return new SecondCache(cache, agents, await kcp.cacheClient());
+    return new SecondCache(cache, agents, { first: await kcp.cacheClient(), kcp: await kcp.client() });
   }
 
   /** Where the two differ; `[]` when nowhere. */
@@ -58,20 +65,29 @@ export class SecondCache {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const agent of this.agents) await agent[Symbol.asyncDispose]();
     this.#first.close();
+    this.#kcp.close();
     await this.cache[Symbol.asyncDispose]();
   }
 
   async #differencesOf(collection: string): Promise<readonly string[]> {
     const [first, second] = await Promise.all([this.#first.list(collection), this.#second.list(collection)]);
     const [left, right] = [first, second].map(({ items }) => new Map(items.map((item) => [keyOf(item), comparable(item)])));
-    const keys = new Set([...(left?.keys() ?? []), ...(right?.keys() ?? [])]);
-    return [...keys].flatMap((key) => {
+    const type = collection.slice(collection.indexOf('/apis/'));
+    const found: string[] = [];
+    for (const key of new Set([...(left?.keys() ?? []), ...(right?.keys() ?? [])])) {
       const [own, other] = [left?.get(key), right?.get(key)];
-      if (own === other) return [];
-      return [
-        `${collection.slice(collection.indexOf('/apis/'))} ${key}\n  controller: ${own ?? 'absent'}\n  agent:      ${other ?? 'absent'}`,
-      ];
-    });
+      if (own === other) continue;
+      if (own !== undefined && other !== undefined && (await this.#isBeingDeleted(type, key))) continue;
+      found.push(`${type} ${key}\n  controller: ${own ?? 'absent'}\n  agent:      ${other ?? 'absent'}`);
+    }
+    return found;
+  }
+
+  /** Whether kcp is; of an object without a namespace. */
+  async #isBeingDeleted(type: string, key: string): Promise<boolean> {
+    const [, cluster, name] = key.split('|');
+    const { text } = await this.#kcp.raw('GET', `/clusters/${cluster}${type}${name}`);
+    return /"deletionTimestamp":/.test(text);
   }
 }
 
