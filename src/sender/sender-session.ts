@@ -10,6 +10,7 @@ import type { Term } from '../domain/push.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
+import { frameBounds } from '../frames/frame-bounds.js';
 import { reasonOfCode, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
@@ -123,7 +124,8 @@ export class SenderSession {
   #hello(): Frame {
     const { shard, process, takesOver, agent } = this.#options;
     const { term, position, feeds } = this.#parts;
-    const slices = [...feeds.values()].map(({ slice }) => slice);
+    // Those that are not named are synced again.
+    const slices = [...feeds.values()].slice(0, frameBounds.listMax).map(({ slice }) => slice);
     const granted = { credit: undefined, limits: undefined, ...(position === '' ? {} : { position }) };
     const who = { role: 'shard', name: shard, process, term, takesOver, route: [] } as const;
     return { kind: 'hello', protocol: protocolVersion, ...who, slices, agent, ...granted };

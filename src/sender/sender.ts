@@ -12,6 +12,7 @@ import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { Term } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
+import { frameBounds } from '../frames/frame-bounds.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { Notifier } from './notifier.js';
 import { pause } from '../domain/pause.js';
@@ -23,6 +24,8 @@ import type { SenderConnection, SenderEnd, SenderState } from './sender-state.js
 import { SliceFeed } from './slice-feed.js';
 import type { SliceSource } from './source.js';
 
+/** How many slices a frame can name. */
+const namedMax = frameBounds.listMax;
 /** After a connection of a sender that has its shard. */
 const givenBackoffMaxMs = 3_000;
 
@@ -79,6 +82,7 @@ export class Sender {
     const changed = (feed: SliceFeed): void => this.#changed(feed);
     const added = new SliceFeed({ slice, source, after }, { clock, random, log, changed }, this.#options);
     this.#feeds.set(name, added);
+    if (this.#feeds.size === namedMax + 1) log.warn('sender.slices.unnamed', { slices: this.#feeds.size, namedMax });
     this.#reportTypes();
     this.#changed(added);
   }
@@ -97,7 +101,7 @@ export class Sender {
 
   /**
    * Declares whether all slices that the shard has were added. While they are, the cache removes what it holds of any other slice of the shard, now
-   * and when one is withdrawn. Before the first call, and after a call with false, the cache keeps that.
+   * and when one is withdrawn. Before the first call, after a call with false, and while there are more than `namedMax`, the cache keeps that.
    */
   complete(isComplete: boolean): void {
     this.#isComplete = isComplete;
@@ -225,7 +229,8 @@ export class Sender {
   }
 
   #types(): readonly Slice[] | undefined {
-    return this.#isComplete ? [...this.#feeds.values()].map(({ slice }) => slice) : undefined;
+    if (!this.#isComplete || this.#feeds.size > namedMax) return undefined;
+    return [...this.#feeds.values()].map(({ slice }) => slice);
   }
 
   #reportTypes(): void {

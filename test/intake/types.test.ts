@@ -4,6 +4,7 @@ import { openSender, type SliceSource } from '../../src/client.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
 import type { PushedObject } from '../../src/frames/frame.js';
+import { aPath } from '../support/objects.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
@@ -243,4 +244,28 @@ test('a removal that is confirmed takes nothing that was pushed since its pusher
   await new Promise((resolve) => setTimeout(resolve, 500));
 
   t.is(await objects(server, endpoints), 1);
+});
+
+test('a pusher of more slices than a frame can name pushes them, and removes none by what it names', async (t) => {
+  const server = await aServer(t);
+  const first = await both(server, 3);
+  first.socket.terminate();
+  const stopping = new AbortController();
+  const { certificate, key } = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const identity = { certificate, key, ca: server.certificate };
+  const sender = openSender({ shard: 'amber', caches: [server.url], identity, agent: 'test 1' });
+  for (let i = 0; i < 10_001; i += 1)
+    sender.add({ ...exports, resource: { ...exports.resource, identity: `hash-${i}` } }, aSource('v1alpha2'));
+  sender.add(exports, aSource('v1alpha2', pushedExport('two')));
+  sender.complete(true);
+  const ended = sender.run(stopping.signal);
+  t.teardown(async () => {
+    stopping.abort();
+    await ended;
+  });
+
+  const names = async () => (await server.client().list(aPath())).items.map(({ metadata }) => metadata.name);
+  await until(async () => (await names()).includes('two'), 20_000);
+
+  t.is(await objects(server), 3);
 });

@@ -5,6 +5,7 @@
 import { deferred, type Deferred } from '../../src/domain/deferred.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
+import { frameBounds } from '../../src/frames/frame-bounds.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../../src/frames/frame.js';
 
@@ -222,6 +223,7 @@ class FakeConnection implements FrameConnection {
 
   #receive(frame: Frame): void {
     this.#cache.received.push(frame);
+    if ('slices' in frame && frame.slices.length > frameBounds.listMax) this.#cache.violations.push(`${frame.kind} names too many slices`);
     if (frame.kind === 'hello') return this.#welcome();
     if (frame.kind === 'status' || frame.kind === 'bye') return;
     if (frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'begin' || frame.kind === 'end') return this.#take(frame);
