@@ -32,14 +32,18 @@ export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; r
 
 /** `said`: what its parts were made from. */
 type Declared = { readonly slice: Slice; readonly source: JoinedSource; said: string };
+/** By logical cluster and name. */
+type Places = Map<string, CachedResource>;
 
 const unknownShownMax = 10;
 
 export class DeclaredSlices implements Onlooker {
   readonly #parts: DeclaredSlicesParts;
   readonly #options: DeclaredSlicesOptions;
-  /** Usable ClusterCachedResources by logical cluster and name. */
-  readonly #cached = new Map<string, CachedResource>();
+  /** Usable ClusterCachedResources. */
+  readonly #cached: Places = new Map();
+  /** The same, by the text of the type that they declare. */
+  readonly #byType = new Map<string, Places>();
   readonly #declared = new Map<string, Declared>();
   /** Those that do not declare anything yet. */
   readonly #unknown = new Set<string>();
@@ -95,9 +99,15 @@ export class DeclaredSlices implements Onlooker {
     const former = this.#cached.get(place);
     if (cached === undefined) this.#cached.delete(place);
     else this.#cached.set(place, cached);
-    if (former !== undefined && (cached === undefined || formatResource(former.resource) !== formatResource(cached.resource)))
+    const [was, is] = [former, cached].map((each) => each && formatResource(each.resource));
+    if (former !== undefined && was !== undefined && was !== is) {
+      this.#byType.get(was)?.delete(place);
       this.#settle(former.resource);
-    if (cached !== undefined) this.#settle(cached.resource);
+    }
+    if (cached === undefined || is === undefined) return;
+    const places: Places = this.#byType.get(is) ?? new Map();
+    this.#byType.set(is, places.set(place, cached));
+    this.#settle(cached.resource);
   }
 
   /** Makes the slice of an identity what is declared now. */
@@ -105,9 +115,10 @@ export class DeclaredSlices implements Onlooker {
     const { sink, log, readerOf } = this.#parts;
     const { shard, after } = this.#options;
     const name = formatResource(resource);
-    const all = [...this.#cached.values()].filter((each) => formatResource(each.resource) === name);
+    const all = [...(this.#byType.get(name)?.values() ?? [])];
     const declared = this.#declared.get(name);
     if (all.length === 0) {
+      this.#byType.delete(name);
       if (declared === undefined) return;
       this.#declared.delete(name);
       sink.withdraw(declared.slice);
