@@ -12,10 +12,10 @@
  *    type is read, never what the other may push.
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and the identity hash into
- * its status. Before that kcp's own requests get 404, and it tries again. Of each shard at most
- * `declarationsPerShardMax` are usable at a time. One more declares nothing, until it is written again while there is room.
+ * its status. Before that kcp's own requests get 404, and it tries again. Of each shard only so many are usable at a time
+ * (`declaration.ts`). One more declares nothing, until it is written again while there is room.
  */
-import { comparePlaces, coreAlias, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
+import { comparePlaces, coreAlias, parseDeclaration, roomsOf, type Declaration, type Declared, type Place } from './declaration.js';
 import { formatResource, type Resource } from './resource.js';
 import type { ShardName } from './shard.js';
 import { compareTexts, compareVersions } from './version-order.js';
@@ -66,8 +66,6 @@ export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: s
 type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
 const unknown: Resolution = { kind: 'unknown' };
-/** One for each workspace that provides a type. Without a bound, a peer that makes up names fills everybody's memory. */
-const declarationsPerShardMax = 1_000;
 
 export class Catalogue {
   readonly #builtIn: ReadonlyMap<string, ServedType>;
@@ -76,8 +74,10 @@ export class Catalogue {
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
   /** Logical cluster, then place. */
   readonly #byCluster = new Map<string, Map<string, Declaration>>();
-  /** How many declarations a shard has. */
-  readonly #perShard = new Map<string, number>();
+  /** How many declarations are in each room. */
+  readonly #counts = new Map<string, number>();
+  /** What `declared` has found, until something changes. */
+  #declared: readonly ServedType[] | undefined;
 
   constructor(builtIn: readonly ServedType[]) {
     this.#builtIn = new Map(builtIn.map((type) => [formatFamily(type.group, type.resource), type]));
@@ -116,8 +116,7 @@ export class Catalogue {
     const isBuiltIn = declaration !== undefined && this.#builtIn.has(formatFamily(declaration.group, declaration.resource));
     const former = this.#declarations.get(formatPlace(place));
     if (former !== undefined) this.#remove(former);
-    const hasRoom = (this.#perShard.get(place.shard) ?? 0) < declarationsPerShardMax;
-    if (declaration !== undefined && !isBuiltIn && hasRoom) this.#add(declaration);
+    if (declaration !== undefined && !isBuiltIn && this.#hasRoom(declaration)) this.#add(declaration);
     return this.#noLongerDeclared(former);
   }
 
@@ -128,10 +127,12 @@ export class Catalogue {
     return this.#noLongerDeclared(former);
   }
 
-  /** Every declared type, one per identity. */
+  /** Every declared type, one per identity, in the order of their names. */
   declared(): readonly ServedType[] {
-    const all = [...this.#declaredTypes.values()].flatMap((identities) => [...identities.values()]);
-    return all.map((declared) => typeOf(declared)).sort(compareTypes);
+    return (this.#declared ??= [...this.#declaredTypes.values()]
+      .flatMap((identities) => [...identities.values()])
+      .map((declared) => typeOf(declared))
+      .sort(compareTypes));
   }
 
   /** What discovery shows below a logical cluster, or below '*'; of same-named resources only the first. */
@@ -187,6 +188,19 @@ export class Catalogue {
     return [{ group: former.group, resource: former.resource, identity: former.identity }];
   }
 
+  #hasRoom(declaration: Declaration): boolean {
+    return roomsOf(declaration).every(([room, max]) => (this.#counts.get(room) ?? 0) < max);
+  }
+
+  #count(declaration: Declaration, added: 1 | -1): void {
+    for (const [room] of roomsOf(declaration)) {
+      const count = (this.#counts.get(room) ?? 0) + added;
+      if (count === 0) this.#counts.delete(room);
+      else this.#counts.set(room, count);
+    }
+    this.#declared = undefined;
+  }
+
   #add(declaration: Declaration): void {
     const place = formatPlace(declaration.place);
     const identities = entryOf(
@@ -199,15 +213,13 @@ export class Catalogue {
     declared.types.clear();
     entryOf(this.#byCluster, declaration.place.cluster, () => new Map<string, Declaration>()).set(place, declaration);
     this.#declarations.set(place, declaration);
-    this.#perShard.set(declaration.place.shard, (this.#perShard.get(declaration.place.shard) ?? 0) + 1);
+    this.#count(declaration, 1);
   }
 
   #remove(declaration: Declaration): void {
     const place = formatPlace(declaration.place);
     this.#declarations.delete(place);
-    const left = (this.#perShard.get(declaration.place.shard) ?? 0) - 1;
-    if (left === 0) this.#perShard.delete(declaration.place.shard);
-    else this.#perShard.set(declaration.place.shard, left);
+    this.#count(declaration, -1);
     removeFrom(this.#byCluster, declaration.place.cluster, place);
 
     const family = formatFamily(declaration.group, declaration.resource);

@@ -201,6 +201,9 @@ test('a ClusterCachedResource declares nothing before kind, scope and identity a
     { resource: '' },
     { resource: 'a/b' },
     { group: 'a/b' },
+    { group: 'a'.repeat(254) },
+    { kind: 'a'.repeat(254) },
+    { identity: 'a'.repeat(254) },
   ];
   for (const said of unusable) {
     const catalogue = new Catalogue(kcpTypes);
@@ -340,23 +343,32 @@ test('a ClusterCachedResource of more than 64 KiB declares nothing, and revokes 
   t.is(catalogue.declared().length, 0);
 });
 
-test('at most 1,000 ClusterCachedResources of a shard declare types, and other shards are not affected', (t) => {
-  const catalogue = new Catalogue(kcpTypes);
-  const declare = (index: number, shard = 'amber') =>
-    catalogue.declare(aPlace({ shard, name: `of-${index}` }), aClusterCachedResource({ identity: `hash-${shard}-${index}` }));
-  for (let index = 0; index < 1_000; index += 1) declare(index);
-  t.is(catalogue.declared().length, 1_000);
+for (const { of, max, at } of [
+  { of: 'a shard', max: 5_000, at: (index: number) => ({ cluster: `c${index}`, identity: `hash-${index}` }) },
+  { of: 'one logical cluster', max: 1_000, at: (index: number) => ({ cluster: 'acme', identity: `hash-${index}` }) },
+  { of: 'one type', max: 1_000, at: (index: number) => ({ cluster: `c${index}`, identity: 'hash' }) },
+])
+  test(`at most ${max} ClusterCachedResources of ${of} declare types, and other shards are not affected`, (t) => {
+    const catalogue = new Catalogue(kcpTypes);
+    const place = (index: number, shard: string) => aPlace({ shard, cluster: `${at(index).cluster}-${shard}`, name: `of-${index}` });
+    const declare = (index: number, shard = 'amber') =>
+      catalogue.declare(place(index, shard), aClusterCachedResource({ identity: at(index).identity }));
+    const declares = (index: number, shard = 'amber') => {
+      const { cluster } = place(index, shard);
+      return catalogue.resolve(aRequest({ cluster, identity: at(index).identity })).kind === 'found';
+    };
+    for (let index = 0; index < max; index += 1) declare(index);
+    t.true(declares(max - 1));
 
-  t.deepEqual(declare(1_000), []);
-  t.is(catalogue.declared().length, 1_000);
-  declare(0, 'birch');
-  t.is(catalogue.declared().length, 1_001);
-  t.deepEqual(declare(7), [], 'one that declares already may be written again');
-  catalogue.withdraw(aPlace({ name: 'of-0' }));
-  t.is(catalogue.declared().length, 1_000);
-  declare(1_000);
-  t.is(catalogue.declared().length, 1_001);
-});
+    t.deepEqual(declare(max), []);
+    t.false(declares(max));
+    declare(0, 'birch');
+    t.true(declares(0, 'birch'));
+    t.deepEqual(declare(7), [], 'one that declares already may be written again');
+    catalogue.withdraw(place(0, 'amber'));
+    declare(max);
+    t.true(declares(max));
+  });
 
 test('discovery below a cluster shows the built-in types and those that cluster declares, below the wildcard everything once', (t) => {
   const catalogue = new Catalogue(kcpTypes);
