@@ -8,6 +8,7 @@ import { WebSocket, type ClientOptions } from 'ws';
 import { deferred } from '../domain/deferred.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import { textAt } from '../domain/text-at.js';
 import { FrameSocket } from './frame-socket.js';
 import { subprotocol, websocketLimits, type FrameSocketOptions } from './socket-options.js';
 import { UpgradeRefused } from './upgrade-refused.js';
@@ -113,7 +114,8 @@ function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): v
   let bytes = 0;
   const finish = (): void => {
     const text = Buffer.concat(chunks).toString('utf8', 0, answerBytesMax);
-    fail(new UpgradeRefused(response.statusCode ?? 0, messageOf(text), retryAfterMs(response)));
+    const { message, reason } = readStatus(text);
+    fail(new UpgradeRefused(response.statusCode ?? 0, message, { reason, retryAfterMs: retryAfterMs(response) }));
   };
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
@@ -124,15 +126,18 @@ function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): v
   response.once('error', finish);
 }
 
-/** The message of a Status; any other answer is quoted as it is. */
-function messageOf(text: string): string {
+/** What a Status says; any other answer is quoted as it is, and has no reason. */
+function readStatus(text: string): Readonly<{ message: string; reason: string }> {
+  const [message, reason] = ['message', 'reason'].map((name) => textAt(parseJson(text), name));
+  return { message: (message ?? text).slice(0, messageCharactersMax), reason: (reason ?? '').slice(0, messageCharactersMax) };
+}
+
+function parseJson(text: string): unknown {
   try {
-    const status: unknown = JSON.parse(text);
-    if (typeof status === 'object' && status !== null && 'message' in status) return String(status.message).slice(0, messageCharactersMax);
+    return JSON.parse(text);
   } catch {
-    // Not JSON.
+    return undefined;
   }
-  return text.slice(0, messageCharactersMax);
 }
 
 function retryAfterMs({ headers }: IncomingMessage): number | undefined {

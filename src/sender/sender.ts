@@ -38,7 +38,7 @@ export type SenderParts = Readonly<{
   log: Log;
   /**
    * Opens a connection, within a time of its own or until `signal` is aborted. What it throws counts as a failure and is tried
-   * again; only UpgradeRefused with 403 is final. `connectSocket` is the one for networks.
+   * again; only an UpgradeRefused that says Forbidden is final. `connectSocket` is the one for networks.
    */
   connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
 }>;

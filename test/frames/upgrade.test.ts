@@ -57,13 +57,13 @@ test('of several subprotocols ours is chosen, and compression is declined', asyn
 
 test('a refused upgrade gives the client the code, the message and when to come back', async (t) => {
   const upgrade = (_: unknown, socket: Duplex): void =>
-    refuseUpgrade(socket, 403, JSON.stringify({ kind: 'Status', message: 'not for you' }), { 'retry-after': '7' });
+    refuseUpgrade(socket, 403, JSON.stringify({ kind: 'Status', message: 'not for you', reason: 'Forbidden' }), { 'retry-after': '7' });
   for (const http2 of [false, true]) {
     const server = await SocketServer.open(t, { http2, upgrade });
 
     const error = await t.throwsAsync(connect(server.url), { instanceOf: UpgradeRefused });
 
-    t.deepEqual([error.httpCode, error.message, error.retryAfterMs], [403, 'not for you', 7000]);
+    t.deepEqual([error.httpCode, error.reason, error.message, error.retryAfterMs], [403, 'Forbidden', 'not for you', 7000]);
     await until(() => server.sockets.every(({ destroyed }) => destroyed));
   }
 });
@@ -74,7 +74,7 @@ test('of an answer that is no Status the first 1,024 characters are the message'
 
   const error = await t.throwsAsync(connect(server.url), { instanceOf: UpgradeRefused });
 
-  t.deepEqual([error.httpCode, error.message, error.retryAfterMs], [502, 'x'.repeat(1024), undefined]);
+  t.deepEqual([error.httpCode, error.reason, error.message, error.retryAfterMs], [502, '', 'x'.repeat(1024), undefined]);
 });
 
 test('a redirect is not followed', async (t) => {

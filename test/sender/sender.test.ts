@@ -693,14 +693,24 @@ test('if the bye was lost, the close code still says that the shard is fenced', 
 
 test('a server that forbids the upgrade ends the run; a busy one is tried again when it says', async (t) => {
   const rig = new SenderRig(t, { random: () => 0 });
-  rig.cache.refusal = new UpgradeRefused(503, 'busy', 3_000);
+  rig.cache.refusal = new UpgradeRefused(503, 'busy', { reason: 'ServiceUnavailable', retryAfterMs: 3_000 });
   await rig.start();
   t.like(rig.sender.state.connection, { kind: 'waiting', untilMs: rig.clock.now() + 3_000, message: 'busy' });
 
-  rig.cache.refusal = new UpgradeRefused(403, 'not you', undefined);
+  rig.cache.refusal = new UpgradeRefused(403, 'not you', { reason: 'Forbidden' });
   await rig.advance(3_000);
 
   t.deepEqual(await rig.ended, { kind: 'refused', reason: 'forbidden', message: 'not you' });
+});
+
+test('whoever forbids the upgrade without being a cache is asked again', async (t) => {
+  const rig = new SenderRig(t, { random: () => 0 });
+  rig.cache.refusal = new UpgradeRefused(403, 'RBAC: access denied');
+  await rig.start();
+
+  t.like(rig.sender.state.connection, { kind: 'waiting', message: 'RBAC: access denied' });
+  await rig.advance(0);
+  t.is(rig.cache.tried.length, 2);
 });
 
 test('an unreachable cache is tried again by the clock, even when the jitter comes to nothing', async (t) => {

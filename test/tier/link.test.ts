@@ -135,7 +135,7 @@ test('an answer that is not a welcome counts as no parent', async (t) => {
 
 test('an upgrade that is refused for good is tried again after a long while', async (t) => {
   const rig = new TierRig();
-  rig.refusals.set('root', new UpgradeRefused(403, 'forbidden', undefined));
+  rig.refusals.set('root', new UpgradeRefused(403, 'forbidden', { reason: 'Forbidden' }));
   const east = await rig.cache('east', { urls: ['root'] });
 
   await rig.advance(29_000);
