@@ -9,6 +9,7 @@ import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
+import { AbsentTypes } from './absent-types.js';
 import type { CachedResource } from './cached-resource.js';
 import { DeclaredSlices } from './declared-slices.js';
 import { Identities } from './identities.js';
@@ -39,7 +40,14 @@ export class ShardAgent {
     this.#shard = shard;
     this.#systemClusters = new Set(systemClusters);
     this.#client = new KubeClient({ access, clock });
-    this.#reading = { client: this.#client, identities: new Identities({ client: this.#client }), clock, random, log };
+    this.#reading = {
+      client: this.#client,
+      identities: new Identities({ client: this.#client }),
+      absent: new AbsentTypes(),
+      clock,
+      random,
+      log,
+    };
   }
 
   /** Gives the sink every slice of the shard that needs no declaration. The others follow as they are declared. */

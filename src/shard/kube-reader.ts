@@ -21,6 +21,7 @@ import type { Clock } from '../domain/ports.js';
 import { pause } from '../domain/pause.js';
 import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';
 import { ResyncPace } from '../sender/resync-pace.js';
+import type { AbsentTypes } from './absent-types.js';
 import { formatRead, type Collection, type ReadOptions } from './collection.js';
 import type { Identities } from './identities.js';
 import { refusalOf, ShardRefusal, type KubeClient, type KubeRequest } from './kube-client.js';
@@ -40,7 +41,14 @@ export type Read =
   | Readonly<{ kind: 'end'; revision: string }>;
 
 /** What every reader of a shard shares. */
-export type ReaderParts = Readonly<{ client: KubeClient; identities: Identities; clock: Clock; random: () => number; log: Log }>;
+export type ReaderParts = Readonly<{
+  client: KubeClient;
+  identities: Identities;
+  absent: AbsentTypes;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+}>;
 
 /** Where a reader is, and how it got there. */
 type Place = {
@@ -68,8 +76,6 @@ const silenceMs = 75_000;
 const steadyMs = 1_000;
 const pageObjects = 500;
 const backoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
-/** A type that is not there now may never be. It is asked for about once a minute. */
-const absentBackoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 120_000 };
 /** No shard keeps a reader away for longer, whatever it asks. */
 const retryAfterMaxMs = 300_000;
 /** How often a failure that goes on is warned of. */
@@ -126,6 +132,7 @@ export class KubeReader {
       }
     } finally {
       this.#connected = false;
+      this.#parts.absent.delete(this);
     }
   }
 
@@ -206,6 +213,7 @@ export class KubeReader {
     this.#connected = true;
     if (place.isAbsent) this.#log.info('shard.type.served');
     place.isAbsent = false;
+    this.#parts.absent.delete(this);
   }
 
   /** Everything up to `revision` was taken. */
@@ -242,9 +250,10 @@ export class KubeReader {
 
   /** The first failure waits between nothing and its bound, every further one for half of its bound at least. */
   #retryMs({ failures, isAbsent }: Place): number {
-    const { random } = this.#parts;
+    const { random, absent } = this.#parts;
     if (failures === 0) return 0;
-    return backoffMs(failures, failures === 1 ? random : () => (1 + random()) / 2, isAbsent ? absentBackoff : backoff);
+    const bounds = isAbsent ? { ...backoff, backoffMaxMs: absent.waitMsMax } : backoff;
+    return backoffMs(failures, failures === 1 ? random : () => (1 + random()) / 2, bounds);
   }
 
   /** Once is a stream that ended; twice is a problem. */
@@ -261,6 +270,7 @@ export class KubeReader {
     if (identityOf !== undefined) this.#parts.identities.forget(identityOf);
     if (!place.isAbsent) this.#log.info('shard.type.absent', { why: error instanceof Error ? error.message : String(error) });
     place.isAbsent = true;
+    this.#parts.absent.add(this);
   }
 }
 

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
+import { AbsentTypes } from '../../src/shard/absent-types.js';
 import type { Identities } from '../../src/shard/identities.js';
 import type { KubeClient } from '../../src/shard/kube-client.js';
 import { KubeReader } from '../../src/shard/kube-reader.js';
@@ -21,7 +22,14 @@ test('R3 a watch that expires after each of its syncs is opened ever more seldom
     opened += 1;
     return Promise.resolve(expiring());
   };
-  const parts = { client: { open } as unknown as KubeClient, identities: {} as Identities, clock, random: () => 0.5, log: silent };
+  const parts = {
+    client: { open } as unknown as KubeClient,
+    identities: {} as Identities,
+    absent: new AbsentTypes(),
+    clock,
+    random: () => 0.5,
+    log: silent,
+  };
   const abort = new AbortController();
   const received: string[] = [];
   const reading = (async () => {

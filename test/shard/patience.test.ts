@@ -101,6 +101,18 @@ test('bookmarks that repeat a revision are no progress', async (t) => {
   t.true(asked >= 2 && asked <= 6, `${asked} requests in 5 s`);
 });
 
+test('a type that the shard serves after a while is read within five seconds', async (t) => {
+  const late = 'apiconversions.apis.kcp.io';
+  const rig = await anAgent(t, { random: Math.random, prepare: ({ store }) => store.hide(late) });
+  await sleep(12_000);
+
+  rig.shard.store.serve({ group: 'apis.kcp.io', version: 'v1alpha1', resource: 'apiconversions', kind: 'APIConversion', identity: '' });
+  const servedMs = performance.now();
+  await until(() => rig.slices.synced.has(sliceOf(late)), 10_000);
+
+  t.true(performance.now() - servedMs <= 5_500, `${Math.round(performance.now() - servedMs)} ms`);
+});
+
 test('a watch-list that the shard always closes within is not asked for again and again', async (t) => {
   const rig = await anAgent(t, {
     prepare: (shard) => {
