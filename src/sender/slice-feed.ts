@@ -15,6 +15,7 @@ import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Frame, PushedKey, SliceFreshness } from '../frames/frame.js';
 import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type Batch, type BatchBounds, type Pending } from './batch.js';
+import { coalesce } from './coalesce.js';
 import { LackingObjects } from '../domain/lacking-objects.js';
 import { OpenSource } from './open-source.js';
 import type { SliceKnowledge } from './resume.js';
@@ -265,7 +266,7 @@ export class SliceFeed {
 
   #hear(batch: readonly Outgoing[]): void {
     const sinceMs = this.#parts.clock.now();
-    for (const outgoing of batch) {
+    for (const outgoing of coalesce(batch)) {
       if (outgoing.kind === 'begin') {
         this.#sync += 1;
         this.#isWithin = true;
