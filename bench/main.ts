@@ -15,6 +15,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { StrataProcess } from '../test/support/strata-process.js';
 import { create } from './create.js';
+import { declaredTypes } from './declared-types.js';
 import { fanOut } from './fan-out.js';
 import { flood } from './flood.js';
 import { goClient } from './go-client.js';
@@ -28,6 +29,7 @@ import { statusPath } from './harness/push-target.js';
 import { misses, type Bench, type BenchOptions, type Question } from './harness/question.js';
 import { formatReport, type Asked, type Report } from './harness/report.js';
 import { list } from './list.js';
+import { hotObject } from './hot-object.js';
 import { lookUp } from './look-up.js';
 import { loop } from './loop.js';
 import { memory } from './memory.js';
@@ -64,6 +66,8 @@ const questions: readonly Question[] = [
   tierChildren,
   tierReturn,
   lookUp,
+  declaredTypes,
+  hotObject,
   memory,
   loop,
 ];

@@ -38,7 +38,7 @@ const token = 'stand-in-token';
 const unreadMegabytesMax = 1_000;
 const run = promisify(execFile);
 
-/** `http`: the only version that it speaks. `streamsMax`: how many requests one connection may have. */
+/** `http`: the only version that it speaks. `streamsMax`: how many requests one connection may have; kcp's has 100. */
 export type StandInOptions = Readonly<{ http?: 1 | 2; streamsMax?: number }>;
 
 /** `user`: the common name of the certificate that the connection was made with; '' without one. */
@@ -73,7 +73,7 @@ export class ShardStandIn {
   private constructor(
     folder: string,
     certificate: Readonly<{ cert: string; key: string }>,
-    { http = 2, streamsMax = 250 }: StandInOptions,
+    { http = 2, streamsMax = 100 }: StandInOptions,
   ) {
     this.#folder = folder;
     this.certificate = certificate;
