@@ -128,7 +128,8 @@ function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): v
 
 /** What a Status says; any other answer is quoted as it is, and has no reason. */
 function readStatus(text: string): Readonly<{ message: string; reason: string }> {
-  const [message, reason] = ['message', 'reason'].map((name) => textAt(parseJson(text), name));
+  const status = parseJson(text);
+  const [message, reason] = [textAt(status, 'message'), textAt(status, 'reason')];
   return { message: (message ?? text).slice(0, messageCharactersMax), reason: (reason ?? '').slice(0, messageCharactersMax) };
 }
 
