@@ -5,6 +5,7 @@
  *   shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
  *                               └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
  */
+import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -28,6 +29,9 @@ export type ShardAgentOptions = Readonly<{
   systemClusters: readonly string[];
 }>;
 
+/** In ten seconds: one for each type that every shard has. */
+const linesAtOnceMax = 20;
+
 export class ShardAgent {
   readonly #sink: SliceSink;
   readonly #shard: ShardName;
@@ -47,6 +51,7 @@ export class ShardAgent {
       clock,
       random,
       log,
+      boundedLog: new BoundedLog({ clock, log }, { linesMax: linesAtOnceMax }),
     };
   }
 

@@ -14,7 +14,8 @@
  * R4 A shard whose revision falls has lost some of its history, and keeps quiet about it to a watch that is ahead of it: it is read anew.
  * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is read ahead of the taker.
  */
-import type { Log } from '../diagnostics/log.js';
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Log, LogFields } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import { member, valueText } from '../domain/object-text.js';
 import type { Clock } from '../domain/ports.js';
@@ -48,6 +49,8 @@ export type ReaderParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
+  /** For what all readers may have to say at once, when the shard is away. */
+  boundedLog: BoundedLog;
 }>;
 
 /** Where a reader is, and how it got there. */
@@ -87,14 +90,11 @@ const decoder = new TextDecoder();
 export class KubeReader {
   readonly #parts: ReaderParts;
   readonly #collection: Collection;
-  readonly #log: Log;
   #connected = false;
 
   constructor(parts: ReaderParts, collection: Collection) {
     this.#parts = parts;
     this.#collection = collection;
-    const { cluster, group, version, resource } = collection;
-    this.#log = parts.log.child({ cluster, group, version, resource });
   }
 
   /** Whether the shard is answering. */
@@ -211,7 +211,7 @@ export class KubeReader {
   #accepted(place: Place): void {
     place.wasAccepted = true;
     this.#connected = true;
-    if (place.isAbsent) this.#log.info('shard.type.served');
+    if (place.isAbsent) this.#parts.boundedLog.info('shard.type.served', this.#fields());
     place.isAbsent = false;
     this.#parts.absent.delete(this);
   }
@@ -219,7 +219,8 @@ export class KubeReader {
   /** Everything up to `revision` was taken. */
   #reached(place: Place, revision: string): void {
     if (place.step.kind !== 'watch') {
-      if (isOlder(revision, place.revision)) this.#log.warn('shard.history.lost', { revision, former: place.revision });
+      if (isOlder(revision, place.revision))
+        this.#parts.boundedLog.warn('shard.history.lost', this.#fields({ revision, former: place.revision }));
       place.pace.synced();
     } else if (place.step.revision === revision) return;
     place.step = { kind: 'watch', revision };
@@ -229,7 +230,7 @@ export class KubeReader {
 
   #progress(place: Place): void {
     place.failures = 0;
-    if (place.warnedMs !== undefined) this.#log.info('shard.read.recovered');
+    if (place.warnedMs !== undefined) this.#parts.boundedLog.info('shard.read.recovered', this.#fields());
     place.warnedMs = undefined;
   }
 
@@ -260,15 +261,21 @@ export class KubeReader {
   #logFailure(place: Place, fields: Readonly<{ asked: string; next: string; error: unknown }>): void {
     const nowMs = this.#parts.clock.now();
     if (place.failures < 2 || (place.warnedMs !== undefined && nowMs - place.warnedMs < warnAgainMs))
-      return this.#log.debug('shard.read.failed', fields);
+      return this.#parts.log.debug('shard.read.failed', this.#fields(fields));
     place.warnedMs = nowMs;
-    this.#log.warn('shard.read.failed', { ...fields, failures: place.failures });
+    this.#parts.boundedLog.warn('shard.read.failed', this.#fields({ ...fields, failures: place.failures }));
+  }
+
+  #fields(more: LogFields = {}): LogFields {
+    const { cluster, group, version, resource } = this.#collection;
+    return { cluster, group, version, resource, ...more };
   }
 
   #absent(place: Place, error: unknown): void {
     const { identityOf } = this.#collection;
     if (identityOf !== undefined) this.#parts.identities.forget(identityOf);
-    if (!place.isAbsent) this.#log.info('shard.type.absent', { why: error instanceof Error ? error.message : String(error) });
+    const why = error instanceof Error ? error.message : String(error);
+    if (!place.isAbsent) this.#parts.boundedLog.info('shard.type.absent', this.#fields({ why }));
     place.isAbsent = true;
     this.#parts.absent.add(this);
   }

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
+import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { AbsentTypes } from '../../src/shard/absent-types.js';
 import type { Identities } from '../../src/shard/identities.js';
 import type { KubeClient } from '../../src/shard/kube-client.js';
@@ -29,6 +30,7 @@ test('R3 a watch that expires after each of its syncs is opened ever more seldom
     clock,
     random: () => 0.5,
     log: silent,
+    boundedLog: new BoundedLog({ clock, log: silent }),
   };
   const abort = new AbortController();
   const received: string[] = [];

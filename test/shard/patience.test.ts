@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { KubeObject } from '../support/kube-client.js';
+import { aClusterCachedResource } from '../support/objects.js';
 import { breakOff } from '../support/shard-stand-in.js';
 import { until } from '../support/test-server.js';
 import { anAgent, sliceOf, type AgentRig } from './an-agent.js';
@@ -99,6 +100,29 @@ test('bookmarks that repeat a revision are no progress', async (t) => {
   await sleep(5_000);
 
   t.true(asked >= 2 && asked <= 6, `${asked} requests in 5 s`);
+});
+
+test('a shard that is away is warned of in a few lines, however many types are read', async (t) => {
+  let isAway = false;
+  const rig = await anAgent(t, {
+    random: Math.random,
+    prepare: (shard) => {
+      shard.store.serve({ group: 'machines.svm.io', version: 'v1', resource: 'instances', kind: 'Instance', identity: '' });
+      for (let i = 0; i < 200; i += 1)
+        shard.store.put('clustercachedresources.cache.kcp.io', `c${i}`, { metadata: {}, ...aClusterCachedResource(`hash-${i}`) });
+      shard.instead = (_, answer) => isAway && refuse(answer, 500);
+    },
+  });
+  await until(() => rig.slices.synced.size > 200, 15_000);
+
+  isAway = true;
+  rig.shard.cut();
+  await sleep(6_000);
+
+  const lines = rig.logged
+    .filter(({ level }) => level === 'warn' || level === 'info')
+    .filter(({ event }) => event.startsWith('shard.read'));
+  t.true(lines.length > 0 && lines.length <= 20, `${lines.length} lines`);
 });
 
 test('a type that the shard serves after a while is read within five seconds', async (t) => {
