@@ -81,11 +81,11 @@ function certificatesOf(read: () => UsedCertificates): UsedCertificates {
   }
 }
 
-/** `shard`: what an agent shows the shard that it reads. Throws for a block that is no certificate. */
-export function certificatesIn(use: 'serving' | 'client-ca' | 'parent' | 'shard', file: string, pem: string): UsedCertificates {
+/** `shard` and `cache`: what an agent shows the shard that it reads, and its cache. Throws for a block that is no certificate. */
+export function certificatesIn(use: 'serving' | 'client-ca' | 'parent' | 'shard' | 'cache', file: string, pem: string): UsedCertificates {
   return (pem.match(pemPattern) ?? []).map((block) => {
     const { subject, validFrom, validTo } = new X509Certificate(block);
-    const warnMs = use === 'shard' ? (Date.parse(validTo) - Date.parse(validFrom)) * lateShare : warnMsByDefault;
+    const warnMs = use === 'shard' || use === 'cache' ? (Date.parse(validTo) - Date.parse(validFrom)) * lateShare : warnMsByDefault;
     return { use, file, subject: subject.replaceAll('\n', ', '), notAfter: new Date(validTo).toISOString(), warnMs };
   });
 }

@@ -7,7 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
-import { CertificateExpiry } from '../certificates/certificate-expiry.js';
+import { certificatesIn, CertificateExpiry } from '../certificates/certificate-expiry.js';
 import { readPair, readText } from '../certificates/pair-files.js';
 import { agentOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
@@ -84,7 +84,8 @@ export const push: Command = command({
       },
     );
     const agent = new ShardAgent({ access, sink: sender, clock, random, log }, { shard, systemClusters });
-    const expiry = new CertificateExpiry({ clock, log }, [access.certificates]);
+    const ofCache = () => certificatesIn('cache', options.certFile, readIdentity(options).certificate);
+    const expiry = new CertificateExpiry({ clock, log }, [access.certificates, ofCache]);
     expiry.watch(certificatesLookMs);
     agent.start();
     log.info('agent.started', { shard, source: access.server, caches });

@@ -66,21 +66,22 @@ test('warnings begin thirty days before the end, and stop once the certificate i
   t.is(events().filter((event) => event.endsWith('client-ca')).length, 11);
 });
 
-test('what an agent shows its shard is warned of in the last seventh of its life', async (t) => {
-  const { clock, log, events } = setUp();
-  const used = certificatesIn('shard', 'agent.crt', await aPem(clock, 7));
-  const [{ notAfter = '' } = {}] = used;
-  const lifeMs = Date.parse(notAfter) - Date.parse(new X509Certificate(await aPem(clock, 7)).validFrom);
-  const expiry = new CertificateExpiry({ clock, log }, [() => used]);
-  expiry.watch(lookMs);
-  t.teardown(() => expiry.close());
+for (const use of ['shard', 'cache'] as const)
+  test(`what an agent shows its ${use} is warned of in the last seventh of its life`, async (t) => {
+    const { clock, log, events } = setUp();
+    const used = certificatesIn(use, 'agent.crt', await aPem(clock, 7));
+    const [{ notAfter = '' } = {}] = used;
+    const lifeMs = Date.parse(notAfter) - Date.parse(new X509Certificate(await aPem(clock, 7)).validFrom);
+    const expiry = new CertificateExpiry({ clock, log }, [() => used]);
+    expiry.watch(lookMs);
+    t.teardown(() => expiry.close());
 
-  clock.advance(Date.parse(notAfter) - nowMs - Math.floor(lifeMs / 7) - lookMs);
-  t.deepEqual(events(), []);
-  clock.advance(2 * lookMs);
-  t.deepEqual(events(), ['warn certificate.expires-soon shard']);
-  t.false('warnMs' in (expiry.report()[0] ?? {}));
-});
+    clock.advance(Date.parse(notAfter) - nowMs - Math.floor(lifeMs / 7) - lookMs);
+    t.deepEqual(events(), []);
+    clock.advance(2 * lookMs);
+    t.deepEqual(events(), [`warn certificate.expires-soon ${use}`]);
+    t.false('warnMs' in (expiry.report()[0] ?? {}));
+  });
 
 test('the report has every certificate in use, without unreadable ones', async (t) => {
   const { clock, log, events } = setUp();

@@ -16,6 +16,7 @@ import { systemClock } from '../../src/clock.js';
 import { certServing, certShard } from '../../src/commands/cert.js';
 import { push } from '../../src/commands/push.js';
 import { CacheError } from '../../src/domain/errors.js';
+import type { Clock } from '../../src/domain/ports.js';
 import { deferred } from '../../src/domain/deferred.js';
 import { SocketAcceptor, refuseUpgrade } from '../../src/frames/accept-socket.js';
 import type { Frame } from '../../src/frames/frame.js';
@@ -98,12 +99,13 @@ async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
 function pushing(
   flags: Place['flags'],
   logStream: PassThrough = new PassThrough().resume(),
+  clock: Clock = systemClock,
 ): { printed: () => string; stop: () => void; ended: Promise<unknown> } {
   const stopped = deferred<string>();
   let printed = '';
   const ended = called(push, {
     flags,
-    surroundings: { untilStopped: () => stopped.promise, print: (text) => void (printed += text), logStream },
+    surroundings: { untilStopped: () => stopped.promise, print: (text) => void (printed += text), logStream, clock },
   });
   return { printed: () => printed, stop: () => stopped.resolve('SIGTERM'), ended };
 }
@@ -127,8 +129,23 @@ test('a shard is synced in full, with its progress printed, and left when a sign
   t.like(frames.at(-1), { kind: 'bye', reason: 'shutdown' });
 });
 
+test('the end of the certificate that the cache is shown is in the log', async (t) => {
+  const { flags } = await aPlace(t, welcoming([]));
+  const logStream = new PassThrough();
+  let logged = '';
+  logStream.on('data', (chunk: Buffer) => (logged += chunk.toString('utf8')));
+
+  const agent = pushing(flags, logStream, { ...systemClock, wallMs: () => Date.now() + 100 * 365 * 86_400_000 });
+  await until(() => logged.includes('certificate.expired'));
+  agent.stop();
+  await agent.ended;
+
+  const line = logged.split('\n').find((each) => each.includes('certificate.expired') && each.includes('"cache"'));
+  t.like(JSON.parse(line ?? '{}'), { level: 'error', use: 'cache', file: flags['cert-file'], subject: 'O=strata, CN=amber' });
+});
+
 test('an agent that the cache refuses fails, with the reason', async (t) => {
-  const status = JSON.stringify({ kind: 'Status', message: 'User "amber" cannot push' });
+  const status = JSON.stringify({ kind: 'Status', reason: 'Forbidden', message: 'User "amber" cannot push' });
   const { flags } = await aPlace(t, (_, socket) => refuseUpgrade(socket, 403, status));
 
   const error = await t.throwsAsync(pushing(flags).ended, { instanceOf: CacheError });
@@ -166,7 +183,7 @@ test('a wrong option of an agent is reported before anything is connected', asyn
 test('as a process it ends with 0 when a signal stops it, and with 1 and one line when it is refused', async (t) => {
   const received: Received[] = [];
   const taken = await aPlace(t, welcoming(received));
-  const refused = await aPlace(t, (_, socket) => refuseUpgrade(socket, 403, '{"message":"not you"}'));
+  const refused = await aPlace(t, (_, socket) => refuseUpgrade(socket, 403, '{"reason":"Forbidden","message":"not you"}'));
 
   const agent = aProcess(taken.flags);
   await until(() => received.some(({ frames }) => frames.length > 0), 20_000);
