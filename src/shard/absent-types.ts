@@ -17,6 +17,10 @@ export class AbsentTypes {
     this.#readers.delete(reader);
   }
 
+  has(reader: object): boolean {
+    return this.#readers.has(reader);
+  }
+
   /** For how long each of them waits at most between two requests, in milliseconds; half of it is the least. */
   get waitMsMax(): number {
     return Math.min(Math.max(waitMsMin, this.#readers.size * msPerReader), waitMsMax);

@@ -3,8 +3,8 @@
  * when all are full, as Go's clients do it. Watches last for minutes, so a connection whose end the shard has announced (GOAWAY) keeps
  * its own and gets no more.
  *
- * Bounds: one connection is being opened at a time, `openMsMax` long; one that leaves a ping unanswered is ended. A stream that nobody reads fills its
- * own window, 64 KiB, and delays no other.
+ * Bounds: one connection is being opened at a time, `openMsMax` long; one that leaves a ping unanswered is ended, and so is one that had no request
+ * between two pings. A stream that nobody reads fills its own window, 64 KiB, and delays no other: the connection has a window for all of them.
  */
 import { connect as connectSession, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
@@ -26,13 +26,22 @@ const pingMsMax = 15_000;
 const connectionWindowBytes = 1024 * 1024;
 /** Even where the shard allows more. */
 const streamsMax = 1_000;
+/** A shard, or what is before it, that speaks HTTP/1.1 alone is asked again then: it may have been another one. */
+const http1MsMax = 60_000;
+
+/** `requests`: under way. `allowed`: how many may be. `isIdle`: it had none since the last ping. */
+type Session = { readonly socket: TLSSocket; requests: number; allowed: number; isIdle: boolean };
 
 export class Http2Sessions {
   readonly #parts: Http2SessionsParts;
-  /** How many requests each has. */
-  readonly #sessions = new Map<ClientHttp2Session, number>();
+  readonly #sessions = new Map<ClientHttp2Session, Session>();
   #opening: Promise<void> | undefined;
-  #speaksHttp1 = false;
+  /** Ends what is being opened. */
+  #late: AbortController | undefined;
+  /** Until when the shard is taken to speak HTTP/1.1 alone. */
+  #http1UntilMs = -Infinity;
+  /** Requests that have no connection yet. */
+  #waiting = 0;
   #isClosed = false;
 
   constructor(parts: Http2SessionsParts) {
@@ -41,28 +50,48 @@ export class Http2Sessions {
 
   /** A request that was sent; undefined when the shard speaks no HTTP/2. Throws what kept a connection from being opened, or the signal's reason. */
   async request(asked: Http2Request): Promise<ClientHttp2Stream | undefined> {
-    while (!this.#speaksHttp1) {
-      const free = [...this.#sessions].find(([session, requests]) => hasRoom(session, requests));
-      if (free !== undefined) return this.#send(free[0], asked);
-      if (this.#isClosed) throw new CacheError('the connections to the shard are closed');
-      this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
-      await untilAborted(this.#opening, asked.signal);
+    this.#waiting += 1;
+    try {
+      while (this.#parts.clock.now() >= this.#http1UntilMs) {
+        const free = this.#free();
+        if (free !== undefined) return this.#send(free, asked);
+        this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
+        await untilAborted(this.#opening, asked.signal);
+      }
+      return undefined;
+    } finally {
+      this.#waiting -= 1;
+      if (this.#isClosed && this.#waiting === 0) this.#end();
     }
-    return undefined;
   }
 
-  /** No more connections are made. Each that is open is closed when its last request has ended. */
+  /** Serves the requests that wait, and no more. Each connection is closed when its last request has ended. */
   close(): void {
     this.#isClosed = true;
-    for (const session of this.#sessions.keys()) session.close();
+    if (this.#waiting === 0) this.#end();
+  }
+
+  #end(): void {
+    this.#late?.abort(new CacheError('the connections to the shard are closed'));
+    // One that is closed beside a request that is not on its way yet would refuse it.
+    for (const [session, { requests }] of this.#sessions) if (requests === 0) session.close();
+  }
+
+  #free(): ClientHttp2Session | undefined {
+    for (const [session, { requests, allowed }] of this.#sessions)
+      if (requests < allowed && !session.closed && !session.destroyed) return session;
+    return undefined;
   }
 
   #send(session: ClientHttp2Session, { path, headers, signal }: Http2Request): ClientHttp2Stream {
     const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: true, signal });
-    this.#sessions.set(session, (this.#sessions.get(session) ?? 0) + 1);
+    const of = this.#sessions.get(session);
+    if (of === undefined) return stream;
+    of.requests += 1;
+    of.isIdle = false;
     stream.once('close', () => {
-      const requests = this.#sessions.get(session);
-      if (requests !== undefined) this.#sessions.set(session, requests - 1);
+      of.requests -= 1;
+      if (this.#isClosed && this.#waiting === 0) this.#end();
     });
     return stream;
   }
@@ -71,22 +100,27 @@ export class Http2Sessions {
     const { origin, tls, clock } = this.#parts;
     const { hostname, port } = new URL(origin);
     const late = new AbortController();
+    this.#late = late;
     const cancel = clock.after(openMsMax, () => late.abort(new CacheError('the shard does not answer')));
     try {
       const socket = await securely({ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 443), ...tls }, late.signal);
       if (socket.alpnProtocol !== 'h2') {
-        this.#speaksHttp1 = true;
+        this.#http1UntilMs = clock.now() + http1MsMax;
         socket.destroy();
         return;
       }
-      await this.#begin(connectSession(origin, { createConnection: () => socket, settings: { enablePush: false } }), late.signal);
+      await this.#begin(connectSession(origin, { createConnection: () => socket, settings: { enablePush: false } }), {
+        socket,
+        signal: late.signal,
+      });
     } finally {
       cancel();
+      this.#late = undefined;
     }
   }
 
   /** Resolves once the shard has said how many requests it allows. */
-  async #begin(session: ClientHttp2Session, signal: AbortSignal): Promise<void> {
+  async #begin(session: ClientHttp2Session, { socket, signal }: Readonly<{ socket: TLSSocket; signal: AbortSignal }>): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       signal.addEventListener('abort', () => session.destroy(signal.reason as Error), { once: true });
       session.once('remoteSettings', () => resolve());
@@ -94,35 +128,50 @@ export class Http2Sessions {
       // Of a connection that is open, the requests say what has ended it.
       session.on('error', reject);
     });
-    if (this.#isClosed) return session.close();
+    const of: Session = { socket, requests: 0, allowed: allowedBy(session), isIdle: false };
+    if (of.allowed === 0) {
+      session.destroy();
+      throw new CacheError('the shard allows no requests on a connection');
+    }
+    session.on('remoteSettings', () => (of.allowed = allowedBy(session)));
     session.setLocalWindowSize(connectionWindowBytes);
-    this.#sessions.set(session, 0);
-    const stopPinging = this.#ping(session);
-    session.once('close', () => {
+    this.#sessions.set(session, of);
+    const stopPinging = this.#ping(session, of);
+    socket.once('close', () => {
       stopPinging();
       this.#sessions.delete(session);
     });
   }
 
   /** Returns what stops it. */
-  #ping(session: ClientHttp2Session): () => void {
+  #ping(session: ClientHttp2Session, of: Session): () => void {
     const { clock } = this.#parts;
     let cancel = (): void => {};
+    let isOver = false;
+    const later = (delayMs: number, task: () => void): void => {
+      if (!isOver) cancel = clock.after(delayMs, task);
+    };
     const ask = (): void => {
-      cancel = clock.after(pingMsMax, () => session.destroy(new CacheError('the shard answers no ping')));
+      if (of.isIdle) session.close();
+      of.isIdle = of.requests === 0;
+      // The two ends have agreed on its end, but a peer that has fallen silent since leaves the socket open, and the session says nothing.
+      if (session.destroyed) return later(pingMsMax, () => of.socket.destroy());
+      later(pingMsMax, () => session.destroy(new CacheError('the shard answers no ping')));
       session.ping(() => {
         cancel();
-        if (!session.destroyed) cancel = clock.after(pingIntervalMs, ask);
+        later(pingIntervalMs, ask);
       });
     };
-    cancel = clock.after(pingIntervalMs, ask);
-    return () => cancel();
+    later(pingIntervalMs, ask);
+    return () => {
+      isOver = true;
+      cancel();
+    };
   }
 }
 
-function hasRoom(session: ClientHttp2Session, requests: number): boolean {
-  const allowed = session.remoteSettings.maxConcurrentStreams ?? streamsMax;
-  return !session.closed && !session.destroyed && requests < Math.min(allowed, streamsMax);
+function allowedBy(session: ClientHttp2Session): number {
+  return Math.min(session.remoteSettings.maxConcurrentStreams ?? streamsMax, streamsMax);
 }
 
 function securely(options: ConnectionOptions, signal: AbortSignal): Promise<TLSSocket> {

@@ -64,7 +64,7 @@ type Place = {
   failures: number;
   /** When a failure was warned of; undefined since the last progress. */
   warnedMs: number | undefined;
-  /** Whether the last request found that the type is absent. */
+  /** Whether the type was absent, and nothing has been accepted since. */
   isAbsent: boolean;
   /** The last revision up to which everything was taken. */
   revision: string | undefined;
@@ -240,6 +240,7 @@ export class KubeReader {
     const after = stepAfter(step, error, place);
     place.step = after.step;
     place.refusesWatchList = after.refusesWatchList;
+    this.#parts.absent.delete(this);
     if (after.isAbsent) this.#absent(place, error);
     else this.#logFailure(place, { asked: step.kind, next: after.step.kind, error });
     // The same request would be refused again: another one is made at once, and never again this one.
@@ -250,10 +251,10 @@ export class KubeReader {
   }
 
   /** The first failure waits between nothing and its bound, every further one for half of its bound at least. */
-  #retryMs({ failures, isAbsent }: Place): number {
+  #retryMs({ failures }: Place): number {
     const { random, absent } = this.#parts;
     if (failures === 0) return 0;
-    const bounds = isAbsent ? { ...backoff, backoffMaxMs: absent.waitMsMax } : backoff;
+    const bounds = absent.has(this) ? { ...backoff, backoffMaxMs: absent.waitMsMax } : backoff;
     return backoffMs(failures, failures === 1 ? random : () => (1 + random()) / 2, bounds);
   }
 

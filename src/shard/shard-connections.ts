@@ -15,7 +15,8 @@ import type { Credentials, ShardAccess } from './shard-access.js';
 /** `path` has its query. */
 export type ShardRequest = Readonly<{ path: string; signal: AbortSignal }>;
 
-/** `body` must be read or destroyed. `isCutOff`: whether its end is one that the shard did not make; a stream of HTTP/2 ends without an error then. */
+/** `body` must be read or destroyed. `isCutOff`: whether its end is one that the shard did not make; a stream of HTTP/2 ends without an error then.
+ * One that is reset without a code cannot be told from a whole one. */
 export type ShardAnswer = Readonly<{
   status: number;
   headers: Readonly<Record<string, unknown>>;

@@ -1,10 +1,12 @@
 /** Connections of an agent to its shard, by what the shard sees of them. */
 import { setMaxListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import { CacheError } from '../../src/domain/errors.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { KubeClient, ShardRefusal } from '../../src/shard/kube-client.js';
+import type { ShardAccess } from '../../src/shard/shard-access.js';
 import { ManualClock } from '../store/manual-clock.js';
 import type { KubeObject } from '../support/kube-client.js';
 import { breakOff, ShardStandIn, type StandInOptions } from '../support/shard-stand-in.js';
@@ -191,4 +193,98 @@ test('a shard that takes connections and says nothing is given up in time', asyn
   clock.advance(30_000);
 
   await t.throwsAsync(opening, { message: 'the shard does not answer' });
+});
+
+test('a connection that both ends have left is ended, though its peer says nothing any more', async (t) => {
+  const clock = new ManualClock();
+  const rig = await aRig(t, { clock, isProxied: true });
+  await rig.names();
+
+  rig.proxy?.blackhole();
+  rig.client.close();
+  await sleep(100);
+  clock.advance(30_000);
+  clock.advance(15_000);
+
+  await until(() => clock.pending === 0);
+  t.pass();
+});
+
+test('a connection without requests is closed, and one with a watch is not', async (t) => {
+  const clock = new ManualClock();
+  const rig = await aRig(t, { clock, streamsMax: 1 });
+  const watch = await rig.open(watchPath);
+  await watch.next();
+  await rig.names();
+  t.is(rig.shard.openConnections, 2);
+
+  for (let pings = 0; pings < 3; pings += 1) {
+    clock.advance(30_000);
+    // The answers to the pings.
+    await sleep(100);
+  }
+
+  await until(() => rig.shard.openConnections === 1);
+  t.is(rig.shard.openWatches, 1);
+});
+
+test('a shard that allows no requests on a connection is not asked for one connection after the other', async (t) => {
+  const rig = await aRig(t, { streamsMax: 0 });
+
+  await t.throwsAsync(rig.open(listPath), { message: 'the shard allows no requests on a connection' });
+
+  await until(() => rig.shard.openConnections === 0);
+});
+
+test('requests that wait for a connection while the certificates rotate are all served', async (t) => {
+  const shard = await ShardStandIn.start({ streamsMax: 2 });
+  t.teardown(() => shard.close());
+  let rotated = '';
+  const credentials: ShardAccess['credentials'] = async (signal) => {
+    const given = await shard.access.credentials(signal);
+    return { ...given, ca: `${given.ca}${rotated}` };
+  };
+  const rig = new Rig(shard, new KubeClient({ access: { ...shard.access, credentials }, clock: systemClock }));
+  t.teardown(() => {
+    rig.over.abort();
+    rig.client.close();
+  });
+
+  const before = Array.from({ length: 50 }, () => rig.open(watchPath));
+  await until(() => shard.openConnections > 3);
+  rotated = '\n';
+  const after = rig.open(watchPath);
+
+  const outcomes = await Promise.allSettled([...before, after]);
+  t.deepEqual(
+    outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : [])),
+    [],
+  );
+});
+
+test('a shard that spoke HTTP/1.1 alone is asked for HTTP/2 again after a minute', async (t) => {
+  const clock = new ManualClock();
+  const [old, present] = [await ShardStandIn.start({ http: 1 }), await ShardStandIn.start()];
+  const proxy = await TcpProxy.start(Number(new URL(old.url).port));
+  const credentials: ShardAccess['credentials'] = async (signal) => {
+    const [one, other] = await Promise.all([old.access.credentials(signal), present.access.credentials(signal)]);
+    return { ...other, ca: `${one.ca}\n${other.ca}` };
+  };
+  const access = { ...present.access, server: `https://127.0.0.1:${proxy.port}`, credentials };
+  const rig = new Rig(present, new KubeClient({ access, clock }));
+  t.teardown(async () => {
+    rig.over.abort();
+    rig.client.close();
+    await proxy.close();
+    await Promise.all([old.close(), present.close()]);
+  });
+  for (const shard of [old, present]) shard.store.put(exports, 'root', named('a'));
+  t.deepEqual(await rig.names(), ['a']);
+
+  proxy.redirect(Number(new URL(present.url).port));
+  proxy.cut();
+  await t.throwsAsync(rig.names());
+  clock.advance(60_000);
+
+  t.deepEqual(await rig.names(), ['a']);
 });
