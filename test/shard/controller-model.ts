@@ -1,0 +1,85 @@
+/**
+ * What kcp's controllers leave in a cache: pkg/reconciler/cache of kcp as of August 2026 (dac74f59), as a model in which each change is reconciled as
+ * it happens. With `exact` it has the agent's rules where they differ on purpose (docs/differences.md):
+ *
+ *                                                 kcp's controller           the agent
+ *   labels of an object match no longer           the object stays           it leaves
+ *   a ClusterCachedResource selects other labels  from the next change on    at once
+ */
+export type Local = Readonly<{
+  state: number;
+  labels: Readonly<Record<string, string>>;
+  isMarked: boolean;
+  isDeleting: boolean;
+  hasFinalizers: boolean;
+}>;
+
+/** One ClusterCachedResource of the declared type, at most, in each logical cluster. `selects`: a label's value; undefined selects everything. */
+export type Declaring = Readonly<{ selects: string | undefined; isDeleting: boolean }>;
+
+export const declaredType = 'instances.machines.svm.io';
+export const markedType = 'clusterroles.rbac.authorization.k8s.io';
+
+/** By type, logical cluster and name. */
+export class ControllerModel {
+  readonly #isExact: boolean;
+  readonly #locals = new Map<string, Local>();
+  readonly #copies = new Map<string, number>();
+  readonly #declaring = new Map<string, Declaring>();
+
+  constructor({ isExact }: { isExact: boolean }) {
+    this.#isExact = isExact;
+  }
+
+  /** The states of the copies of a type, by `cluster|name`. */
+  copies(type: string): Readonly<Record<string, number>> {
+    const found = [...this.#copies].filter(([place]) => place.startsWith(`${type}|`));
+    return Object.fromEntries(found.map(([place, state]) => [place.slice(type.length + 1), state] as const).toSorted());
+  }
+
+  /** Those of a type that are not being deleted: of the others a copy may have any earlier state. */
+  lasting(type: string): ReadonlySet<string> {
+    const all = [...this.#locals].filter(([place, local]) => place.startsWith(`${type}|`) && !local.isDeleting);
+    return new Set(all.map(([place]) => place.slice(type.length + 1)));
+  }
+
+  /** An object is written, or is gone. */
+  change(type: string, place: string, local: Local | undefined): void {
+    const key = `${type}|${place}`;
+    if (local === undefined) this.#locals.delete(key);
+    else this.#locals.set(key, local);
+    if (type === declaredType) this.#reconcileDeclared(key, clusterOf(place));
+    else if (!place.startsWith('system:')) this.#reconcile(key, type === markedType && local?.isMarked !== true ? undefined : local);
+  }
+
+  /** A ClusterCachedResource is written, or is gone. */
+  declare(cluster: string, declaring: Declaring | undefined): void {
+    const former = this.#declaring.get(cluster);
+    if (declaring === undefined) this.#declaring.delete(cluster);
+    else this.#declaring.set(cluster, declaring);
+    const own = (places: Iterable<string>): readonly string[] => [...places].filter((key) => key.startsWith(`${declaredType}|${cluster}|`));
+    // Purged before the finalizer goes.
+    if (declaring?.isDeleting !== false) return void own(this.#copies.keys()).forEach((key) => this.#copies.delete(key));
+    // Its controller starts with all objects that are there; later it has events alone.
+    const isStarted = former !== undefined && !former.isDeleting;
+    if (!isStarted || this.#isExact) for (const key of own(this.#locals.keys())) this.#reconcileDeclared(key, cluster);
+  }
+
+  #reconcileDeclared(key: string, cluster: string): void {
+    const declaring = this.#declaring.get(cluster);
+    if (declaring === undefined || declaring.isDeleting) return;
+    const local = this.#locals.get(key);
+    const isSelected = declaring.selects === undefined || local?.labels['app'] === declaring.selects;
+    if (local === undefined || isSelected) this.#reconcile(key, local);
+    else if (this.#isExact) this.#copies.delete(key);
+  }
+
+  #reconcile(key: string, local: Local | undefined): void {
+    if (local !== undefined && !local.isDeleting) this.#copies.set(key, local.state);
+    else if (local?.hasFinalizers !== true) this.#copies.delete(key);
+  }
+}
+
+function clusterOf(place: string): string {
+  return place.slice(0, place.indexOf('|'));
+}
