@@ -9,6 +9,7 @@ import { readPair, readText, type SecureContextPair } from '../certificates/pair
 import type { operatorOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { CacheError } from '../domain/errors.js';
+import { jsonValue } from '../domain/json-value.js';
 import type { Clock } from '../domain/ports.js';
 
 export type CacheAccess = CommandValues<typeof operatorOptions>;
@@ -29,7 +30,7 @@ export async function askCache({ clock }: { clock: Clock }, access: CacheAccess,
     throw new CacheError(complaintOf(cause, access), { cause });
   }
   const { status, text } = answer;
-  const received = parseJson(text);
+  const received = jsonValue(text);
   if (status >= 200 && status < 300 && received !== undefined) return text;
   throw new CacheError(refusalOf(status, received, access.cache));
 }
@@ -127,12 +128,4 @@ function refusalOf(status: number, received: unknown, cache: string): string {
 
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -84,7 +84,7 @@ export const push: Command = command({
       },
     );
     const agent = new ShardAgent({ access, sink: sender, clock, random, log }, { shard, systemClusters });
-    const ofCache = () => certificatesIn('cache', options.certFile, readIdentity(options).certificate);
+    const ofCache = () => certificatesIn('cache', options.certFile, readText(options.certFile, 'certificate for the cache'));
     const expiry = new CertificateExpiry({ clock, log }, [access.certificates, ofCache]);
     expiry.watch(certificatesLookMs);
     agent.start();

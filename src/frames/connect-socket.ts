@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { WebSocket, type ClientOptions } from 'ws';
 import { deferred } from '../domain/deferred.js';
 import { CacheError } from '../domain/errors.js';
+import { jsonValue } from '../domain/json-value.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
 import { FrameSocket } from './frame-socket.js';
@@ -128,17 +129,9 @@ function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): v
 
 /** What a Status says; any other answer is quoted as it is, and has no reason. */
 function readStatus(text: string): Readonly<{ message: string; reason: string }> {
-  const status = parseJson(text);
+  const status = jsonValue(text);
   const [message, reason] = [textAt(status, 'message'), textAt(status, 'reason')];
   return { message: (message ?? text).slice(0, messageCharactersMax), reason: (reason ?? '').slice(0, messageCharactersMax) };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function retryAfterMs({ headers }: IncomingMessage): number | undefined {

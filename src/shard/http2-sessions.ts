@@ -4,7 +4,7 @@
  * its own and gets no more.
  *
  * Bounds: one connection is being opened at a time, `openMsMax` long; one that leaves a ping unanswered is ended, and so is one that had no request
- * between two pings. A stream that nobody reads fills its own window, 64 KiB, and delays no other: the connection has a window for all of them.
+ * between two pings. A stream that nobody reads fills its own window, 64 KiB, and delays no other: Node gives back the connection's as bytes come.
  */
 import { connect as connectSession, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';

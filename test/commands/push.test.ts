@@ -95,6 +95,14 @@ async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
   }
 }
 
+/** A stream for a log, and what it has been written so far. */
+function aLog(): { logStream: PassThrough; logged: () => string } {
+  const logStream = new PassThrough();
+  let logged = '';
+  logStream.on('data', (chunk: Buffer) => (logged += chunk.toString('utf8')));
+  return { logStream, logged: () => logged };
+}
+
 /** The running command, and what stops it. */
 function pushing(
   flags: Place['flags'],
@@ -131,16 +139,16 @@ test('a shard is synced in full, with its progress printed, and left when a sign
 
 test('the end of the certificate that the cache is shown is in the log', async (t) => {
   const { flags } = await aPlace(t, welcoming([]));
-  const logStream = new PassThrough();
-  let logged = '';
-  logStream.on('data', (chunk: Buffer) => (logged += chunk.toString('utf8')));
+  const { logStream, logged } = aLog();
 
   const agent = pushing(flags, logStream, { ...systemClock, wallMs: () => Date.now() + 100 * 365 * 86_400_000 });
-  await until(() => logged.includes('certificate.expired'));
+  await until(() => logged().includes('certificate.expired'));
   agent.stop();
   await agent.ended;
 
-  const line = logged.split('\n').find((each) => each.includes('certificate.expired') && each.includes('"cache"'));
+  const line = logged()
+    .split('\n')
+    .find((each) => each.includes('certificate.expired') && each.includes('"cache"'));
   t.like(JSON.parse(line ?? '{}'), { level: 'error', use: 'cache', file: flags['cert-file'], subject: 'O=strata, CN=amber' });
 });
 
@@ -221,16 +229,17 @@ test('the end of the certificate for the shard is warned of', async (t) => {
   const { certificateFile, keyFile } = await authority.issue({ user: 'agent', groups: [], validitySeconds: 0 });
   const kubeconfig = join(folder, 'kubeconfig');
   await writeFile(kubeconfig, shard.kubeconfigText({ 'client-certificate': certificateFile, 'client-key': keyFile }));
-  const logStream = new PassThrough();
-  let logged = '';
-  logStream.on('data', (chunk: Buffer) => (logged += chunk.toString()));
+  const { logStream, logged } = aLog();
 
   const agent = pushing({ ...flags, kubeconfig }, logStream);
-  await until(() => logged.includes('certificate.expired'));
+  await until(() => logged().includes('certificate.expired'));
   agent.stop();
   await agent.ended;
 
-  const line = logged.split('\n').find((each) => each.includes('certificate.expired')) ?? '{}';
+  const line =
+    logged()
+      .split('\n')
+      .find((each) => each.includes('certificate.expired')) ?? '{}';
   t.like(JSON.parse(line), { level: 'error', use: 'shard', file: certificateFile, subject: 'CN=agent' });
 });
 

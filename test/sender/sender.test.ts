@@ -1,5 +1,5 @@
 /** The rules of sender.ts (C), slice-turns.ts (N) and slice-feed.ts (L), against a cache that is played. */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { deferred } from '../../src/domain/deferred.js';
 import { protocolVersion } from '../../src/frames/frame.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
@@ -247,13 +247,19 @@ test('a sync that is refused again and again is repeated ever more seldom, until
   t.is(rig.clock.pending, 1, 'the timer of the status');
 });
 
-test('a slice whose type the cache does not know is read no more until the cache asks for it', async (t) => {
+/** A sender of a slice whose type the cache does not know. */
+async function anUndeclared(t: ExecutionContext) {
   const cache = new FakeCache();
   cache.refusesBegin = true;
   cache.beginRefusal = 'NotFound';
   const rig = new SenderRig(t, { cache });
   const source = rig.source(exports, ['one']);
   await rig.start();
+  return { cache, rig, source };
+}
+
+test('a slice whose type the cache does not know is read no more until the cache asks for it', async (t) => {
+  const { cache, rig, source } = await anUndeclared(t);
 
   for (let second = 0; second < 540; second += 1) {
     await rig.commit();
@@ -270,12 +276,7 @@ test('a slice whose type the cache does not know is read no more until the cache
 });
 
 test('a slice whose type the cache does not know is tried again after ten minutes by itself', async (t) => {
-  const cache = new FakeCache();
-  cache.refusesBegin = true;
-  cache.beginRefusal = 'NotFound';
-  const rig = new SenderRig(t, { cache });
-  const source = rig.source(exports, ['one']);
-  await rig.start();
+  const { cache, rig, source } = await anUndeclared(t);
   await rig.commit();
 
   cache.refusesBegin = false;

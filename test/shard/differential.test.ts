@@ -116,6 +116,10 @@ class History {
           : this.#random.below(3) === 0
             ? { ...former, isDeleting: true }
             : written;
+    this.#declare(cluster, next);
+  }
+
+  #declare(cluster: string, next: Declaring | undefined): void {
     if (next === undefined) {
       this.#declaring.delete(cluster);
       this.rig.shard.store.delete(cached, cluster, 'instances');
@@ -132,15 +136,10 @@ class History {
       const [type = '', place = ''] = key.split(' ');
       if (place.startsWith(`${cluster}|`)) this.#change(type, place, undefined);
     }
-    if (!this.#declaring.has(cluster)) return;
-    if (this.#declaring.get(cluster)?.isDeleting === false) {
-      const deleting = { ...this.#declaring.get(cluster)!, isDeleting: true };
-      this.rig.shard.store.put(cached, cluster, declaringObject(deleting));
-      for (const model of [this.kcp, this.exact]) model.declare(cluster, deleting);
-    }
-    this.#declaring.delete(cluster);
-    this.rig.shard.store.delete(cached, cluster, 'instances');
-    for (const model of [this.kcp, this.exact]) model.declare(cluster, undefined);
+    const declaring = this.#declaring.get(cluster);
+    if (declaring === undefined) return;
+    if (!declaring.isDeleting) this.#declare(cluster, { ...declaring, isDeleting: true });
+    this.#declare(cluster, undefined);
   }
 }
 
