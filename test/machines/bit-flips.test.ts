@@ -27,6 +27,7 @@ for (const { title, file, ending, flags, mayMiss } of [
     file: 'strata.db',
     ending: 'SIGTERM',
     flags: ['--start-check-bytes-max=0B'],
+    mayMiss: true,
   },
   { title: 'strata.db-wal', file: 'strata.db-wal', ending: 'SIGKILL', flags: [], mayMiss: false },
 ] as const)

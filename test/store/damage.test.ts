@@ -29,7 +29,7 @@ async function aStore(t: ExecutionContext): Promise<SqliteEngine> {
 }
 
 function spoil(engine: SqliteEngine, sql: string): void {
-  const database = openWriter(engine.file('strata.db'));
+  const database = openWriter(engine.file('strata.db')).unsafeMode();
   database.exec(sql);
   database.close();
 }
@@ -117,6 +117,23 @@ for (const read of ['list', 'get', 'list of the past'] as const)
     spoil(engine, `DELETE FROM changes WHERE revision = ${read === 'list of the past' ? gone : fresh}`);
 
     await t.throwsAsync(async () => reads[read](engine.store), { message: /the row of .* is not there/ });
+
+    t.regex((await engine.store.failed).message, /damaged/);
+  });
+
+/** The index then names revision 5 where it should name 1, 4 where it should name 2, and so on. */
+const turnedAround = `
+  DROP INDEX changes_by_resource;
+  CREATE INDEX changes_by_resource ON changes (resource, (6 - revision));
+  PRAGMA writable_schema = ON;
+  UPDATE sqlite_schema SET sql = 'CREATE INDEX changes_by_resource ON changes (resource, revision)' WHERE name = 'changes_by_resource';`;
+
+for (const read of ['changes', 'healing'] as const)
+  test(`${read} does not serve rows in the order of a damaged index`, async (t) => {
+    const engine = await aStore(t);
+    spoil(engine, turnedAround);
+
+    await t.throwsAsync(async () => reads[read](engine.store), { message: /read out of its order/ });
 
     t.regex((await engine.store.failed).message, /damaged/);
   });

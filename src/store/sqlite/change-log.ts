@@ -122,21 +122,22 @@ export class ChangeLog {
     const ids = this.#rows.resourceIds(type);
     const [only] = ids;
     if (only === undefined) return [];
+    const range = { after, upTo, isFalling: true };
     return ids.length === 1
-      ? this.#rows.sound(this.#statements.ofResourceBack.all(only, after, upTo, rowsMax), only)
-      : this.#rows.sound(this.#statements.ofAllBack.all(after, upTo, rowsMax));
+      ? this.#rows.sound(this.#statements.ofResourceBack.all(only, after, upTo, rowsMax), { ...range, resource: only })
+      : this.#rows.sound(this.#statements.ofAllBack.all(after, upTo, rowsMax), range);
   }
 
   #page(type: LogType, { after, upTo }: Range): readonly LogRow[] {
     const ids = this.#rows.resourceIds(type);
     const [only] = ids;
     if (only === undefined) return [];
-    if (ids.length === 1) return this.#rows.sound(this.#statements.ofResource.all(only, after, upTo, rowsMax), only);
-    return this.#everything({ after, upTo });
+    if (ids.length > 1) return this.#everything({ after, upTo });
+    return this.#rows.sound(this.#statements.ofResource.all(only, after, upTo, rowsMax), { resource: only, after, upTo });
   }
 
   #everything({ after, upTo }: Range): readonly LogRow[] {
-    return this.#rows.sound(this.#statements.ofAll.all(after, upTo, rowsMax));
+    return this.#rows.sound(this.#statements.ofAll.all(after, upTo, rowsMax), { after, upTo });
   }
 }
 

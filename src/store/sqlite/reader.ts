@@ -122,8 +122,9 @@ export class Reader {
 
   /** Deletes that are durable but not yet published, rising, because their commit is on its way here: the key may exist again. */
   #deletedUnpublished(scope: Scope): readonly Deleted[] {
+    const after = this.#parts.published();
     return this.#parts.rows
-      .sound(this.#statements.deletedSince.all(this.#parts.published(), this.#limits.commitMax))
+      .sound(this.#statements.deletedSince.all(after, this.#limits.commitMax), { after })
       .filter((row) => matches(scope, this.#parts.rows.key(row)));
   }
 }

@@ -13,6 +13,9 @@ import type { RecentObjects } from './recent-objects.js';
 /** A version of a life of a key, which is named by the revision it was born with. */
 export type Version = Readonly<{ revision: Revision; born: Revision }>;
 
+/** Rows above `after` up to `upTo`, rising unless they fall; of one type, if its number is given. */
+type RowRange = Readonly<{ resource?: number; after: Revision; upTo?: Revision; isFalling?: boolean }>;
+
 type RowsParts = Readonly<{
   recent: RecentObjects;
   format: (revision: Revision) => string;
@@ -70,12 +73,17 @@ export class Rows {
     return object ?? this.#fail(`the row of ${formatClientKey(key)} is not there`);
   }
 
-  /** The rows, each checked to be as it was written, and of that type if one is named. */
-  sound<Row extends SummedRow>(rows: readonly Row[], resource?: number): readonly Row[] {
+  /** The rows of a range, each as it was written and where it belongs: a damaged index may name one twice, or in another order. */
+  sound<Row extends SummedRow>(rows: readonly Row[], { resource, after, upTo = Infinity, isFalling = false }: RowRange): readonly Row[] {
     return this.#received(() => {
-      for (const row of rows)
+      let [low, high] = [after, upTo];
+      for (const row of rows) {
         if (sound(row).resource !== (resource ?? row.resource))
           throw new Unsound(`revision ${row.revision} stands in the index of another type`);
+        if (row.revision <= low || row.revision > high) throw new Unsound(`revision ${row.revision} is read out of its order`);
+        if (isFalling) high = row.revision - 1;
+        else low = row.revision;
+      }
       return rows;
     });
   }
