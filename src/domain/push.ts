@@ -1,5 +1,5 @@
 import type { BucketSet } from './buckets.js';
-import type { CanonicalPath } from './cluster.js';
+import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Arrival, Claim, ShardState } from './claim.js';
 import type { Refusal } from './errors.js';
 import type { Key } from './key.js';
@@ -33,8 +33,11 @@ export type Push =
   | (Arrival & Readonly<{ kind: 'acquire' }>)
   /** This cache's choice (claim.ts). No slice of a shard that changes its via counts as synced; its objects stay. */
   | (Claim & Readonly<{ kind: 'claim' }>)
-  /** The slice is about to be synced as a whole. Until `end` it counts as not synced and as stale. */
-  | Readonly<{ kind: 'begin'; slice: Slice; by: Speaker }>
+  /**
+   * The slice is about to be synced as a whole. Until `end` it counts as not synced and as stale. `cluster`: only what it has of that logical
+   * cluster; whether the slice counts as synced stays as it is.
+   */
+  | Readonly<{ kind: 'begin'; slice: Slice; cluster?: ClusterName; by: Speaker }>
   /** The key holds this. */
   | Readonly<{ kind: 'upsert'; key: Key; body: Body; path: CanonicalPath | undefined; by: Speaker }>
   /** The key holds what it did, or nothing: within a sync it is not among the swept. */
@@ -46,9 +49,10 @@ export type Push =
    * link's policies let through of the slice, '' for a pusher. A link may end a slice that is current with that link filter without a begin:
    * then nothing is removed, and it counts as synced. `buckets`: only these were sent, because the others were compared and are the same; nothing
    * else is removed. `term`: of the claim for which a link has sent everything. If the store knows a later one by now,
-   * the slice does not count as synced by that. Without it, the known term.
+   * the slice does not count as synced by that. Without it, the known term. `cluster`: the end of what was begun of that logical cluster; nothing
+   * else is removed, and whether the slice counts as synced stays as it is.
    */
-  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; filterHash: string; buckets?: BucketSet; term?: Term }>
+  | Readonly<{ kind: 'end'; slice: Slice; cluster?: ClusterName; by: Speaker; filterHash: string; buckets?: BucketSet; term?: Term }>
   /** Something of the slice was lost on the way: it counts as not synced and as stale. */
   | Readonly<{ kind: 'invalidate'; slice: Slice; by: Speaker }>
   /** Whether the slice has this digest. */

@@ -13,6 +13,8 @@ import {
   aBegin,
   aClaim,
   aClear,
+  aClusterBegin,
+  aClusterEnd,
   anInvalidation,
   aDrop,
   aKeep,
@@ -301,6 +303,92 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.is(texts.at(-1), 'swept 1');
     t.deepEqual(await namesOf(store), ['b']);
+  });
+
+  test('a sync of one logical cluster removes what it does not name there, and leaves the slice as it is', async (t) => {
+    const { store, lane } = await claimed(t);
+    const [acme, bold] = [{ cluster: 'acme' }, { cluster: 'bold' }];
+    await mustPush(lane, aFullSync({}, [anUpsert({ ...acme, name: 'gone' }), anUpsert({ ...acme, name: 'kept' }), anUpsert(bold)]));
+    const before = await sliceOf(store);
+
+    const syncing = [aClusterBegin(acme), aKeep({ ...acme, name: 'kept' }), anUpsert({ ...acme, name: 'new' })];
+    t.deepEqual(await mustPush(lane, [...syncing, aClusterEnd(acme)]), ['unchanged', 'unchanged', 'written', 'swept 1']);
+
+    t.deepEqual(await namesOf(store), ['kept', 'new', 'one']);
+    const after = await sliceOf(store);
+    t.deepEqual([after?.syncedTerm, after?.everSynced], [before?.syncedTerm, true]);
+    t.not(before?.syncedTerm, 0);
+  });
+
+  test('within a sync of all, each logical cluster is swept at its own end, and the others with the end of all', async (t) => {
+    const { store, lane } = await claimed(t);
+    const [acme, bold, cool] = [{ cluster: 'acme' }, { cluster: 'bold' }, { cluster: 'cool' }];
+    await mustPush(
+      lane,
+      aFullSync(
+        {},
+        [acme, bold, cool].flatMap((each) => [anUpsert(each), anUpsert({ ...each, name: each.cluster })]),
+      ),
+    );
+
+    // They interleave, and what one of them names says nothing of another's namesake.
+    t.is((await mustPush(lane, [aBegin(), aClusterBegin(acme), aClusterBegin(bold), aKeep(bold), aClusterEnd(acme)])).at(-1), 'swept 2');
+    t.deepEqual(await namesOf(store), ['bold', 'one', 'cool', 'one']);
+    t.is((await sliceOf(store))?.syncedTerm, 0, 'not all of it is synced');
+    t.is((await mustPush(lane, [aKeep({ ...bold, name: 'bold' }), aClusterEnd(bold)])).at(-1), 'swept 0');
+    t.is((await mustPush(lane, [anEnd()])).at(-1), 'swept 2');
+
+    t.deepEqual(await namesOf(store), ['bold', 'one']);
+    t.is((await sliceOf(store))?.syncedTerm, firstTerm);
+  });
+
+  test('a logical cluster that begins again starts over, and the end of all does not end it', async (t) => {
+    const { store, lane } = await claimed(t);
+    const acme = { cluster: 'acme' };
+    await mustPush(lane, [anUpsert({ ...acme, name: 'a' }), anUpsert({ ...acme, name: 'b' })]);
+
+    const syncing = [aBegin(), aClusterBegin(acme), aKeep({ ...acme, name: 'a' }), aKeep({ ...acme, name: 'b' }), aClusterBegin(acme)];
+    t.is((await mustPush(lane, [...syncing, aKeep({ ...acme, name: 'b' }), anEnd()])).at(-1), 'swept 0');
+    t.is((await mustPush(lane, [aClusterEnd(acme)])).at(-1), 'swept 1');
+
+    t.deepEqual(await namesOf(store), ['b']);
+  });
+
+  test('the end of a logical cluster that has not begun since the slice began, or was invalidated, removes nothing', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [anUpsert()]);
+
+    for (const pushes of [
+      [aClusterEnd()],
+      [aBegin(), aClusterEnd()],
+      [aClusterBegin(), aBegin(), aClusterEnd()],
+      [aClusterBegin(), anInvalidation(), aClusterEnd()],
+      [aClusterBegin({ cluster: 'bold' }), aClusterEnd()],
+      [aClusterBegin(), aClaim(), aClusterEnd()],
+      [aClusterBegin(), anEnd()],
+    ]) {
+      const outcomes = await lane.push(pushes);
+      t.is(outcomes.at(-1)?.kind, 'unbegun', JSON.stringify(pushes));
+      await mustPush(lane, [anInvalidation()]);
+    }
+
+    t.deepEqual(await namesOf(store), ['one']);
+  });
+
+  test('a large logical cluster is swept in steps, and nothing of its neighbours', async (t) => {
+    const { store, lane } = await claimed(t);
+    const named = (cluster: string, i: number) => anUpsert({ cluster, name: `${cluster}-${String(i).padStart(4, '0')}` });
+    await mustPush(
+      lane,
+      ['acme', 'bold', 'cool'].flatMap((cluster) => Array.from({ length: 700 }, (_, i) => named(cluster, i))),
+    );
+    const bold = { cluster: 'bold' };
+
+    const outcomes = await mustPush(lane, [aClusterBegin(bold), named('bold', 0), named('bold', 699), aClusterEnd(bold), anUpsert(bold)]);
+
+    t.deepEqual(outcomes, ['unchanged', 'unchanged', 'unchanged', 'swept 698', 'written']);
+    const names = await namesOf(store);
+    t.deepEqual([names.length, names.filter((name) => name.startsWith('bold'))], [1_403, ['bold-0000', 'bold-0699']]);
   });
 
   test('an end without its begin removes nothing: there was none, it has ended, was invalidated, or another claim came between', async (t) => {

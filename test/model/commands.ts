@@ -18,6 +18,8 @@ import type { Engine } from '../contract/store-contract.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
 import {
   aBegin,
+  aClusterBegin,
+  aClusterEnd,
   aClaim,
   aClear,
   anInvalidation,
@@ -125,6 +127,8 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
     removed: fc.constantFrom(...Array<false>(9).fill(false), true),
     cacheId: fc.constantFrom(...cacheIds),
     filterHash: fc.constantFrom(...filters),
+    /** Whether a pusher begins or ends a logical cluster, not the whole slice. */
+    ofCluster: fc.boolean(),
   });
   const ranged = fc.tuple(scope, share, share);
   return fc.commands(
@@ -195,6 +199,7 @@ type PushAsked = Readonly<{
   removed: boolean;
   cacheId: string;
   filterHash: string;
+  ofCluster: boolean;
 }>;
 
 /** Pushes given to one lane together. */
@@ -407,20 +412,22 @@ function mutationOf({ kind, place: at, knowledge: known, takes }: Asked, model: 
   return { ...aDelete(at, expect === 'absent' ? 'any' : expect), takes };
 }
 
-function pushOf({ kind, place: at, spec, term: known, by, nowMs, removed, cacheId, filterHash }: PushAsked, model: ModelStore): Push {
+function pushOf(asked: PushAsked, model: ModelStore): Push {
+  const { kind, place: at, spec, term: known, by, nowMs, removed, cacheId, filterHash } = asked;
   const { shard } = aKey(at);
   const held = model.termOf(shard);
   const term = known === 'held' ? held : Math.max(0, held + (known === 'newer' ? 1 : -1));
   const via = by === 'holder' ? (model.viaOf(shard) ?? 'local') : by;
   const speaker = via === 'local' ? term : via;
   const link = via === 'local' ? 'parent' : via;
+  const ofCluster = asked.ofCluster && via === 'local';
   switch (kind) {
     case 'claim':
       return aClaim({ shard, term, via: link, removed });
     case 'acquire':
       return { kind, shard, process: aProcess(term), term: removed ? 0 : term, nowMs };
     case 'begin':
-      return aBegin(at, speaker);
+      return ofCluster ? aClusterBegin(at, speaker) : aBegin(at, speaker);
     case 'upsert':
       return anUpsert(at, { spec }, speaker);
     case 'keep':
@@ -428,7 +435,7 @@ function pushOf({ kind, place: at, spec, term: known, by, nowMs, removed, cacheI
     case 'retract':
       return aRetract(at, speaker);
     case 'end':
-      return anEnd(at, speaker, via === 'local' ? '' : filterHash);
+      return ofCluster ? aClusterEnd(at, speaker) : anEnd(at, speaker, via === 'local' ? '' : filterHash);
     case 'invalidate':
       return anInvalidation(at, speaker);
     case 'meet':

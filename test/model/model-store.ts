@@ -80,8 +80,11 @@ export class ModelStore {
     this.#types.add(formatResource(slice.resource));
     switch (push.kind) {
       case 'begin':
-        this.#invalidate(slice);
-        this.#syncs.set(formatSlice(slice), { shard: slice.shard, unspoken: new Set(this.#keysOf(slice).map(keyText)) });
+        if (push.cluster === undefined) this.#invalidate(slice);
+        this.#syncs.set(syncName(slice, push.cluster), {
+          shard: slice.shard,
+          unspoken: new Set(this.#keysOf(slice, push.cluster).map(keyText)),
+        });
         return { kind: 'unchanged' };
       case 'invalidate':
         this.#invalidate(slice);
@@ -264,30 +267,30 @@ export class ModelStore {
     return { kind: 'swept', removed: keys.length };
   }
 
-  #end({ slice, filterHash, term = this.termOf(slice.shard) }: Extract<Push, { kind: 'end' }>): PushOutcome {
-    const sync = this.#syncs.get(formatSlice(slice));
+  #end({ slice, cluster, filterHash, term = this.termOf(slice.shard) }: Extract<Push, { kind: 'end' }>): PushOutcome {
+    const sync = this.#syncs.get(syncName(slice, cluster));
     const isCurrent = filterHash !== '' && this.#synced.get(formatSlice(slice))?.filterHash === filterHash;
     if (sync === undefined && !isCurrent) return { kind: 'unbegun' };
-    this.#synced.set(formatSlice(slice), { shard: slice.shard, term, filterHash });
+    if (cluster === undefined) this.#synced.set(formatSlice(slice), { shard: slice.shard, term, filterHash });
     if (sync === undefined) return { kind: 'swept', removed: 0 };
     const keys = this.#keysOf(slice).filter((key) => sync.unspoken.has(keyText(key)));
     for (const key of keys) this.#delete(key);
-    this.#syncs.delete(formatSlice(slice));
+    this.#syncs.delete(syncName(slice, cluster));
     return { kind: 'swept', removed: keys.length };
   }
 
   #invalidate(slice: Slice): void {
     const synced = this.#synced.get(formatSlice(slice));
     if (synced !== undefined) Object.assign(synced, { term: 0, filterHash: '' });
-    this.#syncs.delete(formatSlice(slice));
+    for (const name of this.#syncs.keys()) if (name.endsWith(syncName(slice))) this.#syncs.delete(name);
   }
 
   #speakOf(key: Key): void {
-    this.#syncs.get(formatSlice(key))?.unspoken.delete(keyText(key));
+    for (const name of [syncName(key), syncName(key, key.cluster)]) this.#syncs.get(name)?.unspoken.delete(keyText(key));
   }
 
-  #keysOf(slice: Slice): readonly Key[] {
-    const keys = [...this.#current.values()].map(({ key }) => key);
+  #keysOf(slice: Slice, cluster?: Key['cluster']): readonly Key[] {
+    const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => cluster === undefined || key.cluster === cluster);
     return keys.filter((key) => formatSlice(key) === formatSlice(slice)).toSorted(inOrder);
   }
 
@@ -317,6 +320,11 @@ export class ModelStore {
     const survivor = namesakes.toSorted((a, b) => b.revision - a.revision)[0];
     if (survivor !== undefined) this.#append('put', survivor.key, survivor.body);
   }
+}
+
+/** Of the whole slice, or of one logical cluster of it. */
+function syncName(slice: Slice, cluster = ''): string {
+  return `${cluster}#${formatSlice(slice)}`;
 }
 
 export function shardText({ shard, via, term, process, removed, plain }: ShardState): string {

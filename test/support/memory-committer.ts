@@ -84,7 +84,7 @@ export class MemoryCommitter {
     this.#underWay.open();
     this.#swept = new Set();
     const rewritten = (from: MemoryRow, to: MemoryRow): void => {
-      this.#underWay.rewritten(from.key.shard, this.#idOf(from.key.resource), from.revision, to.revision);
+      this.#underWay.rewritten(this.#placeOf(from.key), from.revision, to.revision);
     };
     return new MemoryChanges({ disk: this.#disk, digestOf: this.#digestOf, rewritten }, nowMs);
   }
@@ -138,8 +138,8 @@ export class MemoryCommitter {
     this.#idOf('key' in push ? push.key.resource : push.slice.resource);
     switch (push.kind) {
       case 'begin':
-        this.#disk.slices.sync(push.slice, stale);
-        this.#underWay.begin(push.slice.shard, this.#idOf(push.slice.resource), this.#changes.revision);
+        if (push.cluster === undefined) this.#disk.slices.sync(push.slice, stale);
+        this.#underWay.begin(push.slice.shard, this.#idOf(push.slice.resource), this.#changes.revision, push.cluster);
         return unchanged;
       case 'upsert':
         return this.#upsert(push);
@@ -181,7 +181,7 @@ export class MemoryCommitter {
   }
 
   #keep(held: MemoryRow | undefined): PushOutcome {
-    if (held !== undefined) this.#underWay.confirm(held.key.shard, this.#idOf(held.key.resource), held.revision);
+    if (held !== undefined) this.#underWay.confirm(this.#placeOf(held.key), held.revision);
     return unchanged;
   }
 
@@ -200,9 +200,9 @@ export class MemoryCommitter {
   }
 
   #end(push: PushOf<'end'>, resumed: number | undefined): PushDecision {
-    const { slice, by, filterHash, term } = push;
+    const { slice, cluster, by, filterHash, term } = push;
     const id = this.#idOf(slice.resource);
-    const sync = this.#underWay.running(slice.shard, id);
+    const sync = this.#underWay.running(slice.shard, id, cluster);
     const facts = {
       syncedTerm: term ?? this.#links.known(slice.shard)?.term ?? 0,
       everSynced: true,
@@ -217,16 +217,16 @@ export class MemoryCommitter {
       return { kind: 'swept', removed: 0 };
     }
     if (push.buckets === noBuckets) {
-      this.#underWay.forget(slice.shard, id);
+      this.#underWay.ended(slice.shard, id);
       this.#disk.slices.sync(slice, facts);
       return { kind: 'swept', removed: 0 };
     }
-    sync.walk ??= this.#underWay.walk(sync.marks, [{ id, slice }], push.buckets);
+    sync.walk ??= this.#underWay.walk(sync.marks, [{ id, slice }], push);
     const held = this.#disk.slices.of(slice)?.objects.size ?? 0;
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
-    this.#underWay.forget(slice.shard, id);
-    this.#disk.slices.sync(slice, facts);
+    this.#underWay.ended(slice.shard, id, cluster);
+    if (cluster === undefined) this.#disk.slices.sync(slice, facts);
     return decided;
   }
 
@@ -264,6 +264,10 @@ export class MemoryCommitter {
   #in(range: SliceRange): readonly MemorySlice[] {
     if ('shard' in range) return this.#disk.slices.ofShard(range.shard);
     return this.#disk.slices.all().filter(({ slice }) => this.#idOf(slice.resource) === range.resource);
+  }
+
+  #placeOf({ resource, shard, cluster }: Key): readonly [number, Key['shard'], Key['cluster']] {
+    return [this.#idOf(resource), shard, cluster];
   }
 
   #idOf(resource: Resource): number {

@@ -41,11 +41,11 @@ export class MemorySweep {
     return removed;
   }
 
-  #unheard({ marks, covers }: Walk, slice: Slice): Key[] {
+  #unheard({ marks, covers, cluster }: Walk, slice: Slice): Key[] {
     const rows = [...(this.#slices.of(slice)?.objects.values() ?? [])];
     const order = orderOf({ ...slice.resource, shard: slice.shard, cluster: '*' });
     return rows
-      .filter(({ key, revision }) => marks.isUnmarked(revision) && covers(key))
+      .filter(({ key, revision }) => (cluster === '' || key.cluster === cluster) && marks.isUnmarked(revision) && covers(key))
       .map(({ key }) => key)
       .toSorted((a, b) => order(b, a));
   }

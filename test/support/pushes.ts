@@ -58,6 +58,15 @@ export function anEnd(place: Place = {}, by: By = firstTerm, filterHash = ''): P
   return { kind: 'end', slice: aSlice(place), by: aSpeaker(by), filterHash };
 }
 
+/** A sync of the place's logical cluster alone begins. */
+export function aClusterBegin(place: Place = {}, by: By = firstTerm): Push {
+  return { kind: 'begin', slice: aSlice(place), cluster: aKey(place).cluster, by: aSpeaker(by) };
+}
+
+export function aClusterEnd(place: Place = {}, by: By = firstTerm): Push {
+  return { kind: 'end', slice: aSlice(place), cluster: aKey(place).cluster, by: aSpeaker(by), filterHash: '' };
+}
+
 export function anInvalidation(place: Place = {}, by: By = firstTerm): Push {
   return { kind: 'invalidate', slice: aSlice(place), by: aSpeaker(by) };
 }

@@ -173,7 +173,7 @@ export class ChangeWriter {
     const { versions } = this.#age(survivor, revision);
     this.#statements.moveCurrent.run(revision, versions, resource, shard, key.cluster, key.namespace, key.name);
     this.#slices.count({ shard, resource: key.resource }, resource, undefined, undefined);
-    this.#underWay.rewritten(shard, resource, replaced, revision);
+    this.#underWay.rewritten([resource, shard, key.cluster], replaced, revision);
     this.#rewritten.push({ key: { ...key, shard }, revision, replaced });
   }
 

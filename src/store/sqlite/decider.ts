@@ -156,7 +156,7 @@ export class Decider {
     const place = writer.place(key);
     const { held, isSame } = writer.compare(place, body);
     if (held === undefined || !isSame) return written(writer.put(key, place, { body, path, cameOver: linkOf(by) }, held), held?.revision);
-    underWay.confirm(key.shard, place[0], held.revision);
+    underWay.confirm(place, held.revision);
     return unchanged;
   }
 
@@ -164,7 +164,7 @@ export class Decider {
     const { writer, underWay } = this.#parts;
     const place = writer.place(key);
     const held = writer.held(place);
-    if (held !== undefined) underWay.confirm(key.shard, place[0], held.revision);
+    if (held !== undefined) underWay.confirm(place, held.revision);
     return unchanged;
   }
 
@@ -175,11 +175,12 @@ export class Decider {
     return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
   }
 
-  #invalidate({ kind, slice }: PushOf<'begin' | 'invalidate'>): Decided {
+  #invalidate(push: PushOf<'begin' | 'invalidate'>): Decided {
     const { slices, writer, underWay } = this.#parts;
+    const { slice } = push;
     const resource = writer.resource(slice.resource);
-    slices.invalidate(slice, resource);
-    if (kind === 'begin') underWay.begin(slice.shard, resource, writer.revision);
+    if (push.kind === 'invalidate' || push.cluster === undefined) slices.invalidate(slice, resource);
+    if (push.kind === 'begin') underWay.begin(slice.shard, resource, writer.revision, push.cluster);
     else underWay.forget(slice.shard, resource);
     return unchanged;
   }
@@ -199,23 +200,23 @@ export class Decider {
 
   #end(push: PushOf<'end'>, resumed: number | undefined): Decided {
     const { slices, writer, underWay } = this.#parts;
-    const { slice, filterHash } = push;
+    const { slice, cluster, filterHash } = push;
     const id = writer.resource(slice.resource);
-    const sync = underWay.running(slice.shard, id);
+    const sync = underWay.running(slice.shard, id, cluster);
     if ((sync ?? resumed) === undefined && filterHash !== '' && slices.hashOf(slice, id) === filterHash) return this.#synced(push, id);
     // A full sync with another walk, or none, is another sync, which began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) return unbegun;
     if (push.buckets === noBuckets) {
-      underWay.forget(slice.shard, id);
+      underWay.ended(slice.shard, id);
       return this.#synced(push, id);
     }
-    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], push.buckets);
+    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], push);
     // If the slice held little before this commit, others of its lane follow in the same commit: it must finish.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
-    underWay.forget(slice.shard, id);
-    this.#synced(push, id);
+    underWay.ended(slice.shard, id, cluster);
+    if (cluster === undefined) this.#synced(push, id);
     return decided;
   }
 

@@ -59,7 +59,8 @@ export class Sweep {
   }
 
   #page(walk: Walk, current: NumberedSlice, { removed, deletesMax }: Readonly<{ removed: Byproduct[]; deletesMax: number }>): void {
-    const rows = this.#statements.page.all(current.id, current.slice.shard, ...walk.after, pageRows);
+    const { page, pageOfCluster } = this.#statements;
+    const rows = (walk.cluster === '' ? page : pageOfCluster).all(current.id, current.slice.shard, ...walk.after, pageRows);
     for (const row of rows) {
       if (removed.length === deletesMax) return;
       const [cluster, namespace, name, revision] = row;
@@ -83,14 +84,15 @@ export class Sweep {
 }
 
 function prepare(database: Connection) {
+  type From = [number, string, cluster: string, namespace: string, name: string, rowsMax: number];
+  const page = (behind: string) =>
+    database
+      .prepare<From, Row>(/*sql*/ `SELECT cluster, namespace, name, revision, digest_high, digest_low, born, versions FROM objects
+               WHERE resource = ? AND shard = ? AND ${behind} ORDER BY cluster, namespace, name LIMIT ?`)
+      .raw();
   return {
-    page: database
-      .prepare<
-        [number, string, string, string, string, number],
-        Row
-      >(/*sql*/ `SELECT cluster, namespace, name, revision, digest_high, digest_low, born, versions FROM objects
-               WHERE resource = ? AND shard = ? AND (cluster, namespace, name) > (?, ?, ?) ORDER BY cluster, namespace, name LIMIT ?`)
-      .raw(),
+    page: page('(cluster, namespace, name) > (?, ?, ?)'),
+    pageOfCluster: page('cluster = ? AND (namespace, name) > (?, ?)'),
     bytes: database.prepare<[Revision], number>(/*sql*/ `SELECT length(body) FROM changes WHERE revision = ?`).pluck(),
   };
 }

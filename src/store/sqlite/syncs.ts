@@ -5,9 +5,12 @@
  * I17 A removal keeps the revision it began at for as long as it takes: what was written or synced since stays. Only the failure of
  *     a commit that it was part of ends it early. Two removals of one shard do not affect each other.
  *
- * Bound: one sync per slice and one removal per lane, each with its marks.
+ * A sync of one logical cluster has marks of its own, which begin when it does. What is synced in it counts for the sync of the whole slice as well.
+ *
+ * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per lane, each with its marks.
  */
 import { inBuckets, type BucketSet } from '../../domain/buckets.js';
+import type { ClusterName } from '../../domain/cluster.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
@@ -26,6 +29,8 @@ export type Walk = {
   readonly marks: Marks;
   /** Whether an object without a mark may be removed. */
   readonly covers: ReturnType<typeof inBuckets>;
+  /** The only logical cluster that it walks through; '' for all of them. */
+  readonly cluster: ClusterName | '';
   /** The slices still to be walked; the first one after `after`. */
   readonly slices: NumberedSlice[];
   after: readonly [cluster: string, namespace: string, name: string];
@@ -33,8 +38,16 @@ export type Walk = {
 
 export type Sync = { readonly marks: Marks; walk: Walk | undefined };
 
+/** Of one slice, by their logical clusters; '' is the sync of all of it. */
+type SyncsOfSlice = Map<string, Sync>;
+
+/** Where an object is; its namespace and name may follow. */
+type Place = readonly [resource: number, shard: string, cluster: string, ...names: readonly string[]];
+
+type WalkBounds = Readonly<{ buckets?: BucketSet | undefined; cluster?: ClusterName | '' }>;
+
 export class Syncs {
-  readonly #syncs = new Map<ShardName, Map<number, Sync>>();
+  readonly #syncs = new Map<string, Map<number, SyncsOfSlice>>();
   readonly #removals = new Map<number, Readonly<{ range: SliceRange; walk: Walk }>>();
   /** The removals that are part of the commit under way. */
   readonly #moved = new Set<number>();
@@ -52,14 +65,22 @@ export class Syncs {
     for (const { walk } of this.#removals.values()) walk.marks.undo(revision);
   }
 
-  /** Replaces the one that is under way. */
-  begin(shard: ShardName, resource: number, start: Revision): void {
-    const ofShard = this.#syncs.get(shard) ?? new Map<number, Sync>();
-    this.#syncs.set(shard, ofShard.set(resource, { marks: new Marks(start), walk: undefined }));
+  /** Replaces the one that is under way; that of a whole slice replaces those of its logical clusters too. */
+  begin(shard: ShardName, resource: number, start: Revision, cluster: ClusterName | '' = ''): void {
+    const ofShard = this.#syncs.get(shard) ?? new Map<number, SyncsOfSlice>();
+    this.#syncs.set(shard, ofShard);
+    const ofSlice: SyncsOfSlice = (cluster === '' ? undefined : ofShard.get(resource)) ?? new Map();
+    ofShard.set(resource, ofSlice.set(cluster, { marks: new Marks(start), walk: undefined }));
   }
 
-  running(shard: ShardName, resource: number): Sync | undefined {
-    return this.#syncs.get(shard)?.get(resource);
+  running(shard: ShardName, resource: number, cluster: ClusterName | '' = ''): Sync | undefined {
+    return this.#syncs.get(shard)?.get(resource)?.get(cluster);
+  }
+
+  /** It has come to its end. Others of the slice go on. */
+  ended(shard: ShardName, resource: number, cluster: ClusterName | '' = ''): void {
+    const ofSlice = this.#syncs.get(shard)?.get(resource);
+    if (ofSlice?.delete(cluster) === true && ofSlice.size === 0) this.forget(shard, resource);
   }
 
   forget(shard: ShardName, resource: number): void {
@@ -71,15 +92,16 @@ export class Syncs {
     else for (const ofShard of this.#syncs.values()) ofShard.delete(range.resource);
   }
 
-  /** `buckets`: nothing outside of them is removed. */
-  walk(marks: Marks, slices: readonly NumberedSlice[], buckets?: BucketSet): Walk {
+  /** Nothing outside of the buckets, or of the logical cluster, is removed. */
+  walk(marks: Marks, slices: readonly NumberedSlice[], { buckets, cluster = '' }: WalkBounds = {}): Walk {
     this.#walks += 1;
     return {
       number: this.#walks,
       marks,
       covers: buckets === undefined ? () => true : inBuckets(buckets),
+      cluster,
       slices: [...slices],
-      after: ['', '', ''],
+      after: [cluster, '', ''],
     };
   }
 
@@ -99,17 +121,17 @@ export class Syncs {
     this.#removals.delete(number);
   }
 
-  confirm(shard: ShardName, resource: number, revision: Revision): void {
-    for (const marks of this.#marksOf(shard, resource)) marks.confirm(revision);
+  confirm(place: Place, revision: Revision): void {
+    for (const marks of this.#marksOf(place)) marks.confirm(revision);
   }
 
-  rewritten(shard: ShardName, resource: number, from: Revision, to: Revision): void {
-    for (const marks of this.#marksOf(shard, resource)) marks.rewrite(from, to);
+  rewritten(place: Place, from: Revision, to: Revision): void {
+    for (const marks of this.#marksOf(place)) marks.rewrite(from, to);
   }
 
-  *#marksOf(shard: ShardName, resource: number): Iterable<Marks> {
-    const sync = this.running(shard, resource);
-    if (sync !== undefined) yield sync.marks;
+  *#marksOf([resource, shard, cluster]: Place): Iterable<Marks> {
+    const ofSlice = this.#syncs.get(shard)?.get(resource);
+    for (const sync of [ofSlice?.get(''), ofSlice?.get(cluster)]) if (sync !== undefined) yield sync.marks;
     for (const { range, walk } of this.#removals.values())
       if ('shard' in range ? range.shard === shard : range.resource === resource) yield walk.marks;
   }

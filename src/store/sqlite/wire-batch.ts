@@ -18,6 +18,7 @@
  */
 import assert from 'node:assert/strict';
 import { parseBucketSet } from '../../domain/buckets.js';
+import type { ClusterName } from '../../domain/cluster.js';
 import { unreachable } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';
@@ -110,12 +111,13 @@ class Packer {
       case 'retract':
         return this.#names(asked.key, kind, this.#speaker(asked.by));
       case 'begin':
+        return this.#slice(asked.slice, asked.cluster ?? '', kind, this.#speaker(asked.by), 0);
       case 'invalidate':
         return this.#slice(asked.slice, '', kind, this.#speaker(asked.by), 0);
       case 'compare':
         return this.#slice(asked.slice, asked.digest, kind, this.#speaker(asked.by), 0);
       case 'end':
-        this.#say(asked.slice.shard, asked.filterHash, asked.buckets);
+        this.#say(asked.slice.shard, asked.filterHash, asked.buckets, asked.cluster);
         this.#put(kind, this.#index(asked.slice.resource), this.#speaker(asked.by), walk, 0);
         this.#numbers[this.#at + 5] = asked.term ?? 0;
         return;
@@ -239,15 +241,14 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
 
   assert(resource !== undefined, 'a slice and a key are of a type');
   if (kind === 'drop') return resumed({ kind, resource }, number(3));
-  if (kind === 'begin' || kind === 'invalidate') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
+  if (kind === 'begin') return { kind, slice: { shard, resource }, ...inCluster(text(1)), by: speakerOf(expect) };
+  if (kind === 'invalidate') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
   if (kind === 'end') {
     const buckets = parseBucketSet(text(2));
     const claimed = number(5) === 0 ? {} : { term: number(5) };
-    return resumed(
-      { kind, slice: { shard, resource }, by: speakerOf(expect), filterHash: text(1), ...(buckets && { buckets }), ...claimed },
-      number(3),
-    );
+    const added = { ...inCluster(text(3)), ...(buckets && { buckets }), ...claimed };
+    return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), filterHash: text(1), ...added }, number(3));
   }
 
   const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
@@ -259,6 +260,10 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
   const path = text(5) === '' ? undefined : (text(5) as Path);
   if (kind === 'upsert') return { kind, key, body, path, by: speakerOf(expect) };
   return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...(takes && { takes }) };
+}
+
+function inCluster(text: string): Readonly<{ cluster?: ClusterName }> {
+  return text === '' ? {} : { cluster: text as ClusterName };
 }
 
 /** Consecutive items most often have one speaker: they share it. */
