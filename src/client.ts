@@ -15,7 +15,7 @@ import { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.
 import { defaultSenderBounds } from './sender/sender-options.js';
 import { Sender } from './sender/sender.js';
 
-export { parseClusterName } from './domain/cluster.js';
+export { parseClusterName, type ClusterName } from './domain/cluster.js';
 export type { Resource } from './domain/resource.js';
 export { parseShardName, type ShardName } from './domain/shard.js';
 export type { Slice } from './domain/slice.js';

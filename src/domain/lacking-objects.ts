@@ -37,14 +37,16 @@ export class LackingObjects {
 
   /** A version of the object that came after the refused one was accepted, or the object is gone. */
   remove(slice: Slice, key: ObjectName, order = Infinity): void {
+    if (this.#count === 0) return;
+    const [name, text] = [formatSlice(slice), textOf(key)];
+    const refused = this.#keys.get(name)?.get(text);
+    if (refused !== undefined && refused < order) this.#forget(name, text);
+  }
+
+  /** A logical cluster of the slice is being synced again. What is not remembered may have been of another. */
+  clearCluster(slice: Slice, cluster: string): void {
     const name = formatSlice(slice);
-    const keys = this.#keys.get(name);
-    const text = textOf(key);
-    const refused = keys?.get(text);
-    if (keys === undefined || refused === undefined || refused >= order) return;
-    keys.delete(text);
-    this.#count -= 1;
-    if (keys.size === 0) this.#keys.delete(name);
+    for (const text of this.#keys.get(name)?.keys() ?? []) if (text.startsWith(`${cluster}|`)) this.#forget(name, text);
   }
 
   /** The slice is being synced again. */
@@ -52,6 +54,13 @@ export class LackingObjects {
     const name = formatSlice(slice);
     this.#count -= this.#keys.get(name)?.size ?? 0;
     this.#keys.delete(name);
+  }
+
+  #forget(name: string, text: string): void {
+    const keys = this.#keys.get(name);
+    if (keys?.delete(text) !== true) return;
+    this.#count -= 1;
+    if (keys.size === 0) this.#keys.delete(name);
   }
 }
 

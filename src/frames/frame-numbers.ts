@@ -25,4 +25,6 @@ export const frameNumbers = {
   standby: 21,
   types: 22,
   swept: 23,
+  clusterBegin: 24,
+  clusterEnd: 25,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

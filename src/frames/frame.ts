@@ -26,6 +26,8 @@
  *            | [21]                                                                                standby
  *            | [22, slices]                                                                        types
  *            | [23, slice, keys]                                                                   swept
+ *            | [24, sequence, slice, cluster]                                                      clusterBegin
+ *            | [25, sequence, slice, cluster, count]                                               clusterEnd
  *   slice    = [shard, group, resource, identity]      slices = [slice, …]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
@@ -33,12 +35,14 @@
  *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
  *   freshness = [[slice, connected, synced, lagMs, whole], …]
  *
- * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, resync the
- * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
- * swept, heartbeat and report are theirs alone, and so are the credit and the limits in hello; status, standby and types are a shard's.
+ * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, clusterBegin, clusterEnd, status one way and ack, refuse,
+ * resync the other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
+ * swept, heartbeat and report are theirs alone, and so are the credit and the limits in hello; clusterBegin, clusterEnd, status, standby and types are
+ * a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
- * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
+ * one, and they count on from there; begin, end, clusterBegin, clusterEnd, progress, digest and report are one each. An ack or refuse names one of these
+ * numbers.
  *
  * A position is a resourceVersion of the sending cache's store. Everything that the sender held up to there, and that crosses, was sent before
  * the progress, or with the put or delete, that names it. The receiver stores it together with what it came with. A digest holds for what was
@@ -48,6 +52,10 @@
  * The receiver answers a begin that compares with a summary of what it holds then, under the number of the begin: SHA-256 digests of 32 bytes each, of up
  * to 256 buckets of keys (domain/summary.ts, domain/buckets.ts), or none where it has none to give. The sender sends the objects of the buckets that differ
  * from its own, and an end that names these. The others are the same; only of these is anything removed.
+ *
+ * From clusterBegin to clusterEnd come all objects of one logical cluster of a slice, among others; at its end those that did not come are removed,
+ * of that logical cluster alone. Several may be under way at a time, with and without a begin of the whole slice before them. A begin voids those
+ * before it. `count` is of objects of that logical cluster put since its clusterBegin. What breaks one off has the slice synced as a whole.
  *
  * The swept are keys that a sync did not name, and that the receiver has removed since: the sender may have lost them.
  *
@@ -63,10 +71,12 @@
  * Ladder. Frames are additive: a new member goes to the end, and an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
  *   v1: all of the above. A reader that ignores the position of a put or delete learns a later one with the next progress. A shard that
- *       ignores the position of an ack resyncs everything whenever it connects.
+ *       ignores the position of an ack resyncs everything whenever it connects. A cache that knows no clusterBegin ends the session (bye protocol)
+ *       before it removes anything.
  */
 import type { BucketSet } from '../domain/buckets.js';
 import type { Offer } from '../domain/claim.js';
+import type { ClusterName } from '../domain/cluster.js';
 import type { Term } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -166,6 +176,9 @@ export type Frame =
       buckets?: BucketSet;
       term?: Term;
     }>
+  /** All that the slice has of one logical cluster follows, up to its clusterEnd. */
+  | Readonly<{ kind: 'clusterBegin'; sequence: number; slice: Slice; cluster: ClusterName }>
+  | Readonly<{ kind: 'clusterEnd'; sequence: number; slice: Slice; cluster: ClusterName; count: number }>
   | Readonly<{ kind: 'resync'; slice: Slice; reason: string }>
   | Readonly<{ kind: 'progress'; sequence: number; position: string }>
   /**

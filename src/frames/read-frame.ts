@@ -5,8 +5,8 @@
  * Bodies are views of the message. Slices are parsed, because they become keys; a key's own texts are as they came.
  */
 import { unreachable } from '../domain/errors.js';
+import { parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
-import type { Slice } from '../domain/slice.js';
 import { parseBucketSet } from '../domain/buckets.js';
 import { BadFrame } from './bad-frame.js';
 import { byes, type ByeReason } from './bye.js';
@@ -29,6 +29,7 @@ import type { Member } from './frame-members.js';
 import { frameNumbers } from './frame-numbers.js';
 import type { Credit, Frame, FrameLimits, HeldSlice, PushedKey, PushedObject, SliceFreshness } from './frame.js';
 import { unpack } from './msgpack.js';
+import { asSlice } from './slice-member.js';
 
 type Kind = Frame['kind'];
 
@@ -108,6 +109,21 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         filterHash: asText(member(4, 'filterHash')),
         ...added('buckets', member(5, 'buckets'), (text) => asParsed(text, parseBucketSet)),
         ...added('term', member(6, 'term'), asPositive),
+      };
+    case 'clusterBegin':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        slice: asSlice(member(1, 'slice')),
+        cluster: asParsed(member(2, 'cluster'), parseClusterName),
+      };
+    case 'clusterEnd':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        slice: asSlice(member(1, 'slice')),
+        cluster: asParsed(member(2, 'cluster'), parseClusterName),
+        count: asCount(member(3, 'count')),
       };
     case 'resync':
       return { kind, slice: asSlice(member(0, 'slice')), reason: asMessage(member(1, 'reason')) };
@@ -197,25 +213,6 @@ function asRole(text: string): 'shard' | 'cache' | undefined {
 
 function asByeReason(text: string): ByeReason | undefined {
   return Object.hasOwn(byes, text) ? (text as ByeReason) : undefined;
-}
-
-/** The characters of a group, a plural and an identity in any Kubernetes API: none that separates the parts of a key. */
-const groupPattern = /^[a-z0-9.-]{0,253}$/;
-const pluralPattern = /^[a-z0-9-]{1,253}$/;
-const identityPattern = /^[A-Za-z0-9.-]{0,253}$/;
-
-function asSlice(member: Member): Slice {
-  const [shard, group, resource, identity] = asList(member);
-  const part = (value: unknown, name: string, pattern: RegExp): string =>
-    asParsed({ value, name: `${member.name}.${name}` }, (text) => (pattern.test(text) ? text : undefined));
-  return {
-    shard: asParsed({ value: shard, name: `${member.name}.shard` }, parseShardName),
-    resource: {
-      group: part(group, 'group', groupPattern),
-      resource: part(resource, 'resource', pluralPattern),
-      identity: part(identity, 'identity', identityPattern),
-    },
-  };
 }
 
 /** A member that came later, under its name, or nothing. */

@@ -30,6 +30,10 @@ function members(frame: Frame): readonly unknown[] {
       return [frame.sequence, slice(frame.slice), text(frame.revision), ...flag(frame.compares)];
     case 'end':
       return end(frame);
+    case 'clusterBegin':
+      return [frame.sequence, slice(frame.slice), frame.cluster];
+    case 'clusterEnd':
+      return [frame.sequence, slice(frame.slice), frame.cluster, frame.count];
     case 'resync':
       return [slice(frame.slice), message(frame.reason)];
     case 'progress':

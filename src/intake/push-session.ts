@@ -3,7 +3,8 @@
  *
  *   phase      frame                                        the store says
  *   coming     hello: acquire its shard, or wait for it     acquired: welcome ▶ open · fenced, unavailable: bye ▶ over
- *   open       put delete begin end: to the receiver        receiver-step.ts
+ *   open       put delete begin end clusterBegin            receiver-step.ts
+ *              clusterEnd: to the receiver
  *              status: freshness · types: slices it does not name are removed
  *              bye ▶ over; any other: bye ▶ over
  *
@@ -144,6 +145,8 @@ export class PushSession {
       case 'delete':
       case 'begin':
       case 'end':
+      case 'clusterBegin':
+      case 'clusterEnd':
         if (!isOwn(frame.slice))
           return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
         // A new slice is named first, by a pusher that still knows them all.

@@ -3,6 +3,8 @@
  * nobody copies for a frame.
  *
  * Those that wait for a type are found by it: a type is known or not, of whatever shard a slice of it is.
+ *
+ * Logical clusters of a slice are synced by themselves, while it is synced or syncing. A `begin` voids these syncs, and so does what makes it stale.
  */
 import { formatResource } from '../domain/resource.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -18,8 +20,14 @@ export type ReceiverSlice = Readonly<
   | { slice: Slice; phase: 'stale'; isAsked: boolean }
 >;
 
+/** How many logical clusters may be under way in one connection. */
+const clustersMax = 50_000;
+
 export class ReceiverSlices {
   readonly #all = new Map<string, ReceiverSlice>();
+  /** By slice and logical cluster, of those whose sync is under way: how many objects were put since it began. */
+  readonly #clusters = new Map<string, Map<string, number>>();
+  #clusterCount = 0;
   /** Stale and not asked for, by their types. */
   readonly #waiting = new Map<string, Map<string, Slice>>();
 
@@ -39,6 +47,7 @@ export class ReceiverSlices {
     const { slice } = next;
     const name = formatSlice(slice);
     this.#all.set(name, next);
+    if (next.phase === 'stale') this.#forgetClusters(name);
     if (next.phase !== 'stale' || next.isAsked) return this.#leave(slice, name);
     const type = formatResource(slice.resource);
     this.#waiting.set(type, (this.#waiting.get(type) ?? new Map<string, Slice>()).set(name, slice));
@@ -46,7 +55,49 @@ export class ReceiverSlices {
 
   delete(slice: Slice): void {
     const name = formatSlice(slice);
+    this.#forgetClusters(name);
     if (this.#all.delete(name)) this.#leave(slice, name);
+  }
+
+  /** A sync of all of it begins. `hasLacked`: something was refused in the one before, which has had no end. */
+  begin(slice: Slice, hasLacked: boolean): void {
+    this.#forgetClusters(formatSlice(slice));
+    this.set({ slice, phase: 'syncing', objects: 0, hasLacked });
+  }
+
+  /** False: there are too many. */
+  beginCluster(slice: Slice, cluster: string): boolean {
+    const name = formatSlice(slice);
+    const clusters = this.#clusters.get(name) ?? new Map<string, number>();
+    if (!clusters.has(cluster)) {
+      if (this.#clusterCount === clustersMax) return false;
+      this.#clusterCount += 1;
+    }
+    this.#clusters.set(name, clusters.set(cluster, 0));
+    return true;
+  }
+
+  /** How many objects of it were put since it began; undefined: it has not begun. */
+  endCluster(slice: Slice, cluster: string): number | undefined {
+    const name = formatSlice(slice);
+    const clusters = this.#clusters.get(name);
+    const objects = clusters?.get(cluster);
+    if (clusters?.delete(cluster) !== true) return undefined;
+    this.#clusterCount -= 1;
+    if (clusters.size === 0) this.#clusters.delete(name);
+    return objects;
+  }
+
+  /** Objects of the slice were put, in whatever logical clusters they are. */
+  put(slice: Slice, objects: readonly Readonly<{ cluster: string }>[]): void {
+    const known = this.of(slice);
+    if (known?.phase === 'syncing') this.set({ ...known, objects: known.objects + objects.length });
+    const clusters = this.#clusterCount === 0 ? undefined : this.#clusters.get(formatSlice(slice));
+    if (clusters === undefined) return;
+    for (const { cluster } of objects) {
+      const before = clusters.get(cluster);
+      if (before !== undefined) clusters.set(cluster, before + 1);
+    }
   }
 
   /** Forgets all but these, each by its text. */
@@ -60,6 +111,11 @@ export class ReceiverSlices {
       const [first] = ofType.values();
       return first !== undefined && isKnown(first) ? [...ofType.values()] : [];
     });
+  }
+
+  #forgetClusters(name: string): void {
+    this.#clusterCount -= this.#clusters.get(name)?.size ?? 0;
+    this.#clusters.delete(name);
   }
 
   #leave({ resource }: Slice, name: string): void {

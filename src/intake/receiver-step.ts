@@ -6,6 +6,7 @@
  *   begin               puts of the slice are counted; one that compares is answered with a summary of what is held behind it
  *   put, delete         each mutation is admitted or refused by itself
  *   end                 the count is right: to the store · else the slice is stale and asked for again, and nothing is removed
+ *   clusterBegin, -End  the same of one logical cluster of it, and the slice counts as synced or not as before
  *   … that is held      the slice is stale, and nothing is removed; no digest of it is compared (held-removals.ts)
  *   … after refusals    to the store, as stale: not all of it is here
  *   … not taken here    puts are refused, everything else is dropped: what is held of it is not the other end's (RECEIVE-5)
@@ -31,12 +32,13 @@ import type { Push } from '../domain/push.js';
 import { formatResource } from '../domain/resource.js';
 import type { Slice } from '../domain/slice.js';
 import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
-import type { FrameOf, PushedKey } from '../frames/frame.js';
+import type { FrameOf } from '../frames/frame.js';
 import { admitFrame } from './admit-frame.js';
 import { arena } from './arena.js';
 import { creditOf, exceeds } from './frame-credit.js';
 import { ReceiverSlices, type ReceiverSlice } from './receiver-slices.js';
 import { refusal, resync, settledEffects, type ReceiverEffect } from './receiver-effects.js';
+import { noteRefused } from './refused-objects.js';
 import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work } from './receiver-state.js';
 
 type Stepped = Readonly<{ state: ReceiverState; effects: readonly ReceiverEffect[] }>;
@@ -129,7 +131,7 @@ function takeSlice(
   }
   if (frame.kind === 'begin') {
     if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being synced');
-    state.slices.set({ slice, phase: 'syncing', objects: 0, hasLacked: known?.phase === 'syncing' && known.hasLacked });
+    state.slices.begin(slice, known?.phase === 'syncing' && known.hasLacked);
     state.lacking.clear(slice);
     return push(state, work, [{ kind: 'begin', slice, by }]);
   }
@@ -140,15 +142,18 @@ function takeSlice(
       if (!isHeld) return end(state, frame, { known, work }, context);
       state.slices.delete(slice);
       return push(state, work, [{ kind: 'invalidate', slice, by }]);
+    case 'clusterBegin':
+      if (!state.slices.beginCluster(slice, frame.cluster)) return bye(state, 'protocol', 'too many logical clusters are being synced');
+      return push(state, work, [{ kind: 'begin', slice, cluster: frame.cluster, by }]);
+    case 'clusterEnd':
+      return endCluster(state, frame, work, context);
     case 'digest':
       if (context.isHeld(slice)) return push(state, work, []);
       return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
     default:
-      return admit(state, frame, { known, work }, context);
+      return admit(state, frame, work, context);
   }
 }
-
-type Known = Readonly<{ known: ReceiverSlice | undefined; work: Work }>;
 
 /** What was sent before the sender heard that the slice is asked for. */
 function drop(state: ReceiverState, { slice, isAsked }: ReceiverSlice & { phase: 'stale' }, work: Work): Stepped {
@@ -173,7 +178,7 @@ function askAnew(
 function end(
   state: ReceiverState,
   { slice, count, filterHash, buckets, term }: FrameOf<'end'>,
-  { known, work }: Known,
+  { known, work }: Readonly<{ known: ReceiverSlice | undefined; work: Work }>,
   context: ReceiverContext,
 ): Stepped {
   const isBegun = known?.phase === 'syncing';
@@ -194,13 +199,20 @@ function end(
   return { state, effects: isMended ? [...effects, resync(slice, taken)] : effects };
 }
 
-function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, { known, work }: Known, context: ReceiverContext): Stepped {
+function endCluster(state: ReceiverState, { slice, cluster, count }: FrameOf<'clusterEnd'>, work: Work, context: ReceiverContext): Stepped {
+  const objects = state.slices.endCluster(slice, cluster);
+  if (objects === count) return push(state, work, [{ kind: 'end', slice, cluster, by: context.by, filterHash: '' }]);
+  const reason = objects === undefined ? 'ended without having begun' : `had ${objects} objects of the ${count} that were sent`;
+  return askAnew(state, slice, { work, reason: `its logical cluster ${cluster} ${reason}` }, context);
+}
+
+function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Work, context: ReceiverContext): Stepped {
   const { by, takes, accepts, typeOf, limits, systemClusters } = context;
   const { slice, sequence } = frame;
   const { shard, resource } = slice;
   const type = typeOf(resource, shard);
   const isPut = frame.kind === 'put';
-  if (isPut && known?.phase === 'syncing') state.slices.set({ ...known, objects: known.objects + frame.objects.length });
+  if (isPut) state.slices.put(slice, frame.objects);
   if (type === undefined || (isPut && !takes(slice))) {
     const keys = isPut ? frame.objects : frame.keys;
     return { state, effects: [...keys.flatMap((key, i) => refusal(slice, key, sequence + i, notTaken)), { kind: 'push', work }] };
@@ -223,27 +235,6 @@ function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, { known, 
   const invalidations: readonly Push[] = change === 'lacks' ? [{ kind: 'invalidate', slice, by }] : [];
   const asks = resync(slice, change === 'lacks' ? 'something of it was refused' : taken);
   return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes: [...pushes, ...invalidations] } }, asks] };
-}
-
-/** What is lacking of the slice has come to be, or to be no more, behind its end. In a sync its end says so. */
-function noteRefused(
-  { slices, lacking }: ReceiverState,
-  frame: FrameOf<'put' | 'delete'>,
-  refused: ReadonlySet<PushedKey>,
-): 'lacks' | 'whole' | undefined {
-  const { slice } = frame;
-  const lacked = lacking.lacks(slice);
-  // An object without its body is too large for this end: what is held of it is not what there is.
-  const bodiless = frame.kind === 'put' ? frame.objects.filter(({ body }) => body === undefined) : [];
-  const missing = new Set<PushedKey>([...refused, ...bodiless]);
-  for (const key of frame.kind === 'put' ? frame.objects : frame.keys)
-    if (missing.has(key)) lacking.add(slice, key);
-    else lacking.remove(slice, key);
-  const lacks = lacking.lacks(slice);
-  const open = slices.of(slice);
-  if (open?.phase === 'syncing' && lacks) slices.set({ ...open, hasLacked: true });
-  if (lacks === lacked || open?.phase === 'syncing') return undefined;
-  return lacks ? 'lacks' : 'whole';
 }
 
 function park(state: ReceiverState, slice: Slice, work: Work, { by, holds }: ReceiverContext): Stepped {

@@ -1,6 +1,6 @@
 /**
- * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or a single begin or end, in their
- * order.
+ * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or a single begin or end of the slice or of a logical
+ * cluster, in their order.
  *
  * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
  * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a sync it goes without its body,
@@ -56,7 +56,7 @@ export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsM
   return { taken, sent, bytes, tooLarge };
 }
 
-/** The frame for what `cutBatch` chose. `objects`: how many were put since begin, for an end. */
+/** The frame for what `cutBatch` chose. `objects`: how many were put since the begin that an end belongs to. */
 export function batchFrame(
   sent: readonly Pending[],
   { slice, sequence, objects }: Readonly<{ slice: Slice; sequence: number; objects: number }>,
@@ -67,6 +67,10 @@ export function batchFrame(
       return { kind: 'begin', sequence, slice, revision: first.revision };
     case 'end':
       return { kind: 'end', sequence, slice, revision: first.revision, count: objects, filterHash: '' };
+    case 'clusterBegin':
+      return { kind: 'clusterBegin', sequence, slice, cluster: first.cluster };
+    case 'clusterEnd':
+      return { kind: 'clusterEnd', sequence, slice, cluster: first.cluster, count: objects };
     case 'put':
       return { kind: 'put', sequence, slice, version: first.version, objects: sent.flatMap(objectOf) };
     case 'delete':
@@ -82,6 +86,9 @@ export function outgoingBytes(outgoing: Outgoing): number {
     case 'begin':
     case 'end':
       return headerBytes + textBytes(outgoing.revision) + 2 * headerBytes;
+    case 'clusterBegin':
+    case 'clusterEnd':
+      return textBytes(outgoing.cluster) + headerBytes;
     case 'delete':
       return keyBytes(outgoing.key);
     case 'put':

@@ -5,6 +5,8 @@
  *      ▲                 ▲───────begin sent───────────┘           L2 A slice is synced once the end of its last sync is
  *      └── close ────────┴────────────────────────────┘              acknowledged, and neither its begin nor its end was refused.
  *                                                                 L3 A source is opened only once its last reading has stopped.
+ *                                                                 L4 While a logical cluster of it is being synced, a lost connection
+ *                                                                    has the slice synced as a whole.
  * Bounds: the source is asked for more only when nothing is pending, so that one batch waits, and after a lost connection what
  * was not acknowledged. A slice is resynced, with waits between, when its source ends or fails, which it should not, when
  * its begin or its end was refused, and when the cache asks for it.
@@ -22,6 +24,7 @@ import type { SliceKnowledge } from './resume.js';
 import { ResyncPace } from './resync-pace.js';
 import type { SliceProgress } from './sender-state.js';
 import type { SliceSource, Outgoing } from './source.js';
+import { SyncsUnderWay } from './syncs-under-way.js';
 import type { Tally } from './window.js';
 
 export type SliceFeedParts = Readonly<{
@@ -58,15 +61,13 @@ export class SliceFeed {
   /** The number of the last sync that was sent, and of the first one of this reading. */
   #sync = 0;
   #firstSync = 1;
-  /** Whether its end has not come from the source yet. */
-  #isWithin = false;
   /** The number of the last sync whose begin was sent, and that may still complete. */
   #syncSent = 0;
-  #objects = 0;
   #syncedAt: string | undefined;
   #refused = 0;
   #refusedSinceBegin = 0;
   readonly #lacking = new LackingObjects();
+  readonly #syncs = new SyncsUnderWay();
   /** How much the source has sent so far. */
   #sent = 0;
 
@@ -110,7 +111,7 @@ export class SliceFeed {
   }
 
   knowledge(): SliceKnowledge {
-    return { open: this.#reading !== undefined, syncedAt: this.#syncedAt };
+    return { open: this.#reading !== undefined, syncedAt: this.#syncs.areClustersOpen ? undefined : this.#syncedAt };
   }
 
   progress(nowMs: number, sent: Tally | undefined): SliceProgress {
@@ -119,7 +120,7 @@ export class SliceFeed {
       slice,
       phase: synced ? 'synced' : this.#reading === undefined ? 'waiting' : 'syncing',
       connected,
-      objects: this.#objects,
+      objects: this.#syncs.objects,
       unacknowledged: { mutations: sent?.mutations ?? 0, bytes: sent?.bytes ?? 0 },
       refused: this.#refused,
       lagMs,
@@ -186,6 +187,7 @@ export class SliceFeed {
     this.#firstSync = this.#sync + 1;
     this.#syncSent = 0;
     this.#syncedAt = undefined;
+    this.#syncs.clear();
 
     const reading = this.#reading;
     this.#reading = undefined;
@@ -212,12 +214,13 @@ export class SliceFeed {
     if (first.outgoing.kind === 'begin') {
       this.#syncSent = first.sync;
       this.#syncedAt = undefined;
-      this.#objects = 0;
       this.#refusedSinceBegin = 0;
       this.#lacking.clear(this.slice);
     }
-    if (first.outgoing.kind === 'put') this.#objects += sent.length;
-    return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#objects });
+    const { outgoing } = first;
+    if (outgoing.kind === 'clusterBegin') this.#lacking.clearCluster(this.slice, outgoing.cluster);
+    this.#syncs.send(sent);
+    return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#syncs.objectsOf(outgoing) });
   }
 
   /** After a lost connection: what was sent and not acknowledged comes before what is pending. */
@@ -233,10 +236,11 @@ export class SliceFeed {
     const isThere = outgoing.kind !== 'put' || outgoing.object.body !== undefined;
     if (isThere) this.#noteTaken(outgoingKey(outgoing), order);
     else this.#noteRefused(item, outgoing.object);
+    this.#syncs.acknowledge(item);
     if (outgoing.kind !== 'end' || sync !== this.#syncSent) return;
     this.#syncedAt = cacheId;
     this.#pace.synced();
-    this.#parts.log.info('sender.synced', { slice: this.name, objects: this.#objects, refused: this.#refusedSinceBegin });
+    this.#parts.log.info('sender.synced', { slice: this.name, objects: this.#syncs.objects, refused: this.#refusedSinceBegin });
   }
 
   refuse(item: Pending, { reason, message }: Readonly<{ reason: string; message: string }>): void {
@@ -257,7 +261,7 @@ export class SliceFeed {
 
   /** Another sync sends it again anyway. */
   #noteRefused({ sync, order }: Pending, key: PushedKey): void {
-    if (sync === this.#syncSent) this.#lacking.add(this.slice, key, order);
+    if (sync === this.#syncSent && !this.#syncs.isOutdated(key.cluster, order)) this.#lacking.add(this.slice, key, order);
   }
 
   #noteTaken(key: PushedKey | undefined, order: number): void {
@@ -267,14 +271,11 @@ export class SliceFeed {
   #hear(batch: readonly Outgoing[]): void {
     const sinceMs = this.#parts.clock.now();
     for (const outgoing of coalesce(batch)) {
-      if (outgoing.kind === 'begin') {
-        this.#sync += 1;
-        this.#isWithin = true;
-      }
-      if (outgoing.kind === 'end') this.#isWithin = false;
+      if (outgoing.kind === 'begin') this.#sync += 1;
+      const syncing = this.#syncs.hear(outgoing);
       if (this.#sync < this.#firstSync) continue;
       this.#sent += 1;
-      const [sync, order, syncing] = [this.#sync, this.#sent, this.#isWithin];
+      const [sync, order] = [this.#sync, this.#sent];
       this.#pending.push({ outgoing, bytes: outgoingBytes(outgoing), sinceMs, sync, order, syncing });
     }
   }

@@ -1,3 +1,4 @@
+import type { ClusterName } from '../domain/cluster.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
 
 /**
@@ -5,12 +6,19 @@ import type { PushedKey, PushedObject } from '../frames/frame.js';
  * full sync again, from `begin`. A `begin` without an `end` removes nothing.
  *
  *   begin put … put end  put delete put …  begin put … end  …
+ *
+ * It may also sync single logical clusters, whose objects are then sent as a whole: in a full sync, and after it. Their syncs may overlap, each with
+ * each and with changes. At a `clusterEnd` the cache removes what was not sent of that logical cluster, at `end` what was not sent of any.
+ *
+ *   begin  clusterBegin a  put …  clusterBegin b  put …  clusterEnd a  put …  clusterEnd b  end  put …  clusterBegin a  put …  clusterEnd a
  */
 export type Outgoing =
   | Readonly<{ kind: 'begin'; revision: string }>
   | Readonly<{ kind: 'put'; version: string; object: PushedObject }>
   | Readonly<{ kind: 'delete'; key: PushedKey }>
-  | Readonly<{ kind: 'end'; revision: string }>;
+  | Readonly<{ kind: 'end'; revision: string }>
+  | Readonly<{ kind: 'clusterBegin'; cluster: ClusterName }>
+  | Readonly<{ kind: 'clusterEnd'; cluster: ClusterName }>;
 
 /** Where the objects of one slice come from. */
 export interface SliceSource {

@@ -1,6 +1,5 @@
 /**
- * One connection between two caches, the same at both ends once they have greeted each other: each sends its policies and
- * what it holds already, then both send and receive.
+ * One connection between two caches. Once they have greeted each other, each sends its policies and what it holds, then both send and receive.
  *
  *   meet ─▶ policy, resume out ─▶ policy in, all of resume in ─▶ sending half runs ─▶ either end closes
  *                              └▶ receiving half, from the policy on
@@ -238,6 +237,8 @@ export class LinkSession {
       case 'standby':
       case 'status':
       case 'types':
+      case 'clusterBegin':
+      case 'clusterEnd':
         return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
       default:
         return unreachable(frame);

@@ -3,12 +3,19 @@ import { bucketSet } from '../../src/domain/buckets.js';
 import fc from 'fast-check';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
 import type { Frame, FrameOf } from '../../src/frames/frame.js';
+import { parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';
 import type { Slice } from '../../src/domain/slice.js';
 
 function shardNamed(text: string): ShardName {
   const name = parseShardName(text);
   if (name === undefined) throw new Error(`${text} is no shard name`);
+  return name;
+}
+
+function clusterNamed(text: string): ClusterName {
+  const name = parseClusterName(text);
+  if (name === undefined) throw new Error(`${text} is no logical cluster`);
   return name;
 }
 
@@ -168,6 +175,8 @@ export const someFrames: readonly Frame[] = [
     isYours: true,
     held: true,
   },
+  { kind: 'clusterBegin', sequence: 5, slice: exportsOfAmber, cluster: clusterNamed('acme') },
+  { kind: 'clusterEnd', sequence: 9, slice: exportsOfAmber, cluster: clusterNamed('acme'), count: 3 },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -193,6 +202,7 @@ const resource = fc.record({
   identity: fc.stringMatching(/^[a-f0-9]{0,64}$/),
 });
 const slice = fc.record({ shard, resource });
+const cluster = fc.constantFrom('acme', 'system:shard', '1k2j3h4g').map(clusterNamed);
 const id = fc.stringMatching(/^[a-z0-9-]{0,64}$/);
 const list = <T>(one: fc.Arbitrary<T>): fc.Arbitrary<readonly T[]> => fc.array(one, { maxLength: 20 });
 const credit = fc.record({ mutations: count, bytes: count });
@@ -269,6 +279,8 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     },
     { requiredKeys: ['kind', 'sequence', 'slice', 'revision', 'count', 'filterHash'] },
   ),
+  fc.record({ kind: fc.constant('clusterBegin' as const), sequence: positive, slice, cluster }),
+  fc.record({ kind: fc.constant('clusterEnd' as const), sequence: positive, slice, cluster, count }),
   fc.record({ kind: fc.constant('standby' as const) }),
   fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, digests: fc.uint8Array({ maxLength: 64 }) }),
   fc.record({ kind: fc.constant('types' as const), slices: fc.array(slice, { maxLength: 3 }) }),

@@ -1,16 +1,20 @@
 /** What of a batch a sender leaves out, by examples and by what is there in the end. */
 import fc from 'fast-check';
 import test from 'ava';
+import { parseClusterName } from '../../src/domain/cluster.js';
 import { coalesce } from '../../src/sender/coalesce.js';
 import type { Outgoing } from '../../src/sender/source.js';
 
 const encoder = new TextEncoder();
+const acme = parseClusterName('acme')!;
 
-/** `a7`: a is put in its seventh state; `a=`: it is as it was; `a-`: it is deleted; `<`, `>`: a begin, an end. */
+/** `a7`: a is put in its seventh state; `a=`: it is as it was; `a-`: it is deleted; `<`, `>`: a begin, an end; `(`, `)`: of acme, where all are. */
 function batchOf(words: string): readonly Outgoing[] {
   return words.split(' ').map((word): Outgoing => {
     if (word === '<') return { kind: 'begin', revision: '' };
     if (word === '>') return { kind: 'end', revision: '9' };
+    if (word === '(') return { kind: 'clusterBegin', cluster: acme };
+    if (word === ')') return { kind: 'clusterEnd', cluster: acme };
     const [name = '', state = ''] = [word.slice(0, 1), word.slice(1)];
     const key = { cluster: 'acme', namespace: '', name };
     if (state === '-') return { kind: 'delete', key };
@@ -23,6 +27,8 @@ function wordsOf(batch: readonly Outgoing[]): string {
   const words = batch.map((outgoing) => {
     if (outgoing.kind === 'begin') return '<';
     if (outgoing.kind === 'end') return '>';
+    if (outgoing.kind === 'clusterBegin') return '(';
+    if (outgoing.kind === 'clusterEnd') return ')';
     return outgoing.kind === 'delete' ? `${outgoing.key.name}-` : `${outgoing.object.name}${outgoing.object.sourceVersion}`;
   });
   return words.join(' ');
@@ -36,6 +42,7 @@ for (const [given, expected, why] of [
   ['a- a1 a-', 'a-', 'and the last of two deletions alone, if nothing is left between'],
   ['a1 a=', 'a1 a=', 'what is as it was replaces nothing'],
   ['a1 < a2 > a3', 'a1 < a2 > a3', 'nothing is replaced across a begin or an end'],
+  ['a1 ( a2 ) a3', 'a1 ( a2 ) a3', 'nor across those of a logical cluster'],
   ['< a1 a2 > a3 a4', '< a2 > a4', 'but within them, and behind them'],
 ] as const)
   test(`of ${given}, ${expected} is sent: ${why}`, (t) => {
@@ -52,7 +59,7 @@ test('keys whose texts look alike joined are different objects', (t) => {
 });
 
 test('in the end the same is there, and what was deleted and came again was seen deleted', (t) => {
-  const word = fc.constantFrom('a1', 'a2', 'a=', 'a-', 'b1', 'b2', 'b-', '<', '>');
+  const word = fc.constantFrom('a1', 'a2', 'a=', 'a-', 'b1', 'b2', 'b-', '<', '>', '(', ')');
   fc.assert(
     fc.property(fc.array(word, { minLength: 1, maxLength: 12 }), (words) => {
       const batch = batchOf(words.join(' '));
@@ -68,18 +75,23 @@ test('in the end the same is there, and what was deleted and came again was seen
 function endOf(batch: readonly Outgoing[]): unknown {
   let held = new Map<string, string>();
   let named: Set<string> | undefined;
+  let namedOfAcme: Set<string> | undefined;
   for (const outgoing of batch) {
-    if (outgoing.kind === 'begin') named = new Set();
-    else if (outgoing.kind === 'end') {
-      const kept = named;
+    if (outgoing.kind === 'begin') {
+      named = new Set();
+      namedOfAcme = undefined;
+    } else if (outgoing.kind === 'clusterBegin') namedOfAcme = new Set();
+    else if (outgoing.kind === 'end' || outgoing.kind === 'clusterEnd') {
+      const kept = outgoing.kind === 'end' ? named : namedOfAcme;
       if (kept !== undefined) held = new Map([...held].filter(([name]) => kept.has(name)));
-      named = undefined;
+      if (outgoing.kind === 'end') named = undefined;
+      else namedOfAcme = undefined;
     } else if (outgoing.kind === 'delete') {
       held.delete(outgoing.key.name);
-      named?.delete(outgoing.key.name);
+      for (const each of [named, namedOfAcme]) each?.delete(outgoing.key.name);
     } else {
       const { name, sourceVersion, body } = outgoing.object;
-      named?.add(name);
+      for (const each of [named, namedOfAcme]) each?.add(name);
       if (body !== undefined) held.set(name, sourceVersion);
     }
   }
@@ -91,8 +103,8 @@ function lasts(batch: readonly Outgoing[]): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
   let stretch = 0;
   for (const outgoing of batch) {
-    if (outgoing.kind === 'begin' || outgoing.kind === 'end') stretch += 1;
-    else if (outgoing.kind === 'delete') found[`${stretch} ${outgoing.key.name}`] = 'deleted';
+    if (outgoing.kind === 'delete') found[`${stretch} ${outgoing.key.name}`] = 'deleted';
+    else if (outgoing.kind !== 'put') stretch += 1;
     else if (outgoing.object.body !== undefined) {
       const place = `${stretch} ${outgoing.object.name}`;
       found[place] = `${outgoing.object.sourceVersion}${/deleted|anew/.test(found[place] ?? '') ? ' anew' : ''}`;

@@ -5,6 +5,7 @@
  */
 import test from 'ava';
 import fc from 'fast-check';
+import { parseClusterName } from '../../src/domain/cluster.js';
 import type { Credit } from '../../src/frames/frame.js';
 import { exports, schemas, SenderRig } from './a-sender.js';
 import { FakeCache } from './fake-cache.js';
@@ -20,6 +21,7 @@ type Action =
   | Readonly<{ kind: 'put'; slice: number; name: string; size: number }>
   | Readonly<{ kind: 'delete'; slice: number; name: string }>
   | Readonly<{ kind: 'source begins again' | 'source breaks' | 'cache asks again' | 'withdraw and add'; slice: number }>
+  | Readonly<{ kind: 'cluster begins again'; slice: number; cluster: string; missed: string | undefined }>
   | Readonly<{ kind: 'syncs have no end' | 'syncs have an end'; slice: number }>
   | Readonly<{ kind: 'commit'; frames: number; acknowledged: boolean }>
   | Readonly<{
@@ -48,6 +50,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.integer({ min: 1, max: 2_000 }) }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('catch up' as const) }) },
   { weight: 2, arbitrary: fc.record({ kind: sliceEvent, slice }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('cluster begins again' as const), slice, cluster: fc.constantFrom('acme', 'bold'), missed: fc.option(name, { nil: undefined }) }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('drop' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('forget' as const, 'stall' as const, 'flow' as const, 'refuse connections' as const, 'refuse syncs' as const, 'shutdown' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('credit' as const), credit }) },
@@ -89,6 +92,8 @@ class World {
         return this.#source(action.slice).delete(action.name);
       case 'source begins again':
         return this.#source(action.slice).resync();
+      case 'cluster begins again':
+        return this.#source(action.slice).resyncCluster(parseClusterName(action.cluster)!, action.missed);
       case 'source breaks':
         return this.#source(action.slice).fail();
       case 'syncs have no end':

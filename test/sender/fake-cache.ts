@@ -9,7 +9,9 @@ import { frameBounds } from '../../src/frames/frame-bounds.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../../src/frames/frame.js';
 
-type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end'>;
+type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'clusterBegin' | 'clusterEnd'>;
+
+const mutations: ReadonlySet<string> = new Set<Mutations['kind']>(['put', 'delete', 'begin', 'end', 'clusterBegin', 'clusterEnd']);
 type Waiting = Readonly<{ frame: Mutations; ignored: boolean }> | Readonly<{ invalidate: string }>;
 type Sync = { unmarked: Set<string> };
 
@@ -107,6 +109,9 @@ class FakeConnection implements FrameConnection {
   #credit: Credit;
   readonly #begun = new Map<string, number>();
   readonly #syncs = new Map<string, Sync>();
+  /** By slice and logical cluster: how many objects were put since it began, and which were not. */
+  readonly #begunClusters = new Map<string, Map<string, number>>();
+  readonly #clusterSyncs = new Map<string, Map<string, Set<string>>>();
   readonly #stale = new Set<string>();
 
   constructor(cache: FakeCache) {
@@ -226,7 +231,7 @@ class FakeConnection implements FrameConnection {
     if ('slices' in frame && frame.slices.length > frameBounds.listMax) this.#cache.violations.push(`${frame.kind} names too many slices`);
     if (frame.kind === 'hello') return this.#welcome();
     if (frame.kind === 'status' || frame.kind === 'bye') return;
-    if (frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'begin' || frame.kind === 'end') return this.#take(frame);
+    if (isMutations(frame)) return this.#take(frame);
     this.#cache.violations.push(`${frame.kind} came from a shard`);
   }
 
@@ -259,10 +264,22 @@ class FakeConnection implements FrameConnection {
   #check(frame: Mutations, name: string): void {
     const { violations } = this.#cache;
     const put = this.#begun.get(name);
-    if (frame.kind === 'begin') this.#begun.set(name, 0);
-    else if (put === undefined) violations.push(`${frame.kind} came for ${name} before its begin`);
-    else if (frame.kind === 'put') this.#begun.set(name, put + frame.objects.length);
-    else if (frame.kind === 'end' && frame.count !== put) violations.push(`end counts ${frame.count}, ${put} came`);
+    const clusters = this.#begunClusters.get(name) ?? new Map<string, number>();
+    this.#begunClusters.set(name, clusters);
+    if (frame.kind === 'begin') {
+      this.#begun.set(name, 0);
+      clusters.clear();
+    } else if (put === undefined) violations.push(`${frame.kind} came for ${name} before its begin`);
+    else if (frame.kind === 'put') {
+      this.#begun.set(name, put + frame.objects.length);
+      for (const { cluster } of frame.objects) if (clusters.has(cluster)) clusters.set(cluster, (clusters.get(cluster) ?? 0) + 1);
+    } else if (frame.kind === 'end' && frame.count !== put) violations.push(`end counts ${frame.count}, ${put} came`);
+    else if (frame.kind === 'clusterBegin') clusters.set(frame.cluster, 0);
+    else if (frame.kind === 'clusterEnd') {
+      if (clusters.get(frame.cluster) !== frame.count)
+        violations.push(`clusterEnd counts ${frame.count}, ${clusters.get(frame.cluster)} came`);
+      clusters.delete(frame.cluster);
+    }
   }
 
   #refuse(frame: Mutations): void {
@@ -283,12 +300,25 @@ class FakeConnection implements FrameConnection {
     switch (frame.kind) {
       case 'begin':
         this.#syncs.set(name, { unmarked: new Set(objects.keys()) });
+        this.#clusterSyncs.delete(name);
         this.#cache.synced.delete(name);
+        return;
+      case 'clusterBegin': {
+        const ofCluster = [...objects.keys()].filter((key) => key.startsWith(`${frame.cluster}|`));
+        this.#clusterSyncs.set(
+          name,
+          (this.#clusterSyncs.get(name) ?? new Map<string, Set<string>>()).set(frame.cluster, new Set(ofCluster)),
+        );
+        return;
+      }
+      case 'clusterEnd':
+        for (const key of this.#clusterSyncs.get(name)?.get(frame.cluster) ?? []) objects.delete(key);
+        this.#clusterSyncs.get(name)?.delete(frame.cluster);
         return;
       case 'put':
         for (const object of frame.objects) {
           if (this.#cache.refuses(object) !== undefined) continue;
-          sync?.unmarked.delete(keyText(object));
+          for (const unmarked of [sync?.unmarked, this.#clusterSyncs.get(name)?.get(object.cluster)]) unmarked?.delete(keyText(object));
           if (object.body !== undefined) objects.set(keyText(object), Buffer.from(object.body).toString());
         }
         return;
@@ -301,6 +331,10 @@ class FakeConnection implements FrameConnection {
         if (!this.#cache.refusesBegin) this.#cache.synced.add(name);
     }
   }
+}
+
+function isMutations(frame: Frame): frame is Mutations {
+  return mutations.has(frame.kind);
 }
 
 function sizeOf(frame: Mutations): Credit {

@@ -1,4 +1,5 @@
-/** A slice's truth in memory. Whoever opens it gets a sync of what is there, then changes. */
+/** A slice's truth in memory, in the logical clusters `acme` and, of the names `d` to `f`, `bold`. Whoever opens it gets a sync of what is there, then changes. */
+import type { ClusterName } from '../../src/domain/cluster.js';
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import { keyText } from './fake-cache.js';
 
@@ -37,6 +38,13 @@ export class FakeSource implements SliceSource {
   resync(): void {
     this.send(...this.#sync());
     for (const reading of this.#readings) reading.isEnded = !this.holdsEnd;
+  }
+
+  /** Syncs one logical cluster, in which `missed` went without a word. */
+  resyncCluster(cluster: ClusterName, missed?: string): void {
+    if (missed !== undefined && placed(missed).cluster === cluster) this.#objects.delete(missed);
+    const puts = this.#puts().filter((put) => put.kind === 'put' && put.object.cluster === cluster);
+    this.send({ kind: 'clusterBegin', cluster }, ...puts, { kind: 'clusterEnd', cluster });
   }
 
   release(): void {
@@ -83,8 +91,11 @@ export class FakeSource implements SliceSource {
   }
 
   #sync(): readonly Outgoing[] {
-    const puts = [...this.#objects].map(([name, body]): Outgoing => ({ kind: 'put', version: 'v1', object: anObject(name, body) }));
-    return [{ kind: 'begin', revision: '7' }, ...puts, ...(this.holdsEnd ? [] : [{ kind: 'end', revision: '7' } as const])];
+    return [{ kind: 'begin', revision: '7' }, ...this.#puts(), ...(this.holdsEnd ? [] : [{ kind: 'end', revision: '7' } as const])];
+  }
+
+  #puts(): readonly Outgoing[] {
+    return [...this.#objects].map(([name, body]) => ({ kind: 'put', version: 'v1', object: anObject(name, body) }));
   }
 }
 
@@ -93,5 +104,5 @@ function anObject(name: string, body: string) {
 }
 
 function placed(name: string): Readonly<{ cluster: string; namespace: string; name: string }> {
-  return { cluster: 'acme', namespace: '', name };
+  return { cluster: /^[d-f]$/.test(name) ? 'bold' : 'acme', namespace: '', name };
 }
