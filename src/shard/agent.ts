@@ -11,7 +11,7 @@ import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { AbsentTypes } from './absent-types.js';
-import type { CachedResource } from './cached-resource.js';
+import { readingOf, type CachedResource } from './cached-resource.js';
 import { DeclaredSlices } from './declared-slices.js';
 import { Identities } from './identities.js';
 import { KubeClient } from './kube-client.js';
@@ -38,6 +38,7 @@ export class ShardAgent {
   readonly #systemClusters: ReadonlySet<string>;
   readonly #client: KubeClient;
   readonly #reading: ReaderParts;
+  #declared: DeclaredSlices | undefined;
 
   constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters }: ShardAgentOptions) {
     this.#sink = sink;
@@ -65,6 +66,7 @@ export class ShardAgent {
 
   /** To be called when the sink has stopped its sources. */
   close(): void {
+    this.#declared?.close();
     this.#client.close();
   }
 
@@ -74,16 +76,17 @@ export class ShardAgent {
   }
 
   #declaredBy(after: Slice): DeclaredSlices {
-    const readerOf = ({ collection, kind }: CachedResource): SliceReader => {
-      const { group, version } = collection;
+    const readerOf = (ofCluster: readonly [CachedResource, ...CachedResource[]]): SliceReader => {
+      const { collection, type, selectors } = readingOf(ofCluster);
       const reader = new KubeReader(this.#reading, collection);
-      return new SliceReader({ reader }, { type: { group, version, kind }, rule: this.#rule(false) });
+      return new SliceReader({ reader }, { type, rule: this.#rule(false, selectors) });
     };
-    const { clock, random, log } = this.#reading;
-    return new DeclaredSlices({ sink: this.#sink, clock, random, log, readerOf }, { shard: this.#shard, after, rule: this.#rule(false) });
+    const { clock, log } = this.#reading;
+    this.#declared = new DeclaredSlices({ sink: this.#sink, clock, log, readerOf }, { shard: this.#shard, after, rule: this.#rule(false) });
+    return this.#declared;
   }
 
-  #rule(marked: boolean): SelectionRule {
-    return { marked, systemClusters: this.#systemClusters };
+  #rule(marked: boolean, selectors?: SelectionRule['selectors']): SelectionRule {
+    return { marked, systemClusters: this.#systemClusters, selectors };
   }
 }

@@ -1,15 +1,19 @@
-/** What the agent needs of a ClusterCachedResource: which slice it belongs to, and which objects of its logical cluster it adds. */
+/** What the agent needs of ClusterCachedResources: which slice they belong to, and which objects of their logical clusters they add. */
+import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 import { kcpTypes } from '../domain/catalogue-kcp.js';
 import { parseDeclaration } from '../domain/declaration.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Collection } from './collection.js';
-import type { SourceObject } from './source-object.js';
+import type { Labels, SourceObject } from './source-object.js';
+import type { StampedType } from './stamp.js';
 
 export type CachedResource = Readonly<{
   resource: Resource;
+  version: string;
   kind: string;
-  collection: Collection;
+  cluster: ClusterName;
+  matchLabels: Labels;
   /** Its objects leave the cache as soon as its deletion is asked for: kcp purges them before it removes the finalizer. */
   deleting: boolean;
 }>;
@@ -23,24 +27,53 @@ export function readCachedResource(
   shard: ShardName,
 ): CachedResource | 'unknown' | 'built-in' {
   const declaration = parseDeclaration({ shard, cluster, name }, text.bytes);
-  if (declaration === undefined) return 'unknown';
+  const ofCluster = parseClusterName(cluster);
+  if (declaration === undefined || ofCluster === undefined) return 'unknown';
   const { group, resource, identity, version, kind } = declaration;
   if (kcpTypes.some((type) => type.group === group && type.resource === resource)) return 'built-in';
   return {
     resource: { group, resource, identity },
+    version,
     kind,
-    collection: { cluster, group, version, resource, identityOf: undefined, labelSelector: labelSelectorOf(text.bytes) },
+    cluster: ofCluster,
+    matchLabels: matchLabelsOf(text.bytes),
     deleting,
   };
 }
 
+/**
+ * What is read for those of one type and logical cluster. One is served by the shard, which selects itself. Of several, whose selections may overlap,
+ * all is read, and what none of them selects is passed over: an object that two select leaves with the second. The first says the version.
+ */
+export function readingOf([first, ...others]: readonly [CachedResource, ...CachedResource[]]): Readonly<{
+  collection: Collection;
+  type: StampedType;
+  /** Undefined: every object that is read. */
+  selectors: readonly Labels[] | undefined;
+}> {
+  const { cluster, version, kind } = first;
+  const { group, resource } = first.resource;
+  const isSame = ({ matchLabels }: CachedResource): boolean => formatLabels(matchLabels) === formatLabels(first.matchLabels);
+  const isOne = others.every(isSame);
+  return {
+    collection: { cluster, group, version, resource, identityOf: undefined, labelSelector: isOne ? formatLabels(first.matchLabels) : '' },
+    type: { group, version, kind },
+    selectors: isOne ? undefined : [first, ...others].map(({ matchLabels }) => matchLabels),
+  };
+}
+
 /** kcp reads `matchLabels` and nothing else. */
-function labelSelectorOf(bytes: Uint8Array): string {
+function matchLabelsOf(bytes: Uint8Array): Labels {
   const object = JSON.parse(new TextDecoder().decode(bytes)) as { spec?: { labelSelector?: { matchLabels?: unknown } | null } | null };
   const matchLabels = object.spec?.labelSelector?.matchLabels;
-  if (typeof matchLabels !== 'object' || matchLabels === null) return '';
-  return Object.entries(matchLabels)
-    .map(([label, value]) => `${label}=${String(value)}`)
+  if (typeof matchLabels !== 'object' || matchLabels === null) return {};
+  return Object.fromEntries(Object.entries(matchLabels).map(([label, value]) => [label, String(value)]));
+}
+
+/** As in a URL's `labelSelector`. */
+function formatLabels(labels: Labels): string {
+  return Object.entries(labels)
+    .map(([label, value]) => `${label}=${value}`)
     .toSorted()
     .join(',');
 }

@@ -1,7 +1,8 @@
 /**
  * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they declare: added when the first one
- * is usable, resynced when they change, withdrawn with the last one. It sees each ClusterCachedResource after it was sent in its own
- * slice, so that the cache knows a type before its objects come.
+ * is usable, withdrawn with the last one. When those of one logical cluster change, that one is synced again and no other, at the pace of
+ * edit-pace.ts. It sees each ClusterCachedResource after it was sent in its own slice, so that the cache knows a type before its objects come; what a
+ * sync of them has changed counts at its end, together.
  *
  * Which slices the shard has is known once all ClusterCachedResources were read and each of them declares something: one that does
  * not yet may be about to declare what the cache holds.
@@ -11,8 +12,10 @@ import type { Clock } from '../domain/ports.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
+import type { ClusterName } from '../domain/cluster.js';
 import { readCachedResource, type CachedResource } from './cached-resource.js';
-import { JoinedSource } from './joined-source.js';
+import { ClusterParts } from './cluster-parts.js';
+import { EditPace } from './edit-pace.js';
 import type { Read } from './kube-reader.js';
 import { select, type SelectionRule } from './selection.js';
 import type { SliceSink } from './slice-sink.js';
@@ -21,17 +24,16 @@ import type { Onlooker, SliceReader } from './slice-reader.js';
 export type DeclaredSlicesParts = Readonly<{
   sink: SliceSink;
   clock: Clock;
-  random: () => number;
   log: Log;
-  /** Makes a reader of the objects that one ClusterCachedResource adds. */
-  readerOf: (cached: CachedResource) => SliceReader;
+  /** Makes a reader of what those of one type and logical cluster add. */
+  readerOf: (ofCluster: readonly [CachedResource, ...CachedResource[]]) => SliceReader;
 }>;
 
 /** `after`: the slice of ClusterCachedResources. `rule`: the one for them. */
 export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; rule: SelectionRule }>;
 
-/** `said`: what its parts were made from. */
-type Declared = { readonly slice: Slice; readonly source: JoinedSource; said: string };
+/** `said`: by logical cluster, what its reader was made from. */
+type Declared = Readonly<{ slice: Slice; parts: ClusterParts; said: Map<ClusterName, string> }>;
 /** By logical cluster and name. */
 type Places = Map<string, CachedResource>;
 
@@ -42,9 +44,12 @@ export class DeclaredSlices implements Onlooker {
   readonly #options: DeclaredSlicesOptions;
   /** Usable ClusterCachedResources. */
   readonly #cached: Places = new Map();
-  /** The same, by the text of the type that they declare. */
-  readonly #byType = new Map<string, Places>();
+  /** The same, by the text of the type that they declare and by their logical clusters. */
+  readonly #byType = new Map<string, Map<ClusterName, Places>>();
   readonly #declared = new Map<string, Declared>();
+  readonly #pace: EditPace;
+  /** Types and logical clusters that a sync has changed so far. */
+  readonly #changed = new Map<string, readonly [Resource, ClusterName]>();
   /** Those that do not declare anything yet. */
   readonly #unknown = new Set<string>();
   /** Those not named since the sync began; undefined outside of one. */
@@ -56,6 +61,11 @@ export class DeclaredSlices implements Onlooker {
   constructor(parts: DeclaredSlicesParts, options: DeclaredSlicesOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#pace = new EditPace(parts.clock);
+  }
+
+  close(): void {
+    this.#pace.close();
   }
 
   see(read: Read): void {
@@ -67,6 +77,8 @@ export class DeclaredSlices implements Onlooker {
         for (const place of this.#unmarked ?? []) this.#take(place, undefined);
         this.#unmarked = undefined;
         this.#isRead = true;
+        for (const [resource, cluster] of this.#changed.values()) this.#settle(resource, cluster);
+        this.#changed.clear();
         return this.#reportComplete();
       default: {
         if (select(read.object, this.#options.rule) === 'ignored') return;
@@ -99,44 +111,80 @@ export class DeclaredSlices implements Onlooker {
     const former = this.#cached.get(place);
     if (cached === undefined) this.#cached.delete(place);
     else this.#cached.set(place, cached);
-    const [was, is] = [former, cached].map((each) => each && formatResource(each.resource));
-    if (former !== undefined && was !== undefined && was !== is) {
-      this.#byType.get(was)?.delete(place);
-      this.#settle(former.resource);
-    }
-    if (cached === undefined || is === undefined) return;
-    const places: Places = this.#byType.get(is) ?? new Map();
-    this.#byType.set(is, places.set(place, cached));
-    this.#settle(cached.resource);
+    if (former !== undefined) this.#leave(place, former);
+    if (cached !== undefined) this.#enter(place, cached);
+    for (const each of [former, cached]) if (each !== undefined) this.#changedAt(each);
   }
 
-  /** Makes the slice of an identity what is declared now. */
-  #settle(resource: Resource): void {
-    const { sink, log, readerOf } = this.#parts;
-    const { shard, after } = this.#options;
+  #enter(place: string, cached: CachedResource): void {
+    const type = formatResource(cached.resource);
+    const ofType = this.#byType.get(type) ?? new Map<ClusterName, Places>();
+    const ofCluster: Places = ofType.get(cached.cluster) ?? new Map();
+    this.#byType.set(type, ofType.set(cached.cluster, ofCluster.set(place, cached)));
+  }
+
+  #leave(place: string, { resource, cluster }: CachedResource): void {
+    const type = formatResource(resource);
+    const ofType = this.#byType.get(type);
+    const ofCluster = ofType?.get(cluster);
+    ofCluster?.delete(place);
+    if (ofCluster?.size === 0) ofType?.delete(cluster);
+    if (ofType?.size === 0) this.#byType.delete(type);
+  }
+
+  #changedAt({ resource, cluster }: CachedResource): void {
+    if (this.#unmarked === undefined) this.#settle(resource, cluster);
+    else this.#changed.set(`${formatResource(resource)} ${cluster}`, [resource, cluster]);
+  }
+
+  /** Makes what is read of a type in one logical cluster what is declared now. */
+  #settle(resource: Resource, cluster: ClusterName): void {
     const name = formatResource(resource);
-    const all = [...(this.#byType.get(name)?.values() ?? [])];
+    if (!this.#byType.has(name)) return this.#withdraw(name);
+    const { parts, said } = this.#declared.get(name) ?? this.#add(resource);
+    if (said.get(cluster) === this.#saysOf(name, cluster)) return;
+    parts.expect(cluster);
+    this.#pace.edited(`${name} ${cluster}`, () => this.#apply(name, cluster));
+  }
+
+  #apply(name: string, cluster: ClusterName): void {
     const declared = this.#declared.get(name);
-    if (all.length === 0) {
-      this.#byType.delete(name);
-      if (declared === undefined) return;
-      this.#declared.delete(name);
-      sink.withdraw(declared.slice);
-      log.info('shard.declared.withdrawn', { resource: name });
-      return;
-    }
-    const bringing = all.filter(({ deleting }) => !deleting);
-    const said = JSON.stringify(bringing);
-    if (declared?.said === said) return;
-    const readers = bringing.map((each) => readerOf(each));
-    log.info('shard.declared', { resource: name, clusters: bringing.map(({ collection }) => collection.cluster) });
-    if (declared !== undefined) {
-      declared.said = said;
-      declared.source.replace(readers);
-      return;
-    }
-    const added: Declared = { slice: { shard, resource }, source: new JoinedSource(this.#parts, readers), said };
-    this.#declared.set(name, added);
-    sink.add(added.slice, added.source, { after });
+    if (declared === undefined) return;
+    const { parts, said } = declared;
+    const [bringing, says] = [this.#bringing(name, cluster), this.#saysOf(name, cluster)];
+    if (said.get(cluster) === says) return parts.keep(cluster);
+    if (says === undefined) said.delete(cluster);
+    else said.set(cluster, says);
+    const [first, ...others] = bringing;
+    this.#parts.log.info('shard.declared', { resource: name, cluster, clusterCachedResources: bringing.length });
+    parts.set(cluster, first && this.#parts.readerOf([first, ...others]));
+  }
+
+  #add(resource: Resource): Declared {
+    const { shard, after } = this.#options;
+    const declared: Declared = { slice: { shard, resource }, parts: new ClusterParts(), said: new Map() };
+    this.#declared.set(formatResource(resource), declared);
+    this.#parts.sink.add(declared.slice, declared.parts, { after });
+    return declared;
+  }
+
+  #withdraw(name: string): void {
+    const declared = this.#declared.get(name);
+    if (declared === undefined) return;
+    this.#declared.delete(name);
+    this.#parts.sink.withdraw(declared.slice);
+    this.#parts.log.info('shard.declared.withdrawn', { resource: name });
+  }
+
+  /** Undefined when nothing is to be read there. */
+  #saysOf(name: string, cluster: ClusterName): string | undefined {
+    const bringing = this.#bringing(name, cluster);
+    return bringing.length === 0 ? undefined : JSON.stringify(bringing);
+  }
+
+  /** Those whose objects are to be there, in the order of their names. */
+  #bringing(name: string, cluster: ClusterName): readonly CachedResource[] {
+    const places = [...(this.#byType.get(name)?.get(cluster) ?? [])].filter(([, { deleting }]) => !deleting);
+    return places.toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, cached]) => cached);
   }
 }

@@ -7,7 +7,7 @@
  *   gone     it leaves       nothing            delete       it is being deleted, or is not marked (any more)
  *   ignored  never ours      nothing            nothing      its logical cluster is one of the system's
  */
-import type { SourceObject } from './source-object.js';
+import { hasLabels, type Labels, type SourceObject } from './source-object.js';
 
 /** One type of the shard. `identityOf`: the APIExport of kcp's own whose identity a request for all clusters must name. */
 export type ReplicatedType = Readonly<{
@@ -26,6 +26,8 @@ export type SelectionRule = Readonly<{
   marked: boolean;
   /** Logical clusters that are replicated although their name begins with `system:`; kcp does so with `system:shard` since September 2026. */
   systemClusters: ReadonlySet<string>;
+  /** One of them must select an object; undefined: all do. */
+  selectors: readonly Labels[] | undefined;
 }>;
 
 type Traits = Readonly<{ marked?: boolean; identityOf?: string }>;
@@ -55,8 +57,9 @@ export const replicatedTypes: readonly ReplicatedType[] = [
 ];
 
 /** The controller has the same order: a lost mark counts before finalizers that are waited for. */
-export function select(object: SourceObject, { marked, systemClusters }: SelectionRule): Selected {
+export function select(object: SourceObject, { marked, systemClusters, selectors }: SelectionRule): Selected {
   if (object.cluster.startsWith('system:') && !systemClusters.has(object.cluster)) return 'ignored';
+  if (selectors !== undefined && !selectors.some((labels) => hasLabels(object, labels))) return 'gone';
   if (marked && !object.marked) return 'gone';
   if (!object.deleting) return 'put';
   return object.hasFinalizers ? 'keep' : 'gone';

@@ -22,6 +22,16 @@ export type SourceObject = Readonly<{
 /** Go's own limit, as for what is written to the cache. */
 const nestingMax = 10_000;
 
+/** By their keys. */
+export type Labels = Readonly<Record<string, string>>;
+
+/** Whether the object has all of these labels. */
+export function hasLabels({ text: { bytes }, text: { metadata } }: SourceObject, labels: Labels): boolean {
+  const found = valueOf(bytes, metadata, 'labels');
+  const own = new Map(Object.entries(typeof found === 'object' && found !== null ? found : {}));
+  return Object.entries(labels).every(([label, value]) => own.get(label) === value);
+}
+
 /** Throws NotJson. */
 export function readSourceObject(bytes: Uint8Array): SourceObject {
   const text = scanObject(bytes, nestingMax);

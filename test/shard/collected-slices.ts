@@ -1,4 +1,7 @@
-/** A sink that keeps what it is sent, as a cache would: at `end` it removes what was not synced since `begin`. Every source is open at once. */
+/**
+ * A sink that keeps what it is sent, as a cache would: at `end` it removes what was not synced since `begin`, and the same of each logical cluster.
+ * Every source is open at once.
+ */
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { SliceSink } from '../../src/shard/slice-sink.js';
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
@@ -8,7 +11,7 @@ export type Held = Readonly<{ version: string; sourceVersion: string; text: stri
 type Following = { readonly source: SliceSource; readonly abort: AbortController; readonly ended: Promise<void> };
 
 export class CollectedSlices implements SliceSink {
-  /** Everything that was sent, by slice, one word each: `begin`, `put a`, `keep a`, `delete a`, `end`. */
+  /** Everything that was sent, by slice, one word each: `begin`, `begin acme`, `put a`, `keep a`, `delete a`, `end acme`, `end`. */
   readonly received = new Map<string, string[]>();
   readonly synced = new Set<string>();
   readonly withdrawn: string[] = [];
@@ -65,6 +68,7 @@ export class CollectedSlices implements SliceSink {
     this.#objects.set(name, objects);
     this.received.set(name, words);
     let unmarked = new Set<string>();
+    const unmarkedOf = new Map<string, Set<string>>();
     for await (const batch of source.open(signal)) {
       if (batch.length === 0) throw new Error('a batch is never empty');
       for (const outgoing of batch) {
@@ -72,12 +76,21 @@ export class CollectedSlices implements SliceSink {
         switch (outgoing.kind) {
           case 'begin':
             unmarked = new Set(objects.keys());
+            unmarkedOf.clear();
             this.synced.delete(name);
+            break;
+          case 'clusterBegin':
+            unmarkedOf.set(outgoing.cluster, new Set([...objects.keys()].filter((place) => place.startsWith(`${outgoing.cluster}|`))));
+            break;
+          case 'clusterEnd':
+            if (!unmarkedOf.has(outgoing.cluster)) throw new Error(`${outgoing.cluster} ended without having begun`);
+            for (const place of unmarkedOf.get(outgoing.cluster) ?? []) objects.delete(place);
+            unmarkedOf.delete(outgoing.cluster);
             break;
           case 'put': {
             const { cluster, namespace, name: objectName, sourceVersion, body } = outgoing.object;
             const place = `${cluster}|${namespace}|${objectName}`;
-            unmarked.delete(place);
+            for (const each of [unmarked, unmarkedOf.get(cluster)]) each?.delete(place);
             if (body !== undefined) objects.set(place, { version: outgoing.version, sourceVersion, text: new TextDecoder().decode(body) });
             break;
           }
@@ -96,5 +109,7 @@ export class CollectedSlices implements SliceSink {
 
 function wordOf(outgoing: Outgoing): string {
   if (outgoing.kind === 'put') return `${outgoing.object.body === undefined ? 'keep' : 'put'} ${outgoing.object.name}`;
+  if (outgoing.kind === 'clusterBegin') return `begin ${outgoing.cluster}`;
+  if (outgoing.kind === 'clusterEnd') return `end ${outgoing.cluster}`;
   return outgoing.kind === 'delete' ? `delete ${outgoing.key.name}` : outgoing.kind;
 }

@@ -8,7 +8,7 @@ const replicate = '"internal.kcp.io/replicate":"x"';
 
 function selected(annotations: string, rest: string, { marked = false, systemClusters = [] as readonly string[] } = {}): Selected {
   const bytes = encoder.encode(`{"metadata":{"name":"a","annotations":{${annotations}}${rest}}}`);
-  return select(readSourceObject(bytes), { marked, systemClusters: new Set(systemClusters) });
+  return select(readSourceObject(bytes), { marked, selectors: undefined, systemClusters: new Set(systemClusters) });
 }
 
 test('an object is pushed, kept, gone or ignored as the replication controller would have it', (t) => {
