@@ -1,5 +1,6 @@
 /** A receiver to test with: its context, the frames that come to it, the objects in them, and what every step asked for. */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import type { ClusterName } from '../../src/domain/cluster.js';
 import type { ServedType } from '../../src/domain/catalogue.js';
 import type { PushOutcome } from '../../src/domain/push.js';
 import type { Resource } from '../../src/domain/resource.js';
@@ -72,6 +73,14 @@ export function begin(sequence: number, slice: Slice = apiExports): FrameOf<'beg
 
 export function end(sequence: number, count: number, slice: Slice = apiExports): FrameOf<'end'> {
   return { kind: 'end', sequence, slice, revision: '7', count, filterHash: 'e' };
+}
+
+export function clusterBegin(sequence: number, cluster = 'acme', slice: Slice = apiExports): FrameOf<'clusterBegin'> {
+  return { kind: 'clusterBegin', sequence, slice, cluster: cluster as ClusterName };
+}
+
+export function clusterEnd(sequence: number, count: number, cluster = 'acme', slice: Slice = apiExports): FrameOf<'clusterEnd'> {
+  return { kind: 'clusterEnd', sequence, slice, cluster: cluster as ClusterName, count };
 }
 
 export function digest(sequence: number, slice: Slice = apiExports): FrameOf<'digest'> {

@@ -2,6 +2,7 @@
 import { request } from 'node:https';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
+import { parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
 import type { Clock } from '../../src/domain/ports.js';
 import type { FrameOf } from '../../src/frames/frame.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
@@ -69,6 +70,51 @@ test('a sync of existing objects gives no revision and no event; what it leaves 
     seen.map((event) => `${event?.type} ${event?.object.metadata.name}`),
     ['MODIFIED one', 'DELETED three'],
   );
+});
+
+test('a sync of one logical cluster deletes what it leaves out there, whatever sorts around it, and one that breaks off deletes nothing', async (t) => {
+  const server = await aServer(t);
+  const clusters = ['a', 'a-1', 'a0', 'aa', 'b'];
+  const first = await RawPusher.open(server, { term: 1 });
+  const all = clusters.flatMap((cluster) => ['one', 'two'].map((name) => pushedExport(`${cluster}-${name}`, { cluster })));
+  await first.sync(exports, all);
+  const cluster = parseClusterName('a')!;
+
+  first.numbered((sequence) => ({ kind: 'clusterBegin', sequence, slice: exports, cluster }));
+  first.put(exports, [pushedExport('a-one', { cluster: 'a' }), pushedExport('b-one', { cluster: 'b', spec: { changed: true } })]);
+  const ended = first.numbered((sequence) => ({ kind: 'clusterEnd', sequence, slice: exports, cluster, count: 1 }));
+  await first.acknowledged(ended);
+
+  const rest = clusters.slice(1).flatMap((each) => [`amber ${each}-one`, `amber ${each}-two`]);
+  t.deepEqual(await names(server), ['amber a-one', ...rest].toSorted());
+
+  await first.acknowledged(first.numbered((sequence) => ({ kind: 'clusterBegin', sequence, slice: exports, cluster })));
+  first.socket.terminate();
+  const second = await RawPusher.connect(server);
+  second.hello({ term: 1, named: 1, position: first.position });
+  const welcome = await second.expect('welcome');
+  t.deepEqual(welcome.synced.length, 1, 'the slice counts as synced; its pusher knows better');
+  second.numbered((sequence) => ({ kind: 'clusterEnd', sequence, slice: exports, cluster, count: 0 }));
+  t.is((await second.expect('resync')).slice.resource.resource, 'apiexports');
+  t.deepEqual(await names(server), ['amber a-one', ...rest].toSorted());
+});
+
+test('what is no logical cluster, and one of another shard, ends the session', async (t) => {
+  for (const [slice, cluster, reason] of [
+    [exports, 'root:org', 'protocol'],
+    [exports, '', 'protocol'],
+    [exports, 'x'.repeat(300), 'protocol'],
+    [sliceOf('apiexports', { shard: 'birch' }), 'acme', 'forbidden'],
+  ] as const) {
+    const server = await aServer(t);
+    const pusher = await RawPusher.open(server, { as: await amberCertificate(server) });
+    await pusher.sync(exports, [pushedExport('one')]);
+
+    pusher.numbered((sequence) => ({ kind: 'clusterBegin', sequence, slice, cluster: cluster as ClusterName }));
+
+    t.is((await pusher.expect('bye')).reason, reason, cluster);
+    t.deepEqual(await names(server), ['amber one']);
+  }
 });
 
 test('a sync that breaks off removes nothing', async (t) => {

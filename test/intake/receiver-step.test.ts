@@ -9,6 +9,8 @@ import {
   aPusherContext,
   aSlice,
   begin,
+  clusterBegin,
+  clusterEnd,
   digest,
   end,
   everyType,
@@ -24,7 +26,18 @@ import {
 
 type Sender = 'pusher' | 'link';
 type Phase = ReceiverSlice['phase'] | 'unknown';
-type SliceEvent = 'begin' | 'put' | 'delete' | 'end' | 'wrong end' | 'digest' | 'dropped' | 'declared' | 'unbegun';
+type SliceEvent =
+  | 'begin'
+  | 'put'
+  | 'delete'
+  | 'end'
+  | 'wrong end'
+  | 'cluster begin'
+  | 'cluster end'
+  | 'digest'
+  | 'dropped'
+  | 'declared'
+  | 'unbegun';
 type Row = Readonly<Partial<Record<SliceEvent, readonly [next: Phase, ...effects: string[]]>>>;
 
 /** Whoever sends it. */
@@ -67,6 +80,8 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
   pusher: {
     unknown: {
       begin: ['syncing', 'push begin'],
+      'cluster begin': ['stale', 'push invalidate', 'send resync'],
+      'cluster end': ['stale', 'push invalidate', 'send resync'],
       put: ['stale', 'push invalidate', 'send resync'],
       delete: ['stale', 'push invalidate', 'send resync'],
       end: ['stale', 'push invalidate', 'send resync'],
@@ -75,6 +90,8 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
     },
     synced: {
       begin: ['syncing', 'push begin'],
+      'cluster begin': ['synced', 'push begin'],
+      'cluster end': ['stale', 'push invalidate', 'send resync'],
       put: ['synced', 'push upsert'],
       delete: ['synced', 'push retract'],
       end: ['stale', 'push invalidate', 'send resync'],
@@ -84,6 +101,8 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
     },
     syncing: {
       begin: ['syncing', 'push begin'],
+      'cluster begin': ['syncing', 'push begin'],
+      'cluster end': ['stale', 'push invalidate', 'send resync'],
       put: ['syncing', 'push upsert'],
       delete: ['syncing', 'push retract'],
       end: ['synced', 'push end'],
@@ -91,7 +110,11 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       dropped: ['stale', 'send resync'],
       declared: ['syncing'],
     },
-    stale,
+    stale: {
+      ...stale,
+      'cluster begin': ['stale', 'push', 'send resync'],
+      'cluster end': ['stale', 'push', 'send resync'],
+    },
   },
 };
 
@@ -126,6 +149,10 @@ function happen(receiver: SteppedReceiver, event: SliceEvent) {
       return receiver.frame(end(next, 1));
     case 'wrong end':
       return receiver.frame(end(next, 7));
+    case 'cluster begin':
+      return receiver.frame(clusterBegin(next));
+    case 'cluster end':
+      return receiver.frame(clusterEnd(next, 0));
     case 'digest':
       return receiver.frame(digest(next));
     case 'dropped':
@@ -166,6 +193,64 @@ test('RECEIVE-1: a number that is not the next one ends the connection, and take
       t.is(receiver.state.next, 1);
     }
   }
+});
+
+test('logical clusters of a slice are synced by themselves, overlap, and count what came of each', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+
+  const effects = receiver.frame(
+    clusterBegin(1, 'acme'),
+    clusterBegin(2, 'bold'),
+    put(3, [pushed('one'), pushed('two', { cluster: 'bold' }), pushed('three', { cluster: 'cool' })]),
+    clusterEnd(6, 1, 'bold'),
+    put(7, [pushed('four')]),
+    clusterEnd(8, 2, 'acme'),
+  );
+
+  t.deepEqual(textsOf(effects), ['push begin', 'push begin', 'push upsert upsert upsert', 'push end', 'push upsert', 'push end']);
+  t.like(receiver.works[3]?.pushes, [{ kind: 'end', cluster: 'bold', filterHash: '' }]);
+  t.is(phaseOf(receiver), 'synced');
+});
+
+for (const [what, frames] of [
+  ['other objects than were counted', [clusterBegin(1), put(2, [pushed('one')]), clusterEnd(3, 2)]],
+  ['an end of another logical cluster', [clusterBegin(1), clusterEnd(2, 0, 'bold')]],
+  ['a second end', [clusterBegin(1), clusterEnd(2, 0), clusterEnd(3, 0)]],
+  ['a begin of the slice in between', [clusterBegin(1), begin(2), clusterEnd(3, 0)]],
+] as const)
+  test(`${what} of a logical cluster: nothing is removed, and the slice is asked for anew`, (t) => {
+    const receiver = SteppedReceiver.ofPusher();
+
+    const effects = textsOf(receiver.frame(...frames));
+
+    t.deepEqual(effects.slice(-2), ['push invalidate', 'send resync']);
+    t.is(phaseOf(receiver), 'stale');
+  });
+
+test('a logical cluster that begins again counts anew, and the end of the slice leaves it open', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+  const syncing = receiver.frame(begin(1), clusterBegin(2), put(3, [pushed('one')]), clusterBegin(4), put(5, [pushed('two')]), end(6, 2));
+  t.deepEqual(textsOf(syncing).slice(-1), ['push end']);
+
+  t.deepEqual(textsOf(receiver.frame(clusterEnd(7, 1))), ['push end']);
+});
+
+test('as many logical clusters as may be under way can be, and no more, whatever their slices', (t) => {
+  const receiver = SteppedReceiver.ofPusher([apiExports, schemas]);
+  const take = (sequence: number, slice = apiExports) => {
+    const effects = receiver.frame(clusterBegin(sequence, `c${sequence}`, slice));
+    receiver.settleAll();
+    return effects;
+  };
+  for (let sequence = 1; sequence <= 50_000; sequence += 1) take(sequence, sequence % 2 === 0 ? apiExports : schemas);
+
+  t.deepEqual(textsOf(receiver.frame(clusterBegin(50_001, 'c1', schemas))), ['push begin'], 'one of them may begin again');
+  receiver.settleAll();
+  t.deepEqual(textsOf(receiver.frame(begin(50_002, schemas))), ['push begin'], 'a begin gives up those of its slice');
+  receiver.settleAll();
+  t.deepEqual(textsOf(take(50_003)), ['push begin']);
+  for (let sequence = 50_004; sequence <= 75_002; sequence += 1) take(sequence);
+  t.deepEqual(textsOf(take(75_003)), ['bye protocol']);
 });
 
 test('numbers count mutations: those of a frame stand for all that is in it', (t) => {

@@ -5,6 +5,7 @@
  *                                                 kcp's controller           the agent
  *   labels of an object match no longer           the object stays           it leaves
  *   a ClusterCachedResource selects other labels  from the next change on    at once
+ *   one of two that select an object goes         the copy goes first        it stays
  */
 export type Local = Readonly<{
   state: number;
@@ -14,7 +15,7 @@ export type Local = Readonly<{
   hasFinalizers: boolean;
 }>;
 
-/** One ClusterCachedResource of the declared type, at most, in each logical cluster. `selects`: a label's value; undefined selects everything. */
+/** A ClusterCachedResource of the declared type. `selects`: a label's value; undefined selects everything. */
 export type Declaring = Readonly<{ selects: string | undefined; isDeleting: boolean }>;
 
 export const declaredType = 'instances.machines.svm.io';
@@ -25,7 +26,8 @@ export class ControllerModel {
   readonly #isExact: boolean;
   readonly #locals = new Map<string, Local>();
   readonly #copies = new Map<string, number>();
-  readonly #declaring = new Map<string, Declaring>();
+  /** By logical cluster and name. */
+  readonly #declaring = new Map<string, Map<string, Declaring>>();
 
   constructor({ isExact }: { isExact: boolean }) {
     this.#isExact = isExact;
@@ -53,25 +55,33 @@ export class ControllerModel {
   }
 
   /** A ClusterCachedResource is written, or is gone. */
-  declare(cluster: string, declaring: Declaring | undefined): void {
-    const former = this.#declaring.get(cluster);
-    if (declaring === undefined) this.#declaring.delete(cluster);
-    else this.#declaring.set(cluster, declaring);
+  declare(cluster: string, name: string, declaring: Declaring | undefined): void {
+    const ofCluster = this.#declaring.get(cluster) ?? new Map<string, Declaring>();
+    this.#declaring.set(cluster, ofCluster);
+    const former = ofCluster.get(name);
+    if (declaring === undefined) ofCluster.delete(name);
+    else ofCluster.set(name, declaring);
     const own = (places: Iterable<string>): readonly string[] => [...places].filter((key) => key.startsWith(`${declaredType}|${cluster}|`));
     // Purged before the finalizer goes.
-    if (declaring?.isDeleting !== false) return void own(this.#copies.keys()).forEach((key) => this.#copies.delete(key));
+    const isPurged = declaring?.isDeleting !== false && (!this.#isExact || this.#bringing(cluster).length === 0);
+    if (isPurged) return void own(this.#copies.keys()).forEach((key) => this.#copies.delete(key));
     // Its controller starts with all objects that are there; later it has events alone.
     const isStarted = former !== undefined && !former.isDeleting;
     if (!isStarted || this.#isExact) for (const key of own(this.#locals.keys())) this.#reconcileDeclared(key, cluster);
   }
 
   #reconcileDeclared(key: string, cluster: string): void {
-    const declaring = this.#declaring.get(cluster);
-    if (declaring === undefined || declaring.isDeleting) return;
+    const bringing = this.#bringing(cluster);
+    if (bringing.length === 0) return;
     const local = this.#locals.get(key);
-    const isSelected = declaring.selects === undefined || local?.labels['app'] === declaring.selects;
+    const isSelected = bringing.some(({ selects }) => selects === undefined || local?.labels['app'] === selects);
     if (local === undefined || isSelected) this.#reconcile(key, local);
     else if (this.#isExact) this.#copies.delete(key);
+  }
+
+  /** Those whose objects are to be there. */
+  #bringing(cluster: string): readonly Declaring[] {
+    return [...(this.#declaring.get(cluster)?.values() ?? [])].filter(({ isDeleting }) => !isDeleting);
   }
 
   #reconcile(key: string, local: Local | undefined): void {

@@ -13,6 +13,7 @@ const types = [exports, markedType, declaredType];
 const changed = [...types, declaredType];
 const clusters = ['acme', 'beta', 'system:x'];
 const apps = ['x', 'y'];
+const declaringNames = ['instances', 'more'];
 const namesEach = 2;
 const steps = 150;
 const settledMsMax = 5_000;
@@ -35,7 +36,7 @@ class History {
   step(): void {
     const cluster = this.#any(clusters);
     const choice = this.#random.below(40);
-    if (choice < 8 && cluster !== 'system:x') return this.#declareAnew(cluster);
+    if (choice < 8 && cluster !== 'system:x') return this.#declareAnew(cluster, this.#any(declaringNames));
     if (choice === 8) return this.#empty(cluster);
     const type = this.#any(changed);
     const place = `${cluster}|${type[0]}${this.#random.below(namesEach)}`;
@@ -104,9 +105,9 @@ class History {
     for (const model of [this.kcp, this.exact]) model.change(type, place, local);
   }
 
-  /** Its ClusterCachedResource comes, selects something else, is to be deleted, or goes. */
-  #declareAnew(cluster: string): void {
-    const former = this.#declaring.get(cluster);
+  /** A ClusterCachedResource comes, selects something else, is to be deleted, or goes. */
+  #declareAnew(cluster: string, name: string): void {
+    const former = this.#declaring.get(`${cluster}|${name}`);
     const written: Declaring = { selects: this.#any([...apps, undefined]), isDeleting: false };
     const next =
       former === undefined
@@ -116,18 +117,18 @@ class History {
           : this.#random.below(3) === 0
             ? { ...former, isDeleting: true }
             : written;
-    this.#declare(cluster, next);
+    this.#declare(cluster, name, next);
   }
 
-  #declare(cluster: string, next: Declaring | undefined): void {
+  #declare(cluster: string, name: string, next: Declaring | undefined): void {
     if (next === undefined) {
-      this.#declaring.delete(cluster);
-      this.rig.shard.store.delete(cached, cluster, 'instances');
+      this.#declaring.delete(`${cluster}|${name}`);
+      this.rig.shard.store.delete(cached, cluster, name);
     } else {
-      this.#declaring.set(cluster, next);
-      this.rig.shard.store.put(cached, cluster, declaringObject(next));
+      this.#declaring.set(`${cluster}|${name}`, next);
+      this.rig.shard.store.put(cached, cluster, declaringObject(name, next));
     }
-    for (const model of [this.kcp, this.exact]) model.declare(cluster, next);
+    for (const model of [this.kcp, this.exact]) model.declare(cluster, name, next);
   }
 
   /** A logical cluster is deleted with all that is in it. */
@@ -136,10 +137,12 @@ class History {
       const [type = '', place = ''] = key.split(' ');
       if (place.startsWith(`${cluster}|`)) this.#change(type, place, undefined);
     }
-    const declaring = this.#declaring.get(cluster);
-    if (declaring === undefined) return;
-    if (!declaring.isDeleting) this.#declare(cluster, { ...declaring, isDeleting: true });
-    this.#declare(cluster, undefined);
+    for (const name of declaringNames) {
+      const declaring = this.#declaring.get(`${cluster}|${name}`);
+      if (declaring === undefined) continue;
+      if (!declaring.isDeleting) this.#declare(cluster, name, { ...declaring, isDeleting: true });
+      this.#declare(cluster, name, undefined);
+    }
   }
 }
 
@@ -155,12 +158,13 @@ function objectOf(name: string, { state, labels, isMarked, isDeleting, hasFinali
   return { metadata, spec: { state } };
 }
 
-function declaringObject({ selects, isDeleting }: Declaring): KubeObject {
+function declaringObject(name: string, { selects, isDeleting }: Declaring): KubeObject {
   const { metadata, spec, ...rest } = aClusterCachedResource('hash') as Record<string, Record<string, unknown>>;
   return {
     ...rest,
     metadata: {
       ...metadata,
+      name,
       finalizers: ['cache.kcp.io/clustercachedresource'],
       ...(isDeleting && { deletionTimestamp: '2026-11-23T12:00:00Z' }),
     },

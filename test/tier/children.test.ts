@@ -149,6 +149,8 @@ test('a frame out of turn ends the session', async (t) => {
     ['a put before the policy', { kind: 'put', sequence: 1, slice, version: 'v1', objects: [] }],
     ['a claim before the policy', aClaimFrame({ term: 1 })],
     ['an ack of nothing', { kind: 'ack', sequence: 1, credit: { mutations: 1, bytes: 1 } }],
+    ['a sync of a logical cluster, which only a shard sends', { kind: 'clusterBegin', sequence: 1, slice, cluster: 'acme' as never }],
+    ['its end', { kind: 'clusterEnd', sequence: 1, slice, cluster: 'acme' as never, count: 0 }],
     ['a policy that is none', { kind: 'policy', up: '{', down: '[]' }],
   ];
   for (const [what, frame] of table) {

@@ -1,0 +1,175 @@
+/** A slice that is read in parts: what it sends, and when it counts as connected, whatever its parts do. */
+import { setImmediate as turn } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { parseClusterName } from '../../src/domain/cluster.js';
+import type { Outgoing, SliceSource } from '../../src/sender/source.js';
+import { ClusterParts } from '../../src/shard/cluster-parts.js';
+
+const acme = parseClusterName('acme')!;
+const bold = parseClusterName('bold')!;
+
+const begin: Outgoing = { kind: 'begin', revision: '' };
+const end: Outgoing = { kind: 'end', revision: '7' };
+
+/** Sends what a test says. */
+class Part implements SliceSource {
+  connected = true;
+  opened = 0;
+  stopped = 0;
+  readonly #waiting: (readonly Outgoing[] | 'fails' | 'ends')[] = [];
+  #wake = (): void => {};
+
+  send(...batch: readonly Outgoing[]): void {
+    this.#waiting.push(batch);
+    this.#wake();
+  }
+
+  break(how: 'fails' | 'ends'): void {
+    this.#waiting.push(how);
+    this.#wake();
+  }
+
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
+    this.opened += 1;
+    try {
+      while (!signal.aborted) {
+        const next = this.#waiting.shift();
+        if (next === 'ends') return;
+        if (next === 'fails') throw new Error('the part broke');
+        if (next !== undefined) yield next;
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+            signal.addEventListener('abort', () => resolve(), { once: true });
+          });
+      }
+    } finally {
+      this.stopped += 1;
+    }
+  }
+}
+
+function opened(t: ExecutionContext, sources: Readonly<Record<string, Part>>) {
+  const parts = new ClusterParts();
+  for (const [name, source] of Object.entries(sources)) parts.set(parseClusterName(name)!, source);
+  const abort = new AbortController();
+  const words: string[] = [];
+  const ended = (async () => {
+    for await (const batch of parts.open(abort.signal))
+      words.push(...batch.map((outgoing) => ('cluster' in outgoing ? `${outgoing.kind} ${outgoing.cluster}` : outgoing.kind)));
+  })();
+  t.teardown(async () => {
+    abort.abort();
+    await ended.catch(() => {});
+  });
+  const settle = async (): Promise<void> => {
+    for (let i = 0; i < 10; i += 1) await turn();
+  };
+  return { parts, abort, words, ended, settle };
+}
+
+test('the slice has ended once each part was read to its end, and is connected while each is read and followed', async (t) => {
+  const [one, two] = [new Part(), new Part()];
+  const { parts, words, settle } = opened(t, { acme: one, bold: two });
+  one.send(begin);
+  two.send(begin);
+  one.send(end);
+  await settle();
+  t.deepEqual(words, ['begin', 'clusterBegin acme', 'clusterBegin bold', 'clusterEnd acme']);
+  t.false(parts.connected);
+
+  two.send(end);
+  await settle();
+  t.deepEqual(words.slice(4), ['clusterEnd bold', 'end']);
+  t.true(parts.connected);
+
+  two.send(begin);
+  await settle();
+  t.false(parts.connected, 'it is being read again');
+  two.send(end);
+  await settle();
+  t.true(parts.connected);
+  one.connected = false;
+  t.false(parts.connected);
+  t.deepEqual(words.slice(6), ['clusterBegin bold', 'clusterEnd bold'], 'the slice itself goes on');
+});
+
+test('another source is read from its beginning, and the one before is stopped; one that is taken away leaves nothing', async (t) => {
+  const [one, two, other] = [new Part(), new Part(), new Part()];
+  const { parts, words, settle } = opened(t, { acme: one, bold: two });
+  one.send(begin, end);
+  two.send(begin, end);
+  await settle();
+  const before = words.length;
+
+  parts.expect(acme);
+  t.false(parts.connected, 'an edit waits');
+  parts.keep(acme);
+  t.true(parts.connected);
+
+  parts.expect(acme);
+  parts.set(acme, other);
+  await settle();
+  t.deepEqual([one.stopped, other.opened, parts.connected], [1, 1, false]);
+  one.send(begin);
+  other.send(begin, end);
+  await settle();
+  t.true(parts.connected);
+
+  parts.set(bold, undefined);
+  await settle();
+  t.deepEqual(words.slice(before), ['clusterBegin acme', 'clusterEnd acme', 'clusterBegin bold', 'clusterEnd bold']);
+  t.deepEqual([two.stopped, parts.connected], [1, true]);
+});
+
+test('the end of the slice waits for an edit that waits, and for a part that came later', async (t) => {
+  const [one, two] = [new Part(), new Part()];
+  const { parts, words, settle } = opened(t, { acme: one });
+  parts.expect(bold);
+  one.send(begin, end);
+  await settle();
+  t.false(words.includes('end'));
+
+  parts.set(bold, two);
+  await settle();
+  t.false(words.includes('end'));
+  two.send(begin, end);
+  await settle();
+  t.is(words.at(-1), 'end');
+});
+
+for (const how of ['fails', 'ends'] as const)
+  test(`a part that ${how} fails the slice, so that it is opened anew, and nothing of it is left`, async (t) => {
+    const [one, two] = [new Part(), new Part()];
+    const { ended, settle } = opened(t, { acme: one, bold: two });
+    await settle();
+
+    one.break(how);
+
+    await t.throwsAsync(ended, { message: how === 'fails' ? 'the part broke' : /acme has ended/ });
+    t.deepEqual([one.stopped, two.stopped], [1, 1]);
+  });
+
+test('one that is stopped, and opened again, starts over', async (t) => {
+  const [one, two] = [new Part(), new Part()];
+  const { parts, abort, ended, settle } = opened(t, { acme: one, bold: two });
+  one.send(begin, end);
+  two.send(begin, end);
+  await settle();
+
+  abort.abort();
+  await ended;
+  t.deepEqual([one.stopped, two.stopped, parts.connected], [1, 1, false]);
+
+  const again = new AbortController();
+  const words: string[] = [];
+  const reading = (async () => {
+    for await (const batch of parts.open(again.signal)) words.push(...batch.map(({ kind }) => kind));
+  })();
+  one.send(begin, end);
+  two.send(begin, end);
+  await settle();
+  t.deepEqual(words, ['begin', 'clusterBegin', 'clusterEnd', 'clusterBegin', 'clusterEnd', 'end']);
+  again.abort();
+  await reading;
+});
