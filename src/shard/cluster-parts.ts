@@ -71,7 +71,7 @@ export class ClusterParts implements SliceSource {
       yield [{ kind: 'begin', revision: '' }];
       for (let isEnded = false; !signal.aborted;) {
         const seen = this.#notifier.notified;
-        yield* this.#settle(signal);
+        yield* this.#settle();
         yield* this.#take();
         if (!isEnded && this.#wasAllRead) {
           isEnded = true;
@@ -93,7 +93,7 @@ export class ClusterParts implements SliceSource {
   }
 
   /** Reads from the present sources, and from no other. */
-  *#settle(signal: AbortSignal): Generator<Batch, void> {
+  *#settle(): Generator<Batch, void> {
     for (const reading of this.#readings.values()) {
       const { cluster, source } = reading;
       const wanted = this.#sources.get(cluster);
@@ -108,7 +108,7 @@ export class ClusterParts implements SliceSource {
     for (const [cluster, source] of this.#sources) {
       if (this.#readings.has(cluster)) continue;
       const abort = new AbortController();
-      const batches = source.open(AbortSignal.any([signal, abort.signal]))[Symbol.asyncIterator]();
+      const batches = source.open(abort.signal)[Symbol.asyncIterator]();
       const reading: Reading = { cluster, source, batches, abort, isRead: false, wasRead: false };
       this.#readings.set(cluster, reading);
       this.#ask(reading);
