@@ -83,7 +83,10 @@ export const push: Command = command({
         agent: `strata ${version()}`,
       },
     );
-    const agent = new ShardAgent({ access, sink: sender, clock, random, log }, { shard, systemClusters });
+    const agent = new ShardAgent(
+      { access, sink: sender, clock, random, log },
+      { shard, systemClusters, userAgent: `strata/${version()} (push)` },
+    );
     const ofCache = () => certificatesIn('cache', options.certFile, readText(options.certFile, 'certificate for the cache'));
     const expiry = new CertificateExpiry({ clock, log }, [access.certificates, ofCache]);
     expiry.watch(certificatesLookMs);

@@ -27,6 +27,8 @@ export type ShardAgentOptions = Readonly<{
   shard: ShardName;
   /** Logical clusters that are replicated although their name begins with `system:`. */
   systemClusters: readonly string[];
+  /** What the shard's audit log and metrics know the agent by. */
+  userAgent: string;
 }>;
 
 /** In ten seconds: one for each type that every shard has. */
@@ -40,11 +42,11 @@ export class ShardAgent {
   readonly #reading: ReaderParts;
   #declared: DeclaredSlices | undefined;
 
-  constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters }: ShardAgentOptions) {
+  constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters, userAgent }: ShardAgentOptions) {
     this.#sink = sink;
     this.#shard = shard;
     this.#systemClusters = new Set(systemClusters);
-    this.#client = new KubeClient({ access, clock });
+    this.#client = new KubeClient({ access, clock, userAgent });
     this.#reading = {
       client: this.#client,
       identities: new Identities({ client: this.#client }),

@@ -40,10 +40,11 @@ export class KubeClient {
   readonly #clock: Clock;
   readonly #connections: ShardConnections;
 
-  constructor({ access, clock }: { access: ShardAccess; clock: Clock }) {
+  /** `userAgent`: what the shard's audit log and metrics know the requests by. */
+  constructor({ access, clock, userAgent }: { access: ShardAccess; clock: Clock; userAgent: string }) {
     this.#access = access;
     this.#clock = clock;
-    this.#connections = new ShardConnections({ access, clock });
+    this.#connections = new ShardConnections({ access, clock, userAgent });
   }
 
   /** Resolves when a 200 has come, with its body, which must be read or returned. Throws ShardRefusal for any other answer. */

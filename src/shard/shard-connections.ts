@@ -35,17 +35,23 @@ const refusalsMax = 3;
 export class ShardConnections {
   readonly #access: ShardAccess;
   readonly #clock: Clock;
+  readonly #userAgent: string;
   #kept: Kept | undefined;
 
-  constructor({ access, clock }: { access: ShardAccess; clock: Clock }) {
+  constructor({ access, clock, userAgent }: { access: ShardAccess; clock: Clock; userAgent: string }) {
     this.#access = access;
     this.#clock = clock;
+    this.#userAgent = userAgent;
   }
 
   /** Resolves with the beginning of an answer. Throws what kept it from coming. */
   async request(asked: ShardRequest, credentials: Credentials): Promise<ShardAnswer> {
     const { authorization } = credentials;
-    const headers: Headers = { accept: 'application/json', ...(authorization !== undefined && { authorization }) };
+    const headers: Headers = {
+      accept: 'application/json',
+      'user-agent': this.#userAgent,
+      ...(authorization !== undefined && { authorization }),
+    };
     const { sessions, agent } = this.#keptFor(credentials);
     const { origin, pathname, search } = new URL(`${this.#access.server}${asked.path}`);
     const { signal } = asked;

@@ -38,7 +38,7 @@ export class AgentRig {
     this.logged = logged;
     this.agent = new ShardAgent(
       { access, sink: this.slices, clock, random, log: recording(logged) },
-      { shard: shardName('amber'), systemClusters },
+      { shard: shardName('amber'), systemClusters, userAgent: 'strata/test (push)' },
     );
   }
 

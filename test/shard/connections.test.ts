@@ -16,6 +16,7 @@ import { anAgent, sliceOf } from './an-agent.js';
 
 const exports = 'apiexports.apis.kcp.io';
 const listPath = '/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+const userAgent = 'strata/test (push)';
 const watchPath = `${listPath}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`;
 
 class Rig {
@@ -49,7 +50,7 @@ async function aRig(
   const shard = await ShardStandIn.start(standIn);
   const proxy = isProxied ? await TcpProxy.start(Number(new URL(shard.url).port)) : undefined;
   const server = proxy === undefined ? shard.url : `https://127.0.0.1:${proxy.port}`;
-  const rig = new Rig(shard, new KubeClient({ access: { ...shard.access, server }, clock }));
+  const rig = new Rig(shard, new KubeClient({ access: { ...shard.access, server }, clock, userAgent }));
   t.teardown(async () => {
     rig.over.abort();
     rig.client.close();
@@ -119,6 +120,13 @@ test('a shard that speaks HTTP/1.1 alone is read over that', async (t) => {
 });
 
 for (const http of [1, 2] as const) {
+  test(`the agent says to the shard who it is, over HTTP/${http}`, async (t) => {
+    const rig = await anAgent(t, { standIn: { http } });
+    await rig.synced();
+
+    t.deepEqual([...new Set(rig.shard.callers.map((caller) => caller.userAgent))], ['strata/test (push)']);
+  });
+
   test(`a refusal over HTTP/${http} has its status, its words and its wait`, async (t) => {
     const rig = await aRig(t, { http });
     rig.shard.instead = (_, answer) => {
@@ -244,7 +252,7 @@ test('requests that wait for a connection while the certificates rotate are all 
     const given = await shard.access.credentials(signal);
     return { ...given, ca: `${given.ca}${rotated}` };
   };
-  const rig = new Rig(shard, new KubeClient({ access: { ...shard.access, credentials }, clock: systemClock }));
+  const rig = new Rig(shard, new KubeClient({ access: { ...shard.access, credentials }, clock: systemClock, userAgent }));
   t.teardown(() => {
     rig.over.abort();
     rig.client.close();
@@ -271,7 +279,7 @@ test('a shard that spoke HTTP/1.1 alone is asked for HTTP/2 again after a minute
     return { ...other, ca: `${one.ca}\n${other.ca}` };
   };
   const access = { ...present.access, server: `https://127.0.0.1:${proxy.port}`, credentials };
-  const rig = new Rig(present, new KubeClient({ access, clock }));
+  const rig = new Rig(present, new KubeClient({ access, clock, userAgent }));
   t.teardown(async () => {
     rig.over.abort();
     rig.client.close();

@@ -57,7 +57,7 @@ async function aPlace(t: ExecutionContext) {
   await writeFile(path, shard.kubeconfigText({ 'client-certificate': 'agent.crt', 'client-key': 'agent.key' }));
   const logged: Logged[] = [];
   const access = await load(path, { logged });
-  const client = new KubeClient({ access, clock: systemClock });
+  const client = new KubeClient({ access, clock: systemClock, userAgent: 'test' });
   t.teardown(() => client.close());
   return { folder, path, shard, authority, issue, install, logged, access, client };
 }

@@ -42,7 +42,7 @@ const run = promisify(execFile);
 export type StandInOptions = Readonly<{ http?: 1 | 2; streamsMax?: number }>;
 
 /** `user`: the common name of the certificate that the connection was made with; '' without one. */
-export type Caller = Readonly<{ authorization: string; user: string }>;
+export type Caller = Readonly<{ authorization: string; user: string; userAgent: string }>;
 
 export class ShardStandIn {
   readonly store = new ShardStandInStore();
@@ -193,6 +193,7 @@ export class ShardStandIn {
     this.requests.push(`${url.pathname}${url.search}`);
     const caller: Caller = {
       authorization: request.headers.authorization ?? '',
+      userAgent: request.headers['user-agent'] ?? '',
       user: String((request.socket as TLSSocket).getPeerCertificate().subject?.CN ?? ''),
     };
     this.callers.push(caller);
