@@ -17,7 +17,7 @@ const shards = [
   { shard: 'shard-1', kubeconfig: '.kcp-1/admin.kubeconfig' },
 ] as const;
 
-/** These are the built-in types; the declared types show what the controllers of kcp's ClusterCachedResources write. */
+/** Of the built-in types. */
 const collections = kcpTypes
   .filter(({ resource }) => resource !== 'customresourcedefinitions')
   .map(({ group, resource, versions }) => `/services/cache/shards/*/clusters/*/apis/${group}/${versions[0]?.name}/${resource}`);
@@ -43,23 +43,16 @@ export class SecondCache {
 
   static async start(kcp: LiveKcp): Promise<SecondCache> {
     const cache = await StrataProcess.start();
-    const agents = await Promise.all(
-      shards.map(({ shard, kubeconfig }) =>
-        AgentProcess.start(cache, { shard, kubeconfig: kcp.file(kubeconfig), context: 'shard-base', flags: ['--system-clusters='] }),
-      ),
-    );
-    return new SecondCache(cache, agents, { first: await kcp.cacheClient(), kcp: await kcp.client() });
+    return new SecondCache(cache, await startAgents(kcp, [cache, cache]), { first: await kcp.cacheClient(), kcp: await kcp.client() });
   }
 
   /** Where the two differ; `[]` when nowhere. */
   async differences(): Promise<readonly string[]> {
-    const found = await Promise.all(collections.map((collection) => this.#differencesOf(collection)));
-    return found.flat();
+    return differencesBetween(this.#first, this.#second, this.#kcp);
   }
 
   async objects(): Promise<number> {
-    const lists = await Promise.all(collections.map((collection) => this.#second.list(collection)));
-    return lists.reduce((sum, { items }) => sum + items.length, 0);
+    return objectsOf(this.#second);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -68,27 +61,65 @@ export class SecondCache {
     this.#kcp.close();
     await this.cache[Symbol.asyncDispose]();
   }
+}
 
-  async #differencesOf(collection: string): Promise<readonly string[]> {
-    const [first, second] = await Promise.all([this.#first.list(collection), this.#second.list(collection)]);
-    const [left, right] = [first, second].map(({ items }) => new Map(items.map((item) => [keyOf(item), comparable(item)])));
-    const type = collection.slice(collection.indexOf('/apis/'));
-    const found: string[] = [];
-    for (const key of new Set([...(left?.keys() ?? []), ...(right?.keys() ?? [])])) {
-      const [own, other] = [left?.get(key), right?.get(key)];
-      if (own === other) continue;
-      if (own !== undefined && other !== undefined && (await this.#isBeingDeleted(type, key))) continue;
-      found.push(`${type} ${key}\n  controller: ${own ?? 'absent'}\n  agent:      ${other ?? 'absent'}`);
-    }
-    return found;
-  }
+/** `caches`: where each shard is pushed. `each`: how many agents a shard has; all but one stand by. */
+export async function startAgents(
+  kcp: LiveKcp,
+  caches: readonly [StrataProcess, StrataProcess],
+  each = 1,
+): Promise<readonly AgentProcess[]> {
+  const starting = shards.flatMap(({ shard, kubeconfig }, i) => {
+    const options = { shard, kubeconfig: kcp.file(kubeconfig), context: 'shard-base', flags: ['--system-clusters='] };
+    return Array.from({ length: each }, () => AgentProcess.start(caches[i]!, options));
+  });
+  return Promise.all(starting);
+}
 
-  /** Whether kcp is; of an object without a namespace. */
-  async #isBeingDeleted(type: string, key: string): Promise<boolean> {
-    const [, cluster, name] = key.split('|');
-    const { text } = await this.#kcp.raw('GET', `/clusters/${cluster}${type}${name}`);
-    return /"deletionTimestamp":/.test(text);
+/** Where what agents pushed differs from what kcp's controllers wrote; `[]` when nowhere. `kcp`: its front-proxy. */
+export async function differencesBetween(first: KubeClient, second: KubeClient, kcp: KubeClient): Promise<readonly string[]> {
+  const all = [...collections, ...(await declaredCollections(first))];
+  return (await Promise.all(all.map((collection) => differencesOf(collection, { first, second, kcp })))).flat();
+}
+
+export async function objectsOf(cache: KubeClient): Promise<number> {
+  const all = [...collections, ...(await declaredCollections(cache))];
+  const lists = await Promise.all(all.map((collection) => cache.list(collection)));
+  return lists.reduce((sum, { items }) => sum + items.length, 0);
+}
+
+/** Of the types that the ClusterCachedResources of a cache declare. */
+async function declaredCollections(cache: KubeClient): Promise<readonly string[]> {
+  const { items } = await cache.list('/services/cache/shards/*/clusters/*/apis/cache.kcp.io/v1alpha1/clustercachedresources');
+  const declared = items.flatMap(({ spec, status }) => {
+    const { group, version, resource } = spec as Readonly<Record<string, string>>;
+    const { identityHash = '' } = (status ?? {}) as { identityHash?: string };
+    return identityHash === '' ? [] : [`/services/cache/shards/*/clusters/*/apis/${group}/${version}/${resource}:${identityHash}`];
+  });
+  return [...new Set(declared)];
+}
+
+type Compared = Readonly<{ first: KubeClient; second: KubeClient; kcp: KubeClient }>;
+
+async function differencesOf(collection: string, { first, second, kcp }: Compared): Promise<readonly string[]> {
+  const lists = await Promise.all([first.list(collection), second.list(collection)]);
+  const [left, right] = lists.map(({ items }) => new Map(items.map((item) => [keyOf(item), comparable(item)])));
+  const type = collection.slice(collection.indexOf('/apis/'));
+  const found: string[] = [];
+  for (const key of new Set([...(left?.keys() ?? []), ...(right?.keys() ?? [])])) {
+    const [own, other] = [left?.get(key), right?.get(key)];
+    if (own === other) continue;
+    if (own !== undefined && other !== undefined && (await isBeingDeleted(kcp, type, key))) continue;
+    found.push(`${type} ${key}\n  controller: ${own ?? 'absent'}\n  agent:      ${other ?? 'absent'}`);
   }
+  return found;
+}
+
+/** Whether kcp is deleting it; of an object without a namespace. */
+async function isBeingDeleted(kcp: KubeClient, type: string, key: string): Promise<boolean> {
+  const [, cluster, name] = key.split('|');
+  const { text } = await kcp.raw('GET', `/clusters/${cluster}${type}${name}`);
+  return /"deletionTimestamp":/.test(text);
 }
 
 function keyOf({ metadata }: KubeObject): string {

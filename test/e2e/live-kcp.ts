@@ -15,19 +15,21 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runProgram } from '../clients/installed.js';
 import { KubeClient } from '../support/kube-client.js';
 import { builtMain } from '../support/project.js';
-import { choosingScript, supervisorScript } from './shell-scripts.js';
+import { cacheServerScript, choosingScript, shardScript } from './shell-scripts.js';
 
 const readyMsMax = 240_000;
 const stopMsMax = 60_000;
 const testMsMax = 480_000;
 const pollMs = 500;
 export const cacheUrl = 'https://127.0.0.1:8012';
+const firstShardPort = 6444;
 const frontProxyUrl = 'https://127.0.0.1:6443';
 
 /** As kcp's own Makefile sets it for its tests on two shards. */
@@ -64,8 +66,11 @@ export class LiveKcp {
     process.once('exit', this.#killAtExit);
   }
 
-  /** Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number. */
-  static async start(binaries: string, cacheKubeconfigs: readonly string[] = []): Promise<LiveKcp> {
+  /**
+   * Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number.
+   * `restartsShards`: a shard that ends is started again.
+   */
+  static async start(binaries: string, cacheKubeconfigs: readonly string[] = [], { restartsShards = false } = {}): Promise<LiveKcp> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-'));
     await mkdir(join(folder, '.kcp'));
     await mkdir(join(folder, 'logs'));
@@ -92,10 +97,10 @@ export class LiveKcp {
     const environment = {
       NO_GORUN: '1',
       UNSAFE_E2E_HACK_DISABLE_ETCD_FSYNC: 'true',
-      KCP_ASSET_KCP: await choosing('kcp'),
+      KCP_ASSET_KCP: restartsShards ? await script('kcp', shardScript(folder, join(binaries, 'kcp'))) : await choosing('kcp'),
       KCP_ASSET_KCP_FRONT_PROXY: join(binaries, 'kcp-front-proxy'),
       KCP_ASSET_VIRTUAL_WORKSPACES: await choosing('virtual-workspaces'),
-      KCP_ASSET_CACHE_SERVER: await script('cache-server', supervisorScript(folder)),
+      KCP_ASSET_CACHE_SERVER: await script('cache-server', cacheServerScript(folder)),
     };
     const server = spawn(join(binaries, 'sharded-test-server'), flags, {
       cwd: folder,
@@ -142,9 +147,18 @@ export class LiveKcp {
     await this.#until(async () => (await this.cachePid()) !== before, readyMsMax, 'the supervisor to start the cache server again');
   }
 
+  /** kill -9 for a shard that is started again; resolves when it says that it is ready. */
+  async killShard(shard: number): Promise<void> {
+    const port = firstShardPort + shard;
+    const pid = async (): Promise<number> => Number(await readFile(this.file(`shard-${port}.pid`), 'utf8'));
+    const before = await pid();
+    process.kill(before, 'SIGKILL');
+    await this.#until(async () => (await pid()) !== before && (await isReady(port)), readyMsMax, `shard ${shard} to be ready again`);
+  }
+
   /** kill -9 for the cache server, then `meanwhile` before the supervisor starts it again. Resolves when it runs. */
   async whileCacheIsDown(act: () => Promise<void>): Promise<void> {
-    const supervisor = Number(await readFile(this.file('supervisor.pid'), 'utf8'));
+    const supervisor = Number(await readFile(this.file('cache-supervisor.pid'), 'utf8'));
     process.kill(supervisor, 'SIGSTOP');
     const before = await this.cachePid();
     try {
@@ -234,8 +248,10 @@ export class LiveKcp {
       clearTimeout(late);
     }
     process.removeListener('exit', this.#killAtExit);
-    // sharded-test-server kills the supervisor, not the processes that the supervisor has started.
-    for (const name of ['supervisor.pid', 'cache.pid']) await stop(join(this.#folder, name));
+    // sharded-test-server kills supervisors, not the processes that these have started.
+    const pids = (await readdir(this.#folder)).filter((name) => name.endsWith('.pid'));
+    for (const name of pids.toSorted((a, b) => Number(b.includes('supervisor')) - Number(a.includes('supervisor'))))
+      await stop(join(this.#folder, name));
     if (process.env['TEST_KEEP'] === undefined) await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
@@ -246,6 +262,17 @@ export class LiveKcp {
       if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for ${what}`);
     }
   }
+}
+
+/** Whether an API server says so, to whoever asks. */
+function isReady(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = request({ host: '127.0.0.1', port, path: '/readyz', rejectUnauthorized: false }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode === 200);
+    });
+    asked.on('error', () => resolve(false)).end();
+  });
 }
 
 async function readFrom(path: string, from: number): Promise<string> {

@@ -1,25 +1,34 @@
 /**
  * The shell programs between sharded-test-server and what it starts: it knows one cache server, and gives up when that ends.
  */
-import { join } from 'node:path';
 import { builtMain } from '../support/project.js';
 
 /** Ports of the servers of shard 0; those of the next shards follow. */
 const firstPorts = [6444, 7444] as const;
 
 /** TEST_SERVER takes the place of our server. */
-export function supervisorScript(folder: string): string {
+export function cacheServerScript(folder: string): string {
   const foreign = process.env['TEST_SERVER'];
-  const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server "$@"` : `${quote(foreign)} "$@"`;
+  const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server` : quote(foreign);
+  return supervisorScript(folder, 'cache', command);
+}
+
+/** Runs shards of kcp, `shard-PORT` by name, and starts one again when it ends. */
+export function shardScript(folder: string, program: string): string {
+  return supervisorScript(folder, `shard-$(echo " $* " | sed 's/.* --secure-port=\\([0-9]*\\) .*/\\1/')`, quote(program));
+}
+
+/** Starts a program again whenever it ends, as a kubelet would; ends with SIGTERM. `NAME.pid` and `NAME-supervisor.pid` say who is who. */
+function supervisorScript(folder: string, name: string, command: string): string {
   return `#!/bin/sh
-# Starts the cache server again whenever it ends, as a kubelet would; ends with SIGTERM.
-echo $$ > ${quote(join(folder, 'supervisor.pid'))}
+name=${quote(`${folder}/`)}"${name}"
+echo $$ > "$name-supervisor.pid"
 trap 'kill -TERM $child; wait $child; exit 0' TERM INT
 while :; do
-  ${command} &
+  ${command} "$@" &
   child=$!
-  echo $child > ${quote(join(folder, 'cache.pid.new'))}
-  mv ${quote(join(folder, 'cache.pid.new'))} ${quote(join(folder, 'cache.pid'))}
+  echo $child > "$name.pid.new"
+  mv "$name.pid.new" "$name.pid"
   wait $child
   sleep 0.2
 done
