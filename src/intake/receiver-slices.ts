@@ -100,9 +100,15 @@ export class ReceiverSlices {
     }
   }
 
-  /** Forgets all but these, each by its text. */
-  keep(names: ReadonlySet<string>): void {
-    for (const [name, { slice }] of this.#all) if (!names.has(name)) this.delete(slice);
+  /** Forgets all but these, each by its text; gives those that were forgotten while logical clusters of them were under way. */
+  keep(names: ReadonlySet<string>): readonly Slice[] {
+    const broken: Slice[] = [];
+    for (const [name, { slice }] of this.#all) {
+      if (names.has(name)) continue;
+      if (this.#clusters.has(name)) broken.push(slice);
+      this.delete(slice);
+    }
+    return broken;
   }
 
   /** Those that wait for a type which is known by now. */

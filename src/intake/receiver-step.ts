@@ -69,8 +69,7 @@ export function step(state: ReceiverState, event: ReceiverEvent, context: Receiv
     case 'declared':
       return askForDeclared(state, context);
     case 'named':
-      state.slices.keep(event.slices);
-      return { state, effects: [] };
+      return forget(state, state.slices.keep(event.slices), context);
   }
 }
 
@@ -280,6 +279,13 @@ function askForDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Step
   const known = state.slices.waiting(({ resource, shard }) => typeOf(resource, shard) !== undefined);
   for (const slice of known) state.slices.set({ slice, phase: 'stale', isAsked: true });
   return { state, effects: known.map((slice) => resync(slice, 'its type is declared now')) };
+}
+
+/** The store forgets the syncs of these too. */
+function forget(state: ReceiverState, slices: readonly Slice[], { by }: ReceiverContext): Stepped {
+  if (slices.length === 0) return { state, effects: [] };
+  const pushes = slices.map((slice): Push => ({ kind: 'invalidate', slice, by }));
+  return push(state, { pushes, slice: undefined, last: state.next - 1, mutations: 0, bytes: 0, compares: false }, pushes);
 }
 
 function push(state: ReceiverState, work: Work, pushes: readonly Push[]): Stepped {

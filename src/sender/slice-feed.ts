@@ -130,13 +130,13 @@ export class SliceFeed {
 
   freshness(nowMs: number, sent: Tally | undefined): SliceFreshness {
     const synced = this.#syncedAt !== undefined;
-    const oldestMs = Math.min(sent?.oldestMs ?? nowMs, this.#pending[0]?.sinceMs ?? nowMs);
+    const oldestMs = Math.min(sent?.oldestMs ?? nowMs, this.#pending[0]?.sinceMs ?? nowMs, this.#source.waitingSinceMs ?? nowMs);
     return {
       slice: this.slice,
       connected: this.#source.connected,
       synced,
       lagMs: Math.max(0, nowMs - oldestMs),
-      whole: synced && !this.#lacking.lacks(this.slice),
+      whole: synced && !this.#syncs.areUnderWay && !this.#lacking.lacks(this.slice),
     };
   }
 
@@ -272,10 +272,10 @@ export class SliceFeed {
     const sinceMs = this.#parts.clock.now();
     for (const outgoing of coalesce(batch)) {
       if (outgoing.kind === 'begin') this.#sync += 1;
-      const syncing = this.#syncs.hear(outgoing);
-      if (this.#sync < this.#firstSync) continue;
-      this.#sent += 1;
-      const [sync, order] = [this.#sync, this.#sent];
+      const [sync, order] = [this.#sync, this.#sent + 1];
+      const syncing = this.#syncs.hear(outgoing, order);
+      if (sync < this.#firstSync) continue;
+      this.#sent = order;
       this.#pending.push({ outgoing, bytes: outgoingBytes(outgoing), sinceMs, sync, order, syncing });
     }
   }

@@ -24,6 +24,8 @@ export type Outgoing =
 export interface SliceSource {
   /** Whether the source is connected to what it reads from. */
   readonly connected: boolean;
+  /** Since when something waits to be asked for, of a source that reads ahead; on the sender's clock. */
+  readonly waitingSinceMs?: number | undefined;
   /**
    * Begins with a full sync. It is asked for the next batch only when there is room for it, so that a slow cache slows the
    * source and costs no memory. Goes on until `signal` is aborted; it handles its own failures.

@@ -16,10 +16,17 @@ export class SyncsUnderWay {
   #objects = 0;
   /** Those that were not acknowledged to their end. */
   readonly #sentClusters = new Map<string, SentCluster>();
+  /** By logical cluster, '' for the slice: the order of the last begin that was heard, and whose end was not acknowledged. */
+  readonly #begun = new Map<string, number>();
 
   /** Put since the begin of the slice that was sent last. */
   get objects(): number {
     return this.#objects;
+  }
+
+  /** Whether anything is being synced: the receiver may lack what came before the begin, and has no part of it yet. */
+  get areUnderWay(): boolean {
+    return this.#begun.size > 0;
   }
 
   /** Whether the sync of a logical cluster was sent, and not acknowledged to its end. */
@@ -28,15 +35,18 @@ export class SyncsUnderWay {
   }
 
   /** Notes what the source says; returns whether it belongs to a sync. */
-  hear(outgoing: Outgoing): boolean {
+  hear(outgoing: Outgoing, order: number): boolean {
     switch (outgoing.kind) {
       case 'begin':
         this.#withinClusters.clear();
+        this.#begun.clear();
+        this.#begun.set('', order);
         return (this.#isWithin = true);
       case 'end':
         return (this.#isWithin = false);
       case 'clusterBegin':
         this.#withinClusters.add(outgoing.cluster);
+        this.#begun.set(outgoing.cluster, order);
         return true;
       case 'clusterEnd':
         this.#withinClusters.delete(outgoing.cluster);
@@ -75,6 +85,9 @@ export class SyncsUnderWay {
   }
 
   acknowledge({ outgoing, order }: Pending): void {
+    if (outgoing.kind !== 'end' && outgoing.kind !== 'clusterEnd') return;
+    const begun = outgoing.kind === 'end' ? '' : outgoing.cluster;
+    if ((this.#begun.get(begun) ?? order) < order) this.#begun.delete(begun);
     if (outgoing.kind === 'clusterEnd' && !this.isOutdated(outgoing.cluster, order)) this.#sentClusters.delete(outgoing.cluster);
   }
 
@@ -82,5 +95,6 @@ export class SyncsUnderWay {
   clear(): void {
     this.#withinClusters.clear();
     this.#sentClusters.clear();
+    this.#begun.clear();
   }
 }

@@ -62,7 +62,9 @@ export class ShardAgent {
   start(): void {
     for (const type of replicatedTypes) {
       const slice: Slice = { shard: this.#shard, resource: { group: type.group, resource: type.resource, identity: '' } };
-      this.#sink.add(slice, this.#readerOf(type, type.resource === 'clustercachedresources' ? this.#declaredBy(slice) : undefined));
+      const isDeclaring = type.resource === 'clustercachedresources';
+      const source: SliceReader = this.#readerOf(type, isDeclaring ? this.#declaredBy(slice, () => source.connected) : undefined);
+      this.#sink.add(slice, source);
     }
   }
 
@@ -77,14 +79,15 @@ export class ShardAgent {
     return new SliceReader({ reader }, { type, rule: this.#rule(type.marked), ...(onlooker !== undefined && { onlooker }) });
   }
 
-  #declaredBy(after: Slice): DeclaredSlices {
+  #declaredBy(after: Slice, areFollowed: () => boolean): DeclaredSlices {
     const readerOf = (ofCluster: readonly [CachedResource, ...CachedResource[]]): SliceReader => {
       const { collection, type, selectors } = readingOf(ofCluster);
       const reader = new KubeReader(this.#reading, collection);
       return new SliceReader({ reader }, { type, rule: this.#rule(false, selectors) });
     };
     const { clock, log } = this.#reading;
-    this.#declared = new DeclaredSlices({ sink: this.#sink, clock, log, readerOf }, { shard: this.#shard, after, rule: this.#rule(false) });
+    const options = { shard: this.#shard, after, rule: this.#rule(false), areFollowed };
+    this.#declared = new DeclaredSlices({ sink: this.#sink, clock, log, readerOf }, options);
     return this.#declared;
   }
 

@@ -10,24 +10,31 @@
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
 import { Notifier } from '../sender/notifier.js';
 import type { Outgoing, SliceSource } from '../sender/source.js';
 
 type Batch = readonly Outgoing[];
 
-/** Of one logical cluster. `isRead`: whether the sync that it began last was read to its end; `wasRead`: whether one was. */
+/** Of one logical cluster. `isRead`: whether the sync that it began last was read to its end. */
 type Reading = {
   readonly cluster: ClusterName;
   readonly source: SliceSource;
   readonly batches: AsyncIterator<Batch>;
   readonly abort: AbortController;
   isRead: boolean;
-  wasRead: boolean;
 };
 
-type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>> }>;
+type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>>; sinceMs: number }>;
+
+type ClusterPartsTools = Readonly<{
+  clock: Clock;
+  /** Whether the sources are those that the shard declares, as far as one can know now. */
+  isDeclared: () => boolean;
+}>;
 
 export class ClusterParts implements SliceSource {
+  readonly #tools: ClusterPartsTools;
   readonly #sources = new Map<ClusterName, SliceSource>();
   /** Those about to be set anew, or kept. */
   readonly #expected = new Set<ClusterName>();
@@ -35,16 +42,28 @@ export class ClusterParts implements SliceSource {
   /** Those under way, while it is open. */
   readonly #readings = new Map<ClusterName, Reading>();
   readonly #stopping = new Set<Promise<unknown>>();
+  /** Logical clusters whose reading may not be that of their source. */
+  readonly #changed = new Set<ClusterName>();
+  /** Those that no source was read of to its end since it was opened. */
+  readonly #unread = new Set<ClusterName>();
   #arrived: Arrived[] = [];
+
+  constructor(tools: ClusterPartsTools) {
+    this.#tools = tools;
+  }
 
   /** Whether each logical cluster was read to its end, and is followed. */
   get connected(): boolean {
-    if (this.#expected.size > 0) return false;
+    if (this.#expected.size > 0 || !this.#tools.isDeclared()) return false;
     for (const [cluster, source] of this.#sources) {
       const reading = this.#readings.get(cluster);
       if (reading?.source !== source || !reading.isRead || !source.connected) return false;
     }
     return true;
+  }
+
+  get waitingSinceMs(): number | undefined {
+    return this.#arrived[0]?.sinceMs;
   }
 
   /** What the logical cluster is read from is about to be set or kept: until then not all of the slice is read. */
@@ -63,17 +82,23 @@ export class ClusterParts implements SliceSource {
     this.#expected.delete(cluster);
     if (source === undefined) this.#sources.delete(cluster);
     else this.#sources.set(cluster, source);
+    this.#changed.add(cluster);
     this.#notifier.notify();
   }
 
   async *open(signal: AbortSignal): AsyncGenerator<Batch, void> {
+    for (const cluster of this.#sources.keys()) {
+      this.#changed.add(cluster);
+      this.#unread.add(cluster);
+    }
     try {
       yield [{ kind: 'begin', revision: '' }];
       for (let isEnded = false; !signal.aborted;) {
         const seen = this.#notifier.notified;
-        yield* this.#settle();
+        const gone = this.#settle();
+        if (gone.length > 0) yield gone;
         yield* this.#take();
-        if (!isEnded && this.#wasAllRead) {
+        if (!isEnded && this.#isReadOnce) {
           isEnded = true;
           yield [{ kind: 'end', revision: '' }];
         }
@@ -83,54 +108,68 @@ export class ClusterParts implements SliceSource {
       for (const reading of this.#readings.values()) this.#stop(reading);
       await Promise.all(this.#stopping);
       this.#arrived = [];
+      this.#unread.clear();
     }
   }
 
-  get #wasAllRead(): boolean {
-    if (this.#expected.size > 0) return false;
-    for (const cluster of this.#sources.keys()) if (this.#readings.get(cluster)?.wasRead !== true) return false;
+  /** An edit of what was read once does not count: the slice would wait for ever for one who edits without end. */
+  get #isReadOnce(): boolean {
+    if (this.#unread.size > 0 || this.#changed.size > 0) return false;
+    for (const cluster of this.#expected) if (!this.#readings.has(cluster)) return false;
     return true;
   }
 
-  /** Reads from the present sources, and from no other. */
-  *#settle(): Generator<Batch, void> {
-    for (const reading of this.#readings.values()) {
-      const { cluster, source } = reading;
-      const wanted = this.#sources.get(cluster);
-      if (source === wanted) continue;
-      this.#stop(reading);
-      if (wanted !== undefined) continue;
-      yield [
-        { kind: 'clusterBegin', cluster },
-        { kind: 'clusterEnd', cluster },
-      ];
+  /** Reads from the present sources, and from no other; gives what is to be sent of logical clusters that are not read any more. */
+  #settle(): Batch {
+    const gone: Outgoing[] = [];
+    for (const cluster of this.#changed) {
+      const [reading, source] = [this.#readings.get(cluster), this.#sources.get(cluster)];
+      if (reading !== undefined && reading.source !== source) this.#stop(reading);
+      if (source !== undefined && reading?.source !== source) this.#begin(cluster, source, reading !== undefined);
+      if (source !== undefined) continue;
+      this.#unread.delete(cluster);
+      if (reading !== undefined) gone.push({ kind: 'clusterBegin', cluster }, { kind: 'clusterEnd', cluster });
     }
-    for (const [cluster, source] of this.#sources) {
-      if (this.#readings.has(cluster)) continue;
-      const abort = new AbortController();
-      const batches = source.open(abort.signal)[Symbol.asyncIterator]();
-      const reading: Reading = { cluster, source, batches, abort, isRead: false, wasRead: false };
-      this.#readings.set(cluster, reading);
-      this.#ask(reading);
-    }
+    this.#changed.clear();
+    return gone;
+  }
+
+  #begin(cluster: ClusterName, source: SliceSource, wasThere: boolean): void {
+    const abort = new AbortController();
+    const reading: Reading = { cluster, source, batches: source.open(abort.signal)[Symbol.asyncIterator](), abort, isRead: false };
+    this.#readings.set(cluster, reading);
+    if (!wasThere) this.#unread.add(cluster);
+    this.#ask(reading);
   }
 
   async *#take(): AsyncGenerator<Batch, void> {
-    for (const { reading, step } of this.#arrived.splice(0)) {
+    for (let next = this.#arrived.shift(); next !== undefined; next = this.#arrived.shift()) {
+      const { reading, step } = next;
       const { cluster } = reading;
       const { done, value: batch } = await step;
       if (this.#readings.get(cluster) !== reading) continue;
       if (done === true) throw new CacheError(`the reading of the logical cluster ${cluster} has ended`);
-      note(reading, batch);
+      this.#note(reading, batch);
       yield batch.map((outgoing) => ofCluster(cluster, outgoing));
       this.#ask(reading);
+      // A change of the sources does not wait for the end of what arrives.
+      if (this.#changed.size > 0) return;
+    }
+  }
+
+  #note(reading: Reading, batch: Batch): void {
+    for (const { kind } of batch) {
+      if (kind === 'begin') reading.isRead = false;
+      if (kind !== 'end') continue;
+      reading.isRead = true;
+      this.#unread.delete(reading.cluster);
     }
   }
 
   #ask(reading: Reading): void {
     const step = reading.batches.next();
     const arrive = (): void => {
-      this.#arrived.push({ reading, step });
+      this.#arrived.push({ reading, step, sinceMs: this.#tools.clock.now() });
       this.#notifier.notify();
     };
     step.then(arrive, arrive);
@@ -141,13 +180,6 @@ export class ClusterParts implements SliceSource {
     abort.abort();
     const stopping = Promise.resolve(batches.return?.()).finally(() => this.#stopping.delete(stopping));
     this.#stopping.add(stopping);
-  }
-}
-
-function note(reading: Reading, batch: Batch): void {
-  for (const { kind } of batch) {
-    if (kind === 'begin') reading.isRead = false;
-    if (kind === 'end') reading.isRead = reading.wasRead = true;
   }
 }
 

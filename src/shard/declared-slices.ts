@@ -29,8 +29,8 @@ export type DeclaredSlicesParts = Readonly<{
   readerOf: (ofCluster: readonly [CachedResource, ...CachedResource[]]) => SliceReader;
 }>;
 
-/** `after`: the slice of ClusterCachedResources. `rule`: the one for them. */
-export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; rule: SelectionRule }>;
+/** `after`: the slice of ClusterCachedResources. `rule`: the one for them. `areFollowed`: whether the shard shows them, as far as one can know. */
+export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; rule: SelectionRule; areFollowed: () => boolean }>;
 
 /** `said`: by logical cluster, what its reader was made from. */
 type Declared = Readonly<{ slice: Slice; parts: ClusterParts; said: Map<ClusterName, string> }>;
@@ -161,8 +161,10 @@ export class DeclaredSlices implements Onlooker {
   }
 
   #add(resource: Resource): Declared {
-    const { shard, after } = this.#options;
-    const declared: Declared = { slice: { shard, resource }, parts: new ClusterParts(), said: new Map() };
+    const { shard, after, areFollowed } = this.#options;
+    const isDeclared = (): boolean => areFollowed() && this.#unmarked === undefined;
+    const parts = new ClusterParts({ clock: this.#parts.clock, isDeclared });
+    const declared: Declared = { slice: { shard, resource }, parts, said: new Map() };
     this.#declared.set(formatResource(resource), declared);
     this.#parts.sink.add(declared.slice, declared.parts, { after });
     return declared;

@@ -147,7 +147,9 @@ export class KubeReader {
     this.#accepted(place);
     const openedMs = this.#parts.clock.now();
     let syncing = step.kind === 'watch-list';
-    let reads: Read[] = syncing ? [{ kind: 'begin' }] : [];
+    // At once: what was read before counts no more, though the shard may take its time.
+    if (syncing) yield [{ kind: 'begin' }];
+    let reads: Read[] = [];
     for await (const batch of lines(chunks, objectBytesMax)) {
       let revision: string | undefined;
       let failure: ShardRefusal | undefined;
@@ -182,11 +184,11 @@ export class KubeReader {
     const options = { kind: 'list', limit: isWhole ? 0 : pageObjects, continueToken } as const;
     const chunks = await this.#open(options, { answerMsMax: silenceMs, silenceMsMax: silenceMs, signal });
     this.#accepted(place);
-    let reads: Read[] = continueToken === '' ? [{ kind: 'begin' }] : [];
+    if (continueToken === '') yield [{ kind: 'begin' }];
     for await (const chunk of chunks) {
+      const reads: Read[] = [];
       for (const item of cutter.push(chunk)) reads.push({ kind: 'object', object: readSourceObject(item), changed: false });
       if (reads.length > 0) yield reads;
-      reads = [];
     }
     const envelope = cutter.end();
     // What happened since the first page comes with the watch after it.

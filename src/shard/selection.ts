@@ -7,7 +7,7 @@
  *   gone     it leaves       nothing            delete       it is being deleted, or is not marked (any more)
  *   ignored  never ours      nothing            nothing      its logical cluster is one of the system's
  */
-import { hasLabels, type Labels, type SourceObject } from './source-object.js';
+import { labelsOf, type Labels, type SourceObject } from './source-object.js';
 
 /** One type of the shard. `identityOf`: the APIExport of kcp's own whose identity a request for all clusters must name. */
 export type ReplicatedType = Readonly<{
@@ -59,10 +59,15 @@ export const replicatedTypes: readonly ReplicatedType[] = [
 /** The controller has the same order: a lost mark counts before finalizers that are waited for. */
 export function select(object: SourceObject, { marked, systemClusters, selectors }: SelectionRule): Selected {
   if (object.cluster.startsWith('system:') && !systemClusters.has(object.cluster)) return 'ignored';
-  if (selectors !== undefined && !selectors.some((labels) => hasLabels(object, labels))) return 'gone';
+  if (selectors !== undefined && !isSelected(object, selectors)) return 'gone';
   if (marked && !object.marked) return 'gone';
   if (!object.deleting) return 'put';
   return object.hasFinalizers ? 'keep' : 'gone';
+}
+
+function isSelected(object: SourceObject, selectors: readonly Labels[]): boolean {
+  const own = labelsOf(object);
+  return selectors.some((labels) => Object.entries(labels).every(([label, value]) => own.get(label) === value));
 }
 
 function type(group: string, version: string, resource: string, kind: string, { marked = false, identityOf }: Traits = {}): ReplicatedType {

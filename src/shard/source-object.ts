@@ -25,11 +25,10 @@ const nestingMax = 10_000;
 /** By their keys. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** Whether the object has all of these labels. */
-export function hasLabels({ text: { bytes }, text: { metadata } }: SourceObject, labels: Labels): boolean {
+/** Decoded anew with each call. */
+export function labelsOf({ text: { bytes, metadata } }: SourceObject): ReadonlyMap<string, unknown> {
   const found = valueOf(bytes, metadata, 'labels');
-  const own = new Map(Object.entries(typeof found === 'object' && found !== null ? found : {}));
-  return Object.entries(labels).every(([label, value]) => own.get(label) === value);
+  return new Map(Object.entries(typeof found === 'object' && found !== null ? found : {}));
 }
 
 /** Throws NotJson. */

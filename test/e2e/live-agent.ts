@@ -78,41 +78,53 @@ export async function startAgents(
 
 /** Where what agents pushed differs from what kcp's controllers wrote; `[]` when nowhere. `kcp`: its front-proxy. */
 export async function differencesBetween(first: KubeClient, second: KubeClient, kcp: KubeClient): Promise<readonly string[]> {
-  const all = [...collections, ...(await declaredCollections(first))];
-  return (await Promise.all(all.map((collection) => differencesOf(collection, { first, second, kcp })))).flat();
+  const declared = (await cachedResources(first)).map(collectionOf);
+  const compared = { first, second, kcp, selectors: await cachedResources(second) };
+  return (await Promise.all([...collections, ...new Set(declared)].map((collection) => differencesOf(collection, compared)))).flat();
 }
 
 export async function objectsOf(cache: KubeClient): Promise<number> {
-  const all = [...collections, ...(await declaredCollections(cache))];
-  const lists = await Promise.all(all.map((collection) => cache.list(collection)));
+  const declared = (await cachedResources(cache)).map(collectionOf);
+  const lists = await Promise.all([...collections, ...new Set(declared)].map((collection) => cache.list(collection)));
   return lists.reduce((sum, { items }) => sum + items.length, 0);
 }
 
-/** Of the types that the ClusterCachedResources of a cache declare. */
-async function declaredCollections(cache: KubeClient): Promise<readonly string[]> {
+/** Those that declare something. */
+async function cachedResources(cache: KubeClient): Promise<readonly KubeObject[]> {
   const { items } = await cache.list('/services/cache/shards/*/clusters/*/apis/cache.kcp.io/v1alpha1/clustercachedresources');
-  const declared = items.flatMap(({ spec, status }) => {
-    const { group, version, resource } = spec as Readonly<Record<string, string>>;
-    const { identityHash = '' } = (status ?? {}) as { identityHash?: string };
-    return identityHash === '' ? [] : [`/services/cache/shards/*/clusters/*/apis/${group}/${version}/${resource}:${identityHash}`];
-  });
-  return [...new Set(declared)];
+  return items.filter(({ status }) => (status as { identityHash?: string } | undefined)?.identityHash);
 }
 
-type Compared = Readonly<{ first: KubeClient; second: KubeClient; kcp: KubeClient }>;
+function collectionOf({ spec, status }: KubeObject): string {
+  const { group, version, resource } = spec as Readonly<Record<string, string>>;
+  return `/services/cache/shards/*/clusters/*/apis/${group}/${version}/${resource}:${(status as { identityHash: string }).identityHash}`;
+}
 
-async function differencesOf(collection: string, { first, second, kcp }: Compared): Promise<readonly string[]> {
+type Compared = Readonly<{ first: KubeClient; second: KubeClient; kcp: KubeClient; selectors: readonly KubeObject[] }>;
+
+async function differencesOf(collection: string, { first, second, kcp, selectors }: Compared): Promise<readonly string[]> {
   const lists = await Promise.all([first.list(collection), second.list(collection)]);
-  const [left, right] = lists.map(({ items }) => new Map(items.map((item) => [keyOf(item), comparable(item)])));
+  const [left, right] = lists.map(({ items }) => new Map(items.map((item) => [keyOf(item), item])));
   const type = collection.slice(collection.indexOf('/apis/'));
+  const selecting = selectors.filter((each) => collectionOf(each) === collection);
   const found: string[] = [];
   for (const key of new Set([...(left?.keys() ?? []), ...(right?.keys() ?? [])])) {
-    const [own, other] = [left?.get(key), right?.get(key)];
+    const [written, pushed] = [left?.get(key), right?.get(key)];
+    const [own, other] = [written, pushed].map((object) => object && comparable(object));
     if (own === other) continue;
     if (own !== undefined && other !== undefined && (await isBeingDeleted(kcp, type, key))) continue;
+    // kcp's controller leaves what is selected no more (docs/differences.md).
+    if (written !== undefined && other === undefined && type.includes(':') && !selecting.some((each) => selects(each, written))) continue;
     found.push(`${type} ${key}\n  controller: ${own ?? 'absent'}\n  agent:      ${other ?? 'absent'}`);
   }
   return found;
+}
+
+function selects(cached: KubeObject, { metadata }: KubeObject): boolean {
+  const { labelSelector } = cached['spec'] as { labelSelector?: { matchLabels?: Readonly<Record<string, string>> } };
+  const isOfCluster = cached.metadata.annotations?.['kcp.io/cluster'] === metadata.annotations?.['kcp.io/cluster'];
+  const labels = metadata['labels'] as Readonly<Record<string, string>> | undefined;
+  return isOfCluster && Object.entries(labelSelector?.matchLabels ?? {}).every(([label, value]) => labels?.[label] === value);
 }
 
 /** Whether kcp is deleting it; of an object without a namespace. */

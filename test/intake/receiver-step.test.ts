@@ -2,6 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { noBuckets } from '../../src/domain/buckets.js';
 import type { PushOutcome } from '../../src/domain/push.js';
+import { formatSlice } from '../../src/domain/slice.js';
 import type { ReceiverSlice } from '../../src/intake/receiver-slices.js';
 import {
   aContext,
@@ -251,6 +252,17 @@ test('as many logical clusters as may be under way can be, and no more, whatever
   t.deepEqual(textsOf(take(50_003)), ['push begin']);
   for (let sequence = 50_004; sequence <= 75_002; sequence += 1) take(sequence);
   t.deepEqual(textsOf(take(75_003)), ['bye protocol']);
+});
+
+test('a slice that its pusher names no longer is not being synced any more, in the store neither', (t) => {
+  const receiver = SteppedReceiver.ofPusher([apiExports, schemas]);
+  receiver.frame(clusterBegin(1));
+  receiver.settleAll();
+
+  t.deepEqual(textsOf(receiver.take({ kind: 'named', slices: new Set([formatSlice(apiExports)]) })), []);
+  t.deepEqual(textsOf(receiver.take({ kind: 'named', slices: new Set([formatSlice(schemas)]) })), ['push invalidate']);
+  t.deepEqual(textsOf(receiver.settle()), ['send ack 1']);
+  t.deepEqual(textsOf(receiver.take({ kind: 'named', slices: new Set() })), []);
 });
 
 test('numbers count mutations: those of a frame stand for all that is in it', (t) => {

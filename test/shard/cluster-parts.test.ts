@@ -4,6 +4,7 @@ import test, { type ExecutionContext } from 'ava';
 import { parseClusterName } from '../../src/domain/cluster.js';
 import type { Outgoing, SliceSource } from '../../src/sender/source.js';
 import { ClusterParts } from '../../src/shard/cluster-parts.js';
+import { ManualClock } from '../store/manual-clock.js';
 
 const acme = parseClusterName('acme')!;
 const bold = parseClusterName('bold')!;
@@ -50,7 +51,9 @@ class Part implements SliceSource {
 }
 
 function opened(t: ExecutionContext, sources: Readonly<Record<string, Part>>) {
-  const parts = new ClusterParts();
+  const clock = new ManualClock();
+  const tools = { clock, isDeclared: true };
+  const parts = new ClusterParts({ clock, isDeclared: () => tools.isDeclared });
   for (const [name, source] of Object.entries(sources)) parts.set(parseClusterName(name)!, source);
   const abort = new AbortController();
   const words: string[] = [];
@@ -65,7 +68,7 @@ function opened(t: ExecutionContext, sources: Readonly<Record<string, Part>>) {
   const settle = async (): Promise<void> => {
     for (let i = 0; i < 10; i += 1) await turn();
   };
-  return { parts, abort, words, ended, settle };
+  return { parts, abort, words, ended, settle, tools };
 }
 
 test('the slice has ended once each part was read to its end, and is connected while each is read and followed', async (t) => {
@@ -120,6 +123,65 @@ test('another source is read from its beginning, and the one before is stopped; 
   await settle();
   t.deepEqual(words.slice(before), ['clusterBegin acme', 'clusterEnd acme', 'clusterBegin bold', 'clusterEnd bold']);
   t.deepEqual([two.stopped, parts.connected], [1, true]);
+});
+
+test('a part that gets another source and is taken away while another one leaves is gone too', async (t) => {
+  const [one, two, other] = [new Part(), new Part(), new Part()];
+  const parts = new ClusterParts({ clock: new ManualClock(), isDeclared: () => true });
+  parts.set(acme, one);
+  parts.set(bold, two);
+  const batches = parts.open(new AbortController().signal);
+  one.send(begin, end);
+  two.send(begin, end);
+  for (let taken = 0; taken < 4; taken += 1) await batches.next();
+
+  parts.set(acme, other);
+  parts.set(bold, undefined);
+  const gone = (await batches.next()).value ?? [];
+  parts.set(acme, undefined);
+  const next = (await batches.next()).value ?? [];
+
+  const words = [...gone, ...next].map((outgoing) => ('cluster' in outgoing ? `${outgoing.kind} ${outgoing.cluster}` : outgoing.kind));
+  t.deepEqual(words, ['clusterBegin bold', 'clusterEnd bold', 'clusterBegin acme', 'clusterEnd acme']);
+  await batches.return();
+});
+
+test('what nobody asks for has an age, and what is declared is not known while nobody can read it', async (t) => {
+  const one = new Part();
+  const clock = new ManualClock();
+  const declared = { isKnown: true };
+  const parts = new ClusterParts({ clock, isDeclared: () => declared.isKnown });
+  parts.set(acme, one);
+  const batches = parts.open(new AbortController().signal);
+  one.send(begin, end);
+  for (let taken = 0; taken < 3; taken += 1) await batches.next();
+  const asked = batches.next();
+  for (let i = 0; i < 10; i += 1) await turn();
+  t.is(parts.waitingSinceMs, undefined);
+
+  one.send({ kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'a' } });
+  await asked;
+  one.send({ kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'b' } });
+  const ahead = batches.next();
+  await ahead;
+  t.true(parts.connected);
+  declared.isKnown = false;
+  t.false(parts.connected);
+  await batches.return();
+});
+
+test('an edit of a logical cluster that was read keeps the slice from its end no longer than the others take', async (t) => {
+  const [one, two, other] = [new Part(), new Part(), new Part()];
+  const { parts, words, settle } = opened(t, { acme: one, bold: two });
+  one.send(begin, end);
+  await settle();
+  parts.expect(acme);
+  two.send(begin, end);
+  await settle();
+  t.is(words.at(-1), 'end');
+  parts.set(acme, other);
+  await settle();
+  t.false(parts.connected);
 });
 
 test('the end of the slice waits for an edit that waits, and for a part that came later', async (t) => {

@@ -1,5 +1,7 @@
 /** Random histories of a shard, by the rules of kcp's controllers and through the agent: in the end both hold the same. */
 import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
+import type { Clock } from '../../src/domain/ports.js';
 import { seeded, type Random } from '../crash/random.js';
 import { aClusterCachedResource } from '../support/objects.js';
 import type { KubeObject } from '../support/kube-client.js';
@@ -17,6 +19,14 @@ const declaringNames = ['instances', 'more'];
 const namesEach = 2;
 const steps = 150;
 const settledMsMax = 5_000;
+
+/** Edits wait for each other up to ten seconds; how long is seen in declared.test.ts. */
+const haste = 50;
+const hastened: Clock = {
+  now: () => systemClock.now() * haste,
+  wallMs: () => systemClock.wallMs(),
+  after: (delayMs, task) => systemClock.after(delayMs / haste, task),
+};
 
 /** A shard, the two models of it, and an agent. */
 class History {
@@ -176,6 +186,7 @@ async function aHistory(t: ExecutionContext, seed: number): Promise<History> {
   t.timeout(60_000);
   t.log(`TEST_SEED=${seed}`);
   const rig = await anAgent(t, {
+    clock: hastened,
     prepare: ({ store }) =>
       store.serve({ group: 'machines.svm.io', version: 'v1', resource: 'instances', kind: 'Instance', identity: 'hash' }),
   });
