@@ -66,14 +66,14 @@ export function readingOf([first, ...others]: readonly [CachedResource, ...Cache
 function matchLabelsOf(bytes: Uint8Array): Labels {
   const object = JSON.parse(new TextDecoder().decode(bytes)) as { spec?: { labelSelector?: { matchLabels?: unknown } | null } | null };
   const matchLabels = object.spec?.labelSelector?.matchLabels;
-  if (typeof matchLabels !== 'object' || matchLabels === null) return {};
-  return Object.fromEntries(Object.entries(matchLabels).map(([label, value]) => [label, String(value)]));
+  if (typeof matchLabels !== 'object' || matchLabels === null) return [];
+  return Object.entries(matchLabels).map(([key, value]) => [key, String(value)]);
 }
 
 /** As in a URL's `labelSelector`. */
 function formatLabels(labels: Labels): string {
-  return Object.entries(labels)
-    .map(([label, value]) => `${label}=${value}`)
+  return labels
+    .map(([key, value]) => `${key}=${value}`)
     .toSorted()
     .join(',');
 }

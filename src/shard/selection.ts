@@ -67,7 +67,7 @@ export function select(object: SourceObject, { marked, systemClusters, selectors
 
 function isSelected(object: SourceObject, selectors: readonly Labels[]): boolean {
   const own = labelsOf(object);
-  return selectors.some((labels) => Object.entries(labels).every(([label, value]) => own.get(label) === value));
+  return selectors.some((labels) => labels.every(([key, value]) => own.get(key) === value));
 }
 
 function type(group: string, version: string, resource: string, kind: string, { marked = false, identityOf }: Traits = {}): ReplicatedType {

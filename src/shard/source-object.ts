@@ -22,8 +22,7 @@ export type SourceObject = Readonly<{
 /** Go's own limit, as for what is written to the cache. */
 const nestingMax = 10_000;
 
-/** By their keys. */
-export type Labels = Readonly<Record<string, string>>;
+export type Labels = readonly (readonly [key: string, value: string])[];
 
 /** Decoded anew with each call. */
 export function labelsOf({ text: { bytes, metadata } }: SourceObject): ReadonlyMap<string, unknown> {

@@ -1,6 +1,7 @@
 /** The rules of sender.ts (C), slice-turns.ts (N) and slice-feed.ts (L), against a cache that is played. */
 import test, { type ExecutionContext } from 'ava';
 import { deferred } from '../../src/domain/deferred.js';
+import { parseClusterName } from '../../src/domain/cluster.js';
 import { protocolVersion } from '../../src/frames/frame.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
 import type { SenderState } from '../../src/sender/sender-state.js';
@@ -50,6 +51,57 @@ test('changes after a sync are sent in the order the source gives them', async (
 
   t.deepEqual(rig.cache.held(exports), { 'acme||two': 'two' });
   t.deepEqual(rig.cache.kinds().slice(-2), ['put', 'delete']);
+});
+
+test('a logical cluster that is synced again is not whole until that is acknowledged, and what was refused of it is asked anew', async (t) => {
+  const rig = new SenderRig(t);
+  const acme = parseClusterName('acme')!;
+  rig.cache.refuses = ({ name }) => (name === 'bad' ? 'Invalid' : undefined);
+  const source = rig.source(exports, ['one', 'bad']);
+  await rig.start();
+  await rig.commit();
+  t.false(rig.sender.state.slices[0]?.whole);
+
+  rig.cache.refuses = () => undefined;
+  source.resyncCluster(acme);
+  await rig.settle();
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: false }, 'sent, and not acknowledged');
+  await rig.commit();
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: true });
+
+  source.send({ kind: 'clusterBegin', cluster: acme });
+  await rig.settle();
+  await rig.commit();
+  t.false(rig.sender.state.slices[0]?.whole, 'it has no end yet');
+  t.deepEqual(rig.cache.violations, []);
+});
+
+test('a connection that is lost while a logical cluster is synced has the slice synced as a whole', async (t) => {
+  for (const [sent, kinds] of [
+    [[], []],
+    [[{ kind: 'clusterBegin', cluster: parseClusterName('acme')! }], ['begin', 'put', 'end']],
+  ] as const) {
+    const rig = new SenderRig(t);
+    const source = rig.source(exports, ['one']);
+    await rig.start();
+    await rig.commit();
+    source.send(...sent);
+    await rig.settle();
+    await rig.commit();
+    const before = rig.cache.kinds().length;
+
+    rig.cache.drop();
+    await rig.advance(2_000);
+    await rig.settle();
+
+    t.deepEqual(
+      rig.cache
+        .kinds()
+        .slice(before)
+        .filter((kind) => kind !== 'hello' && kind !== 'status' && kind !== 'types'),
+      [...kinds],
+    );
+  }
 });
 
 test('a source that begins again mid-stream resyncs its slice', async (t) => {
