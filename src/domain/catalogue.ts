@@ -13,9 +13,10 @@
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and the identity hash into
  * its status. Before that kcp's own requests get 404, and it tries again. Of each shard only so many are usable at a time
- * (`declaration.ts`). One more declares nothing, until it is written again while there is room.
+ * (`declaration-rooms.ts`); the others wait.
  */
-import { comparePlaces, coreAlias, parseDeclaration, roomsOf, type Declaration, type Declared, type Place } from './declaration.js';
+import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
+import { DeclarationRooms } from './declaration-rooms.js';
 import { formatResource, type Resource } from './resource.js';
 import type { ShardName } from './shard.js';
 import { compareTexts, compareVersions } from './version-order.js';
@@ -69,13 +70,11 @@ const unknown: Resolution = { kind: 'unknown' };
 
 export class Catalogue {
   readonly #builtIn: ReadonlyMap<string, ServedType>;
-  readonly #declarations = new Map<string, Declaration>();
+  readonly #rooms = new DeclarationRooms();
   /** group/resource, then identity. */
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
   /** Logical cluster, then place. */
   readonly #byCluster = new Map<string, Map<string, Declaration>>();
-  /** How many declarations are in each room. */
-  readonly #counts = new Map<string, number>();
   /** What `declared` has found, until something changes. */
   #declared: readonly ServedType[] | undefined;
 
@@ -102,9 +101,9 @@ export class Catalogue {
     return type?.group === resource.group && type.identity === resource.identity ? type : undefined;
   }
 
-  /** Whether exactly this resource is declared now. */
+  /** Whether anything declares exactly this resource, or waits to do so. */
   declares(resource: Resource): boolean {
-    return resource.group !== coreAlias && this.#find(resource) !== undefined;
+    return resource.group !== coreAlias && (this.#find(resource) !== undefined || this.#rooms.isAwaited(resource));
   }
 
   /**
@@ -114,17 +113,12 @@ export class Catalogue {
   declare(place: Place, body: Uint8Array): readonly Declared[] {
     const declaration = parseDeclaration(place, body);
     const isBuiltIn = declaration !== undefined && this.#builtIn.has(formatFamily(declaration.group, declaration.resource));
-    const former = this.#declarations.get(formatPlace(place));
-    if (former !== undefined) this.#remove(former);
-    if (declaration !== undefined && !isBuiltIn && this.#hasRoom(declaration)) this.#add(declaration);
-    return this.#noLongerDeclared(former);
+    return this.#replace(place, isBuiltIn ? undefined : declaration);
   }
 
   /** Records that a ClusterCachedResource is gone. Returns the types that nobody declares any longer because of this. */
   withdraw(place: Place): readonly Declared[] {
-    const former = this.#declarations.get(formatPlace(place));
-    if (former !== undefined) this.#remove(former);
-    return this.#noLongerDeclared(former);
+    return this.#replace(place, undefined);
   }
 
   /** Every declared type, one per identity, in the order of their names. */
@@ -183,22 +177,13 @@ export class Catalogue {
     return this.#declaredTypes.get(formatFamily(group, resource))?.get(identity);
   }
 
-  #noLongerDeclared(former: Declaration | undefined): readonly Declared[] {
-    if (former === undefined || this.#find(former) !== undefined) return [];
+  #replace(place: Place, declaration: Declaration | undefined): readonly Declared[] {
+    const { former, ended, begun } = this.#rooms.replace(place, declaration);
+    for (const each of ended) this.#remove(each);
+    for (const each of begun) this.#add(each);
+    if (ended.length + begun.length > 0) this.#declared = undefined;
+    if (former === undefined || this.declares(former)) return [];
     return [{ group: former.group, resource: former.resource, identity: former.identity }];
-  }
-
-  #hasRoom(declaration: Declaration): boolean {
-    return roomsOf(declaration).every(([room, max]) => (this.#counts.get(room) ?? 0) < max);
-  }
-
-  #count(declaration: Declaration, added: 1 | -1): void {
-    for (const [room] of roomsOf(declaration)) {
-      const count = (this.#counts.get(room) ?? 0) + added;
-      if (count === 0) this.#counts.delete(room);
-      else this.#counts.set(room, count);
-    }
-    this.#declared = undefined;
   }
 
   #add(declaration: Declaration): void {
@@ -212,14 +197,10 @@ export class Catalogue {
     declared.declarations.set(place, declaration);
     declared.types.clear();
     entryOf(this.#byCluster, declaration.place.cluster, () => new Map<string, Declaration>()).set(place, declaration);
-    this.#declarations.set(place, declaration);
-    this.#count(declaration, 1);
   }
 
   #remove(declaration: Declaration): void {
     const place = formatPlace(declaration.place);
-    this.#declarations.delete(place);
-    this.#count(declaration, -1);
     removeFrom(this.#byCluster, declaration.place.cluster, place);
 
     const family = formatFamily(declaration.group, declaration.resource);
@@ -238,10 +219,6 @@ export function serves(type: ServedType, version: string): boolean {
 /** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */
 function formatFamily(group: string, resource: string): string {
   return group === coreAlias ? `/${resource}` : `${group}/${resource}`;
-}
-
-function formatPlace({ shard, cluster, name }: Place): string {
-  return JSON.stringify([shard, cluster, name]);
 }
 
 /** A declared type as all its declarations make it, or as those of `shard` do, if it has any (C4). */

@@ -4,7 +4,7 @@
  * Bound: one of more than `declarationBytesMax` bytes is not read. It is parsed in the tick that publishes it, and whoever may
  * write one may write many.
  */
-import { formatResource, type Resource } from './resource.js';
+import type { Resource } from './resource.js';
 import { textAt } from './text-at.js';
 import { compareTexts } from './version-order.js';
 
@@ -34,11 +34,6 @@ const scopeAnnotation = 'cache.kcp.io/resource-scope';
 const declarationBytesMax = 64 * 1024;
 /** Of each name; Kubernetes allows no longer one for any of them. */
 const nameLengthMax = 253;
-/** One for each workspace that provides a type. A pusher names all its types in one frame, which is read in one turn of the event loop. */
-const ofShardMax = 5_000;
-/** A change of a type looks at all declarations of it, a request below a logical cluster at all that are there. */
-const ofTypeMax = 1_000;
-const ofClusterMax = 1_000;
 
 /**
  * Reads a ClusterCachedResource; undefined when it does not, or not yet, declare a type. The names end up in URLs and
@@ -65,11 +60,7 @@ export function comparePlaces({ place: left }: Declaration, { place: right }: De
   return compareTexts(left.name, right.name) || compareTexts(left.cluster, right.cluster) || compareTexts(left.shard, right.shard);
 }
 
-/** What a declaration takes room of, and how many each has room for. None of the names has a space. */
-export function roomsOf({ place: { shard, cluster }, ...declared }: Declaration): readonly (readonly [room: string, max: number])[] {
-  return [
-    [shard, ofShardMax],
-    [`${shard} ${formatResource(declared)}`, ofTypeMax],
-    [`${shard} ${cluster} `, ofClusterMax],
-  ];
+/** The key of a map. */
+export function formatPlace({ shard, cluster, name }: Place): string {
+  return JSON.stringify([shard, cluster, name]);
 }

@@ -77,7 +77,7 @@ export class DeclaredTypes {
       if (isDeclaring(resource)) this.#remove(this.#declare(change));
       else if (change.kind === 'put' && this.#isGone(resource)) this.#remove([resource]);
     }
-    if (changes.some(({ kind, key }) => kind === 'put' && isDeclaring(key.resource))) this.#parts.sessions.declared();
+    if (changes.some(({ key }) => isDeclaring(key.resource))) this.#parts.sessions.declared();
   }
 
   #isGone(resource: Resource): boolean {

@@ -365,10 +365,82 @@ for (const { of, max, at } of [
     declare(0, 'birch');
     t.true(declares(0, 'birch'));
     t.deepEqual(declare(7), [], 'one that declares already may be written again');
+    t.false(declares(max), 'it keeps its room');
     catalogue.withdraw(place(0, 'amber'));
-    declare(max);
-    t.true(declares(max));
+    t.true(declares(max), 'the one that waited');
+    declare(0);
+    t.false(declares(0));
   });
+
+test('a type that only waiting ClusterCachedResources name is not served, and its objects stay until the last of these goes', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const full = aClusterCachedResource({ identity: 'other' });
+  for (let index = 0; index < 5_000; index += 1)
+    catalogue.declare(aPlace({ cluster: `c${index}` }), aClusterCachedResource({ identity: `other-${index}` }));
+  const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
+  const first = aPlace({ cluster: 'c1' });
+
+  t.deepEqual(catalogue.declare(first, aClusterCachedResource({ identity: 'other-0' })), [{ ...type, identity: 'other-1' }]);
+  catalogue.declare(aPlace({ cluster: 'late' }), aClusterCachedResource());
+  catalogue.declare(aPlace({ cluster: 'later' }), aClusterCachedResource());
+
+  t.is(catalogue.find(type, shardName('amber')), undefined);
+  t.true(catalogue.declares(type));
+  t.deepEqual(catalogue.withdraw(aPlace({ cluster: 'late' })), []);
+  t.deepEqual(catalogue.declare(aPlace({ cluster: 'later' }), full), [type]);
+  t.false(catalogue.declares(type));
+});
+
+test('objects of a type stay while any of 1,700 ClusterCachedResources declares it, in whatever order they go', (t) => {
+  const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
+  const places = Array.from({ length: 1_700 }, (_, index) => aPlace({ cluster: `c${index % 30}`, name: `of-${index}` }));
+  for (const order of [places, places.toReversed()]) {
+    const catalogue = new Catalogue(kcpTypes);
+    for (const place of places) catalogue.declare(place, aClusterCachedResource());
+    for (const place of order.slice(0, -1)) {
+      t.deepEqual(catalogue.withdraw(place), []);
+      if (catalogue.find(type, shardName('amber')) === undefined) t.fail(`not served once ${place.name} is gone`);
+    }
+    t.deepEqual(catalogue.withdraw(order.at(-1)!), [type]);
+  }
+});
+
+test('of those that wait the first that has room everywhere is next: one that waits for another room as well is passed over', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const declare = (cluster: string, name: string, identity: string): readonly unknown[] =>
+    catalogue.declare(aPlace({ cluster, name }), aClusterCachedResource({ identity }));
+  const serves = (cluster: string, identity: string): boolean => catalogue.resolve(aRequest({ cluster, identity })).kind === 'found';
+  for (let index = 0; index < 1_000; index += 1) declare(`c${index}`, 'popular', 'popular');
+  for (let index = 0; index < 1_000; index += 1) declare('full', `of-${index}`, `own-${index}`);
+  declare('full', 'popular', 'popular');
+  declare('free', 'popular', 'popular');
+
+  catalogue.withdraw(aPlace({ cluster: 'c0', name: 'popular' }));
+  t.false(serves('full', 'popular'));
+  t.true(serves('free', 'popular'));
+
+  catalogue.withdraw(aPlace({ cluster: 'full', name: 'of-0' }));
+  t.false(serves('full', 'popular'), 'its type has no room');
+  catalogue.withdraw(aPlace({ cluster: 'c1', name: 'popular' }));
+  t.true(serves('full', 'popular'));
+});
+
+test('20,000 ClusterCachedResources of a shard wait at most', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
+  const last = { ...type, identity: 'hash-z' };
+  for (let index = 0; index < 21_000; index += 1) catalogue.declare(aPlace({ cluster: `c${index}` }), aClusterCachedResource());
+  for (let index = 0; index < 4_000; index += 1)
+    catalogue.declare(aPlace({ cluster: `d${index}` }), aClusterCachedResource({ identity: `own-${index}` }));
+
+  catalogue.declare(aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));
+  t.false(catalogue.declares(last), 'forgotten');
+  catalogue.withdraw(aPlace({ cluster: 'c20999' }));
+  catalogue.declare(aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));
+  t.true(catalogue.declares(last), 'written again, it waits');
+  catalogue.declare(aPlace({ shard: 'birch' }), aClusterCachedResource({ identity: 'hash-b' }));
+  t.not(catalogue.find({ ...type, identity: 'hash-b' }, shardName('birch')), undefined, 'another shard has room of its own');
+});
 
 test('discovery below a cluster shows the built-in types and those that cluster declares, below the wildcard everything once', (t) => {
   const catalogue = new Catalogue(kcpTypes);

@@ -113,8 +113,11 @@ async function differencesOf(collection: string, { first, second, kcp, selectors
     const [own, other] = [written, pushed].map((object) => object && comparable(object));
     if (own === other) continue;
     if (own !== undefined && other !== undefined && (await isBeingDeleted(kcp, type, key))) continue;
-    // kcp's controller leaves what is selected no more (docs/differences.md).
-    if (written !== undefined && other === undefined && type.includes(':') && !selecting.some((each) => selects(each, written))) continue;
+    // kcp's controller leaves what is selected no more, and what its logical cluster took along (docs/differences.md).
+    if (written !== undefined && other === undefined && type.includes(':')) {
+      const selectedBy = selecting.filter((each) => selects(each, written));
+      if (selectedBy.length === 0 || (await isLeftBehind(kcp, type, key, selectedBy))) continue;
+    }
     found.push(`${type} ${key}\n  controller: ${own ?? 'absent'}\n  agent:      ${other ?? 'absent'}`);
   }
   return found;
@@ -132,6 +135,16 @@ async function isBeingDeleted(kcp: KubeClient, type: string, key: string): Promi
   const [, cluster, name] = key.split('|');
   const { text } = await kcp.raw('GET', `/clusters/${cluster}${type}${name}`);
   return /"deletionTimestamp":/.test(text);
+}
+
+/** Whether kcp has no such object any more, and is deleting what declares its type. */
+async function isLeftBehind(kcp: KubeClient, type: string, key: string, declaring: readonly KubeObject[]): Promise<boolean> {
+  const [, cluster, name] = key.split('|');
+  const { status } = await kcp.raw('GET', `/clusters/${cluster}${type.slice(0, type.indexOf(':'))}${name}`);
+  if (status !== 404) return false;
+  const cached = `/clusters/${cluster}/apis/cache.kcp.io/v1alpha1/clustercachedresources`;
+  const answers = await Promise.all(declaring.map(({ metadata }) => kcp.raw('GET', `${cached}/${metadata.name}`)));
+  return answers.every(({ text }) => /"deletionTimestamp":/.test(text));
 }
 
 function keyOf({ metadata }: KubeObject): string {

@@ -62,6 +62,7 @@ async function setUp(held: readonly Resource[] = []) {
   const catalogue = new Catalogue(kcpTypes);
   const ended: Resource[] = [];
   const logged: string[] = [];
+  const asked = { count: 0 };
   const note = (event: string): void => void logged.push(event);
   const listeners = new Set<(commit: Commit) => void>();
   const objects = {
@@ -75,7 +76,7 @@ async function setUp(held: readonly Resource[] = []) {
       pushes,
       commits: { subscribe: (listener) => (listeners.add(listener), { cancel: () => void listeners.delete(listener) }) },
       watches: { endOf: (resource) => void ended.push(resource) },
-      sessions: { drop: () => {}, declared: () => {} },
+      sessions: { drop: () => {}, declared: () => void (asked.count += 1) },
       clock,
       log: { ...silent, info: note, warn: note, error: note },
     },
@@ -105,7 +106,7 @@ async function setUp(held: readonly Resource[] = []) {
     const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
     return publish({ kind: 'put', key, revision, object, created: true, previous: () => undefined });
   };
-  return { clock, pushes, types, ended, logged, declare, withdraw, put };
+  return { clock, pushes, types, ended, logged, asked, declare, withdraw, put };
 }
 
 test('a type that nothing declares any more is dropped by one push, and its watches end afterwards', async (t) => {
@@ -236,4 +237,14 @@ test('closing ends the wait for a full disk', async (t) => {
 
   t.is(clock.pending, 0);
   t.is(pushes.pushed.length, 1);
+});
+
+test('sessions ask for what waits for a type when one is declared, and when the end of another makes room for one', async (t) => {
+  const { asked, declare, withdraw, put } = await setUp();
+  await declare('a');
+  t.is(asked.count, 1);
+  await put(instances('a'));
+  t.is(asked.count, 1);
+  await withdraw('a');
+  t.is(asked.count, 2);
 });
