@@ -1,7 +1,9 @@
 /**
  * Two agents of one shard, as a Deployment with two replicas runs them: the holder is killed or paused, and the other goes on.
- * What is written on the shard meanwhile arrives, and only the paused agent is fenced.
+ * What is written on the shard meanwhile arrives, and only the paused agent is fenced. An agent whose network comes back takes nothing from its successor.
  */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
@@ -9,6 +11,7 @@ import { AgentProcess } from '../support/agent-process.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';
 import { fill } from '../support/shard-stand-in-objects.js';
 import { StrataProcess } from '../support/strata-process.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/test-server.js';
 
 const exportsPath = '/services/cache/shards/amber/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
@@ -77,4 +80,48 @@ test.serial('an agent that is paused gives way to its standby, and is fenced whe
   t.is((await amberAt(cache))?.connection.kind, 'connected');
   t.true((await writeMs('behind-it')) < takeOverMsMax);
   t.is(await second.stop(), 0);
+});
+
+test.serial('an agent whose network comes back at another address of its cache takes nothing from its successor', async (t) => {
+  const shard = await ShardStandIn.start();
+  t.teardown(() => shard.close());
+  await fill(shard, 'root');
+  const cache = await StrataProcess.start({ flags: [`--ping-interval=${pingMs}ms`, `--pong-timeout=${pingMs}ms`] });
+  t.teardown(() => cache[Symbol.asyncDispose]());
+  const [toShard, ...toCache] = await Promise.all(
+    [Number(new URL(shard.url).port), cache.port, cache.port].map((port) => TcpProxy.start(port)),
+  );
+  const networks = [toShard!, ...toCache];
+  t.teardown(() => Promise.all(networks.map((network) => network.close())));
+  const kubeconfig = join(cache.folder, 'kubeconfig-of-the-first');
+  await writeFile(kubeconfig, (await readFile(shard.kubeconfig, 'utf8')).replaceAll(shard.url, `https://127.0.0.1:${toShard!.port}`));
+  const urls = toCache.map(({ port }) => `https://localhost:${port}`);
+  const first = await AgentProcess.start(cache, { shard: 'amber', kubeconfig, urls });
+  t.teardown(() => first[Symbol.asyncDispose]());
+  const written = async (name: string, spec: string): Promise<void> => {
+    const metadata = { name, labels: { spec } };
+    shard.store.put('apiexports.apis.kcp.io', 'c1', { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata });
+    await until(async () => (await specOf(name)) === spec, 20_000);
+  };
+  const specOf = async (name: string): Promise<string | undefined> => {
+    const { items } = await cache.client().list(exportsPath);
+    return (items.find(({ metadata }) => metadata.name === name)?.metadata['labels'] as { spec?: string } | undefined)?.spec;
+  };
+  await written('changed', 'old');
+
+  for (const network of networks) network.blackhole();
+  const second = await AgentProcess.start(cache, { shard: 'amber', kubeconfig: shard.kubeconfig });
+  t.teardown(() => second[Symbol.asyncDispose]());
+  await written('changed', 'new');
+  const [, formerAddress, otherAddress] = networks;
+  formerAddress!.refuse();
+  formerAddress!.cut();
+  const connections = otherAddress!.connections;
+  otherAddress!.heal();
+  await until(() => otherAddress!.connections > connections, 60_000);
+  await sleep(2_000);
+
+  t.is(await specOf('changed'), 'new');
+  await written('changed', 'newer');
+  t.is(await second.stop(), 0, 'it was not sent away');
 });

@@ -8,7 +8,14 @@ import { builtMain } from './project.js';
 import type { StrataProcess } from './strata-process.js';
 import type { Certificate } from './test-authority.js';
 
-export type AgentOptions = Readonly<{ shard: string; kubeconfig: string; context?: string; flags?: readonly string[] }>;
+/** `urls`: where it reaches the cache, if not at its own address. */
+export type AgentOptions = Readonly<{
+  shard: string;
+  kubeconfig: string;
+  context?: string;
+  urls?: readonly string[];
+  flags?: readonly string[];
+}>;
 
 const stopMsMax = 15_000;
 const logCharactersShown = 2_000;
@@ -19,14 +26,18 @@ export class AgentProcess {
   readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
   #child: ChildProcess | undefined;
 
-  private constructor(cache: StrataProcess, certificate: Certificate, { shard, kubeconfig, context, flags = [] }: AgentOptions) {
+  private constructor(
+    cache: StrataProcess,
+    certificate: Certificate,
+    { shard, kubeconfig, context, urls = [cache.url], flags = [] }: AgentOptions,
+  ) {
     this.logFile = join(cache.folder, `agent-${shard}.log`);
     this.#arguments = [
       'push',
       `--kubeconfig=${kubeconfig}`,
       ...(context === undefined ? [] : [`--context=${context}`]),
       `--shard-name=${shard}`,
-      `--cache=${cache.url}`,
+      ...urls.map((url) => `--cache=${url}`),
       `--cache-ca-file=${join(cache.dataFolder, 'apiserver.crt')}`,
       `--cert-file=${certificate.certificateFile}`,
       `--key-file=${certificate.keyFile}`,
