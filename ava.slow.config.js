@@ -11,7 +11,7 @@ const all = [
 ];
 const unmeasured = {
   crashes: [
-    'build/test/crash/{agent,backup,compaction,disk-full,failpoints,kill,migration,restore,rollback,tier-disk}.test.js',
+    'build/test/crash/{agent,backup,compaction,declared-bounds,disk-full,failpoints,kill,migration,restore,rollback,tier-disk}.test.js',
     'build/test/clients/{clients,kubectl,kubectl-refusals}.test.js',
   ],
   machines: [
