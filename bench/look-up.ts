@@ -3,11 +3,13 @@
  *
  * 20,000 slices and then 90,000, of 22 types on as many shards as that needs, come over links from bare caches. One program looks up objects of
  * one type with `CacheReader`, one after the other, over TLS: such that exist, each in a logical cluster of its own, and such that do not. No
- * report of freshness is used twice, as the first look-up of each second has it; and then, as by default, each for a second.
+ * report of freshness is used twice, as the first look-up of each second has it; then, as by default, each for a second; then the same where the
+ * type is watched, so that no object is asked for.
  */
-import { CacheFault, openCacheReader, type CacheReader, type ObjectRef } from '../src/client.js';
+import { CacheFault, openCacheReader, type CacheReader, type ObjectRef, type WatchedRef } from '../src/client.js';
 import { kcpTypes } from '../src/domain/catalogue-kcp.js';
 import type { StrataProcess } from '../test/support/strata-process.js';
+import { until } from '../test/support/test-server.js';
 import { BareCache, manySlices, type OfSlice } from './harness/bare-cache.js';
 import { percentile } from './harness/jobs.js';
 import { check, type Answer, type Question } from './harness/question.js';
@@ -22,6 +24,7 @@ const runs = [
 const lookUps = 200;
 const medianMsMax = 3;
 const shownCharacters = 300;
+const followedMsMax = 30_000;
 const policy = JSON.stringify([{ types: ['*'] }]);
 const type = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' };
 
@@ -48,15 +51,18 @@ async function askAt(shards: number, feeders: number): Promise<Answer> {
   const clusters = Array.from({ length: lookUps }, (_, i) => `of-shard-${Math.floor((i * shards) / lookUps)}`);
   const found = clusters.map((cluster) => ({ ...type, cluster, name: 'one' }));
   const absent = clusters.map((cluster) => ({ ...type, cluster, name: 'none' }));
-  const [unshared, shared] = [readerOf(cache, { reportAgeMaxMs: 0 }), readerOf(cache, {})];
+  const [unshared, shared, watching] = [readerOf(cache, { reportAgeMaxMs: 0 }), readerOf(cache, {}), readerOf(cache, {}, [type])];
+  await until(() => watching.watching()[0]?.kind === 'following', followedMsMax);
   const answers = [
     await looked(unshared, `${slices.length} slices: an object that exists`, found),
     await looked(unshared, '… looked up again', found),
     await looked(unshared, '… one that does not', absent),
     await looked(shared, '… that exists, default bounds', found),
     await looked(shared, '… that does not, default bounds', absent),
+    await looked(watching, '… that exists, watched', found),
+    await looked(watching, '… that does not, watched', absent),
   ];
-  for (const reader of [unshared, shared]) reader.close();
+  for (const reader of [unshared, shared, watching]) reader.close();
   for (const feeder of fed) await feeder.close();
   return { figures: answers.flatMap(({ figures }) => figures), checks: answers.flatMap(({ checks }) => checks) };
 }
@@ -72,9 +78,14 @@ async function feed(cache: StrataProcess, name: string, slices: readonly OfSlice
   return feeder;
 }
 
-function readerOf(cache: StrataProcess, bounds: Readonly<{ reportAgeMaxMs?: number }>): CacheReader {
+function readerOf(cache: StrataProcess, bounds: Readonly<{ reportAgeMaxMs?: number }>, watch: readonly WatchedRef[] = []): CacheReader {
   const { certificate, key } = cache.master;
-  return openCacheReader({ cache: `https://127.0.0.1:${cache.port}`, identity: { ca: cache.certificate, certificate, key }, bounds });
+  return openCacheReader({
+    cache: `https://127.0.0.1:${cache.port}`,
+    identity: { ca: cache.certificate, certificate, key },
+    bounds,
+    watch,
+  });
 }
 
 /** The first look-up, which opens the connection, does not count. */

@@ -12,8 +12,10 @@ import { connectPath } from './frames/socket-options.js';
 import { CacheConnection } from './lookup/cache-connection.js';
 import { CacheReader } from './lookup/cache-reader.js';
 import { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.js';
+import { WatchedTypes, type WatchedRef } from './lookup/watched-types.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
 import { Sender } from './sender/sender.js';
+import { version } from './version.js';
 
 export { parseClusterName, type ClusterName } from './domain/cluster.js';
 export type { Resource } from './domain/resource.js';
@@ -37,6 +39,8 @@ export { LocalThenCache, type LocalGetter, type LocalThenCacheParts, type LookUp
 export { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.js';
 export type { CollectionRef, ObjectRef, TypeRef } from './lookup/object-ref.js';
 export type { CachedObject, HttpAnswer, Missing } from './lookup/read-answer.js';
+export type { WatchState } from './lookup/watched-type.js';
+export { WatchedTypes, type WatchedRef } from './lookup/watched-types.js';
 export { Sender } from './sender/sender.js';
 export { defaultSenderBounds, type SenderBounds, type SenderOptions } from './sender/sender-options.js';
 export type { SenderEnd, SenderState, SliceProgress } from './sender/sender-state.js';
@@ -69,7 +73,7 @@ export function openSender({ shard: name, caches, identity, agent, takesOver = f
       clock,
       log,
       turn,
-      random: () => randomInt(randomSteps) / randomSteps,
+      random,
       connect: (url, signal) => connectSocket(url, identity, { clock, signal }, defaultConnectOptions),
     },
     {
@@ -88,16 +92,37 @@ export type OpenCacheReaderOptions = Readonly<{
   cache: string;
   /** PEM texts, or a function that gives them, called for each request: a renewed certificate is used from then on. */
   identity: ClientIdentity | (() => ClientIdentity);
+  /** Types that are asked for often: all their objects are kept in memory, by a watch each. */
+  watch?: readonly WatchedRef[];
   /** Others than the default ones; durations in milliseconds. */
   bounds?: Partial<LookupBounds>;
+  /** For the watches. Nothing is logged when left out. */
+  log?: Log;
 }>;
 
 /** Reads one cache over HTTPS. It holds connections until `close`. Throws when `cache` is no https URL. */
-export function openCacheReader({ cache, identity, bounds }: OpenCacheReaderOptions): CacheReader {
+export function openCacheReader({ cache, identity, watch = [], bounds, log = silent }: OpenCacheReaderOptions): CacheReader {
   const clock = systemClock;
   const options = Object.freeze({ ...defaultLookupBounds, ...bounds, cache });
-  const connection = new CacheConnection({ clock, identity: typeof identity === 'function' ? identity : () => identity }, options);
-  return new CacheReader({ clock, connection }, options);
+  const own = typeof identity === 'function' ? identity : (): ClientIdentity => identity;
+  const connection = new CacheConnection({ clock, identity: own }, options);
+  const access = {
+    server: `${new URL(cache).origin}/services/cache/shards/*`,
+    get serverName() {
+      return own().serverName;
+    },
+    insecure: false,
+    credentials: async () => {
+      const { ca, certificate, key } = own();
+      return { certificate, key, ...(ca !== undefined && { ca }) };
+    },
+  };
+  const parts = { access, clock, random, log, userAgent: `strata/${version()} (look-up)` };
+  return new CacheReader({ clock, connection, watched: WatchedTypes.open(parts, watch, options) }, options);
+}
+
+function random(): number {
+  return randomInt(randomSteps) / randomSteps;
 }
 
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };

@@ -25,6 +25,7 @@ import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
 import { PlainOrigin, type SeenElsewhere } from './intake/plain-origin.js';
 import { KnownShards } from './intake/known-shards.js';
+import { NewestChanges } from './intake/newest-changes.js';
 import { PlainWriters } from './intake/plain-writers.js';
 import { treeReport } from './tier/tree-report.js';
 import { DeclaredTypes } from './intake/declared-types.js';
@@ -118,6 +119,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   );
   const sessions = new PushSessions(store, clock.now());
   const known = await KnownShards.open(store);
+  const newest = new NewestChanges({ commits: store, revisions: store });
   const rules = intakeRules(settings, catalogue);
   const removals = new HeldRemovals(
     { clock, log },
@@ -128,19 +130,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   });
   const policies = linkPoliciesOf(settings);
   const links = await store.links();
-  const tier = openTier(settings, policies, {
-    store,
-    known,
-    links,
-    sessions,
-    removals,
-    watches: hub,
-    rules,
-    clock,
-    random,
-    log,
-    metrics,
-  });
+  const tier = openTier(settings, policies, { store, known, links, sessions, removals, watches: hub, rules, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);
@@ -196,6 +186,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     sessions,
     standbys,
     links: tier.freshness,
+    newest,
     removals,
     tree,
     tier,
@@ -273,6 +264,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     emptied.cancel();
     removals.close();
     known.close();
+    newest.close();
     const removalsEnded = declaredTypes.close();
     await store.close();
     await removalsEnded;

@@ -3,7 +3,7 @@
  * object of the type does not exist. Words and values are those of the status report (status.ts), of which this is a digest.
  *
  *   {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…", "ready": true}, "tree": {"complete": true},
- *    "whole": true,
+ *    "newestChange": "…", "whole": true,
  *    "shards": [{"shard": "amber", "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"}, "slices": 1,
  *                "sourceConnected": true, "whole": true, "changedAgoMs": 900, "lagMs": 3}],
  *    "shardsLeftOut": 0}
@@ -19,6 +19,11 @@ export type FreshnessQuestion = Readonly<{ group: string; resource: string; iden
 export type TypeFreshnessReport = Readonly<{
   cache: StatusReport['cache'];
   tree: Pick<TreeStatus, 'complete'>;
+  /**
+   * The resourceVersion of the newest change of the type that the cache has, on whichever shard, deletes included; of what has not changed since the cache
+   * started, that of the start. A watch that has come so far has everything that this answer is about.
+   */
+  newestChange: string;
   /**
    * Whether the absence of an object proves anything: the cache is ready, knows every shard of its tree, and has every object of the type that each
    * of them has, or that the one has which was asked about. Their pushers are all connected, to the cache and to their sources.

@@ -29,6 +29,7 @@ import { shardFreshness, TypeFreshness, type FreshnessQuestion, type TypeFreshne
 import type { SliceReport } from '../frames/frame.js';
 import type { HeldRemovals } from './held-removals.js';
 import type { KnownShards } from './known-shards.js';
+import type { NewestChanges } from './newest-changes.js';
 import type { PushSessions } from './push-sessions.js';
 import type { Standbys } from './standbys.js';
 
@@ -45,6 +46,7 @@ export type FreshnessParts = Readonly<{
   sessions: Pick<PushSessions, 'presence'>;
   standbys: Pick<Standbys, 'count'>;
   links: LinkFreshness;
+  newest: Pick<NewestChanges, 'of'>;
   removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
   tree: () => Promise<TreeStatus>;
   /** What `tree` has of it, at less cost; `parentId` while the parent is connected. */
@@ -105,7 +107,9 @@ export class Freshness implements FreshnessPort {
       const statuses = slicesOn(shard).map((slice) => sliceStatus(slice, state, reporter, nowMs));
       ofType.add(shardFreshness({ shard, connection: reporter.connection }, statuses));
     }
-    return { cache, tree: { complete }, ...ofType.report(cache.ready && complete) };
+    // Read last: it must be no older than what was seen of any shard.
+    const newestChange = this.#parts.store.format(this.#parts.newest.of(question));
+    return { cache, tree: { complete }, newestChange, ...ofType.report(cache.ready && complete) };
   }
 
   #cache(): StatusReport['cache'] {

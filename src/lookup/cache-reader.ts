@@ -15,6 +15,9 @@
  * object is asked for first, to learn its shard; then a report on that shard and the object again. The next look-up in that cluster names the shard at once.
  * If the object is absent, a report on all shards and the object follow. So a look-up is four requests at most, and six if shards change meanwhile.
  *
+ * Of a type that is watched (watched-type.ts) the report alone is asked for, once in `reportAgeMaxMs`; the object is asked for as well where what is here cannot
+ * tell, or has not come as far as the report.
+ *
  * A cache of before that has no such report (404) is not asked for its whole status instead: that is what made look-ups slow, and then fail,
  * as a tree grew. Nothing is vouched for until the cache is newer.
  *
@@ -23,6 +26,7 @@
  */
 import { unreachable } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import { formatGroupResource } from '../domain/resource.js';
 import { CacheFault } from './cache-fault.js';
 import {
   freshnessOn,
@@ -46,6 +50,7 @@ import {
   type Missing,
   type ReadAnswer,
 } from './read-answer.js';
+import { WatchedTypes } from './watched-types.js';
 
 /**
  * `message` is in the cache's own words. Of a missing type `whole` is false: that nobody serves it proves nothing of its objects, and
@@ -74,6 +79,8 @@ export type CacheReaderOptions = Readonly<{
 export type CacheReaderParts = Readonly<{
   clock: Clock;
   connection: { ask(target: string, signal?: AbortSignal): Promise<HttpAnswer>; close(): void };
+  /** Types whose objects are in memory. */
+  watched?: WatchedTypes;
 }>;
 
 type FirstPage = Readonly<{ page: ListPage; limit: number }>;
@@ -85,20 +92,24 @@ export class CacheReader {
   readonly #clock: Clock;
   readonly #connection: CacheReaderParts['connection'];
   readonly #options: CacheReaderOptions;
+  readonly #watched: WatchedTypes;
   readonly #lastReports: LastReports;
   /** Only of objects on shards that a report on all of them has left out. */
   readonly #lastShards = new LastShards();
 
-  constructor({ clock, connection }: CacheReaderParts, options: CacheReaderOptions) {
+  constructor({ clock, connection, watched = new WatchedTypes([]) }: CacheReaderParts, options: CacheReaderOptions) {
     this.#clock = clock;
     this.#connection = connection;
     this.#options = options;
+    this.#watched = watched;
     this.#lastReports = new LastReports({ clock, ask: (target) => this.#askReport(target) });
   }
 
   /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
     const target = objectTarget(ref);
+    const inMemory = await this.#fromMemory(ref, signal);
+    if (inMemory !== undefined) return inMemory;
     const guess = ref.shard ?? this.#lastShards.of(ref);
     const first = await this.#look(target, { ...ref, shard: guess }, signal);
     // What one shard lacks, another may have.
@@ -145,9 +156,31 @@ export class CacheReader {
     return this.#typeFreshness(await this.#lastReports.to(freshnessTarget(type)).within(this.#options.reportAgeMaxMs, signal));
   }
 
-  /** Ends what is under way with a CacheFault, and the connections. */
+  /** How far each watched type is. */
+  watching(): ReturnType<WatchedTypes['states']> {
+    return this.#watched.states();
+  }
+
+  /** Ends what is under way with a CacheFault, the watches and the connections. */
   close(): void {
+    this.#watched.close();
     this.#connection.close();
+  }
+
+  /** Undefined when only the cache can tell. */
+  async #fromMemory(ref: ObjectRef, signal: AbortSignal | undefined): Promise<Found | Absent | undefined> {
+    const watched = this.#watched.of(ref);
+    if (watched === undefined) return undefined;
+    const before = watched.find(ref);
+    const isListedAlone = before.kind === 'found' && this.#lastReports.to(freshnessTarget(ref)).leavesShardsOut;
+    const asked = isListedAlone ? { ...ref, shard: before.object.shard } : ref;
+    const received = await this.#report(asked, this.#options.reportAgeMaxMs, signal);
+    if (received === undefined || !watched.hasReached(received.report.newestChange)) return undefined;
+
+    const known = watched.find(ref);
+    if (known.kind === 'nowhere' && asked === ref) return this.#absent(notFound(ref), received);
+    const freshness = known.kind === 'found' ? this.#freshnessOn(received, known.object) : undefined;
+    return known.kind === 'found' && freshness !== undefined ? { kind: 'found', ...known.object, freshness } : undefined;
   }
 
   async *#pages(target: string, first: FirstPage, signal: AbortSignal | undefined): AsyncGenerator<CachedObject, void> {
@@ -250,4 +283,9 @@ export class CacheReader {
       cancel();
     }
   }
+}
+
+/** As the cache says it. */
+function notFound({ group, resource, name }: ObjectRef): Omit<Absent, keyof TypeFreshness> {
+  return { kind: 'absent', missing: 'object', message: `${formatGroupResource({ group, resource })} "${name}" not found` };
 }

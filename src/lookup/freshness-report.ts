@@ -40,13 +40,20 @@ export type TypeFreshness = Readonly<{
 /** `isKnown`: something of the type is known on that shard. */
 type ShardReport = Readonly<{ isKnown: boolean }> & Omit<Freshness, 'reportedAgoMs'>;
 
-export type FreshnessReport = Readonly<{ whole: boolean; shards: readonly ShardReport[]; shardsLeftOut: number }>;
+/** `newestChange`: the resourceVersion up to which the cache has changed what the report is about; undefined where it does not say so. */
+export type FreshnessReport = Readonly<{
+  whole: boolean;
+  newestChange: string | undefined;
+  shards: readonly ShardReport[];
+  shardsLeftOut: number;
+}>;
 
 /** Throws CacheFault when the text is not a cache's answer. */
 export function parseFreshnessReport(text: string): FreshnessReport {
   const report = recordOf(jsonValue(text));
   return {
     whole: truthOf(report['whole']) === true,
+    newestChange: typeof report['newestChange'] === 'string' ? report['newestChange'] : undefined,
     shards: listOf(report['shards']).map(shardOf),
     shardsLeftOut: numberOf(report['shardsLeftOut']) ?? 0,
   };

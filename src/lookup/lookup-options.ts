@@ -1,7 +1,8 @@
 import type { CacheConnectionOptions } from './cache-connection.js';
 import type { CacheReaderOptions } from './cache-reader.js';
+import type { WatchedTypeOptions } from './watched-type.js';
 
-export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions;
+export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions & WatchedTypeOptions;
 
 /** A look-up is two requests, six at most (cache-reader.ts). A page of a list usually has a few hundred kilobytes. */
 export const defaultLookupBounds: LookupBounds = Object.freeze({
@@ -12,4 +13,6 @@ export const defaultLookupBounds: LookupBounds = Object.freeze({
   reportAgeMaxMs: 1_000,
   freshnessTimeoutMs: 2_000,
   pageObjectsMax: 250,
+  watchedObjectsMax: 100_000,
+  watchedBytesMax: 256 * 1024 * 1024,
 });

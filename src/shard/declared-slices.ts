@@ -80,6 +80,8 @@ export class DeclaredSlices implements Onlooker {
         for (const [resource, cluster] of this.#changed.values()) this.#settle(resource, cluster);
         this.#changed.clear();
         return this.#reportComplete();
+      case 'bookmark':
+        return;
       default: {
         if (select(read.object, this.#options.rule) === 'ignored') return;
         const place = `${read.object.cluster}|${read.object.name}`;

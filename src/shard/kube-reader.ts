@@ -39,7 +39,8 @@ export type Read =
   | Readonly<{ kind: 'object'; object: SourceObject; changed: boolean }>
   /** `object`: its last state. */
   | Readonly<{ kind: 'deleted'; object: SourceObject }>
-  | Readonly<{ kind: 'end'; revision: string }>;
+  /** Everything up to there was read. */
+  | Readonly<{ kind: 'end' | 'bookmark'; revision: string }>;
 
 /** What every reader of a shard shares. */
 export type ReaderParts = Readonly<{
@@ -160,9 +161,9 @@ export class KubeReader {
         const object = readSourceObject(event.object);
         if (event.type === 'BOOKMARK') {
           if (syncing && !endsInitialEvents(object)) continue;
-          if (syncing) reads.push({ kind: 'end', revision: object.resourceVersion });
-          else if (isOlder(object.resourceVersion, revision ?? place.revision)) failure = fell(object.resourceVersion);
+          if (!syncing && isOlder(object.resourceVersion, revision ?? place.revision)) failure = fell(object.resourceVersion);
           if (failure !== undefined) break;
+          reads.push({ kind: syncing ? 'end' : 'bookmark', revision: object.resourceVersion });
           syncing = false;
         } else if (event.type === 'DELETED') reads.push({ kind: 'deleted', object });
         else reads.push({ kind: 'object', object, changed: event.type === 'MODIFIED' });

@@ -56,7 +56,9 @@ function send(read: Read, syncing: boolean, type: StampedType, rule: SelectionRu
       // Its revision is known at its end.
       return { kind: 'begin', revision: '' };
     case 'end':
-      return read;
+      return { kind: 'end', revision: read.revision };
+    case 'bookmark':
+      return undefined;
     case 'deleted':
       return select(read.object, rule) === 'ignored' ? undefined : gone(read.object);
     case 'object':

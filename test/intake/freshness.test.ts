@@ -30,6 +30,7 @@ function setUp(tree: TreeStatus = aRoot) {
     sessions,
     standbys: { count: () => 2 },
     links,
+    newest: { of: () => 8 },
     tree: async () => tree,
     tier: { isComplete: tree.complete, parentId: tree.parent?.cacheId ?? undefined },
     clock,

@@ -4,7 +4,7 @@ import type { FreshnessReport } from '../../src/lookup/freshness-report.js';
 import { deferred } from '../../src/domain/deferred.js';
 import { ManualClock } from '../store/manual-clock.js';
 
-const report: FreshnessReport = { whole: true, shards: [], shardsLeftOut: 0 };
+const report: FreshnessReport = { whole: true, newestChange: '9', shards: [], shardsLeftOut: 0 };
 
 test('a report is used while it is young enough, counted from when it was asked for', async (t) => {
   const clock = new ManualClock();

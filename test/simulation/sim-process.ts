@@ -107,6 +107,7 @@ export class SimProcess implements PartyPlace {
       sessions,
       standbys: this.#standbys,
       links: tier.freshness,
+      newest: { of: () => store.published },
       removals,
       clock: life,
       turn: () => Promise.resolve(),

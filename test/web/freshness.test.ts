@@ -65,6 +65,24 @@ test('for every type, freshness is what the status report says of its slices', a
   }
 });
 
+test('the newest change of a type is told, deletes included, as the resourceVersion that a watch of it comes to', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.syncWhole(exports, [pushedExport('one')]);
+  await amber.syncWhole(sliceOf('apiresourceschemas'), []);
+  const put = await ask(server, ofExports);
+  const { items } = await server.client().list('/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports');
+  t.is(put.newestChange, items[0]?.metadata.resourceVersion ?? '');
+  const { newestChange: ofOthers } = await ask(server, 'group=apis.kcp.io&resource=workspacetypes');
+  t.true(BigInt(ofOthers) < BigInt(put.newestChange));
+
+  await amber.acknowledged(amber.delete(exports, ['one']));
+
+  const deleted = await ask(server, ofExports);
+  t.true(BigInt(deleted.newestChange) > BigInt(put.newestChange));
+  t.is(deleted.newestChange, deleted.cache.resourceVersion);
+});
+
 const anExport = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'plain' } };
 
 test('of a type on more shards than an answer lists, those that keep it from being whole come first, and whole is about all', async (t) => {

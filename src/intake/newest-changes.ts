@@ -1,0 +1,60 @@
+/**
+ * The revision of the newest change of each type, deletes included: whoever has followed a type up to there has everything of it that the cache has.
+ * Of a type that has not changed since the start it is the revision of the start.
+ *
+ * Bound: `typesMax` types. Beyond, all count as having changed just now, and are remembered anew.
+ */
+import type { Commits, Revisions, Subscription } from '../domain/ports.js';
+import { formatGroupResource, type Resource } from '../domain/resource.js';
+import type { Revision } from '../domain/revision.js';
+
+const typesMax = 50_000;
+
+export class NewestChanges {
+  readonly #revisions: Pick<Revisions, 'published'>;
+  readonly #subscription: Subscription;
+  /** By group and resource, then by identity. */
+  readonly #types = new Map<string, Map<string, Revision>>();
+  #count = 0;
+  /** Of every type that is not remembered. */
+  #others: Revision;
+
+  constructor({ commits, revisions }: Readonly<{ commits: Commits; revisions: Pick<Revisions, 'published'> }>) {
+    this.#revisions = revisions;
+    this.#others = revisions.published;
+    this.#subscription = commits.subscribe(({ changes }) => {
+      for (const [i, { key, revision }] of changes.entries()) {
+        const next = changes[i + 1]?.key.resource;
+        if (next === undefined || !isSame(key.resource, next)) this.#note(key.resource, revision);
+      }
+    });
+  }
+
+  /** Of each of its identities, or of that one. */
+  of({ group, resource, identity }: Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>): Revision {
+    const identities = this.#types.get(formatGroupResource({ group, resource }));
+    if (identity !== undefined) return identities?.get(identity) ?? this.#others;
+    let newest = this.#others;
+    for (const revision of identities?.values() ?? []) newest = Math.max(newest, revision);
+    return newest;
+  }
+
+  close(): void {
+    this.#subscription.cancel();
+  }
+
+  #note(type: Resource, revision: Revision): void {
+    const name = formatGroupResource(type);
+    const identities = this.#types.get(name) ?? new Map<string, Revision>();
+    if (!identities.has(type.identity)) this.#count += 1;
+    this.#types.set(name, identities.set(type.identity, revision));
+    if (this.#count <= typesMax) return;
+    this.#types.clear();
+    this.#count = 0;
+    this.#others = this.#revisions.published;
+  }
+}
+
+function isSame(one: Resource, other: Resource): boolean {
+  return one === other || (one.resource === other.resource && one.group === other.group && one.identity === other.identity);
+}

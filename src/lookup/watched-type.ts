@@ -1,0 +1,163 @@
+/**
+ * The objects of one type in memory, kept up by one watch of the cache, so that looking one up asks the cache for nothing.
+ *
+ *   nothing ──begin──▶ reading ──end──▶ following ◀── changes, bookmarks
+ *                         ▲                 │  begin: the watch has lost its place
+ *                         └─────────────────┘
+ *
+ * W1 What is here is of one moment of the cache, a resourceVersion. It is used only for questions that this moment answers: `hasReached`. So a watch that
+ *    lags, or has ended, costs requests; it never makes an answer older than its freshness says.
+ * W2 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of kcp's own informers. That none does proves nothing.
+ * Bounds: `watchedObjectsMax`, `watchedBytesMax` of JSON. With more the watch ends for good, and the cache is asked for each object.
+ */
+import { parseCanonicalPath } from '../domain/cluster.js';
+import { unreachable } from '../domain/errors.js';
+import { member, valueText, type ObjectText } from '../domain/object-text.js';
+import { isResourceVersion } from '../domain/revision.js';
+import type { Read } from '../shard/kube-reader.js';
+import type { SourceObject } from '../shard/source-object.js';
+import type { ObjectRef } from './object-ref.js';
+import type { CachedObject } from './read-answer.js';
+
+export type WatchedTypeOptions = Readonly<{ watchedObjectsMax: number; watchedBytesMax: number }>;
+
+/** `nowhere`: nothing of that name is in the logical cluster. `unknown`: only the cache can tell. */
+export type Known = Readonly<{ kind: 'found'; object: CachedObject }> | Readonly<{ kind: 'nowhere' | 'unknown' }>;
+
+/** `following`: look-ups are answered from memory. `full`: the type has more than may be kept. `bytes` of JSON. */
+export type WatchState = Readonly<{ kind: 'reading' | 'following' | 'full'; objects: number; bytes: number }>;
+
+const pathAnnotation = 'kcp.io/path';
+const shardAnnotation = 'kcp.io/shard';
+const decoder = new TextDecoder();
+
+/** `keys`: what it is found by. */
+type Kept = Readonly<{ object: CachedObject; keys: readonly string[]; bytes: number }>;
+
+export class WatchedType {
+  readonly #options: WatchedTypeOptions;
+  readonly #closing = new AbortController();
+  /** By logical cluster and name, and by canonical path and name; more than one where several shards or logical clusters have it. */
+  readonly #kept = new Map<string, readonly Kept[]>();
+  #objects = 0;
+  #bytes = 0;
+  /** Undefined until all that there is has been read, and again while it is read anew. */
+  #reached: bigint | undefined;
+  /** Undefined until one was seen. */
+  #isNamespaced: boolean | undefined;
+  #isFull = false;
+
+  /** Reads until `close`. `read` ends with its signal, and never throws. */
+  constructor({ read }: Readonly<{ read: (signal: AbortSignal) => AsyncIterable<readonly Read[]> }>, options: WatchedTypeOptions) {
+    this.#options = options;
+    void this.#follow(read(this.#closing.signal));
+  }
+
+  get state(): WatchState {
+    const kind = this.#isFull ? 'full' : this.#reached === undefined ? 'reading' : 'following';
+    return { kind, objects: this.#objects, bytes: this.#bytes };
+  }
+
+  /** Whether everything is here that the cache had of the type at this resourceVersion. */
+  hasReached(resourceVersion: string | undefined): boolean {
+    if (resourceVersion === undefined || !isResourceVersion(resourceVersion)) return false;
+    return this.#reached !== undefined && this.#reached >= BigInt(resourceVersion);
+  }
+
+  find({ cluster, namespace = '', name, shard }: ObjectRef): Known {
+    const kept = this.#kept.get(keyOf(cluster, namespace, name)) ?? [];
+    const [first, ...more] = shard === undefined ? kept : kept.filter(({ object }) => object.shard === shard);
+    if (first !== undefined) return more.length === 0 ? { kind: 'found', object: first.object } : { kind: 'unknown' };
+    const isOfType = this.#isNamespaced === (namespace !== '');
+    return { kind: isOfType && parseCanonicalPath(cluster) === undefined ? 'nowhere' : 'unknown' };
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#clear();
+  }
+
+  async #follow(batches: AsyncIterable<readonly Read[]>): Promise<void> {
+    for await (const reads of batches) {
+      if (this.#closing.signal.aborted) return;
+      for (const read of reads) this.#take(read);
+      const { watchedObjectsMax, watchedBytesMax } = this.#options;
+      if (this.#objects <= watchedObjectsMax && this.#bytes <= watchedBytesMax) continue;
+      this.#isFull = true;
+      return this.close();
+    }
+  }
+
+  #take(read: Read): void {
+    switch (read.kind) {
+      case 'begin':
+        return this.#clear();
+      case 'object':
+        this.#remove(read.object);
+        this.#add(read.object);
+        return this.#advance(read.object.resourceVersion);
+      case 'deleted':
+        this.#remove(read.object);
+        return this.#advance(read.object.resourceVersion);
+      case 'end':
+        this.#reached = revisionOf(read.revision);
+        return;
+      case 'bookmark':
+        return this.#advance(read.revision);
+      default:
+        unreachable(read);
+    }
+  }
+
+  #advance(resourceVersion: string): void {
+    if (this.#reached !== undefined) this.#reached = revisionOf(resourceVersion);
+  }
+
+  #clear(): void {
+    this.#kept.clear();
+    this.#objects = 0;
+    this.#bytes = 0;
+    this.#reached = undefined;
+  }
+
+  #add({ text, cluster, namespace, name }: SourceObject): void {
+    const path = annotationOf(text, pathAnnotation);
+    const places = path === cluster || path === '' ? [cluster] : [cluster, path];
+    const keys = places.map((place) => keyOf(place, namespace, name));
+    const object = { shard: annotationOf(text, shardAnnotation), text: decoder.decode(text.bytes) };
+    const kept = { object, keys, bytes: text.bytes.length };
+    for (const key of keys) this.#kept.set(key, [...(this.#kept.get(key) ?? []), kept]);
+    this.#objects += 1;
+    this.#bytes += kept.bytes;
+    this.#isNamespaced = namespace !== '';
+  }
+
+  #remove({ text, cluster, namespace, name }: SourceObject): void {
+    const shard = annotationOf(text, shardAnnotation);
+    const former = this.#kept.get(keyOf(cluster, namespace, name))?.find(({ object }) => object.shard === shard);
+    if (former === undefined) return;
+    for (const key of former.keys) {
+      const others = (this.#kept.get(key) ?? []).filter((kept) => kept !== former);
+      if (others.length === 0) this.#kept.delete(key);
+      else this.#kept.set(key, others);
+    }
+    this.#objects -= 1;
+    this.#bytes -= former.bytes;
+  }
+}
+
+/** No logical cluster, path or namespace has the separator in it. */
+function keyOf(place: string, namespace: string, name: string): string {
+  return `${place}|${namespace}|${name}`;
+}
+
+function annotationOf({ bytes, annotations }: ObjectText, name: string): string {
+  const found = member(annotations, name);
+  const value: unknown = found === undefined ? '' : JSON.parse(valueText(bytes, found));
+  return typeof value === 'string' ? value : '';
+}
+
+/** They are larger than what a number holds exactly. With one that is none nothing is reached. */
+function revisionOf(resourceVersion: string): bigint {
+  return isResourceVersion(resourceVersion) ? BigInt(resourceVersion) : 0n;
+}

@@ -1,0 +1,62 @@
+/** The types whose objects a reader keeps in memory. They share connections over HTTP/2, with a watch for each. */
+import { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Log } from '../diagnostics/log.js';
+import type { Clock } from '../domain/ports.js';
+import { AbsentTypes } from '../shard/absent-types.js';
+import { Identities } from '../shard/identities.js';
+import { KubeClient } from '../shard/kube-client.js';
+import { KubeReader } from '../shard/kube-reader.js';
+import type { ShardAccess } from '../shard/shard-access.js';
+import { collectionTarget, type CollectionRef } from './object-ref.js';
+import { WatchedType, type WatchedTypeOptions, type WatchState } from './watched-type.js';
+
+/** A declared type with its identity: that of a logical cluster's own is not known here. */
+export type WatchedRef = Pick<CollectionRef, 'group' | 'version' | 'resource' | 'identity'>;
+
+export type WatchedTypesParts = Readonly<{ access: ShardAccess; clock: Clock; random: () => number; log: Log; userAgent: string }>;
+
+const linesAtOnceMax = 20;
+
+export class WatchedTypes {
+  readonly #types: ReadonlyMap<string, Readonly<{ ref: WatchedRef; type: WatchedType }>>;
+  readonly #client: KubeClient | undefined;
+
+  constructor(types: readonly (readonly [WatchedRef, WatchedType])[], client?: KubeClient) {
+    this.#types = new Map(types.map(([ref, type]) => [nameOf(ref), { ref, type }]));
+    this.#client = client;
+  }
+
+  /** `access` leads to all shards of the cache. */
+  static open({ access, clock, random, log, userAgent }: WatchedTypesParts, refs: readonly WatchedRef[], options: WatchedTypeOptions) {
+    const client = new KubeClient({ access, clock, userAgent });
+    const boundedLog = new BoundedLog({ clock, log }, { linesMax: linesAtOnceMax });
+    const parts = { client, identities: new Identities({ client }), absent: new AbsentTypes(), clock, random, log, boundedLog };
+    const types = refs.map((ref) => {
+      const { group, version, resource, identity } = ref;
+      // Throws for what cannot be a name.
+      collectionTarget({ ...ref, cluster: 'any' });
+      const named = identity === undefined || identity === '' ? resource : `${resource}:${identity}`;
+      const collection = { cluster: '*', group, version, resource: named, identityOf: undefined, labelSelector: '' };
+      const reader = new KubeReader(parts, collection);
+      return [ref, new WatchedType({ read: (signal) => reader.read(signal) }, options)] as const;
+    });
+    return new WatchedTypes(types, client);
+  }
+
+  of(ref: WatchedRef): WatchedType | undefined {
+    return this.#types.size === 0 ? undefined : this.#types.get(nameOf(ref))?.type;
+  }
+
+  states(): readonly (WatchedRef & WatchState)[] {
+    return [...this.#types.values()].map(({ ref, type }) => ({ ...ref, ...type.state }));
+  }
+
+  close(): void {
+    for (const { type } of this.#types.values()) type.close();
+    this.#client?.close();
+  }
+}
+
+function nameOf({ group, version, resource, identity = '' }: WatchedRef): string {
+  return `${group}/${version}/${resource}:${identity}`;
+}

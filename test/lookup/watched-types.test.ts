@@ -1,0 +1,330 @@
+/**
+ * Look-ups of a type that is watched, beside the same look-ups of a reader that asks for each object. Nothing that a pusher had acknowledged before the
+ * question may be missing in the answer, whatever becomes of the watch.
+ */
+import test, { type ExecutionContext } from 'ava';
+import {
+  CacheConnection,
+  CacheReader,
+  defaultLookupBounds,
+  openCacheReader,
+  WatchedTypes,
+  type LookupBounds,
+  type ObjectRef,
+  type WatchedRef,
+} from '../../src/client.js';
+import { systemClock } from '../../src/clock.js';
+import { seeded } from '../crash/random.js';
+import { aClusterCachedResource } from '../support/objects.js';
+import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { silent } from '../support/test-store.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aReader, aRef, exportAt } from './a-reader.js';
+
+const exports = sliceOf('apiexports');
+const ofExports: WatchedRef = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' };
+/** Freshness is asked for each time. */
+const fresh = { reportAgeMaxMs: 0 };
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+
+type Watching = Readonly<{ reader: CacheReader; objectsAsked: () => number }>;
+type WatchingOptions = Readonly<{
+  types?: readonly WatchedRef[];
+  bounds?: Partial<LookupBounds>;
+  at?: string;
+  watchAt?: string;
+  isAwaited?: boolean;
+}>;
+
+/** `at`: where it reaches the server. `watchAt`: where its watches do, if not there. */
+async function aWatchingReader(
+  t: ExecutionContext,
+  server: TestServer,
+  { types = [ofExports], bounds = fresh, at = server.url, watchAt = at, isAwaited = true }: WatchingOptions = {},
+): Promise<Watching> {
+  const { certificate: ca, master } = server;
+  const options = { ...defaultLookupBounds, ...bounds, cache: at };
+  const identity = { ca, certificate: master.certificate, key: master.key };
+  const connection = new CacheConnection({ clock: systemClock, identity: () => identity }, options);
+  let objectsAsked = 0;
+  const counting = {
+    ask: (target: string, signal?: AbortSignal) => {
+      if (!target.startsWith('/services/cache/freshness')) objectsAsked += 1;
+      return connection.ask(target, signal);
+    },
+    close: () => connection.close(),
+  };
+  const access = {
+    server: `${watchAt}/services/cache/shards/*`,
+    serverName: undefined,
+    insecure: false,
+    credentials: () => Promise.resolve(identity),
+  };
+  const watched = WatchedTypes.open({ access, clock: systemClock, random: Math.random, log: silent, userAgent: 'test' }, types, options);
+  const reader = new CacheReader({ clock: systemClock, connection: counting, watched }, options);
+  t.teardown(() => reader.close());
+  if (isAwaited) await until(() => reader.watching().every(({ kind }) => kind === 'following'));
+  return { reader, objectsAsked: () => objectsAsked };
+}
+
+/** Without the ages, which differ because one was asked a moment later. */
+async function answerOf(reader: CacheReader, ref: ObjectRef): Promise<unknown> {
+  const answer = await reader.get(ref);
+  const ageless = (value: unknown): unknown => {
+    const { reportedAgoMs: _, changedAgoMs: __, ...others } = value as Record<string, unknown>;
+    return others;
+  };
+  switch (answer.kind) {
+    case 'found':
+      return { ...answer, text: JSON.parse(answer.text), freshness: answer.freshness && ageless(answer.freshness) };
+    case 'absent':
+      return { ...answer, shards: answer.shards.map(ageless) };
+    case 'ambiguous':
+      return answer;
+  }
+}
+
+test('every look-up of a watched type is answered as the cache answers it, and most without asking for the object', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.syncWhole(exports, [
+    exportAt('root:acme', 'one'),
+    exportAt('root:acme', 'both'),
+    pushedExport('pathless', { cluster: 'beta' }),
+  ]);
+  const birch = await RawPusher.open(server, { name: 'birch' });
+  await birch.syncWhole(sliceOf('apiexports', { shard: 'birch' }), [exportAt('root:acme', 'both'), exportAt('root:other', 'two', 'gamma')]);
+  const { reader, objectsAsked } = await aWatchingReader(t, server);
+  const asking = aReader(t, server, { bounds: fresh });
+
+  const inMemory: Partial<ObjectRef>[] = [
+    {},
+    { cluster: 'root:acme' },
+    { name: 'none' },
+    { cluster: 'nowhere' },
+    { name: 'both', shard: 'amber' },
+    { name: 'both', shard: 'birch' },
+    { name: 'both', shard: 'birch', cluster: 'root:acme' },
+    { shard: 'birch' },
+    { name: 'pathless', cluster: 'beta' },
+    { name: 'two', cluster: 'root:other' },
+    { identity: '' },
+  ];
+  const onlyAsked: Partial<ObjectRef>[] = [
+    { name: 'both' },
+    { name: 'both', cluster: 'root:acme' },
+    { name: 'none', cluster: 'root:acme' },
+    { cluster: 'root:nowhere' },
+    { version: 'v1alpha1' },
+    { version: 'v7' },
+    { namespace: 'team' },
+    { resource: 'apiresourceschemas', version: 'v1alpha1' },
+    { shard: 'nobody' },
+  ];
+  for (const ref of inMemory) {
+    const before = objectsAsked();
+    t.deepEqual(await answerOf(reader, aRef(ref)), await answerOf(asking, aRef(ref)), JSON.stringify(ref));
+    t.is(objectsAsked(), before, JSON.stringify(ref));
+  }
+  for (const ref of onlyAsked) t.deepEqual(await answerOf(reader, aRef(ref)), await answerOf(asking, aRef(ref)), JSON.stringify(ref));
+  t.deepEqual(reader.watching(), [{ ...ofExports, kind: 'following', objects: 5, bytes: reader.watching()[0]!.bytes }]);
+  await t.throwsAsync(reader.get(aRef({ name: '..' })), { message: /name/ });
+});
+
+test('namespaced and declared types are watched, and objects that move to another path are found there', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
+  const role = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: 'a|b', namespace: 'team', uid: 'u' },
+    rules: [],
+  };
+  await amber.syncWhole(sliceOf('roles', { group: rbac.group }), [pushedObject(role)], 'v1');
+  const cached = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
+  const declaring = aClusterCachedResource('hash');
+  const metadata = { ...(declaring['metadata'] as object), uid: 'u' };
+  await amber.syncWhole(cached, [pushedObject({ ...declaring, metadata })], 'v1alpha1');
+  const instances = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
+  const instance = {
+    apiVersion: 'machines.svm.io/v1',
+    kind: 'Instance',
+    metadata: { name: 'big', uid: 'u' },
+    spec: { cores: 9007199254740993n },
+  };
+  const text = JSON.stringify(instance, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value));
+  const exact = {
+    ...pushedObject({ metadata: { name: 'big' } }),
+    body: new TextEncoder().encode(text.replace('9007199254740992', '9007199254740993')),
+  };
+  await amber.syncWhole(instances, [exact], 'v1');
+  await amber.syncWhole(exports, [exportAt('root:before')]);
+  const types = [
+    ofExports,
+    { ...rbac, resource: 'roles' },
+    { group: 'machines.svm.io', version: 'v1', resource: 'instances', identity: 'hash' },
+  ];
+  const { reader, objectsAsked } = await aWatchingReader(t, server, { types });
+  const aRole = { ...rbac, resource: 'roles', cluster: 'acme', name: 'a|b' };
+
+  t.like(await reader.get({ ...aRole, namespace: 'team' }), { kind: 'found', shard: 'amber' });
+  t.like(await reader.get({ ...aRole, namespace: 'other' }), { kind: 'absent', missing: 'object', whole: true });
+  const found = await reader.get({ ...types[2]!, cluster: 'acme', name: 'big' });
+  t.true(found.kind === 'found' && found.text.includes('9007199254740993'));
+  t.like(await reader.get(aRef({ cluster: 'root:before' })), { kind: 'found' });
+  t.is(objectsAsked(), 0);
+  await amber.acknowledged(amber.put(exports, [exportAt('root:after')]));
+  await until(async () => (await reader.get(aRef({ cluster: 'root:after' }))).kind === 'found');
+  const before = objectsAsked();
+  t.like(await reader.get(aRef({ cluster: 'root:after' })), { kind: 'found' });
+  t.is(objectsAsked(), before);
+  t.like(await reader.get(aRef({ cluster: 'root:before' })), { kind: 'absent', missing: 'path' });
+});
+
+test('what was acknowledged before the question is in the answer: random puts and deletes of two shards, with resyncs', async (t) => {
+  t.log(`TEST_SEED=${seed}`);
+  const random = seeded(seed);
+  const server = await aServer(t);
+  const shards = ['amber', 'birch'] as const;
+  const pushers = await Promise.all(shards.map((name) => RawPusher.open(server, { name })));
+  const truth = new Map<string, number>();
+  for (const [i, pusher] of pushers.entries()) await pusher.syncWhole(sliceOf('apiexports', { shard: shards[i]! }), []);
+  const { reader, objectsAsked } = await aWatchingReader(t, server);
+  const body = (name: string, generation: number) => pushedExport(name, { spec: { generation } });
+  let looked = 0;
+  for (let step = 1; step <= 400; step += 1) {
+    const at = random.below(shards.length);
+    const [pusher, shard] = [pushers[at]!, shards[at]!];
+    const slice = sliceOf('apiexports', { shard });
+    const name = `of-${shard}-${random.below(6)}`;
+    const what = random.below(10);
+    if (what < 5) {
+      await pusher.acknowledged(pusher.put(slice, [body(name, step)]));
+      truth.set(name, step);
+    } else if (what < 8) {
+      await pusher.acknowledged(pusher.delete(slice, [name]));
+      truth.delete(name);
+    } else if (what < 9) {
+      for (const each of truth.keys()) if (each.startsWith(`of-${shard}`)) truth.delete(each);
+      await pusher.sync(slice, [body(name, step)]);
+      truth.set(name, step);
+    }
+    for (const asked of [name, `of-${shards[random.below(2)]}-${random.below(6)}`]) {
+      const answer = await reader.get(aRef({ name: asked }));
+      looked += 1;
+      const generation =
+        answer.kind === 'found' ? (JSON.parse(answer.text) as { spec: { generation: number } }).spec.generation : undefined;
+      if (generation !== truth.get(asked)) t.fail(`step ${step}: ${asked} is ${generation}, and should be ${truth.get(asked)}`);
+      if (answer.kind === 'absent' && !answer.whole) t.fail(`step ${step}: the absence of ${asked} is not proved`);
+    }
+  }
+  t.log(`${objectsAsked()} of ${looked} look-ups asked for the object`);
+  t.true(objectsAsked() < looked);
+});
+
+test('a watch that hangs or is cut off costs requests and makes no answer old', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.syncWhole(exports, [pushedExport('one', { spec: { of: 'before' } })]);
+  const proxy = await TcpProxy.start(Number(new URL(server.url).port));
+  t.teardown(() => proxy.close());
+  const { reader, objectsAsked } = await aWatchingReader(t, server, { watchAt: `https://localhost:${proxy.port}` });
+  const specOf = async (name = 'one'): Promise<unknown> => {
+    const answer = await reader.get(aRef({ name }));
+    return answer.kind === 'found' ? (JSON.parse(answer.text) as { spec?: { of: string } }).spec?.of : answer.kind;
+  };
+  t.is(await specOf(), 'before');
+  t.is(objectsAsked(), 0);
+
+  for (const [break_, of] of [
+    [() => proxy.stall(), 'stalled'],
+    [() => (proxy.refuse(), proxy.cut()), 'cut'],
+  ] as const) {
+    break_();
+    await amber.acknowledged(amber.put(exports, [pushedExport('one', { spec: { of } }), pushedExport(`new-${of}`)]));
+    t.is(await specOf(), of);
+    t.not(await specOf(`new-${of}`), 'absent');
+    await amber.acknowledged(amber.delete(exports, [`new-${of}`]));
+    t.is(await specOf(`new-${of}`), 'absent');
+    proxy.heal();
+    await until(async () => {
+      const before = objectsAsked();
+      t.is(await specOf(), of);
+      return objectsAsked() === before;
+    }, 20_000);
+  }
+});
+
+test('behind a restart of the cache look-ups go on, from memory again once the watch has heard how far the cache is', async (t) => {
+  const server = await aServer(t, { config: 'watch: {bookmarkInterval: 200ms}' });
+  const amber = await RawPusher.open(server);
+  await amber.syncWhole(exports, [pushedExport('one')]);
+  const proxy = await TcpProxy.start(Number(new URL(server.url).port));
+  t.teardown(() => proxy.close());
+  const { reader, objectsAsked } = await aWatchingReader(t, server, { at: `https://localhost:${proxy.port}` });
+  t.like(await reader.get(aRef()), { kind: 'found' });
+  t.is(objectsAsked(), 0);
+
+  const restarted = await server.restart({ config: 'watch: {bookmarkInterval: 200ms}' });
+  t.teardown(() => restarted.close());
+  proxy.redirect(Number(new URL(restarted.url).port));
+  proxy.cut();
+
+  const isFromMemory = async (name: string): Promise<boolean> => {
+    const before = objectsAsked();
+    t.like(await reader.get(aRef({ name })), { kind: 'found' });
+    return objectsAsked() === before;
+  };
+  await until(() => isFromMemory('one'), 20_000);
+  const again = await RawPusher.open(restarted, { term: Date.now() });
+  await again.syncWhole(exports, [pushedExport('one'), pushedExport('two')]);
+  await isFromMemory('two');
+  await until(() => isFromMemory('two'), 20_000);
+});
+
+test('a type of more objects, or more bytes, than may be kept is asked for one by one', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.syncWhole(
+    exports,
+    Array.from({ length: 20 }, (_, i) => pushedExport(`of-${i}`)),
+  );
+  for (const bounds of [{ watchedObjectsMax: 19 }, { watchedBytesMax: 1_000 }]) {
+    const { reader, objectsAsked } = await aWatchingReader(t, server, { bounds: { ...fresh, ...bounds }, isAwaited: false });
+    await until(() => reader.watching()[0]?.kind === 'full');
+
+    t.like(await reader.get(aRef({ name: 'of-3' })), { kind: 'found' });
+    t.like(await reader.get(aRef({ name: 'none' })), { kind: 'absent', whole: true });
+    t.is(objectsAsked(), 2);
+    t.like(reader.watching()[0], { objects: 0, bytes: 0 });
+  }
+  await server.untilNoWatch();
+});
+
+test('while the watch has not read everything, and where the cache does not say how far it is, the cache is asked', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.syncWhole(exports, [pushedExport('one')]);
+  const nowhere = await aWatchingReader(t, server, { watchAt: 'https://localhost:1', isAwaited: false });
+
+  t.like(await nowhere.reader.get(aRef()), { kind: 'found', freshness: { whole: true } });
+  t.like(nowhere.reader.watching()[0], { kind: 'reading' });
+  t.is(nowhere.objectsAsked(), 1);
+});
+
+test('an opened reader watches what it is told to, and leaves no watch when it closes', async (t) => {
+  const server = await aServer(t);
+  const { certificate, key } = server.master;
+  const identity = { ca: server.certificate, certificate, key };
+  t.throws(() => openCacheReader({ cache: server.url, identity, watch: [{ ...ofExports, resource: '..' }] }), { message: /resource/ });
+  const reader = openCacheReader({ cache: server.url, identity, watch: [ofExports] });
+  await until(() => reader.watching()[0]?.kind === 'following');
+  t.is(await server.metric('strata_watches_open'), 1);
+
+  reader.close();
+
+  await server.untilNoWatch();
+  await t.throwsAsync(reader.get(aRef()), { message: /closed/ });
+});
