@@ -8,7 +8,7 @@
  * timer reveals. What is read then came before or during the pause. Until the peer answers what it was asked after the pause, nobody
  * knows whether it is there (`silentSinceMs`).
  */
-import type { Clock } from '../domain/ports.js';
+import type { Clock } from './ports.js';
 
 export type LivenessPeer = Readonly<{
   ask: () => void;

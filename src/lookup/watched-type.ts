@@ -14,8 +14,8 @@ import { parseCanonicalPath } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
 import { member, valueText, type ObjectText } from '../domain/object-text.js';
 import { isResourceVersion } from '../domain/revision.js';
-import type { Read } from '../shard/kube-reader.js';
-import type { SourceObject } from '../shard/source-object.js';
+import type { Read } from '../kube/kube-reader.js';
+import type { SourceObject } from '../kube/source-object.js';
 import type { ObjectRef } from './object-ref.js';
 import type { CachedObject } from './read-answer.js';
 

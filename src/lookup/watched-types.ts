@@ -2,18 +2,18 @@
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
-import { AbsentTypes } from '../shard/absent-types.js';
-import { Identities } from '../shard/identities.js';
-import { KubeClient } from '../shard/kube-client.js';
-import { KubeReader } from '../shard/kube-reader.js';
-import type { ShardAccess } from '../shard/shard-access.js';
+import { AbsentTypes } from '../kube/absent-types.js';
+import { Identities } from '../kube/identities.js';
+import { KubeClient } from '../kube/kube-client.js';
+import { KubeReader } from '../kube/kube-reader.js';
+import type { KubeAccess } from '../kube/kube-access.js';
 import { collectionTarget, type CollectionRef } from './object-ref.js';
 import { WatchedType, type WatchedTypeOptions, type WatchState } from './watched-type.js';
 
 /** A declared type with its identity: that of a logical cluster's own is not known here. */
 export type WatchedRef = Pick<CollectionRef, 'group' | 'version' | 'resource' | 'identity'>;
 
-export type WatchedTypesParts = Readonly<{ access: ShardAccess; clock: Clock; random: () => number; log: Log; userAgent: string }>;
+export type WatchedTypesParts = Readonly<{ access: KubeAccess; clock: Clock; random: () => number; log: Log; userAgent: string }>;
 
 const linesAtOnceMax = 20;
 

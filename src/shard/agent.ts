@@ -10,18 +10,18 @@ import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
-import { AbsentTypes } from './absent-types.js';
+import { AbsentTypes } from '../kube/absent-types.js';
 import { readingOf, type CachedResource } from './cached-resource.js';
 import { DeclaredSlices } from './declared-slices.js';
-import { Identities } from './identities.js';
-import { KubeClient } from './kube-client.js';
-import { KubeReader, type ReaderParts } from './kube-reader.js';
+import { Identities } from '../kube/identities.js';
+import { KubeClient } from '../kube/kube-client.js';
+import { KubeReader, type ReaderParts } from '../kube/kube-reader.js';
 import { replicatedTypes, type ReplicatedType, type SelectionRule } from './selection.js';
-import type { ShardAccess } from './shard-access.js';
+import type { KubeAccess } from '../kube/kube-access.js';
 import { SliceReader, type Onlooker } from './slice-reader.js';
 import type { SliceSink } from './slice-sink.js';
 
-export type ShardAgentParts = Readonly<{ access: ShardAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
+export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
 
 export type ShardAgentOptions = Readonly<{
   shard: ShardName;

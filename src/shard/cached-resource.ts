@@ -4,8 +4,8 @@ import { kcpTypes } from '../domain/catalogue-kcp.js';
 import { parseDeclaration } from '../domain/declaration.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import type { Collection } from './collection.js';
-import type { Labels, SourceObject } from './source-object.js';
+import type { Collection } from '../kube/collection.js';
+import type { Labels, SourceObject } from '../kube/source-object.js';
 import type { StampedType } from './stamp.js';
 
 export type CachedResource = Readonly<{

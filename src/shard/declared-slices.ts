@@ -16,7 +16,7 @@ import type { ClusterName } from '../domain/cluster.js';
 import { readCachedResource, type CachedResource } from './cached-resource.js';
 import { ClusterParts } from './cluster-parts.js';
 import { EditPace } from './edit-pace.js';
-import type { Read } from './kube-reader.js';
+import type { Read } from '../kube/kube-reader.js';
 import { select, type SelectionRule } from './selection.js';
 import type { SliceSink } from './slice-sink.js';
 import type { Onlooker, SliceReader } from './slice-reader.js';

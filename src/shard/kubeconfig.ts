@@ -7,11 +7,11 @@ import type { Log } from '../diagnostics/log.js';
 import { ExecPlugin, type ExecPluginParts } from './exec-plugin.js';
 import type { KubeconfigOptions } from './kubeconfig-entry.js';
 import { KubeconfigFiles, type KubeconfigContent } from './kubeconfig-files.js';
-import type { Credentials, ShardAccess } from './shard-access.js';
+import type { Credentials, KubeAccess } from '../kube/kube-access.js';
 import { untilAborted } from '../domain/until-aborted.js';
 
 /** Also gives the certificates that the files hold and the shard is shown, to watch when they expire. A plugin renews its own. */
-export type KubeconfigAccess = ShardAccess & Readonly<{ certificates: () => UsedCertificates }>;
+export type KubeconfigAccess = KubeAccess & Readonly<{ certificates: () => UsedCertificates }>;
 
 /** Throws CacheError with what is wrong and where. */
 export async function loadKubeconfig(

@@ -7,7 +7,7 @@
  *   gone     it leaves       nothing            delete       it is being deleted, or is not marked (any more)
  *   ignored  never ours      nothing            nothing      its logical cluster is one of the system's
  */
-import { labelsOf, type Labels, type SourceObject } from './source-object.js';
+import { labelsOf, type Labels, type SourceObject } from '../kube/source-object.js';
 
 /** One type of the shard. `identityOf`: the APIExport of kcp's own whose identity a request for all clusters must name. */
 export type ReplicatedType = Readonly<{

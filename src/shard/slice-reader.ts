@@ -8,9 +8,9 @@
 import type { StampedType } from './stamp.js';
 import { stamp } from './stamp.js';
 import type { SliceSource, Outgoing } from '../sender/source.js';
-import type { KubeReader, Read } from './kube-reader.js';
+import type { KubeReader, Read } from '../kube/kube-reader.js';
 import { select, type SelectionRule } from './selection.js';
-import type { SourceObject } from './source-object.js';
+import type { SourceObject } from '../kube/source-object.js';
 
 /** Sees all objects of a slice as they are on the shard, before any is selected. */
 export interface Onlooker {

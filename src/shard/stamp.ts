@@ -10,7 +10,7 @@
 import { formatApiVersion } from '../domain/resource.js';
 import { member, type ObjectText } from '../domain/object-text.js';
 import { annotationEdits, applyEdits, mergeEdits, removals, type Edit } from '../domain/text-edits.js';
-import type { SourceObject } from './source-object.js';
+import type { SourceObject } from '../kube/source-object.js';
 
 export type StampedType = Readonly<{ group: string; version: string; kind: string }>;
 

@@ -146,7 +146,7 @@ test('a type that the shard does not serve is waited for, logged once, and pushe
     clock.advance(2_000);
     return rig.slices.synced.size === 17 && rig.asked('apiconversions').length >= 8;
   });
-  t.is(rig.events('shard.type.absent').length, 1);
+  t.is(rig.events('source.type.absent').length, 1);
   t.false(rig.slices.synced.has(sliceOf(absent)));
 
   rig.shard.store.serve({ group: 'apis.kcp.io', version: 'v1alpha1', resource: 'apiconversions', kind: 'APIConversion', identity: '' });
@@ -154,5 +154,5 @@ test('a type that the shard does not serve is waited for, logged once, and pushe
     clock.advance(2_000);
     return rig.slices.synced.has(sliceOf(absent));
   });
-  t.is(rig.events('shard.type.served').length, 1);
+  t.is(rig.events('source.type.served').length, 1);
 });

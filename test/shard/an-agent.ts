@@ -5,7 +5,7 @@ import type { Log, LogFields } from '../../src/diagnostics/log.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { ShardAgent } from '../../src/shard/agent.js';
 import { loadKubeconfig } from '../../src/shard/kubeconfig.js';
-import type { ShardAccess } from '../../src/shard/shard-access.js';
+import type { KubeAccess } from '../../src/kube/kube-access.js';
 import { shardName } from '../support/objects.js';
 import { ShardStandIn, type StandInOptions } from '../support/shard-stand-in.js';
 import { until } from '../support/test-server.js';
@@ -22,7 +22,7 @@ export type AgentOptions = Readonly<{
   prepare?: (shard: ShardStandIn) => void;
 }>;
 
-type RigOptions = Omit<AgentOptions, 'prepare' | 'standIn'> & Readonly<{ access?: ShardAccess; logged?: Logged[] }>;
+type RigOptions = Omit<AgentOptions, 'prepare' | 'standIn'> & Readonly<{ access?: KubeAccess; logged?: Logged[] }>;
 
 export class AgentRig {
   readonly shard: ShardStandIn;

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import { CacheError } from '../../src/domain/errors.js';
-import { KubeClient } from '../../src/shard/kube-client.js';
+import { KubeClient } from '../../src/kube/kube-client.js';
 import { loadKubeconfig, type KubeconfigAccess } from '../../src/shard/kubeconfig.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';
 import { TestAuthority, type Certificate } from '../support/test-authority.js';

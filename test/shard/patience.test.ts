@@ -57,7 +57,7 @@ test('a type whose lists fail is asked for ever more seldom, and warned of once'
   t.is(warnings(rig).length, 1);
   isFailing = false;
   await until(() => rig.slices.names(slice).length === 1, 15_000);
-  const recoveries = () => rig.logged.filter(({ event }) => event === 'shard.read.recovered').length;
+  const recoveries = () => rig.logged.filter(({ event }) => event === 'source.read.recovered').length;
   await until(() => recoveries() > 0);
   t.is(recoveries(), 1);
 });
@@ -121,7 +121,7 @@ test('a shard that is away is warned of in a few lines, however many types are r
 
   const lines = rig.logged
     .filter(({ level }) => level === 'warn' || level === 'info')
-    .filter(({ event }) => event.startsWith('shard.read'));
+    .filter(({ event }) => event.startsWith('source.read'));
   t.true(lines.length > 0 && lines.length <= 20, `${lines.length} lines`);
 });
 
@@ -228,5 +228,5 @@ test('a shard that was restored from a snapshot is read anew once a bookmark sho
 
   t.deepEqual(rig.slices.names(slice), ['new', 'stays']);
   t.false(rig.slices.objects(slice)['root||stays']?.text.includes('lost'));
-  t.is(rig.logged.filter(({ event, fields }) => event === 'shard.history.lost' && fields['resource'] === 'apiexports').length, 1);
+  t.is(rig.logged.filter(({ event, fields }) => event === 'source.history.lost' && fields['resource'] === 'apiexports').length, 1);
 });

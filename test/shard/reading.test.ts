@@ -97,7 +97,7 @@ test('if history is compacted again and again, syncs come ever more seldom', asy
     rig.shard.cut();
     await until(
       () =>
-        rig.events('shard.read.failed').filter(({ fields }) => fields['asked'] === 'watch' && fields['next'] === 'watch-list').length >=
+        rig.events('source.read.failed').filter(({ fields }) => fields['asked'] === 'watch' && fields['next'] === 'watch-list').length >=
         syncs - 1,
     );
     let waitedMs = 0;
@@ -163,7 +163,7 @@ test('a shard that is away is asked again ever more seldom, and its source repor
   await until(() => rig.slices.isConnected(slice));
 
   await rig.shard.stop();
-  await until(() => !rig.slices.isConnected(slice) && rig.events('shard.read.failed').length >= 36);
+  await until(() => !rig.slices.isConnected(slice) && rig.events('source.read.failed').length >= 36);
   await rig.shard.restart();
   rig.shard.store.put(exports, 'root', named('a'));
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { replicatedTypes, select, type Selected } from '../../src/shard/selection.js';
-import { readSourceObject } from '../../src/shard/source-object.js';
+import { readSourceObject } from '../../src/kube/source-object.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 
 const encoder = new TextEncoder();

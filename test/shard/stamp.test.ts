@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { KubeObject } from '../support/kube-client.js';
 import { readRecording } from '../golden/recording.js';
-import { readSourceObject } from '../../src/shard/source-object.js';
+import { readSourceObject } from '../../src/kube/source-object.js';
 import { replicatedTypes } from '../../src/shard/selection.js';
 import { stamp } from '../../src/shard/stamp.js';
 import { asOnShard } from '../support/shard-stand-in-objects.js';

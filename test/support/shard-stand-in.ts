@@ -27,7 +27,7 @@ import type { TLSSocket } from 'node:tls';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { replicatedTypes } from '../../src/shard/selection.js';
-import type { ShardAccess } from '../../src/shard/shard-access.js';
+import type { KubeAccess } from '../../src/kube/kube-access.js';
 import type { KubeObject } from './kube-client.js';
 import { seenFrom, ShardStandInStore, type StandInScope, type StandInType } from './shard-stand-in-store.js';
 
@@ -118,7 +118,7 @@ export class ShardStandIn {
   }
 
   /** As loadKubeconfig would give it. */
-  get access(): ShardAccess {
+  get access(): KubeAccess {
     const credentials = { ca: this.certificate.cert, authorization: `Bearer ${token}` };
     return { server: this.url, serverName: undefined, insecure: false, credentials: () => Promise.resolve(credentials) };
   }

@@ -1,6 +1,6 @@
 /** How often a shard is asked for the types that it does not serve. */
 import test from 'ava';
-import { AbsentTypes } from '../../src/shard/absent-types.js';
+import { AbsentTypes } from '../../src/kube/absent-types.js';
 
 for (const [readers, seconds] of [
   [1, 5],

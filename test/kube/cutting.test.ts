@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { lines } from '../../src/shard/lines.js';
-import { ListCutter } from '../../src/shard/list-cutter.js';
-import { cutWatchEvent } from '../../src/shard/watch-event.js';
+import { lines } from '../../src/kube/lines.js';
+import { ListCutter } from '../../src/kube/list-cutter.js';
+import { cutWatchEvent } from '../../src/kube/watch-event.js';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { refusalOf, ShardRefusal } from '../../src/shard/kube-client.js';
-import { stepAfter, syncStep, type ReadStep } from '../../src/shard/read-step.js';
+import { refusalOf, KubeRefusal } from '../../src/kube/kube-client.js';
+import { stepAfter, syncStep, type ReadStep } from '../../src/kube/read-step.js';
 
 const status = (code: number, reason: string, message = '', more: object = {}): string =>
   JSON.stringify({ kind: 'Status', code, reason, message, ...more });
@@ -84,7 +84,7 @@ test('a shard that refuses watch-lists once is asked for none again', (t) => {
 test('an answer that is no Status is its own message, shortened', (t) => {
   const refusal = refusalOf(502, `<html>${'x'.repeat(1_000)}`);
 
-  t.true(refusal instanceof ShardRefusal);
+  t.true(refusal instanceof KubeRefusal);
   t.is(refusal.status, 502);
   t.is(refusal.message.length, 200);
   t.is(refusalOf(500, 'null').message, 'null');

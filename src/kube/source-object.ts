@@ -1,5 +1,5 @@
 /**
- * What selection and stamping need of an object of the shard. Only these members are decoded, from their spans; the text is
+ * What selection and stamping need of an object of the server. Only these members are decoded, from their spans; the text is
  * copied as it came. An API server is trusted to write each name once, and UTF-8; the cache checks both again.
  */
 import { member, scanObject, valueText, type Members, type ObjectText } from '../domain/object-text.js';

@@ -1,20 +1,20 @@
 /**
- * Sends requests to a shard over HTTPS, and gives the answer as it arrives.
+ * Sends requests to a server over HTTPS, and gives the answer as it arrives.
  *
  * Bounds: `answerMsMax` and `silenceMsMax`, a request's own, without a status or a byte while we want one; a refusal is read up to `refusalBytesMax`. What
- * we do not read stays in the shard's window, so a slow reader slows the shard and costs no memory.
+ * we do not read stays in the server's window, so a slow reader slows the server and costs no memory.
  */
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
-import type { ShardAccess } from './shard-access.js';
-import { ShardConnections, type ShardAnswer } from './shard-connections.js';
+import type { KubeAccess } from './kube-access.js';
+import { KubeConnections, type KubeAnswer } from './kube-connections.js';
 
 /**
- * The shard answered with something else than 200. `reason` is '' when that was no Status. `continueToken`: with which a list whose token
- * expired may go on at a newer revision; '' if there is none. `retryAfterMs`: 0 if the shard asks for no wait.
+ * The server answered with something else than 200. `reason` is '' when that was no Status. `continueToken`: with which a list whose token
+ * expired may go on at a newer revision; '' if there is none. `retryAfterMs`: 0 if the server asks for no wait.
  */
-export class ShardRefusal extends Error {
+export class KubeRefusal extends Error {
   readonly status: number;
   readonly reason: string;
   readonly continueToken: string;
@@ -22,7 +22,7 @@ export class ShardRefusal extends Error {
 
   constructor(status: number, reason: string, message: string, { continueToken = '', retryAfterMs = 0 } = {}) {
     super(message);
-    this.name = 'ShardRefusal';
+    this.name = 'KubeRefusal';
     this.status = status;
     this.reason = reason;
     this.continueToken = continueToken;
@@ -36,18 +36,18 @@ export type KubeRequest = Readonly<{ path: string; answerMsMax: number; silenceM
 const refusalBytesMax = 16 * 1024;
 
 export class KubeClient {
-  readonly #access: ShardAccess;
+  readonly #access: KubeAccess;
   readonly #clock: Clock;
-  readonly #connections: ShardConnections;
+  readonly #connections: KubeConnections;
 
-  /** `userAgent`: what the shard's audit log and metrics know the requests by. */
-  constructor({ access, clock, userAgent }: { access: ShardAccess; clock: Clock; userAgent: string }) {
+  /** `userAgent`: what the server's audit log and metrics know the requests by. */
+  constructor({ access, clock, userAgent }: { access: KubeAccess; clock: Clock; userAgent: string }) {
     this.#access = access;
     this.#clock = clock;
-    this.#connections = new ShardConnections({ access, clock, userAgent });
+    this.#connections = new KubeConnections({ access, clock, userAgent });
   }
 
-  /** Resolves when a 200 has come, with its body, which must be read or returned. Throws ShardRefusal for any other answer. */
+  /** Resolves when a 200 has come, with its body, which must be read or returned. Throws KubeRefusal for any other answer. */
   async open(asked: KubeRequest): Promise<AsyncGenerator<Uint8Array, void>> {
     const credentials = await this.#access.credentials(asked.signal);
     const answer = await this.#answered(asked, (path, signal) => this.#connections.request({ path, signal }, credentials));
@@ -66,13 +66,13 @@ export class KubeClient {
   /** Within the request's time. The request ends with its signal, whenever that is. */
   async #answered(
     { path, answerMsMax, signal }: KubeRequest,
-    ask: (path: string, signal: AbortSignal) => Promise<ShardAnswer>,
-  ): Promise<ShardAnswer> {
+    ask: (path: string, signal: AbortSignal) => Promise<KubeAnswer>,
+  ): Promise<KubeAnswer> {
     signal.throwIfAborted();
     const over = new AbortController();
     const end = (): void => over.abort(signal.reason);
     signal.addEventListener('abort', end);
-    const cancel = this.#clock.after(answerMsMax, () => over.abort(new CacheError('the shard does not answer')));
+    const cancel = this.#clock.after(answerMsMax, () => over.abort(new CacheError('the server does not answer')));
     try {
       const answer = await ask(path, over.signal);
       answer.body.once('close', () => signal.removeEventListener('abort', end));
@@ -85,13 +85,13 @@ export class KubeClient {
     }
   }
 
-  async *#chunks({ body, isCutOff }: ShardAnswer, silenceMsMax: number): AsyncGenerator<Uint8Array, void> {
+  async *#chunks({ body, isCutOff }: KubeAnswer, silenceMsMax: number): AsyncGenerator<Uint8Array, void> {
     const arriving: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const cancel = this.#clock.after(silenceMsMax, () => body.destroy(new CacheError('the shard has gone silent')));
+        const cancel = this.#clock.after(silenceMsMax, () => body.destroy(new CacheError('the server has gone silent')));
         const { done, value } = await arriving.next().finally(cancel);
-        if (done === true && isCutOff()) throw new CacheError('the answer of the shard broke off');
+        if (done === true && isCutOff()) throw new CacheError('the answer of the server broke off');
         if (done === true) return;
         yield value;
       }
@@ -111,12 +111,12 @@ async function beginningOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /** A Status, from an answer or from an ERROR event; any other text becomes the message itself. `retryAfter`: the answer's header, in seconds. */
-export function refusalOf(status: number, text: string, retryAfter = ''): ShardRefusal {
+export function refusalOf(status: number, text: string, retryAfter = ''): KubeRefusal {
   const asked = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : 0;
   try {
     const { code, reason, message, metadata, details } = JSON.parse(text) as Partial<Record<string, unknown>>;
     const said = (details as { retryAfterSeconds?: unknown } | null | undefined)?.retryAfterSeconds;
-    return new ShardRefusal(
+    return new KubeRefusal(
       status === 0 && typeof code === 'number' ? code : status,
       typeof reason === 'string' ? reason : '',
       typeof message === 'string' ? message : text.slice(0, 200),
@@ -126,6 +126,6 @@ export function refusalOf(status: number, text: string, retryAfter = ''): ShardR
       },
     );
   } catch {
-    return new ShardRefusal(status, '', text.trim().slice(0, 200), { retryAfterMs: 1_000 * asked });
+    return new KubeRefusal(status, '', text.trim().slice(0, 200), { retryAfterMs: 1_000 * asked });
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Reads the objects of one collection of a shard: a sync of all of them, then what happens to them, until it is
+ * Reads the objects of one collection: a sync of all of them, then what happens to them, until it is
  * stopped. Objects are spans of what arrived; they are never re-serialised.
  *
  *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following        a watch behind the last revision
@@ -9,9 +9,9 @@
  *
  * R1 What the taker did not take counts as not read: a place in the history moves on only once everything before it was taken.
  * R2 Neither a page nor a watch that breaks off costs what was read before it. read-step.ts says what follows what.
- * R3 After a failure without progress we wait, longer each time, and as long as the shard asks; after progress we go on at once. A new sync always
+ * R3 After a failure without progress we wait, longer each time, and as long as the server asks; after progress we go on at once. A new sync always
  *    waits, longer each time while none of them lasts. Progress is a page, the end of a sync, or another revision: a bookmark that repeats one is none.
- * R4 A shard whose revision falls has lost some of its history, and keeps quiet about it to a watch that is ahead of it: it is read anew.
+ * R4 A server whose revision falls has lost some of its history, and keeps quiet about it to a watch that is ahead of it: it is read anew.
  * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is read ahead of the taker.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
@@ -25,7 +25,7 @@ import { ResyncPace } from '../sender/resync-pace.js';
 import type { AbsentTypes } from './absent-types.js';
 import { formatRead, type Collection, type ReadOptions } from './collection.js';
 import type { Identities } from './identities.js';
-import { refusalOf, ShardRefusal, type KubeClient, type KubeRequest } from './kube-client.js';
+import { refusalOf, KubeRefusal, type KubeClient, type KubeRequest } from './kube-client.js';
 import { lines } from './lines.js';
 import { ListCutter } from './list-cutter.js';
 import { stepAfter, syncStep, type ReadStep } from './read-step.js';
@@ -35,14 +35,14 @@ import { cutWatchEvent } from './watch-event.js';
 export type Read =
   /** All objects follow, up to `end`. */
   | Readonly<{ kind: 'begin' }>
-  /** `changed`: it existed before, according to the shard. */
+  /** `changed`: it existed before, according to the server. */
   | Readonly<{ kind: 'object'; object: SourceObject; changed: boolean }>
   /** `object`: its last state. */
   | Readonly<{ kind: 'deleted'; object: SourceObject }>
   /** Everything up to there was read. */
   | Readonly<{ kind: 'end' | 'bookmark'; revision: string }>;
 
-/** What every reader of a shard shares. */
+/** What every reader of a server shares. */
 export type ReaderParts = Readonly<{
   client: KubeClient;
   identities: Identities;
@@ -50,7 +50,7 @@ export type ReaderParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** For what all readers may have to say at once, when the shard is away. */
+  /** For what all readers may have to say at once, when the server is away. */
   boundedLog: BoundedLog;
 }>;
 
@@ -59,7 +59,7 @@ type Place = {
   /** What it asks for next, or is reading. */
   step: ReadStep;
   refusesWatchList: boolean;
-  /** Whether the shard has accepted the present request. */
+  /** Whether the server has accepted the present request. */
   wasAccepted: boolean;
   /** Requests in a row without progress. */
   failures: number;
@@ -80,7 +80,7 @@ const silenceMs = 75_000;
 const steadyMs = 1_000;
 const pageObjects = 500;
 const backoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
-/** No shard keeps a reader away for longer, whatever it asks. */
+/** No server keeps a reader away for longer, whatever it asks. */
 const retryAfterMaxMs = 300_000;
 /** How often a failure that goes on is warned of. */
 const warnAgainMs = 600_000;
@@ -98,7 +98,7 @@ export class KubeReader {
     this.#collection = collection;
   }
 
-  /** Whether the shard is answering. */
+  /** Whether the server is answering. */
   get connected(): boolean {
     return this.#connected;
   }
@@ -148,12 +148,12 @@ export class KubeReader {
     this.#accepted(place);
     const openedMs = this.#parts.clock.now();
     let syncing = step.kind === 'watch-list';
-    // At once: what was read before counts no more, though the shard may take its time.
+    // At once: what was read before counts no more, though the server may take its time.
     if (syncing) yield [{ kind: 'begin' }];
     let reads: Read[] = [];
     for await (const batch of lines(chunks, objectBytesMax)) {
       let revision: string | undefined;
-      let failure: ShardRefusal | undefined;
+      let failure: KubeRefusal | undefined;
       for (const line of batch) {
         const event = cutWatchEvent(line);
         if (event.type === 'ERROR') failure = refusalOf(0, decoder.decode(event.object));
@@ -214,7 +214,7 @@ export class KubeReader {
   #accepted(place: Place): void {
     place.wasAccepted = true;
     this.#connected = true;
-    if (place.isAbsent) this.#parts.boundedLog.info('shard.type.served', this.#fields());
+    if (place.isAbsent) this.#parts.boundedLog.info('source.type.served', this.#fields());
     place.isAbsent = false;
     this.#parts.absent.delete(this);
   }
@@ -223,7 +223,7 @@ export class KubeReader {
   #reached(place: Place, revision: string): void {
     if (place.step.kind !== 'watch') {
       if (isOlder(revision, place.revision))
-        this.#parts.boundedLog.warn('shard.history.lost', this.#fields({ revision, former: place.revision }));
+        this.#parts.boundedLog.warn('source.history.lost', this.#fields({ revision, former: place.revision }));
       place.pace.synced();
     } else if (place.step.revision === revision) return;
     place.step = { kind: 'watch', revision };
@@ -233,7 +233,7 @@ export class KubeReader {
 
   #progress(place: Place): void {
     place.failures = 0;
-    if (place.warnedMs !== undefined) this.#parts.boundedLog.info('shard.read.recovered', this.#fields());
+    if (place.warnedMs !== undefined) this.#parts.boundedLog.info('source.read.recovered', this.#fields());
     place.warnedMs = undefined;
   }
 
@@ -249,7 +249,7 @@ export class KubeReader {
     // The same request would be refused again: another one is made at once, and never again this one.
     if (after.refusesWatchList && !refusesWatchList) place.failures = 0;
     const resyncMs = step.kind === 'watch' && after.step.kind !== 'watch' ? place.pace.failedMs() : 0;
-    const askedMs = error instanceof ShardRefusal ? Math.min(error.retryAfterMs, retryAfterMaxMs) : 0;
+    const askedMs = error instanceof KubeRefusal ? Math.min(error.retryAfterMs, retryAfterMaxMs) : 0;
     return Math.max(resyncMs, askedMs * (1 + this.#parts.random() / 10));
   }
 
@@ -265,9 +265,9 @@ export class KubeReader {
   #logFailure(place: Place, fields: Readonly<{ asked: string; next: string; error: unknown }>): void {
     const nowMs = this.#parts.clock.now();
     if (place.failures < 2 || (place.warnedMs !== undefined && nowMs - place.warnedMs < warnAgainMs))
-      return this.#parts.log.debug('shard.read.failed', this.#fields(fields));
+      return this.#parts.log.debug('source.read.failed', this.#fields(fields));
     place.warnedMs = nowMs;
-    this.#parts.boundedLog.warn('shard.read.failed', this.#fields({ ...fields, failures: place.failures }));
+    this.#parts.boundedLog.warn('source.read.failed', this.#fields({ ...fields, failures: place.failures }));
   }
 
   #fields(more: LogFields = {}): LogFields {
@@ -279,7 +279,7 @@ export class KubeReader {
     const { identityOf } = this.#collection;
     if (identityOf !== undefined) this.#parts.identities.forget(identityOf);
     const why = error instanceof Error ? error.message : String(error);
-    if (!place.isAbsent) this.#parts.boundedLog.info('shard.type.absent', this.#fields({ why }));
+    if (!place.isAbsent) this.#parts.boundedLog.info('source.type.absent', this.#fields({ why }));
     place.isAbsent = true;
     this.#parts.absent.add(this);
   }
@@ -290,8 +290,8 @@ function isOlder(revision: string, than: string | undefined): boolean {
   return than !== undefined && /^\d+$/.test(revision) && /^\d+$/.test(than) && Number(revision) < Number(than);
 }
 
-function fell(revision: string): ShardRefusal {
-  return new ShardRefusal(410, 'Expired', `the shard is at revision ${revision}, behind what was read from it`);
+function fell(revision: string): KubeRefusal {
+  return new KubeRefusal(410, 'Expired', `the server is at revision ${revision}, behind what was read from it`);
 }
 
 function endsInitialEvents({ text }: SourceObject): boolean {

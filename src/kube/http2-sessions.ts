@@ -1,6 +1,6 @@
 /**
- * HTTP/2 connections to a shard, made with one set of certificates. A connection carries as many requests as the shard allows; a further one is opened
- * when all are full, as Go's clients do it. Watches last for minutes, so a connection whose end the shard has announced (GOAWAY) keeps
+ * HTTP/2 connections to a server, made with one set of certificates. A connection carries as many requests as the server allows; a further one is opened
+ * when all are full, as Go's clients do it. Watches last for minutes, so a connection whose end the server has announced (GOAWAY) keeps
  * its own and gets no more.
  *
  * Bounds: one connection is being opened at a time, `openMsMax` long; one that leaves a ping unanswered is ended, and so is one that had no request
@@ -12,7 +12,7 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
 
-/** `tls`: certificates, and what the shard's is checked against. `origin`: its scheme, host and port. */
+/** `tls`: certificates, and what the server's is checked against. `origin`: its scheme, host and port. */
 export type Http2SessionsParts = Readonly<{ origin: string; tls: ConnectionOptions; clock: Clock }>;
 
 /** `path` has its query. */
@@ -24,9 +24,9 @@ const pingIntervalMs = 30_000;
 const pingMsMax = 15_000;
 /** Of all streams of a connection together. */
 const connectionWindowBytes = 1024 * 1024;
-/** Even where the shard allows more. */
+/** Even where the server allows more. */
 const streamsMax = 1_000;
-/** A shard, or what is before it, that speaks HTTP/1.1 alone is asked again then: it may have been another one. */
+/** A server, or what is before it, that speaks HTTP/1.1 alone is asked again then: it may have been another one. */
 const http1MsMax = 60_000;
 
 /** `requests`: under way. `allowed`: how many may be. `isIdle`: it had none since the last ping. */
@@ -38,7 +38,7 @@ export class Http2Sessions {
   #opening: Promise<void> | undefined;
   /** Ends what is being opened. */
   #late: AbortController | undefined;
-  /** Until when the shard is taken to speak HTTP/1.1 alone. */
+  /** Until when the server is taken to speak HTTP/1.1 alone. */
   #http1UntilMs = -Infinity;
   /** Requests that have no connection yet. */
   #waiting = 0;
@@ -48,7 +48,7 @@ export class Http2Sessions {
     this.#parts = parts;
   }
 
-  /** A request that was sent; undefined when the shard speaks no HTTP/2. Throws what kept a connection from being opened, or the signal's reason. */
+  /** A request that was sent; undefined when the server speaks no HTTP/2. Throws what kept a connection from being opened, or the signal's reason. */
   async request(asked: Http2Request): Promise<ClientHttp2Stream | undefined> {
     this.#waiting += 1;
     try {
@@ -72,7 +72,7 @@ export class Http2Sessions {
   }
 
   #end(): void {
-    this.#late?.abort(new CacheError('the connections to the shard are closed'));
+    this.#late?.abort(new CacheError('the connections to the server are closed'));
     // One that is closed beside a request that is not on its way yet would refuse it.
     for (const [session, { requests }] of this.#sessions) if (requests === 0) session.close();
   }
@@ -101,7 +101,7 @@ export class Http2Sessions {
     const { hostname, port } = new URL(origin);
     const late = new AbortController();
     this.#late = late;
-    const cancel = clock.after(openMsMax, () => late.abort(new CacheError('the shard does not answer')));
+    const cancel = clock.after(openMsMax, () => late.abort(new CacheError('the server does not answer')));
     try {
       const socket = await securely({ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 443), ...tls }, late.signal);
       if (socket.alpnProtocol !== 'h2') {
@@ -119,19 +119,19 @@ export class Http2Sessions {
     }
   }
 
-  /** Resolves once the shard has said how many requests it allows. */
+  /** Resolves once the server has said how many requests it allows. */
   async #begin(session: ClientHttp2Session, { socket, signal }: Readonly<{ socket: TLSSocket; signal: AbortSignal }>): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       signal.addEventListener('abort', () => session.destroy(signal.reason as Error), { once: true });
       session.once('remoteSettings', () => resolve());
-      session.once('close', () => reject(new CacheError('the shard has closed the connection')));
+      session.once('close', () => reject(new CacheError('the server has closed the connection')));
       // Of a connection that is open, the requests say what has ended it.
       session.on('error', reject);
     });
     const of: Session = { socket, requests: 0, allowed: allowedBy(session), isIdle: false };
     if (of.allowed === 0) {
       session.destroy();
-      throw new CacheError('the shard allows no requests on a connection');
+      throw new CacheError('the server allows no requests on a connection');
     }
     session.on('remoteSettings', () => (of.allowed = allowedBy(session)));
     session.setLocalWindowSize(connectionWindowBytes);
@@ -156,7 +156,7 @@ export class Http2Sessions {
       of.isIdle = of.requests === 0;
       // The two ends have agreed on its end, but a peer that has fallen silent since leaves the socket open, and the session says nothing.
       if (session.destroyed) return later(pingMsMax, () => of.socket.destroy());
-      later(pingMsMax, () => session.destroy(new CacheError('the shard answers no ping')));
+      later(pingMsMax, () => session.destroy(new CacheError('the server answers no ping')));
       session.ping(() => {
         cancel();
         later(pingIntervalMs, ask);
@@ -179,7 +179,7 @@ function securely(options: ConnectionOptions, signal: AbortSignal): Promise<TLSS
     const socket = connectTls({ ...options, ALPNProtocols: ['h2', 'http/1.1'] });
     signal.addEventListener('abort', () => socket.destroy(signal.reason as Error), { once: true });
     socket.once('secureConnect', () => resolve(socket));
-    socket.once('close', () => reject(new CacheError('the shard has closed the connection')));
+    socket.once('close', () => reject(new CacheError('the server has closed the connection')));
     // What breaks it later is its session's.
     socket.on('error', reject);
   });

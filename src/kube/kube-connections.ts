@@ -1,5 +1,5 @@
 /**
- * Connections to a shard that are kept and used again: of HTTP/2, and of HTTP/1.1 where something before the shard speaks nothing else. A shard learns
+ * Connections to a server that are kept and used again: of HTTP/2, and of HTTP/1.1 where something before the server speaks nothing else. A server learns
  * who asks when a connection is made, so one is used only by requests with the certificates that it was made with. Others are
  * closed as soon as they are idle; a watch on one of them goes on until it ends.
  */
@@ -10,14 +10,14 @@ import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions } from './http2-sessions.js';
-import type { Credentials, ShardAccess } from './shard-access.js';
+import type { Credentials, KubeAccess } from './kube-access.js';
 
 /** `path` has its query. */
-export type ShardRequest = Readonly<{ path: string; signal: AbortSignal }>;
+export type GetRequest = Readonly<{ path: string; signal: AbortSignal }>;
 
-/** `body` must be read or destroyed. `isCutOff`: whether its end is one that the shard did not make; a stream of HTTP/2 ends without an error then.
+/** `body` must be read or destroyed. `isCutOff`: whether its end is one that the server did not make; a stream of HTTP/2 ends without an error then.
  * One that is reset without a code cannot be told from a whole one. */
-export type ShardAnswer = Readonly<{
+export type KubeAnswer = Readonly<{
   status: number;
   headers: Readonly<Record<string, unknown>>;
   body: Readable;
@@ -32,20 +32,20 @@ const probeAfterMs = 30_000;
 /** Of one request, each on another connection. */
 const refusalsMax = 3;
 
-export class ShardConnections {
-  readonly #access: ShardAccess;
+export class KubeConnections {
+  readonly #access: KubeAccess;
   readonly #clock: Clock;
   readonly #userAgent: string;
   #kept: Kept | undefined;
 
-  constructor({ access, clock, userAgent }: { access: ShardAccess; clock: Clock; userAgent: string }) {
+  constructor({ access, clock, userAgent }: { access: KubeAccess; clock: Clock; userAgent: string }) {
     this.#access = access;
     this.#clock = clock;
     this.#userAgent = userAgent;
   }
 
   /** Resolves with the beginning of an answer. Throws what kept it from coming. */
-  async request(asked: ShardRequest, credentials: Credentials): Promise<ShardAnswer> {
+  async request(asked: GetRequest, credentials: Credentials): Promise<KubeAnswer> {
     const { authorization } = credentials;
     const headers: Headers = {
       accept: 'application/json',
@@ -61,7 +61,7 @@ export class ShardConnections {
       try {
         return await answered(stream);
       } catch (error) {
-        // It was sent while the shard announced the connection's end: nothing was done, and another connection takes it.
+        // It was sent while the server announced the connection's end: nothing was done, and another connection takes it.
         if (stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM || refusals === refusalsMax) throw error;
       }
     }
@@ -96,18 +96,18 @@ function retire({ sessions, agent }: Kept): void {
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
 }
 
-function answered(stream: ClientHttp2Stream): Promise<ShardAnswer> {
+function answered(stream: ClientHttp2Stream): Promise<KubeAnswer> {
   return new Promise((resolve, reject) => {
     stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) =>
       resolve({ status: headers[':status'] ?? 0, headers, body: stream, isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR }),
     );
-    stream.once('close', () => reject(new CacheError('the shard has closed the request')));
+    stream.once('close', () => reject(new CacheError('the server has closed the request')));
     // Behind the beginning of the answer, whoever reads the body hears of it.
     stream.on('error', reject);
   });
 }
 
-function overHttp1(url: string, options: Readonly<{ agent: Agent; headers: Headers; signal: AbortSignal }>): Promise<ShardAnswer> {
+function overHttp1(url: string, options: Readonly<{ agent: Agent; headers: Headers; signal: AbortSignal }>): Promise<KubeAnswer> {
   return new Promise((resolve, reject) => {
     const outgoing = request(url, options);
     outgoing.once('response', (answer) => {

@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
-import { AbsentTypes } from '../../src/shard/absent-types.js';
-import type { Identities } from '../../src/shard/identities.js';
-import { ShardRefusal, type KubeClient } from '../../src/shard/kube-client.js';
-import { KubeReader, type ReaderParts } from '../../src/shard/kube-reader.js';
+import { AbsentTypes } from '../../src/kube/absent-types.js';
+import type { Identities } from '../../src/kube/identities.js';
+import { KubeRefusal, type KubeClient } from '../../src/kube/kube-client.js';
+import { KubeReader, type ReaderParts } from '../../src/kube/kube-reader.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { silent } from '../support/test-store.js';
 
@@ -58,7 +58,7 @@ test('a type that was absent, and whose reading fails otherwise now, is asked fo
   const open = (): Promise<never> => {
     opened += 1;
     return Promise.reject(
-      opened <= 2 ? new ShardRefusal(404, 'NotFound', 'not served') : new ShardRefusal(503, 'ServiceUnavailable', 'away'),
+      opened <= 2 ? new KubeRefusal(404, 'NotFound', 'not served') : new KubeRefusal(503, 'ServiceUnavailable', 'away'),
     );
   };
   const parts = partsOf(clock, { client: { open } as unknown as KubeClient, absent });

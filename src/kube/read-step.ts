@@ -1,5 +1,5 @@
 /**
- * What a reader asks its shard for, and what it asks next when that fails. A table and no more; client-go's reflector and its pager are the model.
+ * What a reader asks its server for, and what it asks next when that fails. A table and no more; client-go's reflector and its pager are the model.
  *
  *   asked        what failed                            next
  *   watch-list   not supported (400, 422)               pages, for this sync and every later one
@@ -10,7 +10,7 @@
  *   any          the type is not served (404)           a new sync, patiently
  *                anything else                          the same again
  */
-import { ShardRefusal } from './kube-client.js';
+import { KubeRefusal } from './kube-client.js';
 
 export type ReadStep =
   /** What is there, as events, and what happens then. */
@@ -29,13 +29,13 @@ export function syncStep({ refusesWatchList }: Readonly<{ refusesWatchList: bool
   return refusesWatchList ? firstPage : { kind: 'watch-list' };
 }
 
-/** `wasAccepted`: the shard had answered with 200. */
+/** `wasAccepted`: the server had answered with 200. */
 export function stepAfter(
   step: ReadStep,
   error: unknown,
   { wasAccepted, refusesWatchList }: Readonly<{ wasAccepted: boolean; refusesWatchList: boolean }>,
 ): AfterFailure {
-  const { status = 0, reason = '', message = '', continueToken = '' } = error instanceof ShardRefusal ? error : {};
+  const { status = 0, reason = '', message = '', continueToken = '' } = error instanceof KubeRefusal ? error : {};
   const isGone =
     reason === 'Expired' || reason === 'Gone' || status === 410 || (status === 504 && message.includes('Too large resource version'));
   const isNotTaken = status === 400 || status === 422;

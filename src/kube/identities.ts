@@ -5,7 +5,7 @@
  */
 import { textAt } from '../domain/text-at.js';
 import type { KubeClient } from './kube-client.js';
-import { ShardRefusal } from './kube-client.js';
+import { KubeRefusal } from './kube-client.js';
 
 const configMapPath = '/clusters/system:shard/api/v1/namespaces/default/configmaps/apiexport-identity-cache';
 const exportsPath = '/clusters/root/apis/apis.kcp.io/v1alpha2/apiexports';
@@ -20,7 +20,7 @@ export class Identities {
     this.#client = client;
   }
 
-  /** Throws ShardRefusal(404) while the shard knows none. */
+  /** Throws KubeRefusal(404) while the shard knows none. */
   async of(exportName: string, signal: AbortSignal): Promise<string> {
     const known = this.#known.get(exportName);
     if (known !== undefined) return known;
@@ -28,7 +28,7 @@ export class Identities {
       textAt(await this.#find(configMapPath, signal), 'data', exportName) ??
       textAt(await this.#find(`${exportsPath}/${exportName}`, signal), 'status', 'identityHash');
     if (identity === undefined || identity === '')
-      throw new ShardRefusal(404, 'NotFound', `the shard has no identity for the APIExport ${exportName} yet`);
+      throw new KubeRefusal(404, 'NotFound', `the shard has no identity for the APIExport ${exportName} yet`);
     this.#known.set(exportName, identity);
     return identity;
   }
@@ -48,7 +48,7 @@ export class Identities {
         if (bytes > answerBytesMax) return undefined;
       }
     } catch (error) {
-      if (error instanceof ShardRefusal && error.status === 404) return undefined;
+      if (error instanceof KubeRefusal && error.status === 404) return undefined;
       throw error;
     }
     return JSON.parse(Buffer.concat(chunks).toString('utf8'));

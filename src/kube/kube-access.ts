@@ -1,5 +1,5 @@
-/** How a shard is reached, and as whom: the content of a kubeconfig, ready to use. */
-export type ShardAccess = Readonly<{
+/** How a server is reached, and as whom: the content of a kubeconfig, ready to use. */
+export type KubeAccess = Readonly<{
   /** Scheme, host and port, and what stands before `/clusters`; without a slash at its end. */
   server: string;
   /** The name its certificate must have, where it is not the one in the URL. */
@@ -15,12 +15,12 @@ export type ShardAccess = Readonly<{
 
 /** Certificates and keys are PEM. A connection that was made with other certificates must not be used for a request with these. */
 export type Credentials = Readonly<{
-  /** What the shard's certificate is checked against; absent means the system's own authorities. */
+  /** What the server's certificate is checked against; absent means the system's own authorities. */
   ca?: string;
   certificate?: string;
   key?: string;
   /** The header of that name. */
   authorization?: string;
-  /** To be called when the shard answers 401: these are not given out again. Absent where nobody could issue others. */
+  /** To be called when the server answers 401: these are not given out again. Absent where nobody could issue others. */
   drop?: () => void;
 }>;

@@ -1,6 +1,6 @@
 /**
- * The readers whose type the shard does not serve now. A type may come at any time, and is to be read within seconds; one that never comes must cost
- * the shard next to nothing. So few are asked for every few seconds, and more of them twice a second together, but each once in two minutes.
+ * The readers whose type the server does not serve now. A type may come at any time, and is to be read within seconds; one that never comes must cost
+ * the server next to nothing. So few are asked for every few seconds, and more of them twice a second together, but each once in two minutes.
  */
 const waitMsMin = 5_000;
 const waitMsMax = 120_000;

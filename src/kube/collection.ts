@@ -1,4 +1,4 @@
-/** Where objects of one type are on a shard, as a URL: of all logical clusters, or of one. */
+/** Where objects of one type are on a server, as a URL: of all logical clusters, or of one. */
 export type Collection = Readonly<{
   /** '*' for all of them. */
   cluster: string;

@@ -5,14 +5,14 @@ import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import { CacheError } from '../../src/domain/errors.js';
 import type { Clock } from '../../src/domain/ports.js';
-import { KubeClient, ShardRefusal } from '../../src/shard/kube-client.js';
-import type { ShardAccess } from '../../src/shard/shard-access.js';
+import { KubeClient, KubeRefusal } from '../../src/kube/kube-client.js';
+import type { KubeAccess } from '../../src/kube/kube-access.js';
 import { ManualClock } from '../store/manual-clock.js';
 import type { KubeObject } from '../support/kube-client.js';
 import { breakOff, ShardStandIn, type StandInOptions } from '../support/shard-stand-in.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/test-server.js';
-import { anAgent, sliceOf } from './an-agent.js';
+import { anAgent, sliceOf } from '../shard/an-agent.js';
 
 const exports = 'apiexports.apis.kcp.io';
 const listPath = '/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
@@ -135,7 +135,7 @@ for (const http of [1, 2] as const) {
       return true;
     };
 
-    const refused = await t.throwsAsync(rig.open(listPath), { instanceOf: ShardRefusal });
+    const refused = await t.throwsAsync(rig.open(listPath), { instanceOf: KubeRefusal });
 
     t.like(refused, { status: 429, reason: 'TooManyRequests', message: 'later', retryAfterMs: 7_000 });
   });
@@ -146,7 +146,7 @@ for (const http of [1, 2] as const) {
     const ask = (answerMsMax: number, signal: AbortSignal): Promise<unknown> =>
       rig.client.open({ path: listPath, answerMsMax, silenceMsMax: 60_000, signal });
 
-    await t.throwsAsync(ask(200, rig.over.signal), { instanceOf: CacheError, message: 'the shard does not answer' });
+    await t.throwsAsync(ask(200, rig.over.signal), { instanceOf: CacheError, message: 'the server does not answer' });
     const stopping = new AbortController();
     setTimeout(() => stopping.abort(new CacheError('stopped soon')), 200);
     await t.throwsAsync(ask(60_000, stopping.signal), { message: 'stopped soon' });
@@ -200,7 +200,7 @@ test('a shard that takes connections and says nothing is given up in time', asyn
   await until(() => clock.pending >= 2);
   clock.advance(30_000);
 
-  await t.throwsAsync(opening, { message: 'the shard does not answer' });
+  await t.throwsAsync(opening, { message: 'the server does not answer' });
 });
 
 test('a connection that both ends have left is ended, though its peer says nothing any more', async (t) => {
@@ -239,7 +239,7 @@ test('a connection without requests is closed, and one with a watch is not', asy
 test('a shard that allows no requests on a connection is not asked for one connection after the other', async (t) => {
   const rig = await aRig(t, { streamsMax: 0 });
 
-  await t.throwsAsync(rig.open(listPath), { message: 'the shard allows no requests on a connection' });
+  await t.throwsAsync(rig.open(listPath), { message: 'the server allows no requests on a connection' });
 
   await until(() => rig.shard.openConnections === 0);
 });
@@ -248,7 +248,7 @@ test('requests that wait for a connection while the certificates rotate are all 
   const shard = await ShardStandIn.start({ streamsMax: 2 });
   t.teardown(() => shard.close());
   let rotated = '';
-  const credentials: ShardAccess['credentials'] = async (signal) => {
+  const credentials: KubeAccess['credentials'] = async (signal) => {
     const given = await shard.access.credentials(signal);
     return { ...given, ca: `${given.ca}${rotated}` };
   };
@@ -274,7 +274,7 @@ test('a shard that spoke HTTP/1.1 alone is asked for HTTP/2 again after a minute
   const clock = new ManualClock();
   const [old, present] = [await ShardStandIn.start({ http: 1 }), await ShardStandIn.start()];
   const proxy = await TcpProxy.start(Number(new URL(old.url).port));
-  const credentials: ShardAccess['credentials'] = async (signal) => {
+  const credentials: KubeAccess['credentials'] = async (signal) => {
     const [one, other] = await Promise.all([old.access.credentials(signal), present.access.credentials(signal)]);
     return { ...other, ca: `${one.ca}\n${other.ca}` };
   };
