@@ -107,14 +107,14 @@ export class CacheReader {
 
   /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
-    const target = objectTarget(ref);
-    const inMemory = await this.#fromMemory(ref, signal);
-    if (inMemory !== undefined) return inMemory;
-    const guess = ref.shard ?? this.#lastShards.of(ref);
-    const first = await this.#look(target, { ...ref, shard: guess }, signal);
+    // A reference that names nothing is a mistake, whatever is in memory.
+    objectTarget(ref);
+    const guess = ref.shard ?? this.#guess(ref);
+    const first = await this.#look(ref, guess, signal);
     // What one shard lacks, another may have.
     const isOpen = first.isUnasked || guess !== ref.shard;
-    const { received, answer, isUnasked } = first.answer.kind === 'absent' && isOpen ? await this.#askedLook(target, ref, signal) : first;
+    const { received, answer, isUnasked } =
+      first.answer.kind === 'absent' && isOpen ? await this.#askedLook(ref, ref.shard, signal) : first;
     switch (answer.kind) {
       case 'found': {
         const freshness = this.#freshnessOn(received, answer.object);
@@ -167,22 +167,6 @@ export class CacheReader {
     this.#connection.close();
   }
 
-  /** Undefined when only the cache can tell. */
-  async #fromMemory(ref: ObjectRef, signal: AbortSignal | undefined): Promise<Found | Absent | undefined> {
-    const watched = this.#watched.of(ref);
-    if (watched === undefined) return undefined;
-    const before = watched.find(ref);
-    const isListedAlone = before.kind === 'found' && this.#lastReports.to(freshnessTarget(ref)).leavesShardsOut;
-    const asked = isListedAlone ? { ...ref, shard: before.object.shard } : ref;
-    const received = await this.#report(asked, this.#options.reportAgeMaxMs, signal);
-    if (received === undefined || !watched.hasReached(received.report.newestChange)) return undefined;
-
-    const known = watched.find(ref);
-    if (known.kind === 'nowhere' && asked === ref) return this.#absent(notFound(ref), received);
-    const freshness = known.kind === 'found' ? this.#freshnessOn(received, known.object) : undefined;
-    return known.kind === 'found' && freshness !== undefined ? { kind: 'found', ...known.object, freshness } : undefined;
-  }
-
   async *#pages(target: string, first: FirstPage, signal: AbortSignal | undefined): AsyncGenerator<CachedObject, void> {
     let { page, limit } = first;
     for (;;) {
@@ -212,29 +196,47 @@ export class CacheReader {
     }
   }
 
-  /** A report that would leave most shards out is not asked for before it is known that the object is absent. */
-  async #look(target: string, asked: FreshnessRef, signal: AbortSignal | undefined): Promise<Look> {
-    const last = this.#lastReports.to(freshnessTarget(asked));
-    if (!last.leavesShardsOut) return this.#askedLook(target, asked, signal);
+  /** On that shard, if it is a guess. A report that would leave most shards out is not asked for before it is known that the object is absent. */
+  async #look(ref: ObjectRef, shard: string | undefined, signal: AbortSignal | undefined): Promise<Look> {
+    const last = this.#lastReports.to(freshnessTarget({ ...ref, shard }));
+    if (!last.leavesShardsOut || this.#watched.of(ref)?.find(ref).kind === 'nowhere') return this.#askedLook(ref, shard, signal);
     const received = last.youngerThan(this.#options.reportAgeMaxMs);
-    return { received, answer: readObject(await this.#connection.ask(target, signal)), isUnasked: received === undefined };
+    return { received, answer: readObject(await this.#connection.ask(objectTarget(ref), signal)), isUnasked: received === undefined };
   }
 
   async #askedLook(
-    target: string,
-    asked: FreshnessRef,
+    ref: ObjectRef,
+    shard: string | undefined,
     signal: AbortSignal | undefined,
     reportAgeMaxMs = this.#options.reportAgeMaxMs,
   ): Promise<Look> {
-    const received = await this.#report(asked, reportAgeMaxMs, signal);
-    return { received, answer: readObject(await this.#connection.ask(target, signal)), isUnasked: false };
+    const received = await this.#report({ ...ref, shard }, reportAgeMaxMs, signal);
+    const answer = this.#inMemory(ref, received) ?? readObject(await this.#connection.ask(objectTarget(ref), signal));
+    return { received, answer, isUnasked: false };
+  }
+
+  /** What the cache would answer now, or a moment ago, but after the report; undefined when only the cache can tell. */
+  #inMemory(ref: ObjectRef, received: ReceivedReport | undefined): ReadAnswer | undefined {
+    const watched = this.#watched.of(ref);
+    if (watched?.hasReached(received?.report.newestChange) !== true) return undefined;
+    const known = watched.find(ref);
+    if (known.kind === 'found') return known;
+    return known.kind === 'nowhere' ? { kind: 'absent', missing: 'object', message: notFound(ref) } : undefined;
+  }
+
+  /** On which shard the object probably is, if a report on all shards would leave that out. */
+  #guess(ref: ObjectRef): string | undefined {
+    const last = this.#lastShards.of(ref);
+    if (last !== undefined || !this.#lastReports.to(freshnessTarget(ref)).leavesShardsOut) return last;
+    const known = this.#watched.of(ref)?.find(ref);
+    return known?.kind === 'found' ? known.object.shard : undefined;
   }
 
   /** The report before did not know the shard. The object exists, whether or not it is found again and its freshness is known. */
   async #foundOn(ref: ObjectRef, found: CachedObject, signal: AbortSignal | undefined): Promise<Found> {
     const { shard } = found;
     try {
-      const { received, answer } = await this.#askedLook(objectTarget(ref), { ...ref, shard }, signal, 0);
+      const { received, answer } = await this.#askedLook(ref, shard, signal, 0);
       if (answer.kind === 'found') {
         if (ref.shard === undefined) this.#lastShards.learn(ref, answer.object.shard);
         return { kind: 'found', ...answer.object, freshness: this.#freshnessOn(received, answer.object) };
@@ -286,6 +288,6 @@ export class CacheReader {
 }
 
 /** As the cache says it. */
-function notFound({ group, resource, name }: ObjectRef): Omit<Absent, keyof TypeFreshness> {
-  return { kind: 'absent', missing: 'object', message: `${formatGroupResource({ group, resource })} "${name}" not found` };
+function notFound({ group, resource, name }: ObjectRef): string {
+  return `${formatGroupResource({ group, resource })} "${name}" not found`;
 }

@@ -15,11 +15,12 @@ import {
 } from '../../src/client.js';
 import { systemClock } from '../../src/clock.js';
 import { seeded } from '../crash/random.js';
-import { aClusterCachedResource } from '../support/objects.js';
+import { aClusterCachedResource, shardName } from '../support/objects.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { silent } from '../support/test-store.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aWholeChild } from '../support/whole-child.js';
 import { aReader, aRef, exportAt } from './a-reader.js';
 
 const exports = sliceOf('apiexports');
@@ -282,6 +283,26 @@ test('behind a restart of the cache look-ups go on, from memory again once the w
   await again.syncWhole(exports, [pushedExport('one'), pushedExport('two')]);
   await isFromMemory('two');
   await until(() => isFromMemory('two'), 20_000);
+});
+
+test('of a type on more shards than a report lists no object is asked for either', async (t) => {
+  const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
+  const shards = Array.from({ length: 130 }, (_, i) => shardName(`shard-${i}`));
+  await aWholeChild(
+    t,
+    server,
+    shards.map((shard) => ({ ...exports, shard })),
+  );
+  await (await RawPusher.open(server, { name: 'zinc' })).syncWhole(sliceOf('apiexports', { shard: 'zinc' }), [pushedExport('one')]);
+  const asking = aReader(t, server, { bounds: fresh });
+  await until(async () => (await asking.freshness(ofExports)).whole);
+  const { reader, objectsAsked } = await aWatchingReader(t, server);
+
+  for (let round = 0; round < 3; round += 1) {
+    t.like(await reader.get(aRef()), { kind: 'found', shard: 'zinc', freshness: { shard: 'zinc', whole: true } });
+    t.like(await reader.get(aRef({ name: 'none' })), { kind: 'absent', missing: 'object', whole: true, shardsLeftOut: 31 });
+  }
+  t.is(objectsAsked(), 0);
 });
 
 test('a type of more objects, or more bytes, than may be kept is asked for one by one', async (t) => {
