@@ -2,21 +2,23 @@
  * What one peer, a pusher or the other end of a link, has last reported of each slice, and for each shard whether a slice of it has its source, and
  * since when. Bound: `slicesMax` slices; what a peer reports of further ones is ignored.
  */
+import { formatResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Slice } from '../domain/slice.js';
 import type { SliceFreshness } from '../frames/frame.js';
 
 const slicesMax = 200_000;
 
-type ShardReports = { slices: number; connected: number; sinceMs: number };
+/** Of one shard, by type; never empty. `connected`: how many of them have their source. */
+type ShardReports = { readonly slices: Map<string, SliceFreshness>; connected: number; sinceMs: number };
 
 export class SliceReports {
-  readonly #slices = new Map<string, SliceFreshness>();
   readonly #shards = new Map<ShardName, ShardReports>();
+  #count = 0;
 
   /** Undefined while nothing is reported of it. */
-  slice(slice: Slice): SliceFreshness | undefined {
-    return this.#slices.get(formatSlice(slice));
+  slice({ shard, resource }: Slice): SliceFreshness | undefined {
+    return this.#shards.get(shard)?.slices.get(formatResource(resource));
   }
 
   /** Undefined while no slice of it is reported. `connected`: one of them is. */
@@ -27,17 +29,17 @@ export class SliceReports {
 
   /** Those that the peer has synced. */
   get synced(): readonly Slice[] {
-    return [...this.#slices.values()].filter(({ synced }) => synced).map(({ slice }) => slice);
+    const synced: Slice[] = [];
+    for (const { slices } of this.#shards.values()) for (const each of slices.values()) if (each.synced) synced.push(each.slice);
+    return synced;
   }
 
   /** Returns the slices of which something else was reported before. */
   note(freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
     return freshness.flatMap((each) => {
-      const name = formatSlice(each.slice);
-      const before = this.#slices.get(name);
-      if (before === undefined && this.#slices.size >= slicesMax) return [];
-      this.#count(before, each, nowMs);
-      this.#slices.set(name, each);
+      const before = this.slice(each.slice);
+      if (before === undefined && this.#count >= slicesMax) return [];
+      this.#replace(each.slice, each, nowMs);
       return isSame(before, each) ? [] : [each.slice];
     });
   }
@@ -45,23 +47,24 @@ export class SliceReports {
   /** Nothing is reported of them any more. Returns those of which something was. */
   withdraw(slices: readonly Slice[], nowMs: number): readonly Slice[] {
     return slices.filter((slice) => {
-      const name = formatSlice(slice);
-      const before = this.#slices.get(name);
-      this.#count(before, undefined, nowMs);
-      return this.#slices.delete(name);
+      const isReported = this.slice(slice) !== undefined;
+      if (isReported) this.#replace(slice, undefined, nowMs);
+      return isReported;
     });
   }
 
-  #count(before: SliceFreshness | undefined, now: SliceFreshness | undefined, nowMs: number): void {
-    const shard = (now ?? before)?.slice.shard;
-    if (shard === undefined) return;
-    const { slices, connected, sinceMs } = this.#shards.get(shard) ?? { slices: 0, connected: 0, sinceMs: nowMs };
-    const next = {
-      slices: slices + Number(now !== undefined) - Number(before !== undefined),
-      connected: connected + Number(now?.connected === true) - Number(before?.connected === true),
-    };
-    if (next.slices === 0) this.#shards.delete(shard);
-    else this.#shards.set(shard, { ...next, sinceMs: connected > 0 === next.connected > 0 ? sinceMs : nowMs });
+  #replace({ shard, resource }: Slice, now: SliceFreshness | undefined, nowMs: number): void {
+    const reports = this.#shards.get(shard) ?? { slices: new Map<string, SliceFreshness>(), connected: 0, sinceMs: nowMs };
+    const type = formatResource(resource);
+    const before = reports.slices.get(type);
+    const wasConnected = reports.connected > 0;
+    this.#count += Number(now !== undefined) - Number(before !== undefined);
+    reports.connected += Number(now?.connected === true) - Number(before?.connected === true);
+    if (reports.connected > 0 !== wasConnected) reports.sinceMs = nowMs;
+    if (now === undefined) reports.slices.delete(type);
+    else reports.slices.set(type, now);
+    if (reports.slices.size === 0) this.#shards.delete(shard);
+    else this.#shards.set(shard, reports);
   }
 }
 
