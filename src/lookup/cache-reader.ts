@@ -24,6 +24,7 @@
  * Bounds: a page of a list holds `pageObjectsMax`, fewer where those would be too long an answer; `freshnessTimeoutMs` for a report; the
  * rest in cache-connection.ts, last-reports.ts and last-shards.ts.
  */
+import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { formatGroupResource } from '../domain/resource.js';
@@ -88,12 +89,16 @@ type FirstPage = Readonly<{ page: ListPage; limit: number }>;
 /** A report, and the object asked for after it. `isUnasked`: there is no report because none was asked for. */
 type Look = Readonly<{ received: ReceivedReport | undefined; answer: ReadAnswer; isUnasked: boolean }>;
 
+/** Answers from memory, one after the other, would keep all others from the event loop. */
+const looksPerTurn = 100;
+
 export class CacheReader {
   readonly #clock: Clock;
   readonly #connection: CacheReaderParts['connection'];
   readonly #options: CacheReaderOptions;
   readonly #watched: WatchedTypes;
   readonly #lastReports: LastReports;
+  #looked = 0;
   /** Only of objects on shards that a report on all of them has left out. */
   readonly #lastShards = new LastShards();
 
@@ -107,7 +112,6 @@ export class CacheReader {
 
   /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
-    // A reference that names nothing is a mistake, whatever is in memory.
     objectTarget(ref);
     const guess = ref.shard ?? this.#guess(ref);
     const first = await this.#look(ref, guess, signal);
@@ -212,13 +216,16 @@ export class CacheReader {
   ): Promise<Look> {
     const received = await this.#report({ ...ref, shard }, reportAgeMaxMs, signal);
     const answer = this.#inMemory(ref, received) ?? readObject(await this.#connection.ask(objectTarget(ref), signal));
+    this.#looked += 1;
+    if (this.#looked % looksPerTurn === 0) await turn();
     return { received, answer, isUnasked: false };
   }
 
   /** What the cache would answer now, or a moment ago, but after the report; undefined when only the cache can tell. */
   #inMemory(ref: ObjectRef, received: ReceivedReport | undefined): ReadAnswer | undefined {
     const watched = this.#watched.of(ref);
-    if (watched?.hasReached(received?.report.newestChange) !== true) return undefined;
+    const newestChange = received?.report.newestChange;
+    if (watched === undefined || newestChange === undefined || !watched.hasReached(newestChange)) return undefined;
     const known = watched.find(ref);
     if (known.kind === 'found') return known;
     return known.kind === 'nowhere' ? { kind: 'absent', missing: 'object', message: notFound(ref) } : undefined;
@@ -289,5 +296,5 @@ export class CacheReader {
 
 /** As the cache says it. */
 function notFound({ group, resource, name }: ObjectRef): string {
-  return `${formatGroupResource({ group, resource })} "${name}" not found`;
+  return `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`;
 }

@@ -40,10 +40,13 @@ export type TypeFreshness = Readonly<{
 /** `isKnown`: something of the type is known on that shard. */
 type ShardReport = Readonly<{ isKnown: boolean }> & Omit<Freshness, 'reportedAgoMs'>;
 
-/** `newestChange`: the resourceVersion up to which the cache has changed what the report is about; undefined where it does not say so. */
+/** The newest change of what a report is about, and in which life of the cache the report was made (`store/sqlite/epochs.ts`). */
+export type NewestChange = Readonly<{ resourceVersion: string; epoch: string }>;
+
+/** `newestChange`: undefined where the cache does not tell. */
 export type FreshnessReport = Readonly<{
   whole: boolean;
-  newestChange: string | undefined;
+  newestChange: NewestChange | undefined;
   shards: readonly ShardReport[];
   shardsLeftOut: number;
 }>;
@@ -53,7 +56,7 @@ export function parseFreshnessReport(text: string): FreshnessReport {
   const report = recordOf(jsonValue(text));
   return {
     whole: truthOf(report['whole']) === true,
-    newestChange: typeof report['newestChange'] === 'string' ? report['newestChange'] : undefined,
+    newestChange: newestChangeOf(report),
     shards: listOf(report['shards']).map(shardOf),
     shardsLeftOut: numberOf(report['shardsLeftOut']) ?? 0,
   };
@@ -85,6 +88,13 @@ function shardOf(value: unknown): ShardReport {
     changedAgoMs: numberOf(received['changedAgoMs']),
     lagMs: numberOf(received['lagMs']),
   };
+}
+
+function newestChangeOf({ newestChange, cache }: Members): NewestChange | undefined {
+  const epoch = isObject(cache) ? cache['epoch'] : undefined;
+  return typeof newestChange === 'string' && typeof epoch === 'number'
+    ? { resourceVersion: newestChange, epoch: String(epoch) }
+    : undefined;
 }
 
 function recordOf(value: unknown): Members {

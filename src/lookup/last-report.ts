@@ -1,6 +1,6 @@
 /**
- * The last answer to one question about freshness, asked for again when it has become too old. One request at a time: a caller that comes while it is
- * under way waits for the same answer, with its own signal. Bound: one report.
+ * The last answer to one question about freshness, asked for again when it has become too old. One request at a time: whoever comes while one is under way
+ * waits for its answer, or for that of the next one if it was asked for too long ago, with a signal of their own. Bound: one report.
  */
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
@@ -15,19 +15,21 @@ export function ageOf({ askedMs }: ReceivedReport, clock: Pick<Clock, 'now'>): n
 
 export class LastReport {
   readonly #clock: Clock;
-  readonly #ask: () => Promise<FreshnessReport>;
+  readonly #request: () => Promise<FreshnessReport>;
   #received: ReceivedReport | undefined;
-  #asking: Promise<ReceivedReport> | undefined;
+  #asking: Readonly<{ askedMs: number; answer: Promise<ReceivedReport> }> | undefined;
+  /** The one that follows it. */
+  #next: Promise<ReceivedReport> | undefined;
 
   /** `ask` must end by itself. */
   constructor({ clock, ask }: { clock: Clock; ask: () => Promise<FreshnessReport> }) {
     this.#clock = clock;
-    this.#ask = ask;
+    this.#request = ask;
   }
 
-  /** One no older than that, if it is here already. */
+  /** One younger than that, if it is here already. */
   youngerThan(ageMaxMs: number): ReceivedReport | undefined {
-    return this.#received !== undefined && this.#isWithin(this.#received, ageMaxMs) ? this.#received : undefined;
+    return this.#received !== undefined && this.#isYounger(this.#received, ageMaxMs) ? this.#received : undefined;
   }
 
   /** Whether the last one listed only some of the shards. */
@@ -35,26 +37,39 @@ export class LastReport {
     return this.#received !== undefined && this.#received.report.shardsLeftOut > 0;
   }
 
-  /** One no older than that. Throws what `ask` throws, or the reason of `signal` when that is aborted. */
+  /** One younger than that, for 0 one that is asked for now. Throws what `ask` throws, or the reason of `signal` when that is aborted. */
   async within(ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
     signal?.throwIfAborted();
-    return this.youngerThan(ageMaxMs) ?? this.#renewed(signal);
+    const received = this.youngerThan(ageMaxMs);
+    if (received !== undefined) return received;
+    const answer = this.#asked(ageMaxMs);
+    return signal === undefined ? answer : untilAborted(answer, signal);
   }
 
-  async #renewed(signal: AbortSignal | undefined): Promise<ReceivedReport> {
-    this.#asking ??= this.#askAnew().finally(() => (this.#asking = undefined));
-    return signal === undefined ? this.#asking : untilAborted(this.#asking, signal);
+  #asked(ageMaxMs: number): Promise<ReceivedReport> {
+    const asking = this.#asking;
+    if (asking !== undefined && this.#isYounger(asking, ageMaxMs)) return asking.answer;
+    if (this.#next !== undefined) return this.#next;
+    if (asking === undefined) return this.#ask();
+    const again = (): Promise<ReceivedReport> => {
+      this.#next = undefined;
+      return this.#ask();
+    };
+    return (this.#next = asking.answer.then(again, again));
   }
 
   /** A clock that was set back must not make anything fresh. */
-  #isWithin(received: ReceivedReport, ageMaxMs: number): boolean {
-    return received.askedMs <= this.#clock.now() && ageOf(received, this.#clock) <= ageMaxMs;
+  #isYounger({ askedMs }: Readonly<{ askedMs: number }>, ageMaxMs: number): boolean {
+    const ageMs = this.#clock.now() - askedMs;
+    return ageMs >= 0 && ageMs < ageMaxMs;
   }
 
-  async #askAnew(): Promise<ReceivedReport> {
+  #ask(): Promise<ReceivedReport> {
     const askedMs = this.#clock.now();
-    const received = { report: await this.#ask(), askedMs };
-    this.#received = received;
-    return received;
+    const answer = this.#request()
+      .then((report) => (this.#received = { report, askedMs }))
+      .finally(() => (this.#asking = undefined));
+    this.#asking = { askedMs, answer };
+    return answer;
   }
 }

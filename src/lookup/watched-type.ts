@@ -7,7 +7,9 @@
  *
  * W1 What is here is of one moment of the cache, a resourceVersion. It is used only for questions that this moment answers: `hasReached`. So a watch that
  *    lags, or has ended, costs requests; it never makes an answer older than its freshness says.
- * W2 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of kcp's own informers. That none does proves nothing.
+ * W2 A cache that comes back with another disk, or an older state of its own, has had another history since, in which a larger resourceVersion is not a later
+ *    one. What is here is of the cache's present life if its resourceVersion is, or if nothing of the type has changed since exactly then.
+ * W3 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of kcp's own informers. That none does proves nothing.
  * Bounds: `watchedObjectsMax`, `watchedBytesMax` of JSON. With more the watch ends for good, and the cache is asked for each object.
  */
 import { parseCanonicalPath } from '../domain/cluster.js';
@@ -16,6 +18,7 @@ import { member, valueText, type ObjectText } from '../domain/object-text.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { Read } from '../kube/kube-reader.js';
 import type { SourceObject } from '../kube/source-object.js';
+import type { NewestChange } from './freshness-report.js';
 import type { ObjectRef } from './object-ref.js';
 import type { CachedObject } from './read-answer.js';
 
@@ -29,20 +32,21 @@ export type WatchState = Readonly<{ kind: 'reading' | 'following' | 'full'; obje
 
 const pathAnnotation = 'kcp.io/path';
 const shardAnnotation = 'kcp.io/shard';
+const countDigits = 10;
 const decoder = new TextDecoder();
 
-/** `keys`: what it is found by. */
-type Kept = Readonly<{ object: CachedObject; keys: readonly string[]; bytes: number }>;
+/** `keys`: what it is found by. `text`: a copy, as what arrives is a view on much more. */
+type Kept = Readonly<{ shard: string; text: Uint8Array; keys: readonly string[] }>;
 
 export class WatchedType {
   readonly #options: WatchedTypeOptions;
   readonly #closing = new AbortController();
   /** By logical cluster and name, and by canonical path and name; more than one where several shards or logical clusters have it. */
-  readonly #kept = new Map<string, readonly Kept[]>();
+  readonly #kept = new Map<string, Set<Kept>>();
   #objects = 0;
   #bytes = 0;
   /** Undefined until all that there is has been read, and again while it is read anew. */
-  #reached: bigint | undefined;
+  #reached: string | undefined;
   /** Undefined until one was seen. */
   #isNamespaced: boolean | undefined;
   #isFull = false;
@@ -58,16 +62,21 @@ export class WatchedType {
     return { kind, objects: this.#objects, bytes: this.#bytes };
   }
 
-  /** Whether everything is here that the cache had of the type at this resourceVersion. */
-  hasReached(resourceVersion: string | undefined): boolean {
-    if (resourceVersion === undefined || !isResourceVersion(resourceVersion)) return false;
-    return this.#reached !== undefined && this.#reached >= BigInt(resourceVersion);
+  /** Whether everything is here that the cache has of the type, if that is the newest change of it. */
+  hasReached({ resourceVersion, epoch }: NewestChange): boolean {
+    const reached = this.#reached;
+    if (reached === undefined || !isResourceVersion(resourceVersion)) return false;
+    return reached === resourceVersion || (isOfEpoch(reached, epoch) && BigInt(reached) >= BigInt(resourceVersion));
   }
 
   find({ cluster, namespace = '', name, shard }: ObjectRef): Known {
-    const kept = this.#kept.get(keyOf(cluster, namespace, name)) ?? [];
-    const [first, ...more] = shard === undefined ? kept : kept.filter(({ object }) => object.shard === shard);
-    if (first !== undefined) return more.length === 0 ? { kind: 'found', object: first.object } : { kind: 'unknown' };
+    let found: Kept | undefined;
+    for (const kept of this.#kept.get(keyOf(cluster, namespace, name)) ?? []) {
+      if (shard !== undefined && kept.shard !== shard) continue;
+      if (found !== undefined) return { kind: 'unknown' };
+      found = kept;
+    }
+    if (found !== undefined) return { kind: 'found', object: { shard: found.shard, text: decoder.decode(found.text) } };
     const isOfType = this.#isNamespaced === (namespace !== '');
     return { kind: isOfType && parseCanonicalPath(cluster) === undefined ? 'nowhere' : 'unknown' };
   }
@@ -100,7 +109,7 @@ export class WatchedType {
         this.#remove(read.object);
         return this.#advance(read.object.resourceVersion);
       case 'end':
-        this.#reached = revisionOf(read.revision);
+        this.#reached = read.revision;
         return;
       case 'bookmark':
         return this.#advance(read.revision);
@@ -110,7 +119,7 @@ export class WatchedType {
   }
 
   #advance(resourceVersion: string): void {
-    if (this.#reached !== undefined) this.#reached = revisionOf(resourceVersion);
+    if (this.#reached !== undefined) this.#reached = resourceVersion;
   }
 
   #clear(): void {
@@ -121,28 +130,28 @@ export class WatchedType {
   }
 
   #add({ text, cluster, namespace, name }: SourceObject): void {
-    const path = annotationOf(text, pathAnnotation);
-    const places = path === cluster || path === '' ? [cluster] : [cluster, path];
-    const keys = places.map((place) => keyOf(place, namespace, name));
-    const object = { shard: annotationOf(text, shardAnnotation), text: decoder.decode(text.bytes) };
-    const kept = { object, keys, bytes: text.bytes.length };
-    for (const key of keys) this.#kept.set(key, [...(this.#kept.get(key) ?? []), kept]);
+    // As the cache does: what is no canonical path is none. So it cannot be the name of a logical cluster.
+    const path = parseCanonicalPath(annotationOf(text, pathAnnotation));
+    const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
+    const kept = { shard: annotationOf(text, shardAnnotation), text: new Uint8Array(text.bytes), keys };
+    for (const key of keys) this.#kept.set(key, (this.#kept.get(key) ?? new Set()).add(kept));
     this.#objects += 1;
-    this.#bytes += kept.bytes;
+    this.#bytes += kept.text.length;
     this.#isNamespaced = namespace !== '';
   }
 
   #remove({ text, cluster, namespace, name }: SourceObject): void {
     const shard = annotationOf(text, shardAnnotation);
-    const former = this.#kept.get(keyOf(cluster, namespace, name))?.find(({ object }) => object.shard === shard);
-    if (former === undefined) return;
-    for (const key of former.keys) {
-      const others = (this.#kept.get(key) ?? []).filter((kept) => kept !== former);
-      if (others.length === 0) this.#kept.delete(key);
-      else this.#kept.set(key, others);
+    for (const former of this.#kept.get(keyOf(cluster, namespace, name)) ?? []) {
+      if (former.shard !== shard) continue;
+      for (const key of former.keys) {
+        const all = this.#kept.get(key);
+        all?.delete(former);
+        if (all?.size === 0) this.#kept.delete(key);
+      }
+      this.#objects -= 1;
+      this.#bytes -= former.text.length;
     }
-    this.#objects -= 1;
-    this.#bytes -= former.bytes;
   }
 }
 
@@ -157,7 +166,7 @@ function annotationOf({ bytes, annotations }: ObjectText, name: string): string 
   return typeof value === 'string' ? value : '';
 }
 
-/** They are larger than what a number holds exactly. With one that is none nothing is reached. */
-function revisionOf(resourceVersion: string): bigint {
-  return isResourceVersion(resourceVersion) ? BigInt(resourceVersion) : 0n;
+/** Whether the cache gave it in this life: an epoch and ten digits of a count (`store/sqlite/epochs.ts`). */
+function isOfEpoch(resourceVersion: string, epoch: string): boolean {
+  return isResourceVersion(resourceVersion) && resourceVersion.length === epoch.length + countDigits && resourceVersion.startsWith(epoch);
 }

@@ -10,8 +10,8 @@ import type { KubeAccess } from '../kube/kube-access.js';
 import { collectionTarget, type CollectionRef } from './object-ref.js';
 import { WatchedType, type WatchedTypeOptions, type WatchState } from './watched-type.js';
 
-/** A declared type with its identity: that of a logical cluster's own is not known here. */
-export type WatchedRef = Pick<CollectionRef, 'group' | 'version' | 'resource' | 'identity'>;
+/** A type that every cache serves. Of one that ClusterCachedResources declare, a watch does not show where it is served, and where not. */
+export type WatchedRef = Pick<CollectionRef, 'group' | 'version' | 'resource'>;
 
 export type WatchedTypesParts = Readonly<{ access: KubeAccess; clock: Clock; random: () => number; log: Log; userAgent: string }>;
 
@@ -31,20 +31,19 @@ export class WatchedTypes {
     const client = new KubeClient({ access, clock, userAgent });
     const boundedLog = new BoundedLog({ clock, log }, { linesMax: linesAtOnceMax });
     const parts = { client, identities: new Identities({ client }), absent: new AbsentTypes(), clock, random, log, boundedLog };
-    const types = refs.map((ref) => {
-      const { group, version, resource, identity } = ref;
-      // Throws for what cannot be a name.
-      collectionTarget({ ...ref, cluster: 'any' });
-      const named = identity === undefined || identity === '' ? resource : `${resource}:${identity}`;
-      const collection = { cluster: '*', group, version, resource: named, identityOf: undefined, labelSelector: '' };
-      const reader = new KubeReader(parts, collection);
+    // All are checked before one is read: this throws for what cannot be a name.
+    for (const ref of refs) collectionTarget({ ...ref, cluster: 'any' });
+    const byName = new Map(refs.map((ref) => [nameOf(ref), ref]));
+    const types = [...byName.values()].map((ref) => {
+      const reader = new KubeReader(parts, { ...ref, cluster: '*', identityOf: undefined, labelSelector: '' });
       return [ref, new WatchedType({ read: (signal) => reader.read(signal) }, options)] as const;
     });
     return new WatchedTypes(types, client);
   }
 
-  of(ref: WatchedRef): WatchedType | undefined {
-    return this.#types.size === 0 ? undefined : this.#types.get(nameOf(ref))?.type;
+  of(ref: CollectionRef): WatchedType | undefined {
+    if (this.#types.size === 0 || (ref.identity ?? '') !== '') return undefined;
+    return this.#types.get(nameOf(ref))?.type;
   }
 
   states(): readonly (WatchedRef & WatchState)[] {
@@ -57,6 +56,6 @@ export class WatchedTypes {
   }
 }
 
-function nameOf({ group, version, resource, identity = '' }: WatchedRef): string {
-  return `${group}/${version}/${resource}:${identity}`;
+function nameOf({ group, version, resource }: WatchedRef): string {
+  return `${group}/${version}/${resource}`;
 }

@@ -2,6 +2,9 @@
  * Look-ups of a type that is watched, beside the same look-ups of a reader that asks for each object. Nothing that a pusher had acknowledged before the
  * question may be missing in the answer, whatever becomes of the watch.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
   CacheConnection,
@@ -18,6 +21,7 @@ import { seeded } from '../crash/random.js';
 import { aClusterCachedResource, shardName } from '../support/objects.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
+import { TestAuthority } from '../support/test-authority.js';
 import { silent } from '../support/test-store.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
 import { aWholeChild } from '../support/whole-child.js';
@@ -35,6 +39,7 @@ type WatchingOptions = Readonly<{
   bounds?: Partial<LookupBounds>;
   at?: string;
   watchAt?: string;
+  ca?: string;
   isAwaited?: boolean;
 }>;
 
@@ -42,9 +47,9 @@ type WatchingOptions = Readonly<{
 async function aWatchingReader(
   t: ExecutionContext,
   server: TestServer,
-  { types = [ofExports], bounds = fresh, at = server.url, watchAt = at, isAwaited = true }: WatchingOptions = {},
+  { types = [ofExports], bounds = fresh, at = server.url, watchAt = at, ca = server.certificate, isAwaited = true }: WatchingOptions = {},
 ): Promise<Watching> {
-  const { certificate: ca, master } = server;
+  const { master } = server;
   const options = { ...defaultLookupBounds, ...bounds, cache: at };
   const identity = { ca, certificate: master.certificate, key: master.key };
   const connection = new CacheConnection({ clock: systemClock, identity: () => identity }, options);
@@ -133,7 +138,7 @@ test('every look-up of a watched type is answered as the cache answers it, and m
   await t.throwsAsync(reader.get(aRef({ name: '..' })), { message: /name/ });
 });
 
-test('namespaced and declared types are watched, and objects that move to another path are found there', async (t) => {
+test('namespaced types are watched, and objects that move to another path are found there', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
@@ -144,36 +149,12 @@ test('namespaced and declared types are watched, and objects that move to anothe
     rules: [],
   };
   await amber.syncWhole(sliceOf('roles', { group: rbac.group }), [pushedObject(role)], 'v1');
-  const cached = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
-  const declaring = aClusterCachedResource('hash');
-  const metadata = { ...(declaring['metadata'] as object), uid: 'u' };
-  await amber.syncWhole(cached, [pushedObject({ ...declaring, metadata })], 'v1alpha1');
-  const instances = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
-  const instance = {
-    apiVersion: 'machines.svm.io/v1',
-    kind: 'Instance',
-    metadata: { name: 'big', uid: 'u' },
-    spec: { cores: 9007199254740993n },
-  };
-  const text = JSON.stringify(instance, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value));
-  const exact = {
-    ...pushedObject({ metadata: { name: 'big' } }),
-    body: new TextEncoder().encode(text.replace('9007199254740992', '9007199254740993')),
-  };
-  await amber.syncWhole(instances, [exact], 'v1');
   await amber.syncWhole(exports, [exportAt('root:before')]);
-  const types = [
-    ofExports,
-    { ...rbac, resource: 'roles' },
-    { group: 'machines.svm.io', version: 'v1', resource: 'instances', identity: 'hash' },
-  ];
-  const { reader, objectsAsked } = await aWatchingReader(t, server, { types });
+  const { reader, objectsAsked } = await aWatchingReader(t, server, { types: [ofExports, { ...rbac, resource: 'roles' }, ofExports] });
   const aRole = { ...rbac, resource: 'roles', cluster: 'acme', name: 'a|b' };
 
   t.like(await reader.get({ ...aRole, namespace: 'team' }), { kind: 'found', shard: 'amber' });
   t.like(await reader.get({ ...aRole, namespace: 'other' }), { kind: 'absent', missing: 'object', whole: true });
-  const found = await reader.get({ ...types[2]!, cluster: 'acme', name: 'big' });
-  t.true(found.kind === 'found' && found.text.includes('9007199254740993'));
   t.like(await reader.get(aRef({ cluster: 'root:before' })), { kind: 'found' });
   t.is(objectsAsked(), 0);
   await amber.acknowledged(amber.put(exports, [exportAt('root:after')]));
@@ -182,6 +163,114 @@ test('namespaced and declared types are watched, and objects that move to anothe
   t.like(await reader.get(aRef({ cluster: 'root:after' })), { kind: 'found' });
   t.is(objectsAsked(), before);
   t.like(await reader.get(aRef({ cluster: 'root:before' })), { kind: 'absent', missing: 'path' });
+});
+
+test('a declared type is asked for: in memory one would not see which versions and logical clusters are served', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  const declaring = aClusterCachedResource('hash');
+  const metadata = { ...(declaring['metadata'] as object), uid: 'u' };
+  await amber.syncWhole(
+    sliceOf('clustercachedresources', { group: 'cache.kcp.io' }),
+    [pushedObject({ ...declaring, metadata })],
+    'v1alpha1',
+  );
+  const instance = { apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name: 'big', uid: 'u' } };
+  await amber.syncWhole(sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' }), [pushedObject(instance)], 'v1');
+  const type = { group: 'machines.svm.io', version: 'v1', resource: 'instances' };
+  const { reader, objectsAsked } = await aWatchingReader(t, server, { types: [ofExports, type], isAwaited: false });
+  const ref = { ...type, identity: 'hash', cluster: 'acme', name: 'big' };
+
+  t.like(await reader.get(ref), { kind: 'found' });
+  t.like(await reader.get({ ...ref, cluster: 'beta' }), { kind: 'absent', missing: 'type', whole: false });
+  t.is(objectsAsked(), 2);
+  t.is(reader.watching()[1]?.kind, 'reading');
+});
+
+test('a path that is none is no name of a logical cluster either, and objects whose paths are equal cost no more than others', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  const many = 5_000;
+  const alike = Array.from({ length: many }, (_, i) => exportAt('root:alike', 'one', `c${i}`));
+  await amber.syncWhole(exports, [exportAt('victim', 'payroll', 'evil'), exportAt('system:foo', 'payroll', 'other')]);
+  for (let at = 0; at < many; at += 500) await amber.acknowledged(amber.put(exports, alike.slice(at, at + 500)));
+  const started = performance.now();
+  const { reader } = await aWatchingReader(t, server);
+  const tookMs = performance.now() - started;
+  const asking = aReader(t, server, { bounds: fresh });
+
+  for (const cluster of ['victim', 'system:foo', 'evil', 'root:alike', 'c17']) {
+    const ref = aRef({ cluster, name: cluster.includes('al') || cluster.startsWith('c') ? 'one' : 'payroll' });
+    t.deepEqual(await answerOf(reader, ref), await answerOf(asking, ref), cluster);
+  }
+  await amber.acknowledged(amber.put(exports, [exportAt('', 'payroll', 'victim')]));
+  await amber.acknowledged(amber.delete(exports, ['payroll'], 'victim'));
+  t.like(await reader.get(aRef({ cluster: 'victim', name: 'payroll' })), { kind: 'absent', whole: true });
+  t.like(await reader.get(aRef({ cluster: 'evil', name: 'payroll' })), { kind: 'found' });
+  t.log(`${many} of one path in ${tookMs.toFixed(0)} ms`);
+});
+
+test('a cache that comes back with another disk, or an older state of it, is asked until the watch has read that', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-lookup-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const authority = await TestAuthority.create(folder);
+  // Its epochs may be lower or higher than those of before: by chance, which is tried often.
+  for (let round = 0; round < 6; round += 1) {
+    const [former, later] = await Promise.all([aServer(t, { authority }), aServer(t, { authority })]);
+    const proxy = await TcpProxy.start(Number(new URL(former.url).port));
+    t.teardown(() => proxy.close());
+    const before = await RawPusher.open(former);
+    await before.syncWhole(exports, [pushedExport('changed', { spec: { of: 'before' } }), pushedExport('deleted')]);
+    const again = await RawPusher.open(later);
+    await again.syncWhole(exports, [pushedExport('changed', { spec: { of: 'after' } }), pushedExport('new')]);
+    const ca = `${former.certificate}\n${later.certificate}`;
+    const { reader } = await aWatchingReader(t, former, { at: `https://localhost:${proxy.port}`, watchAt: former.url, ca });
+    t.like(await reader.get(aRef({ name: 'deleted' })), { kind: 'found' });
+
+    proxy.redirect(Number(new URL(later.url).port));
+    proxy.cut();
+
+    // The watch of the former one is still open, as one is that nobody told of the end.
+    t.like(await reader.get(aRef({ name: 'deleted' })), { kind: 'absent', whole: true });
+    t.like(await reader.get(aRef({ name: 'new' })), { kind: 'found' });
+    const changed = await reader.get(aRef({ name: 'changed' }));
+    t.true(changed.kind === 'found' && changed.text.includes('after'));
+    reader.close();
+  }
+});
+
+test('who looks up beside others gets no report that was asked for before', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.syncWhole(exports, []);
+  const proxy = await TcpProxy.start(Number(new URL(server.url).port));
+  t.teardown(() => proxy.close());
+  proxy.delay(5);
+  const { reader } = await aWatchingReader(t, server, { at: `https://localhost:${proxy.port}` });
+  const over = new AbortController();
+  const others = Array.from({ length: 8 }, async () => {
+    while (!over.signal.aborted) await reader.get(aRef({ name: 'none' }));
+  });
+  const wrong: string[] = [];
+  for (let round = 0; round < 40; round += 1) {
+    await amber.acknowledged(amber.put(exports, [pushedExport(`of-${round}`)]));
+    const answer = await reader.get(aRef({ name: `of-${round}` }));
+    if (answer.kind !== 'found') wrong.push(`${round}: ${answer.kind}`);
+  }
+  over.abort();
+  await Promise.all(others);
+  t.deepEqual(wrong, []);
+});
+
+test('many look-ups one after the other leave the event loop to others', async (t) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
+  const { reader } = await aWatchingReader(t, server, { bounds: { reportAgeMaxMs: 60_000 } });
+  let turns = 0;
+  const counting = setInterval(() => (turns += 1), 1);
+  for (let i = 0; i < 20_000; i += 1) await reader.get(aRef());
+  clearInterval(counting);
+  t.true(turns > 5, `${turns} turns`);
 });
 
 test('what was acknowledged before the question is in the answer: random puts and deletes of two shards, with resyncs', async (t) => {
@@ -339,8 +428,9 @@ test('an opened reader watches what it is told to, and leaves no watch when it c
   const server = await aServer(t);
   const { certificate, key } = server.master;
   const identity = { ca: server.certificate, certificate, key };
-  t.throws(() => openCacheReader({ cache: server.url, identity, watch: [{ ...ofExports, resource: '..' }] }), { message: /resource/ });
-  const reader = openCacheReader({ cache: server.url, identity, watch: [ofExports] });
+  const wrong = [ofExports, { ...ofExports, resource: '..' }];
+  t.throws(() => openCacheReader({ cache: server.url, identity, watch: wrong }), { message: /resource/ });
+  const reader = openCacheReader({ cache: server.url, identity, watch: [ofExports, ofExports] });
   await until(() => reader.watching()[0]?.kind === 'following');
   t.is(await server.metric('strata_watches_open'), 1);
 
