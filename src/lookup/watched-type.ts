@@ -9,7 +9,8 @@
  *    lags, or has ended, costs requests; it never makes an answer older than its freshness says.
  * W2 A cache that comes back with another disk, or an older state of its own, has had another history since, in which a larger resourceVersion is not a later
  *    one. What is here is of the cache's present life if its resourceVersion is, or if nothing of the type has changed since exactly then.
- * W3 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of kcp's own informers. That none does proves nothing.
+ * W3 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of kcp's own informers. That none does proves nothing, and
+ *    of one that objects of several logical clusters name only the cache can tell.
  * Bounds: `watchedObjectsMax`, `watchedBytesMax` of JSON. With more the watch ends for good, and the cache is asked for each object.
  */
 import { parseCanonicalPath } from '../domain/cluster.js';
@@ -36,13 +37,15 @@ const countDigits = 10;
 const decoder = new TextDecoder();
 
 /** `keys`: what it is found by. `text`: a copy, as what arrives is a view on much more. */
-type Kept = Readonly<{ shard: string; text: Uint8Array; keys: readonly string[] }>;
+type Kept = Readonly<{ shard: string; cluster: string; path: string | undefined; keys: readonly string[]; text: Uint8Array }>;
 
 export class WatchedType {
   readonly #options: WatchedTypeOptions;
   readonly #closing = new AbortController();
   /** By logical cluster and name, and by canonical path and name; more than one where several shards or logical clusters have it. */
   readonly #kept = new Map<string, Set<Kept>>();
+  /** How many objects of each logical cluster name a canonical path. */
+  readonly #clusters = new Map<string, Map<string, number>>();
   #objects = 0;
   #bytes = 0;
   /** Undefined until all that there is has been read, and again while it is read anew. */
@@ -70,6 +73,7 @@ export class WatchedType {
   }
 
   find({ cluster, namespace = '', name, shard }: ObjectRef): Known {
+    if ((this.#clusters.get(cluster)?.size ?? 0) > 1) return { kind: 'unknown' };
     let found: Kept | undefined;
     for (const kept of this.#kept.get(keyOf(cluster, namespace, name)) ?? []) {
       if (shard !== undefined && kept.shard !== shard) continue;
@@ -124,6 +128,7 @@ export class WatchedType {
 
   #clear(): void {
     this.#kept.clear();
+    this.#clusters.clear();
     this.#objects = 0;
     this.#bytes = 0;
     this.#reached = undefined;
@@ -133,10 +138,9 @@ export class WatchedType {
     // As the cache does: what is no canonical path is none. So it cannot be the name of a logical cluster.
     const path = parseCanonicalPath(annotationOf(text, pathAnnotation));
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
-    const kept = { shard: annotationOf(text, shardAnnotation), text: new Uint8Array(text.bytes), keys };
+    const kept = { shard: annotationOf(text, shardAnnotation), cluster, path, keys, text: new Uint8Array(text.bytes) };
+    this.#count(kept, 1);
     for (const key of keys) this.#kept.set(key, (this.#kept.get(key) ?? new Set()).add(kept));
-    this.#objects += 1;
-    this.#bytes += kept.text.length;
     this.#isNamespaced = namespace !== '';
   }
 
@@ -149,9 +153,20 @@ export class WatchedType {
         all?.delete(former);
         if (all?.size === 0) this.#kept.delete(key);
       }
-      this.#objects -= 1;
-      this.#bytes -= former.text.length;
+      this.#count(former, -1);
     }
+  }
+
+  #count({ cluster, path, text }: Kept, by: 1 | -1): void {
+    this.#objects += by;
+    this.#bytes += by * text.length;
+    if (path === undefined) return;
+    const clusters = this.#clusters.get(path) ?? new Map<string, number>();
+    const count = (clusters.get(cluster) ?? 0) + by;
+    if (count === 0) clusters.delete(cluster);
+    else clusters.set(cluster, count);
+    if (clusters.size === 0) this.#clusters.delete(path);
+    else this.#clusters.set(path, clusters);
   }
 }
 

@@ -97,10 +97,15 @@ test('every look-up of a watched type is answered as the cache answers it, and m
   await amber.syncWhole(exports, [
     exportAt('root:acme', 'one'),
     exportAt('root:acme', 'both'),
+    exportAt('root:shared', 'ours', 'victim'),
     pushedExport('pathless', { cluster: 'beta' }),
   ]);
   const birch = await RawPusher.open(server, { name: 'birch' });
-  await birch.syncWhole(sliceOf('apiexports', { shard: 'birch' }), [exportAt('root:acme', 'both'), exportAt('root:other', 'two', 'gamma')]);
+  await birch.syncWhole(sliceOf('apiexports', { shard: 'birch' }), [
+    exportAt('root:acme', 'both'),
+    exportAt('root:other', 'two', 'gamma'),
+    exportAt('root:shared', 'theirs', 'evil'),
+  ]);
   const { reader, objectsAsked } = await aWatchingReader(t, server);
   const asking = aReader(t, server, { bounds: fresh });
 
@@ -121,6 +126,7 @@ test('every look-up of a watched type is answered as the cache answers it, and m
     { name: 'both' },
     { name: 'both', cluster: 'root:acme' },
     { name: 'none', cluster: 'root:acme' },
+    { name: 'theirs', cluster: 'root:shared' },
     { cluster: 'root:nowhere' },
     { version: 'v1alpha1' },
     { version: 'v7' },
@@ -134,7 +140,7 @@ test('every look-up of a watched type is answered as the cache answers it, and m
     t.is(objectsAsked(), before, JSON.stringify(ref));
   }
   for (const ref of onlyAsked) t.deepEqual(await answerOf(reader, aRef(ref)), await answerOf(asking, aRef(ref)), JSON.stringify(ref));
-  t.deepEqual(reader.watching(), [{ ...ofExports, kind: 'following', objects: 5, bytes: reader.watching()[0]!.bytes }]);
+  t.deepEqual(reader.watching(), [{ ...ofExports, kind: 'following', objects: 7, bytes: reader.watching()[0]!.bytes }]);
   await t.throwsAsync(reader.get(aRef({ name: '..' })), { message: /name/ });
 });
 
