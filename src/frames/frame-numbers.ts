@@ -27,4 +27,5 @@ export const frameNumbers = {
   swept: 23,
   clusterBegin: 24,
   clusterEnd: 25,
+  clusterKeep: 26,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

@@ -28,6 +28,7 @@
  *            | [23, slice, keys]                                                                   swept
  *            | [24, sequence, slice, cluster]                                                      clusterBegin
  *            | [25, sequence, slice, cluster, count]                                               clusterEnd
+ *            | [26, sequence, slice, cluster]                                                      clusterKeep
  *   slice    = [shard, group, resource, identity]      slices = [slice, …]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
@@ -35,14 +36,14 @@
  *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
  *   freshness = [[slice, connected, synced, lagMs, whole], …]
  *
- * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, clusterBegin, clusterEnd, status one way and ack, refuse,
+ * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, clusterBegin, clusterEnd, clusterKeep, status one way and ack, refuse,
  * resync the other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
- * swept, heartbeat and report are theirs alone, and so are the credit and the limits in hello; clusterBegin, clusterEnd, status, standby and types are
- * a shard's.
+ * swept, heartbeat and report are theirs alone, and so are the credit and the limits in hello; clusterBegin, clusterEnd, clusterKeep, status,
+ * standby and types are a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
- * one, and they count on from there; begin, end, clusterBegin, clusterEnd, progress, digest and report are one each. An ack or refuse names one of these
- * numbers.
+ * one, and they count on from there; begin, end, clusterBegin, clusterEnd, clusterKeep, progress, digest and report are one each. An ack or
+ * refuse names one of these numbers.
  *
  * A position is a resourceVersion of the sending cache's store. Everything that the sender held up to there, and that crosses, was sent before
  * the progress, or with the put or delete, that names it. The receiver stores it together with what it came with. A digest holds for what was
@@ -56,6 +57,8 @@
  * From clusterBegin to clusterEnd come all objects of one logical cluster of a slice, among others; at its end those that did not come are removed,
  * of that logical cluster alone. Several may be under way at a time, with and without a begin of the whole slice before them. A begin voids those
  * before it. `count` is of objects of that logical cluster put since its clusterBegin. What breaks one off has the slice synced as a whole.
+ * The end of a slice removes nothing of a logical cluster that is under way, and nothing of one that the sender cannot read and has said to keep: what it
+ * has is removed at its own clusterEnd.
  *
  * The swept are keys that a sync did not name, and that the receiver has removed since: the sender may have lost them.
  *
@@ -179,6 +182,8 @@ export type Frame =
   /** All that the slice has of one logical cluster follows, up to its clusterEnd. */
   | Readonly<{ kind: 'clusterBegin'; sequence: number; slice: Slice; cluster: ClusterName }>
   | Readonly<{ kind: 'clusterEnd'; sequence: number; slice: Slice; cluster: ClusterName; count: number }>
+  /** The end of the slice that follows removes nothing of the logical cluster. */
+  | Readonly<{ kind: 'clusterKeep'; sequence: number; slice: Slice; cluster: ClusterName }>
   | Readonly<{ kind: 'resync'; slice: Slice; reason: string }>
   | Readonly<{ kind: 'progress'; sequence: number; position: string }>
   /**

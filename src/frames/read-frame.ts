@@ -111,6 +111,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         ...added('term', member(6, 'term'), asPositive),
       };
     case 'clusterBegin':
+    case 'clusterKeep':
       return {
         kind,
         sequence: asPositive(member(0, 'sequence')),

@@ -31,6 +31,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'end':
       return end(frame);
     case 'clusterBegin':
+    case 'clusterKeep':
       return [frame.sequence, slice(frame.slice), frame.cluster];
     case 'clusterEnd':
       return [frame.sequence, slice(frame.slice), frame.cluster, frame.count];

@@ -3,8 +3,7 @@
  *
  *   phase      frame                                        the store says
  *   coming     hello: acquire its shard, or wait for it     acquired: welcome ▶ open · fenced, unavailable: bye ▶ over
- *   open       put delete begin end clusterBegin            receiver-step.ts
- *              clusterEnd: to the receiver
+ *   open       put delete begin end cluster…                receiver-step.ts
  *              status: freshness · types: slices it does not name are removed
  *              bye ▶ over; any other: bye ▶ over
  *
@@ -146,6 +145,7 @@ export class PushSession {
       case 'begin':
       case 'end':
       case 'clusterBegin':
+      case 'clusterKeep':
       case 'clusterEnd':
         if (!isOwn(frame.slice))
           return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });

@@ -20,13 +20,17 @@ export type ReceiverSlice = Readonly<
   | { slice: Slice; phase: 'stale'; isAsked: boolean }
 >;
 
-/** How many logical clusters may be under way in one connection. */
+export type ClusterOpened = 'opened' | 'open already' | 'too many';
+
+/** How many logical clusters may be under way, or kept, in one connection. */
 const clustersMax = 50_000;
 
 export class ReceiverSlices {
   readonly #all = new Map<string, ReceiverSlice>();
   /** By slice and logical cluster, of those whose sync is under way: how many objects were put since it began. */
   readonly #clusters = new Map<string, Map<string, number>>();
+  /** By slice, those that its end leaves as they are, until they begin. */
+  readonly #keptClusters = new Map<string, Set<string>>();
   #clusterCount = 0;
   /** Stale and not asked for, by their types. */
   readonly #waiting = new Map<string, Map<string, Slice>>();
@@ -65,16 +69,20 @@ export class ReceiverSlices {
     this.set({ slice, phase: 'syncing', objects: 0, hasLacked });
   }
 
-  /** False: there are too many. */
-  beginCluster(slice: Slice, cluster: string): boolean {
+  /** One that is to be kept is open once it is under way or kept, one that begins is opened anew. Both count until they end. */
+  openCluster(slice: Slice, { kind, cluster }: Readonly<{ kind: 'clusterBegin' | 'clusterKeep'; cluster: string }>): ClusterOpened {
     const name = formatSlice(slice);
-    const clusters = this.#clusters.get(name) ?? new Map<string, number>();
-    if (!clusters.has(cluster)) {
-      if (this.#clusterCount === clustersMax) return false;
+    const begun = this.#clusters.get(name) ?? new Map<string, number>();
+    const kept = this.#keptClusters.get(name) ?? new Set<string>();
+    if (kind === 'clusterKeep' && begun.has(cluster)) return 'open already';
+    if (!begun.has(cluster) && !kept.has(cluster)) {
+      if (this.#clusterCount === clustersMax) return 'too many';
       this.#clusterCount += 1;
     }
-    this.#clusters.set(name, clusters.set(cluster, 0));
-    return true;
+    kept.delete(cluster);
+    if (kind === 'clusterKeep') this.#keptClusters.set(name, kept.add(cluster));
+    else this.#clusters.set(name, begun.set(cluster, 0));
+    return 'opened';
   }
 
   /** How many objects of it were put since it began; undefined: it has not begun. */
@@ -100,12 +108,12 @@ export class ReceiverSlices {
     }
   }
 
-  /** Forgets all but these, each by its text; gives those that were forgotten while logical clusters of them were under way. */
+  /** Forgets all but these, each by its text; gives those that were forgotten while logical clusters of them were under way, or kept. */
   keep(names: ReadonlySet<string>): readonly Slice[] {
     const broken: Slice[] = [];
     for (const [name, { slice }] of this.#all) {
       if (names.has(name)) continue;
-      if (this.#clusters.has(name)) broken.push(slice);
+      if (this.#clusters.has(name) || this.#keptClusters.has(name)) broken.push(slice);
       this.delete(slice);
     }
     return broken;
@@ -120,8 +128,9 @@ export class ReceiverSlices {
   }
 
   #forgetClusters(name: string): void {
-    this.#clusterCount -= this.#clusters.get(name)?.size ?? 0;
+    this.#clusterCount -= (this.#clusters.get(name)?.size ?? 0) + (this.#keptClusters.get(name)?.size ?? 0);
     this.#clusters.delete(name);
+    this.#keptClusters.delete(name);
   }
 
   #leave({ resource }: Slice, name: string): void {

@@ -19,7 +19,9 @@ export type ReceiverState = Readonly<{
 }>;
 
 /** Frames that are numbered. A pusher sends the first six, a link all but the fifth and the sixth. */
-export type NumberedFrame = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'clusterBegin' | 'clusterEnd' | 'progress' | 'digest' | 'report'>;
+export type NumberedFrame = FrameOf<
+  'put' | 'delete' | 'begin' | 'end' | 'clusterBegin' | 'clusterEnd' | 'clusterKeep' | 'progress' | 'digest' | 'report'
+>;
 
 /**
  * What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. `report`: what holds from then on. `compares`: a

@@ -6,7 +6,7 @@
  *   begin               puts of the slice are counted; one that compares is answered with a summary of what is held behind it
  *   put, delete         each mutation is admitted or refused by itself
  *   end                 the count is right: to the store · else the slice is stale and asked for again, and nothing is removed
- *   clusterBegin, -End  the same of one logical cluster of it, and the slice counts as synced or not as before
+ *   clusterBegin, -End  the same of one logical cluster of it, and the slice counts as synced or not as before; clusterKeep: to the store as a begin
  *   … that is held      the slice is stale, and nothing is removed; no digest of it is compared (held-removals.ts)
  *   … after refusals    to the store, as stale: not all of it is here
  *   … not taken here    puts are refused, everything else is dropped: what is held of it is not the other end's (RECEIVE-5)
@@ -142,8 +142,11 @@ function takeSlice(
       state.slices.delete(slice);
       return push(state, work, [{ kind: 'invalidate', slice, by }]);
     case 'clusterBegin':
-      if (!state.slices.beginCluster(slice, frame.cluster)) return bye(state, 'protocol', 'too many logical clusters are being synced');
-      return push(state, work, [{ kind: 'begin', slice, cluster: frame.cluster, by }]);
+    case 'clusterKeep': {
+      const opened = state.slices.openCluster(slice, frame);
+      if (opened === 'too many') return bye(state, 'protocol', 'too many logical clusters are being synced');
+      return push(state, work, opened === 'open already' ? [] : [{ kind: 'begin', slice, cluster: frame.cluster, by }]);
+    }
     case 'clusterEnd':
       return endCluster(state, frame, work, context);
     case 'digest':

@@ -68,7 +68,8 @@ export function batchFrame(
     case 'end':
       return { kind: 'end', sequence, slice, revision: first.revision, count: objects, filterHash: '' };
     case 'clusterBegin':
-      return { kind: 'clusterBegin', sequence, slice, cluster: first.cluster };
+    case 'clusterKeep':
+      return { kind: first.kind, sequence, slice, cluster: first.cluster };
     case 'clusterEnd':
       return { kind: 'clusterEnd', sequence, slice, cluster: first.cluster, count: objects };
     case 'put':
@@ -88,6 +89,7 @@ export function outgoingBytes(outgoing: Outgoing): number {
       return headerBytes + textBytes(outgoing.revision) + 2 * headerBytes;
     case 'clusterBegin':
     case 'clusterEnd':
+    case 'clusterKeep':
       return textBytes(outgoing.cluster) + headerBytes;
     case 'delete':
       return keyBytes(outgoing.key);

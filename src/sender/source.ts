@@ -8,7 +8,7 @@ import type { PushedKey, PushedObject } from '../frames/frame.js';
  *   begin put … put end  put delete put …  begin put … end  …
  *
  * It may also sync single logical clusters, whose objects are then sent as a whole: in a full sync, and after it. Their syncs may overlap, each with
- * each and with changes. At a `clusterEnd` the cache removes what was not sent of that logical cluster, at `end` what was not sent of any.
+ * each and with changes. At a `clusterEnd` the cache removes what was not sent of that logical cluster, at `end` what was not sent of any that is not under way.
  *
  *   begin  clusterBegin a  put …  clusterBegin b  put …  clusterEnd a  put …  clusterEnd b  end  put …  clusterBegin a  put …  clusterEnd a
  */
@@ -18,7 +18,9 @@ export type Outgoing =
   | Readonly<{ kind: 'delete'; key: PushedKey }>
   | Readonly<{ kind: 'end'; revision: string }>
   | Readonly<{ kind: 'clusterBegin'; cluster: ClusterName }>
-  | Readonly<{ kind: 'clusterEnd'; cluster: ClusterName }>;
+  | Readonly<{ kind: 'clusterEnd'; cluster: ClusterName }>
+  /** It has not begun, because it cannot be read: the `end` that follows removes nothing of it, and the slice is not whole until its `clusterEnd`. */
+  | Readonly<{ kind: 'clusterKeep'; cluster: ClusterName }>;
 
 /** Where the objects of one slice come from. */
 export interface SliceSource {

@@ -16,7 +16,7 @@ export class SyncsUnderWay {
   #objects = 0;
   /** Those that were not acknowledged to their end. */
   readonly #sentClusters = new Map<string, SentCluster>();
-  /** By logical cluster, '' for the slice: the order of the last begin that was heard, and whose end was not acknowledged. */
+  /** By logical cluster, '' for the slice: the order of the last begin that was heard, or of a keep, and whose end was not acknowledged. */
   readonly #begun = new Map<string, number>();
 
   /** Put since the begin of the slice that was sent last. */
@@ -46,6 +46,9 @@ export class SyncsUnderWay {
         return (this.#isWithin = false);
       case 'clusterBegin':
         this.#withinClusters.add(outgoing.cluster);
+        this.#begun.set(outgoing.cluster, order);
+        return true;
+      case 'clusterKeep':
         this.#begun.set(outgoing.cluster, order);
         return true;
       case 'clusterEnd':

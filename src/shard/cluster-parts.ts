@@ -3,6 +3,7 @@
  * followed alone, whatever becomes of the others.
  *
  *   begin  clusterBegin a  …  clusterEnd a  …  clusterEnd b  end     `end` once each was read to its end
+ *   begin  clusterBegin a  …  clusterEnd a  clusterKeep b  end        after a while, though b cannot be read: then b alone is left as it is
  *   clusterBegin b  …  clusterEnd b                                   one that has lost its place, or is read from another source
  *   clusterBegin a  clusterEnd a                                      one that is not read any more: its objects leave
  *
@@ -27,6 +28,9 @@ type Reading = {
 
 type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>>; sinceMs: number }>;
 
+/** Longer than a shard that starts refuses what it will serve. */
+const keepAfterMs = 60_000;
+
 type ClusterPartsTools = Readonly<{
   clock: Clock;
   /** Whether the sources are those that the shard declares, as far as one can know now. */
@@ -46,6 +50,10 @@ export class ClusterParts implements SliceSource {
   readonly #changed = new Set<ClusterName>();
   /** Those that no source was read of to its end since it was opened. */
   readonly #unread = new Set<ClusterName>();
+  /** Those that have begun, and not ended. */
+  readonly #begun = new Set<ClusterName>();
+  /** Those that were said to be kept, and have not begun since. */
+  readonly #kept = new Set<ClusterName>();
   #arrived: Arrived[] = [];
 
   constructor(tools: ClusterPartsTools) {
@@ -91,6 +99,11 @@ export class ClusterParts implements SliceSource {
       this.#changed.add(cluster);
       this.#unread.add(cluster);
     }
+    let isLate = false;
+    const cancel = this.#tools.clock.after(keepAfterMs, () => {
+      isLate = true;
+      this.#notifier.notify();
+    });
     try {
       yield [{ kind: 'begin', revision: '' }];
       for (let isEnded = false; !signal.aborted;) {
@@ -98,18 +111,27 @@ export class ClusterParts implements SliceSource {
         const gone = this.#settle();
         if (gone.length > 0) yield gone;
         yield* this.#take();
-        if (!isEnded && this.#isReadOnce) {
+        if (!isEnded && (isLate || this.#isReadOnce)) {
           isEnded = true;
-          yield [{ kind: 'end', revision: '' }];
+          yield [...this.#unreadable(), { kind: 'end', revision: '' }];
         }
         await this.#notifier.after(seen, signal);
       }
     } finally {
+      cancel();
       for (const reading of this.#readings.values()) this.#stop(reading);
       await Promise.all(this.#stopping);
       this.#arrived = [];
       this.#unread.clear();
+      this.#begun.clear();
+      this.#kept.clear();
     }
+  }
+
+  /** Those that may have something, and of which nothing can be read. */
+  #unreadable(): Batch {
+    for (const cluster of [...this.#unread, ...this.#expected]) if (!this.#begun.has(cluster)) this.#kept.add(cluster);
+    return [...this.#kept].map((cluster) => ({ kind: 'clusterKeep', cluster }));
   }
 
   /** An edit of what was read once does not count: the slice would wait for ever for one who edits without end. */
@@ -128,7 +150,9 @@ export class ClusterParts implements SliceSource {
       if (source !== undefined && reading?.source !== source) this.#begin(cluster, source, reading !== undefined);
       if (source !== undefined) continue;
       this.#unread.delete(cluster);
-      if (reading !== undefined) gone.push({ kind: 'clusterBegin', cluster }, { kind: 'clusterEnd', cluster });
+      this.#begun.delete(cluster);
+      if (reading !== undefined || this.#kept.delete(cluster))
+        gone.push({ kind: 'clusterBegin', cluster }, { kind: 'clusterEnd', cluster });
     }
     this.#changed.clear();
     return gone;
@@ -150,6 +174,12 @@ export class ClusterParts implements SliceSource {
       if (this.#readings.get(cluster) !== reading) continue;
       if (done === true) throw new CacheError(`the reading of the logical cluster ${cluster} has ended`);
       this.#note(reading, batch);
+      for (const { kind } of batch) {
+        if (kind === 'begin') {
+          this.#begun.add(cluster);
+          this.#kept.delete(cluster);
+        } else if (kind === 'end') this.#begun.delete(cluster);
+      }
       yield batch.map((outgoing) => ofCluster(cluster, outgoing));
       this.#ask(reading);
       // A change of the sources does not wait for the end of what arrives.

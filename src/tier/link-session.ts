@@ -8,7 +8,6 @@
  * Z2 When the session ends nothing of it is under way.
  * Bounds: `heldMax` slices that the other end may report to hold, at the opening and as many later.
  */
-import { unreachable } from '../domain/errors.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -232,16 +231,8 @@ export class LinkSession {
         return this.#filters === undefined ? this.bye('protocol', `${frame.kind} came before the policy`) : this.#linkReceiver.take(frame);
       case 'bye':
         return void (this.#end ??= frame);
-      case 'hello':
-      case 'welcome':
-      case 'standby':
-      case 'status':
-      case 'types':
-      case 'clusterBegin':
-      case 'clusterEnd':
-        return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
       default:
-        return unreachable(frame);
+        return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
     }
   }
 

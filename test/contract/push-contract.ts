@@ -354,6 +354,22 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['b']);
   });
 
+  test('the end of all removes nothing of a logical cluster that is under way, however much there is', async (t) => {
+    const { store, lane } = await claimed(t);
+    const [acme, bold] = [{ cluster: 'acme' }, { cluster: 'bold' }];
+    const many = Array.from({ length: 600 }, (_, i) => anUpsert({ ...(i % 2 === 0 ? acme : bold), name: `of-${i}` }));
+    await mustPush(lane, [...many, anUpsert({ ...bold, name: 'kept' })]);
+
+    t.is((await mustPush(lane, [aBegin(), aClusterBegin(acme), aKeep({ ...bold, name: 'kept' }), anEnd()])).at(-1), 'swept 300');
+    t.is((await namesOf(store)).length, 301);
+    t.is((await sliceOf(store))?.syncedTerm, firstTerm);
+    t.is((await mustPush(lane, [aKeep({ ...acme, name: 'of-0' }), aClusterEnd(acme)])).at(-1), 'swept 299');
+
+    t.deepEqual(await namesOf(store), ['of-0', 'kept']);
+    await mustPush(lane, [aBegin(), aKeep({ ...acme, name: 'of-0' }), anEnd()]);
+    t.deepEqual(await namesOf(store), ['of-0'], 'a sync of all begins with none under way');
+  });
+
   test('the end of a logical cluster that has not begun since the slice began, or was invalidated, removes nothing', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert()]);

@@ -177,6 +177,7 @@ export const someFrames: readonly Frame[] = [
   },
   { kind: 'clusterBegin', sequence: 5, slice: exportsOfAmber, cluster: clusterNamed('acme') },
   { kind: 'clusterEnd', sequence: 9, slice: exportsOfAmber, cluster: clusterNamed('acme'), count: 3 },
+  { kind: 'clusterKeep', sequence: 5, slice: exportsOfAmber, cluster: clusterNamed('acme') },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -281,6 +282,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   ),
   fc.record({ kind: fc.constant('clusterBegin' as const), sequence: positive, slice, cluster }),
   fc.record({ kind: fc.constant('clusterEnd' as const), sequence: positive, slice, cluster, count }),
+  fc.record({ kind: fc.constant('clusterKeep' as const), sequence: positive, slice, cluster }),
   fc.record({ kind: fc.constant('standby' as const) }),
   fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, digests: fc.uint8Array({ maxLength: 64 }) }),
   fc.record({ kind: fc.constant('types' as const), slices: fc.array(slice, { maxLength: 3 }) }),

@@ -79,6 +79,10 @@ export function clusterBegin(sequence: number, cluster = 'acme', slice: Slice = 
   return { kind: 'clusterBegin', sequence, slice, cluster: cluster as ClusterName };
 }
 
+export function clusterKeep(sequence: number, cluster = 'acme', slice: Slice = apiExports): FrameOf<'clusterKeep'> {
+  return { kind: 'clusterKeep', sequence, slice, cluster: cluster as ClusterName };
+}
+
 export function clusterEnd(sequence: number, count: number, cluster = 'acme', slice: Slice = apiExports): FrameOf<'clusterEnd'> {
   return { kind: 'clusterEnd', sequence, slice, cluster: cluster as ClusterName, count };
 }

@@ -2,6 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { noBuckets } from '../../src/domain/buckets.js';
 import type { PushOutcome } from '../../src/domain/push.js';
+import type { FrameOf } from '../../src/frames/frame.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ReceiverSlice } from '../../src/intake/receiver-slices.js';
 import {
@@ -11,6 +12,7 @@ import {
   aSlice,
   begin,
   clusterBegin,
+  clusterKeep,
   clusterEnd,
   digest,
   end,
@@ -234,6 +236,39 @@ test('a logical cluster that begins again counts anew, and the end of the slice 
   t.deepEqual(textsOf(syncing).slice(-1), ['push end']);
 
   t.deepEqual(textsOf(receiver.frame(clusterEnd(7, 1))), ['push end']);
+});
+
+test('a logical cluster that is kept is one to the store that has begun, unless it is under way; it may begin, and ends by that alone', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+  const syncing = receiver.frame(
+    begin(1),
+    clusterBegin(2, 'acme'),
+    clusterKeep(3, 'acme'),
+    clusterKeep(4, 'bold'),
+    clusterEnd(5, 0, 'acme'),
+    end(6, 0),
+  );
+  t.deepEqual(textsOf(syncing), ['push begin', 'push begin', 'push', 'push begin', 'push end', 'push end']);
+  t.like(receiver.works[3]?.pushes, [{ kind: 'begin', cluster: 'bold' }]);
+  t.is(phaseOf(receiver), 'synced');
+
+  t.deepEqual(textsOf(receiver.frame(clusterBegin(7, 'bold'), clusterEnd(8, 0, 'bold'))), ['push begin', 'push end']);
+  t.deepEqual(textsOf(receiver.frame(clusterKeep(9, 'cool'), clusterEnd(10, 0, 'cool'))).slice(-2), ['push invalidate', 'send resync']);
+});
+
+test('as many logical clusters may be kept as may be under way, both together', (t) => {
+  const receiver = SteppedReceiver.ofPusher([apiExports]);
+  const take = (frame: FrameOf<'clusterBegin' | 'clusterKeep'>) => {
+    const effects = textsOf(receiver.frame(frame));
+    receiver.settleAll();
+    return effects;
+  };
+  for (let sequence = 1; sequence <= 50_000; sequence += 1)
+    take(sequence % 2 === 0 ? clusterKeep(sequence, `c${sequence}`) : clusterBegin(sequence, `c${sequence}`));
+
+  t.deepEqual(take(clusterKeep(50_001, 'c2')), ['push begin'], 'once more');
+  t.deepEqual(take(clusterBegin(50_002, 'c2')), ['push begin'], 'one that was kept begins');
+  t.deepEqual(take(clusterKeep(50_003, 'another')), ['bye protocol']);
 });
 
 test('as many logical clusters as may be under way can be, and no more, whatever their slices', (t) => {

@@ -273,7 +273,8 @@ export class ModelStore {
     if (sync === undefined && !isCurrent) return { kind: 'unbegun' };
     if (cluster === undefined) this.#synced.set(formatSlice(slice), { shard: slice.shard, term, filterHash });
     if (sync === undefined) return { kind: 'swept', removed: 0 };
-    const keys = this.#keysOf(slice).filter((key) => sync.unspoken.has(keyText(key)));
+    const isSpared = (key: Key): boolean => cluster === undefined && this.#syncs.has(syncName(slice, key.cluster));
+    const keys = this.#keysOf(slice).filter((key) => sync.unspoken.has(keyText(key)) && !isSpared(key));
     for (const key of keys) this.#delete(key);
     this.#syncs.delete(syncName(slice, cluster));
     return { kind: 'swept', removed: keys.length };

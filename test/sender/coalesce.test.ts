@@ -29,6 +29,7 @@ function wordsOf(batch: readonly Outgoing[]): string {
     if (outgoing.kind === 'end') return '>';
     if (outgoing.kind === 'clusterBegin') return '(';
     if (outgoing.kind === 'clusterEnd') return ')';
+    if (outgoing.kind === 'clusterKeep') return '=';
     return outgoing.kind === 'delete' ? `${outgoing.key.name}-` : `${outgoing.object.name}${outgoing.object.sourceVersion}`;
   });
   return words.join(' ');
@@ -86,7 +87,8 @@ function endOf(batch: readonly Outgoing[]): unknown {
       if (kept !== undefined) held = new Map([...held].filter(([name]) => kept.has(name)));
       if (outgoing.kind === 'end') named = undefined;
       else namedOfAcme = undefined;
-    } else if (outgoing.kind === 'delete') {
+    } else if (outgoing.kind === 'clusterKeep') throw new Error('these histories keep nothing');
+    else if (outgoing.kind === 'delete') {
       held.delete(outgoing.key.name);
       for (const each of [named, namedOfAcme]) each?.delete(outgoing.key.name);
     } else {

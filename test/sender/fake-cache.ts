@@ -9,9 +9,17 @@ import { frameBounds } from '../../src/frames/frame-bounds.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../../src/frames/frame.js';
 
-type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'clusterBegin' | 'clusterEnd'>;
+type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'clusterBegin' | 'clusterEnd' | 'clusterKeep'>;
 
-const mutations: ReadonlySet<string> = new Set<Mutations['kind']>(['put', 'delete', 'begin', 'end', 'clusterBegin', 'clusterEnd']);
+const mutations: ReadonlySet<string> = new Set<Mutations['kind']>([
+  'put',
+  'delete',
+  'begin',
+  'end',
+  'clusterBegin',
+  'clusterEnd',
+  'clusterKeep',
+]);
 type Waiting = Readonly<{ frame: Mutations; ignored: boolean }> | Readonly<{ invalidate: string }>;
 type Sync = { unmarked: Set<string> };
 
@@ -275,6 +283,7 @@ class FakeConnection implements FrameConnection {
       for (const { cluster } of frame.objects) if (clusters.has(cluster)) clusters.set(cluster, (clusters.get(cluster) ?? 0) + 1);
     } else if (frame.kind === 'end' && frame.count !== put) violations.push(`end counts ${frame.count}, ${put} came`);
     else if (frame.kind === 'clusterBegin') clusters.set(frame.cluster, 0);
+    else if (frame.kind === 'clusterKeep' && clusters.has(frame.cluster)) violations.push(`${frame.cluster} is under way, and to be kept`);
     else if (frame.kind === 'clusterEnd') {
       if (clusters.get(frame.cluster) !== frame.count)
         violations.push(`clusterEnd counts ${frame.count}, ${clusters.get(frame.cluster)} came`);
@@ -311,6 +320,9 @@ class FakeConnection implements FrameConnection {
         );
         return;
       }
+      case 'clusterKeep':
+        this.#clusterSyncs.set(name, (this.#clusterSyncs.get(name) ?? new Map<string, Set<string>>()).set(frame.cluster, new Set()));
+        return;
       case 'clusterEnd':
         for (const key of this.#clusterSyncs.get(name)?.get(frame.cluster) ?? []) objects.delete(key);
         this.#clusterSyncs.get(name)?.delete(frame.cluster);
@@ -326,7 +338,8 @@ class FakeConnection implements FrameConnection {
         for (const key of frame.keys) objects.delete(keyText(key));
         return;
       case 'end':
-        for (const key of sync?.unmarked ?? []) objects.delete(key);
+        for (const key of sync?.unmarked ?? [])
+          if (this.#clusterSyncs.get(name)?.has(key.slice(0, key.indexOf('|'))) !== true) objects.delete(key);
         this.#syncs.delete(name);
         if (!this.#cache.refusesBegin) this.#cache.synced.add(name);
     }

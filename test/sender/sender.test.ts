@@ -1,7 +1,7 @@
 /** The rules of sender.ts (C), slice-turns.ts (N) and slice-feed.ts (L), against a cache that is played. */
 import test, { type ExecutionContext } from 'ava';
 import { deferred } from '../../src/domain/deferred.js';
-import { parseClusterName } from '../../src/domain/cluster.js';
+import { parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
 import { protocolVersion } from '../../src/frames/frame.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
 import type { SenderState } from '../../src/sender/sender-state.js';
@@ -73,6 +73,38 @@ test('a logical cluster that is synced again is not whole until that is acknowle
   await rig.settle();
   await rig.commit();
   t.false(rig.sender.state.slices[0]?.whole, 'it has no end yet');
+  t.deepEqual(rig.cache.violations, []);
+});
+
+test('a slice that keeps a logical cluster is synced and not whole until that is, and a lost connection costs nothing', async (t) => {
+  const rig = new SenderRig(t);
+  const [acme, bold] = ['acme', 'bold'].map((name) => parseClusterName(name)!) as [ClusterName, ClusterName];
+  const source = rig.source(exports, []);
+  await rig.start();
+  await rig.commit();
+  const before = rig.cache.kinds().length;
+  const kinds = () =>
+    rig.cache
+      .kinds()
+      .slice(before)
+      .filter((kind) => kind !== 'status' && kind !== 'types');
+
+  source.send({ kind: 'begin', revision: '' }, { kind: 'clusterBegin', cluster: acme }, { kind: 'clusterEnd', cluster: acme });
+  source.send({ kind: 'clusterKeep', cluster: bold }, { kind: 'end', revision: '' });
+  await rig.settle();
+  await rig.commit();
+  t.deepEqual(kinds(), ['begin', 'clusterBegin', 'clusterEnd', 'clusterKeep', 'end']);
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: false });
+
+  rig.cache.drop();
+  await rig.advance(2_000);
+  await rig.settle();
+  t.deepEqual(kinds().slice(5), ['hello']);
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: false });
+  source.send({ kind: 'clusterBegin', cluster: bold }, { kind: 'clusterEnd', cluster: bold });
+  await rig.settle();
+  await rig.commit();
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: true });
   t.deepEqual(rig.cache.violations, []);
 });
 

@@ -200,6 +200,53 @@ test('the end of the slice waits for an edit that waits, and for a part that cam
   t.is(words.at(-1), 'end');
 });
 
+test('the slice ends after a minute though one cannot be read: that is kept as it is, until it is read, or is not read any more', async (t) => {
+  const [one, two, three, four] = [new Part(), new Part(), new Part(), new Part()];
+  const { parts, words, settle, tools } = opened(t, { acme: one, bold: two, cool: three, dear: four });
+  one.send(begin, end);
+  four.send(begin);
+  await settle();
+  tools.clock.advance(59_999);
+  await settle();
+  t.false(words.includes('end'));
+
+  tools.clock.advance(1);
+  await settle();
+  t.deepEqual(words.slice(-3), ['clusterKeep bold', 'clusterKeep cool', 'end'], 'and nothing of one that has begun');
+  t.false(parts.connected);
+
+  two.send(begin, end);
+  parts.set(parseClusterName('cool')!, undefined);
+  four.send(end);
+  await settle();
+  t.deepEqual(words.slice(-5).toSorted(), [
+    'clusterBegin bold',
+    'clusterBegin cool',
+    'clusterEnd bold',
+    'clusterEnd cool',
+    'clusterEnd dear',
+  ]);
+  t.true(parts.connected);
+  tools.clock.advance(600_000);
+  await settle();
+  t.is(words.filter((word) => word === 'end').length, 1);
+});
+
+test('what is expected and was never read is kept, and leaves when it turns out that nothing is read there', async (t) => {
+  const one = new Part();
+  const { parts, words, settle, tools } = opened(t, { acme: one });
+  parts.expect(bold);
+  one.send(begin, end);
+  await settle();
+  tools.clock.advance(60_000);
+  await settle();
+  t.deepEqual(words.slice(-2), ['clusterKeep bold', 'end']);
+
+  parts.set(bold, undefined);
+  await settle();
+  t.deepEqual(words.slice(-2), ['clusterBegin bold', 'clusterEnd bold']);
+});
+
 for (const how of ['fails', 'ends'] as const)
   test(`a part that ${how} fails the slice, so that it is opened anew, and nothing of it is left`, async (t) => {
     const [one, two] = [new Part(), new Part()];

@@ -69,6 +69,7 @@ export class CollectedSlices implements SliceSink {
     this.received.set(name, words);
     let unmarked = new Set<string>();
     const unmarkedOf = new Map<string, Set<string>>();
+    const kept = new Set<string>();
     for await (const batch of source.open(signal)) {
       if (batch.length === 0) throw new Error('a batch is never empty');
       for (const outgoing of batch) {
@@ -77,6 +78,7 @@ export class CollectedSlices implements SliceSink {
           case 'begin':
             unmarked = new Set(objects.keys());
             unmarkedOf.clear();
+            kept.clear();
             this.synced.delete(name);
             break;
           case 'clusterBegin':
@@ -97,8 +99,15 @@ export class CollectedSlices implements SliceSink {
           case 'delete':
             objects.delete(`${outgoing.key.cluster}|${outgoing.key.namespace}|${outgoing.key.name}`);
             break;
+          case 'clusterKeep':
+            if (unmarkedOf.has(outgoing.cluster)) throw new Error(`${outgoing.cluster} is under way, and to be kept`);
+            kept.add(outgoing.cluster);
+            break;
           case 'end':
-            for (const place of unmarked) objects.delete(place);
+            for (const place of unmarked) {
+              const cluster = place.slice(0, place.indexOf('|'));
+              if (!unmarkedOf.has(cluster) && !kept.has(cluster)) objects.delete(place);
+            }
             this.synced.add(name);
             break;
         }
@@ -111,5 +120,6 @@ function wordOf(outgoing: Outgoing): string {
   if (outgoing.kind === 'put') return `${outgoing.object.body === undefined ? 'keep' : 'put'} ${outgoing.object.name}`;
   if (outgoing.kind === 'clusterBegin') return `begin ${outgoing.cluster}`;
   if (outgoing.kind === 'clusterEnd') return `end ${outgoing.cluster}`;
+  if (outgoing.kind === 'clusterKeep') return `keep all of ${outgoing.cluster}`;
   return outgoing.kind === 'delete' ? `delete ${outgoing.key.name}` : outgoing.kind;
 }

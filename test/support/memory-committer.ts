@@ -221,7 +221,8 @@ export class MemoryCommitter {
       this.#disk.slices.sync(slice, facts);
       return { kind: 'swept', removed: 0 };
     }
-    sync.walk ??= this.#underWay.walk(sync.marks, [{ id, slice }], push);
+    const spared = cluster === undefined ? { spared: this.#underWay.clustersUnderWay(slice.shard, id) } : {};
+    sync.walk ??= this.#underWay.walk(sync.marks, [{ id, slice }], { ...push, ...spared });
     const held = this.#disk.slices.of(slice)?.objects.size ?? 0;
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;

@@ -210,7 +210,8 @@ export class Decider {
       underWay.ended(slice.shard, id);
       return this.#synced(push, id);
     }
-    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], push);
+    const spared = cluster === undefined ? { spared: underWay.clustersUnderWay(slice.shard, id) } : {};
+    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, ...spared });
     // If the slice held little before this commit, others of its lane follow in the same commit: it must finish.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);

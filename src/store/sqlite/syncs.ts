@@ -44,7 +44,10 @@ type SyncsOfSlice = Map<string, Sync>;
 /** Where an object is; its namespace and name may follow. */
 type Place = readonly [resource: number, shard: string, cluster: string, ...names: readonly string[]];
 
-type WalkBounds = Readonly<{ buckets?: BucketSet | undefined; cluster?: ClusterName | '' }>;
+/** `spared`: logical clusters of which nothing is removed. */
+type WalkBounds = Readonly<{ buckets?: BucketSet | undefined; cluster?: ClusterName | ''; spared?: ReadonlySet<string> }>;
+
+const nothing: ReadonlySet<string> = new Set();
 
 export class Syncs {
   readonly #syncs = new Map<string, Map<number, SyncsOfSlice>>();
@@ -92,13 +95,21 @@ export class Syncs {
     else for (const ofShard of this.#syncs.values()) ofShard.delete(range.resource);
   }
 
+  /** The logical clusters of a slice whose own syncs are under way: what they have is removed at their own ends. */
+  clustersUnderWay(shard: ShardName, resource: number): ReadonlySet<string> {
+    const clusters = new Set(this.#syncs.get(shard)?.get(resource)?.keys());
+    clusters.delete('');
+    return clusters;
+  }
+
   /** Nothing outside of the buckets, or of the logical cluster, is removed. */
-  walk(marks: Marks, slices: readonly NumberedSlice[], { buckets, cluster = '' }: WalkBounds = {}): Walk {
+  walk(marks: Marks, slices: readonly NumberedSlice[], { buckets, cluster = '', spared = nothing }: WalkBounds = {}): Walk {
     this.#walks += 1;
+    const covers = buckets === undefined ? () => true : inBuckets(buckets);
     return {
       number: this.#walks,
       marks,
-      covers: buckets === undefined ? () => true : inBuckets(buckets),
+      covers: spared.size === 0 ? covers : (key) => !spared.has(key.cluster) && covers(key),
       cluster,
       slices: [...slices],
       after: [cluster, '', ''],
