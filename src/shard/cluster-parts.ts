@@ -111,7 +111,7 @@ export class ClusterParts implements SliceSource {
         const gone = this.#settle();
         if (gone.length > 0) yield gone;
         yield* this.#take();
-        if (!isEnded && (isLate || this.#isReadOnce)) {
+        if (!isEnded && this.#changed.size === 0 && (isLate || this.#isReadOnce)) {
           isEnded = true;
           yield [...this.#unreadable(), { kind: 'end', revision: '' }];
         }
@@ -136,7 +136,7 @@ export class ClusterParts implements SliceSource {
 
   /** An edit of what was read once does not count: the slice would wait for ever for one who edits without end. */
   get #isReadOnce(): boolean {
-    if (this.#unread.size > 0 || this.#changed.size > 0) return false;
+    if (this.#unread.size > 0) return false;
     for (const cluster of this.#expected) if (!this.#readings.has(cluster)) return false;
     return true;
   }

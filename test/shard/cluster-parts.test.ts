@@ -232,6 +232,23 @@ test('the slice ends after a minute though one cannot be read: that is kept as i
   t.is(words.filter((word) => word === 'end').length, 1);
 });
 
+test('what is declared at the very end of that minute is not taken for gone', async (t) => {
+  const clock = new ManualClock();
+  const parts = new ClusterParts({ clock, isDeclared: () => true });
+  const [one, two] = [new Part(), new Part()];
+  parts.set(acme, one);
+  one.send(begin);
+  const words: string[] = [];
+  for await (const batch of parts.open(new AbortController().signal)) {
+    words.push(...batch.map((outgoing) => ('cluster' in outgoing ? `${outgoing.kind} ${outgoing.cluster}` : outgoing.kind)));
+    if (words.at(-1) === 'end') break;
+    if (words.at(-1) !== 'clusterBegin acme') continue;
+    clock.advance(60_000);
+    parts.set(bold, two);
+  }
+  t.deepEqual(words, ['begin', 'clusterBegin acme', 'clusterKeep bold', 'end']);
+});
+
 test('what is expected and was never read is kept, and leaves when it turns out that nothing is read there', async (t) => {
   const one = new Part();
   const { parts, words, settle, tools } = opened(t, { acme: one });
