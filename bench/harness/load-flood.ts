@@ -101,7 +101,6 @@ function hello(slice: Slice): Omit<Frame & { kind: 'hello' }, 'kind'> {
     term: 0,
     takesOver: true,
     route: [],
-    slices: [slice],
     agent: 'strata-bench',
     credit: undefined,
     limits: undefined,

@@ -5,7 +5,7 @@
  * Those of one type and one logical cluster wait together. While the shard has room, each that waits does so for its type or its logical cluster. While it
  * has none, some wait for the shard alone; `ready` has the type or the logical cluster of each of them.
  *
- * Cost: one that goes looks at one group more than there are full types, or full logical clusters: five, because five of them fill the shard.
+ * Cost: one that goes looks at one group more than there are full types, or full logical clusters: twenty, because twenty of them fill the shard.
  * Bound: of each shard `waitingMax` wait. One more is forgotten until it is written again, or the server starts.
  */
 import { formatPlace, type Declaration, type Place } from './declaration.js';
@@ -14,8 +14,8 @@ import { formatResource, type Resource } from './resource.js';
 export type DeclarationLimits = Readonly<{ ofShardMax: number; ofTypeMax: number; ofClusterMax: number; waitingMax: number }>;
 
 const defaultLimits: DeclarationLimits = {
-  /** One for each workspace that provides a type. A pusher names all its types in one frame, which is read in one turn of the event loop. */
-  ofShardMax: 5_000,
+  /** One for each workspace that provides a type. */
+  ofShardMax: 20_000,
   /** A change of a type looks at all declarations of it, a request below a logical cluster at all that are there. */
   ofTypeMax: 1_000,
   ofClusterMax: 1_000,

@@ -28,4 +28,5 @@ export const frameNumbers = {
   clusterBegin: 24,
   clusterEnd: 25,
   clusterKeep: 26,
+  synced: 27,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

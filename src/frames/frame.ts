@@ -2,9 +2,9 @@
  * What crosses a websocket: frames, each one msgpack array, one per websocket message. A closed union with one reader
  * (read-frame.ts) and one writer (write-frame.ts).
  *
- *   frame    = [1,  protocol, role, name, process, term, takesOver, route, slices, agent, credit | nil,
+ *   frame    = [1,  protocol, role, name, process, term, takesOver, route, agent, credit | nil,
  *                 limits | nil, position?]                                                     hello
- *            | [2,  protocol, cacheId, epoch, term, synced, credit, limits]                        welcome
+ *            | [2,  protocol, cacheId, epoch, term, credit, limits]                                welcome
  *            | [3,  sequence, slice, version, objects, position?]                                  put
  *            | [4,  sequence, slice, keys, position?]                                              delete
  *            | [5,  sequence, slice, revision, compares?]                                          begin
@@ -24,22 +24,23 @@
  *            | [19, sequence, freshness, heartbeat, isAll, isComplete]                             report
  *            | [20, slice, sequence, digests]                                                      summary
  *            | [21]                                                                                standby
- *            | [22, slices]                                                                        types
+ *            | [22, slices, withdrawn, isAll]                                                      types
  *            | [23, slice, keys]                                                                   swept
  *            | [24, sequence, slice, cluster]                                                      clusterBegin
  *            | [25, sequence, slice, cluster, count]                                               clusterEnd
  *            | [26, sequence, slice, cluster]                                                      clusterKeep
- *   slice    = [shard, group, resource, identity]      slices = [slice, …]
+ *            | [27, slices]                                                                        synced
+ *   slice    = [shard, group, resource, identity]      slices, withdrawn = [slice, …]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
- *   synced   = [slice, …]         held   = [[slice, filterHash, syncedTerm], …]
+ *   held     = [[slice, filterHash, syncedTerm], …]
  *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
  *   freshness = [[slice, connected, synced, lagMs, whole], …]
  *
- * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, clusterBegin, clusterEnd, clusterKeep, status one way and ack, refuse,
+ * Roles. A shard pushes its own objects: hello; synced, welcome; then put, delete, begin, end, clusterBegin, clusterEnd, clusterKeep, status one way and ack, refuse,
  * resync the other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
  * swept, heartbeat and report are theirs alone, and so are the credit and the limits in hello; clusterBegin, clusterEnd, clusterKeep, status,
- * standby and types are a shard's.
+ * standby, synced and types are a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
  * one, and they count on from there; begin, end, clusterBegin, clusterEnd, clusterKeep, progress, digest and report are one each. An ack or
@@ -65,9 +66,9 @@
  * The position of an ack is one of the receiving cache's store, at or above everything that was acknowledged. A shard sends the last
  * one back in its hello. A cache whose store does not know it has lost what it acknowledged, and names no slice as synced.
  *
- * Types names every slice that the shard has, once its pusher has read enough of its source to know, and again whenever they change. The cache
- * removes what it holds of any other slice of that shard. A new slice is named before its begin. A pusher that does not know, or no longer
- * knows, sends no types, and nothing is removed.
+ * Types names slices that the shard has, each once in a connection and before its begin, and names those withdrawn that it no longer has. While the
+ * last one says that these are all, the cache removes what it holds of any other slice of that shard. A pusher that does not know, or no longer
+ * knows, says that they are not, and nothing is removed. Without a types there is none that says so.
  *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
@@ -139,8 +140,6 @@ export type Frame =
       takesOver: boolean;
       /** Ids of caches from this one to the root, its own first; empty for a shard. */
       route: readonly string[];
-      /** What a shard will sync, as far as it knows now. */
-      slices: readonly Slice[];
       /** The sender's program and version, for the log. */
       agent: string;
       /** Of a cache: credit for what comes down to it. */
@@ -156,8 +155,6 @@ export type Frame =
       epoch: number;
       /** The term of the shard's process from now on, which its next hello names; 0 to a cache. */
       term: Term;
-      /** Slices that this term has synced here: it may go on with changes. All others are to be synced. */
-      synced: readonly Slice[];
       credit: Credit;
       limits: FrameLimits;
     }>
@@ -220,8 +217,10 @@ export type Frame =
   /** The shard has its pusher. This one waits until that is gone; then its welcome comes. */
   | Readonly<{ kind: 'standby' }>
   | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; digests: Uint8Array }>
-  /** From a shard: all that it has. */
-  | Readonly<{ kind: 'types'; slices: readonly Slice[] }>
+  /** From a shard: what it has and did not name before, and what it no longer has. `isAll`: with this, all that it has is named. */
+  | Readonly<{ kind: 'types'; slices: readonly Slice[]; withdrawn: readonly Slice[]; isAll: boolean }>
+  /** Before a welcome, as often as needed: slices that this term has synced here. It may go on with changes; all others are to be synced. */
+  | Readonly<{ kind: 'synced'; slices: readonly Slice[] }>
   | Readonly<{ kind: 'swept'; slice: Slice; keys: readonly PushedKey[] }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;

@@ -12,7 +12,7 @@ import { BadFrame } from './bad-frame.js';
 
 /** A frame needs 4: frame, positions, position, slice. */
 const depthMax = 8;
-/** The longest hello allowed needs 140,012. A message of nothing but empty arrays stays within a few MiB. */
+/** A report on as many slices as a list may have needs 100,007. A message of nothing but empty arrays stays within a few MiB. */
 const valuesMax = 150_000;
 /** Up to here a loop over a text is cheaper than a call out of JavaScript. */
 const loopedBytesMax = 64;

@@ -27,9 +27,9 @@ import {
 } from './frame-members.js';
 import type { Member } from './frame-members.js';
 import { frameNumbers } from './frame-numbers.js';
-import type { Credit, Frame, FrameLimits, HeldSlice, PushedKey, PushedObject, SliceFreshness } from './frame.js';
+import type { Credit, Frame, FrameLimits, PushedKey, PushedObject } from './frame.js';
 import { unpack } from './msgpack.js';
-import { asSlice } from './slice-member.js';
+import { asFreshness, asHeld, asSlice, asSlices } from './slice-member.js';
 
 type Kind = Frame['kind'];
 
@@ -57,11 +57,10 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         term: asCount(member(4, 'term')),
         takesOver: asFlag(member(5, 'takesOver')),
         route: asListOf(member(6, 'route'), asText),
-        slices: asListOf(member(7, 'slices'), asSlice),
-        agent: asText(member(8, 'agent')),
-        credit: asOptional(member(9, 'credit'), asCredit),
-        limits: asOptional(member(10, 'limits'), asLimits),
-        ...added('position', member(11, 'position'), asText),
+        agent: asText(member(7, 'agent')),
+        credit: asOptional(member(8, 'credit'), asCredit),
+        limits: asOptional(member(9, 'limits'), asLimits),
+        ...added('position', member(10, 'position'), asText),
       };
     case 'welcome':
       return {
@@ -70,9 +69,8 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         cacheId: asText(member(1, 'cacheId')),
         epoch: asCount(member(2, 'epoch')),
         term: asCount(member(3, 'term')),
-        synced: asListOf(member(4, 'synced'), asSlice),
-        credit: asCredit(member(5, 'credit')),
-        limits: asLimits(member(6, 'limits')),
+        credit: asCredit(member(4, 'credit')),
+        limits: asLimits(member(5, 'limits')),
       };
     case 'put':
       return {
@@ -164,7 +162,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         message: asMessage(member(2, 'message')),
       };
     case 'status':
-      return { kind, freshness: asListOf(member(0, 'freshness'), asFreshness), withdrawn: asListOf(member(1, 'withdrawn'), asSlice) };
+      return { kind, freshness: asListOf(member(0, 'freshness'), asFreshness), withdrawn: asSlices(member(1, 'withdrawn')) };
     case 'heartbeat':
       return { kind, number: asPositive(member(0, 'number')) };
     case 'report':
@@ -200,7 +198,14 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         digests: asBytes(member(2, 'digests')),
       };
     case 'types':
-      return { kind, slices: asListOf(member(0, 'slices'), asSlice) };
+      return {
+        kind,
+        slices: asSlices(member(0, 'slices')),
+        withdrawn: asSlices(member(1, 'withdrawn')),
+        isAll: asFlag(member(2, 'isAll')),
+      };
+    case 'synced':
+      return { kind, slices: asSlices(member(0, 'slices')) };
     case 'swept':
       return { kind, slice: asSlice(member(0, 'slice')), keys: asRows(member(1, 'keys'), keyWidth, asKey) };
     default:
@@ -222,15 +227,6 @@ function added<Name extends string, T>(name: Name, member: Member, parse: (membe
   return (value === undefined ? {} : { [name]: value }) as { [K in Name]?: T };
 }
 
-function asHeld({ value, name }: Member): HeldSlice {
-  const [slice, filterHash, syncedTerm] = asList({ value, name });
-  return {
-    slice: asSlice({ value: slice, name: `${name}.slice` }),
-    filterHash: asText({ value: filterHash, name: `${name}.filterHash` }),
-    syncedTerm: asCount({ value: syncedTerm, name: `${name}.syncedTerm` }),
-  };
-}
-
 function asId(member: Member): string {
   return asText(member, frameBounds.idCharactersMax);
 }
@@ -243,17 +239,6 @@ function asPath(member: Member): readonly string[] {
 
 function asPolicy(member: Member): string {
   return asText(member, frameBounds.policyCharactersMax);
-}
-
-function asFreshness({ value, name }: Member): SliceFreshness {
-  const [slice, connected, synced, lagMs, whole] = asList({ value, name });
-  return {
-    slice: asSlice({ value: slice, name: `${name}.slice` }),
-    connected: asFlag({ value: connected, name: `${name}.connected` }),
-    synced: asFlag({ value: synced, name: `${name}.synced` }),
-    lagMs: asCount({ value: lagMs, name: `${name}.lagMs` }),
-    whole: asFlag({ value: whole, name: `${name}.whole` }),
-  };
 }
 
 function asCredit({ value, name }: Member): Credit {

@@ -1,7 +1,8 @@
-/** A slice as a member of a frame. It is parsed, because it becomes part of keys. */
+/** A slice as a member of a frame, and what is said of one. It is parsed, because it becomes part of keys. */
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
-import { asList, asParsed, type Member } from './frame-members.js';
+import { asCount, asFlag, asList, asListOf, asParsed, asText, type Member } from './frame-members.js';
+import type { HeldSlice, SliceFreshness } from './frame.js';
 
 /** The characters of a group, a plural and an identity in any Kubernetes API: none that separates the parts of a key. */
 const groupPattern = /^[a-z0-9.-]{0,253}$/;
@@ -19,5 +20,29 @@ export function asSlice(member: Member): Slice {
       resource: part(resource, 'resource', pluralPattern),
       identity: part(identity, 'identity', identityPattern),
     },
+  };
+}
+
+export function asSlices(member: Member): readonly Slice[] {
+  return asListOf(member, asSlice);
+}
+
+export function asHeld({ value, name }: Member): HeldSlice {
+  const [slice, filterHash, syncedTerm] = asList({ value, name });
+  return {
+    slice: asSlice({ value: slice, name: `${name}.slice` }),
+    filterHash: asText({ value: filterHash, name: `${name}.filterHash` }),
+    syncedTerm: asCount({ value: syncedTerm, name: `${name}.syncedTerm` }),
+  };
+}
+
+export function asFreshness({ value, name }: Member): SliceFreshness {
+  const [slice, connected, synced, lagMs, whole] = asList({ value, name });
+  return {
+    slice: asSlice({ value: slice, name: `${name}.slice` }),
+    connected: asFlag({ value: connected, name: `${name}.connected` }),
+    synced: asFlag({ value: synced, name: `${name}.synced` }),
+    lagMs: asCount({ value: lagMs, name: `${name}.lagMs` }),
+    whole: asFlag({ value: whole, name: `${name}.whole` }),
   };
 }

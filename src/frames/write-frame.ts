@@ -14,13 +14,13 @@ function members(frame: Frame): readonly unknown[] {
   switch (frame.kind) {
     case 'hello': {
       const { protocol, role, name, process, term, takesOver } = frame;
-      const sent = [frame.route.map(text), frame.slices.map(slice), text(frame.agent)];
       const granted = [orNil(frame.credit, credit), orNil(frame.limits, limits)];
-      return [protocol, role, text(name), text(process), term, takesOver, ...sent, ...granted, ...position(frame)];
+      const sent = [frame.route.map(text), text(frame.agent), ...granted, ...position(frame)];
+      return [protocol, role, text(name), text(process), term, takesOver, ...sent];
     }
     case 'welcome': {
-      const { protocol, cacheId, epoch, term, synced } = frame;
-      return [protocol, text(cacheId), epoch, term, synced.map(slice), credit(frame.credit), limits(frame.limits)];
+      const { protocol, cacheId, epoch, term } = frame;
+      return [protocol, text(cacheId), epoch, term, credit(frame.credit), limits(frame.limits)];
     }
     case 'put':
       return [frame.sequence, slice(frame.slice), text(frame.version), objects(frame.objects), ...position(frame)];
@@ -66,6 +66,8 @@ function members(frame: Frame): readonly unknown[] {
     case 'summary':
       return [slice(frame.slice), frame.sequence, frame.digests];
     case 'types':
+      return [frame.slices.map(slice), frame.withdrawn.map(slice), frame.isAll];
+    case 'synced':
       return [frame.slices.map(slice)];
     case 'swept':
       return [slice(frame.slice), keys(frame.keys)];

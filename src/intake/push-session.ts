@@ -4,7 +4,7 @@
  *   phase      frame                                        the store says
  *   coming     hello: acquire its shard, or wait for it     acquired: welcome ▶ open · fenced, unavailable: bye ▶ over
  *   open       put delete begin end cluster…                receiver-step.ts
- *              status: freshness · types: slices it does not name are removed
+ *              status: freshness · types: once these are all, slices it does not name are removed
  *              bye ▶ over; any other: bye ▶ over
  *
  * SESSION-1 A session writes for its own shard alone, in the term that it was given; the store fences both once more.
@@ -21,19 +21,21 @@ import type { Clock, PushLane, Pushes, Revisions, StoreIdentity, Subscription } 
 import type { Push, PushOutcome, Term } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
+import { frameBounds } from '../frames/frame-bounds.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import { Acks } from './acks.js';
 import type { HeldRemovals } from './held-removals.js';
 import type { Holder, PushSessions } from './push-sessions.js';
+import { NamedSlices } from './named-slices.js';
 import { Receiver, type OwnEffect } from './receiver.js';
+import { refusedFields } from './receiver-effects.js';
 import type { IntakeRules, ReceiverContext } from './receiver-state.js';
 import { byeTo, comingOf, type Coming } from './session.js';
 import type { Standbys } from './standbys.js';
-import { removeUnnamed } from './unnamed-slices.js';
 
 export type PushSessionParts = Readonly<{
   store: Pushes & StoreIdentity & Revisions;
@@ -49,7 +51,7 @@ export type PushSessionParts = Readonly<{
   rules: IntakeRules;
 }>;
 
-type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; following: Subscription }>;
+type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: NamedSlices; following: Subscription }>;
 
 /** What policies say of a link is no matter of a pusher's. */
 const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, isHeld: () => false };
@@ -70,8 +72,6 @@ export class PushSession {
   #held: Held | undefined;
   /** From when it is welcome. */
   #receiver: Receiver | undefined;
-  /** What its shard has; undefined: it has not said so. */
-  #named: ReadonlySet<string> | undefined;
 
   constructor(connection: FrameConnection, caller: Caller, mayWriteFor: (shard: ShardName) => boolean, parts: PushSessionParts) {
     this.#connection = connection;
@@ -131,13 +131,18 @@ export class PushSession {
     const { term } = outcome;
     const [{ cacheId, epoch }, { credit, limits }] = [this.#parts.store, this.#parts.rules];
     this.#receiver = this.#receive(coming, term, synced);
-    this.#connection.send({ kind: 'welcome', protocol: protocolVersion, cacheId, epoch, term, synced, credit, limits });
+    for (let at = 0; at < synced.length; at += frameBounds.namesPerFrame) {
+      this.#connection.send({ kind: 'synced', slices: synced.slice(at, at + frameBounds.namesPerFrame) });
+      await this.#parts.turn();
+      if (this.#isOver) return;
+    }
+    this.#connection.send({ kind: 'welcome', protocol: protocolVersion, cacheId, epoch, term, credit, limits });
   }
 
   async #take(frame: Frame): Promise<void> {
     const [held, receiver] = [this.#held, this.#receiver];
     if (held === undefined || receiver === undefined) return;
-    const { shard } = held;
+    const { shard, named } = held;
     const isOwn = (slice: Slice): boolean => slice.shard === shard;
     switch (frame.kind) {
       case 'put':
@@ -149,8 +154,7 @@ export class PushSession {
       case 'clusterEnd':
         if (!isOwn(frame.slice))
           return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
-        // A new slice is named first, by a pusher that still knows them all.
-        if (frame.kind === 'begin' && this.#named?.has(formatSlice(frame.slice)) === false) this.#named = undefined;
+        if (frame.kind === 'begin') named.begun(frame.slice);
         return receiver.take(frame);
       case 'status': {
         const own = { freshness: frame.freshness.filter(({ slice }) => isOwn(slice)), withdrawn: frame.withdrawn.filter(isOwn) };
@@ -158,11 +162,7 @@ export class PushSession {
         return this.#parts.turn();
       }
       case 'types':
-        this.#named = new Set(frame.slices.filter(isOwn).map(formatSlice));
-        // A slice that is named again must be resynced.
-        await receiver.happen({ kind: 'named', slices: this.#named });
-        await this.#removeUnnamed();
-        this.#parts.sessions.named();
+        await this.#name({ ...frame, slices: frame.slices.filter(isOwn), withdrawn: frame.withdrawn.filter(isOwn) }, named, receiver);
         return this.#parts.turn();
       case 'bye':
         return this.#end();
@@ -186,7 +186,7 @@ export class PushSession {
         return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : this.#connection.send(effect.frame);
       case 'refused':
         this.#parts.metrics.refusals.add(1, { reason: effect.refusal.reason });
-        return this.#parts.log.warn('push.refused', { ...this.#who(), ...refusalFields(effect) });
+        return this.#parts.log.warn('push.refused', { ...this.#who(), ...refusedFields(effect) });
       case 'fenced':
         return this.#refuse(byeTo(coming, effect));
       case 'bye':
@@ -201,16 +201,20 @@ export class PushSession {
     this.bye(reason, message, retryAfterMs);
   }
 
+  async #name(frame: Omit<FrameOf<'types'>, 'kind'>, named: NamedSlices, receiver: Receiver): Promise<void> {
+    const changed = named.take(frame);
+    if (named.all !== undefined && (changed === undefined || frame.withdrawn.length > 0)) {
+      // A slice that is named again must be resynced.
+      await receiver.happen({ kind: 'named', slices: named.all });
+      await this.#removeUnnamed();
+    }
+    this.#parts.sessions.named(changed);
+  }
+
   async #removeUnnamed(): Promise<void> {
-    if (this.#held === undefined) return;
-    const { shard, lane, holder } = this.#held;
-    const { store, removals, log } = this.#parts;
     // What it sent before is decided, and shows in what the slices hold.
     await this.#receiver?.settled;
-    const by = { kind: 'pusher', term: holder.term } as const;
-    const isNamed = (slice: Slice): boolean => this.#named?.has(formatSlice(slice)) ?? true;
-    const isOver = (): boolean => this.#isOver;
-    const failed = await removeUnnamed({ shard, by, isNamed, isOver }, { store, lane, removals, log });
+    const failed = await this.#held?.named.removeOthers();
     if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);
   }
 
@@ -235,27 +239,29 @@ export class PushSession {
   }
 
   async #enter(coming: Coming): Promise<Decided> {
-    const { shard, process, term: named, position } = coming;
-    const { sessions, removals, clock, log } = this.#parts;
+    const { shard, process, term: before, position } = coming;
+    const { store, sessions, removals, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
-    const [outcome] = await lane.push([{ kind: 'acquire', shard, process, term: named, nowMs: clock.wallMs() }]);
+    const [outcome] = await lane.push([{ kind: 'acquire', shard, process, term: before, nowMs: clock.wallMs() }]);
     if (outcome === undefined) throw new Error('the store decides every push');
     if (outcome.kind !== 'acquired' || this.#isOver) return { outcome, synced: [] };
     const { term } = outcome;
+    const by = { kind: 'pusher', term } as const;
+    const named = new NamedSlices({ shard, by, store, lane, removals, log, isOver: () => this.#isOver });
     const holder: Holder = {
       process,
       term,
       peer: this.#connection.peer,
       silentSinceMs: () => this.#connection.silentSinceMs(),
       bye: (...why) => this.bye(...why),
-      named: () => this.#named,
+      named: () => named.all,
       dropped: (resource) => void this.#receiver?.happen({ kind: 'dropped', slices: [{ shard, resource }] }),
       declared: () => void this.#receiver?.happen({ kind: 'declared' }),
     };
     const following = removals.follow((slice) => {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
     });
-    this.#held = { shard, holder, lane, following };
+    this.#held = { shard, holder, lane, named, following };
     // Before anything else is published: what takes the shard away from now on finds it here.
     sessions.enter(shard, holder, clock.now());
     const synced = await this.#synced(shard, term, { position, lane });
@@ -290,11 +296,4 @@ export class PushSession {
     const { shard, holder } = this.#held ?? {};
     return { user: this.#user, peer: this.#connection.peer, agent: this.#agent, shard, term: holder?.term };
   }
-}
-
-/** Who, what and why; never a body. */
-function refusalFields({ slice, key, refusal }: OwnEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
-  const [reason, message] = [refusal.reason, shown(refusal.message)];
-  const place = { cluster: key && shown(key.cluster), namespace: key && shown(key.namespace), name: key && shown(key.name) };
-  return { slice: formatSlice(slice), ...place, reason, message };
 }

@@ -154,12 +154,12 @@ export class PushSessions {
     return this.#entries.get(slice.shard)?.holder?.named()?.has(formatSlice(slice)) === false;
   }
 
-  /** A pusher has named the slices of its shard. */
-  named(): void {
-    this.#notify([]);
+  /** A pusher names these slices now, or no longer; undefined: what it has named are all of its shard now, or are no longer. */
+  named(slices: readonly Slice[] | undefined): void {
+    if (slices === undefined || slices.length > 0) this.#notify(slices ?? []);
   }
 
-  /** Calls with slices whose pusher has reported something new; with none, when a pusher has come or gone, or named its slices. */
+  /** Calls with slices whose pusher has reported something new; with none, when a pusher has come or gone, or what it has named is all. */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };

@@ -10,7 +10,6 @@ import type { Term } from '../domain/push.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
-import { frameBounds } from '../frames/frame-bounds.js';
 import { reasonOfCode, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
@@ -18,6 +17,7 @@ import { AckWatch } from './ack-watch.js';
 import type { Notifier } from './notifier.js';
 import { pause } from '../domain/pause.js';
 import { OutgoingStatus } from './outgoing-status.js';
+import { OutgoingTypes } from './outgoing-types.js';
 import type { Parting } from './reconnect.js';
 import { resume } from './resume.js';
 import type { SenderOptions } from './sender-options.js';
@@ -34,8 +34,8 @@ export type SenderSessionParts = Readonly<{
   turn: () => Promise<void>;
   log: Log;
   notifier: Notifier;
-  /** All slices that the shard has; undefined while they are not known. */
-  types: () => readonly Slice[] | undefined;
+  /** Whether `feeds` are all slices that the shard has. */
+  isComplete: () => boolean;
   /** Of the last ack of all connections, '' before the first. */
   position: string;
   /** The sender's last term; 0 before the first. */
@@ -53,7 +53,7 @@ const statusLookMs = 250;
 const statusStepsPerLook = 10;
 
 /** What the welcome began. */
-type Welcomed = Readonly<{ cacheId: string; window: Window<SliceFeed>; turns: SliceTurns; sinceMs: number }>;
+type Welcomed = Readonly<{ cacheId: string; window: Window<SliceFeed>; turns: SliceTurns; types: OutgoingTypes; sinceMs: number }>;
 
 export class SenderSession {
   readonly #parts: SenderSessionParts;
@@ -64,8 +64,8 @@ export class SenderSession {
   /** Since when it waits as a standby. */
   #standbyMs: number | undefined;
   #isDraining = false;
-  /** Whether all slices are to be named, before anything else is sent. */
-  #areTypesDue = false;
+  /** Those of its own that the cache says are synced there, by their text. */
+  readonly #synced = new Set<string>();
   #work: Promise<unknown> = Promise.resolve();
   /** What a bug threw while nobody awaited it. */
   #fault: Readonly<{ error: unknown }> | undefined;
@@ -111,24 +111,23 @@ export class SenderSession {
     this.#welcomed?.turns.add(feed);
   }
 
-  /** Nothing waits for the slice any more. */
-  withdrawn({ name }: SliceFeed): void {
-    this.#welcomed?.turns.wake(name);
+  /** A new slice is named before anything of it is sent. */
+  named(slice: Slice): void {
+    this.#welcomed?.types.changed(slice);
   }
 
-  /** Names all slices, before anything of a new one is sent. */
-  reportTypes(): void {
-    this.#areTypesDue = true;
+  /** Nothing waits for the slice any more. */
+  withdrawn({ name, slice }: SliceFeed): void {
+    this.#welcomed?.turns.wake(name);
+    this.#welcomed?.types.changed(slice);
   }
 
   #hello(): Frame {
     const { shard, process, takesOver, agent } = this.#options;
-    const { term, position, feeds } = this.#parts;
-    // Those that are not named are synced again.
-    const slices = [...feeds.values()].slice(0, frameBounds.listMax).map(({ slice }) => slice);
+    const { term, position } = this.#parts;
     const granted = { credit: undefined, limits: undefined, ...(position === '' ? {} : { position }) };
     const who = { role: 'shard', name: shard, process, term, takesOver, route: [] } as const;
-    return { kind: 'hello', protocol: protocolVersion, ...who, slices, agent, ...granted };
+    return { kind: 'hello', protocol: protocolVersion, ...who, agent, ...granted };
   }
 
   async #listen(): Promise<void> {
@@ -148,6 +147,8 @@ export class SenderSession {
     switch (frame.kind) {
       case 'welcome':
         return this.#welcomed === undefined ? this.#welcome(frame) : this.#leave('protocol', 'welcome came twice');
+      case 'synced':
+        return this.#noteSynced(frame);
       case 'standby':
         return this.#standBy();
       case 'ack':
@@ -173,20 +174,23 @@ export class SenderSession {
     this.#parts.standsBy();
   }
 
-  #welcome({ protocol, cacheId, epoch, term, synced, credit, limits }: FrameOf<'welcome'>): void {
+  #noteSynced({ slices }: FrameOf<'synced'>): void {
+    if (this.#welcomed !== undefined) return this.#leave('protocol', 'synced came after the welcome');
+    for (const name of slices.map(formatSlice)) if (this.#parts.feeds.has(name)) this.#synced.add(name);
+  }
+
+  #welcome({ protocol, cacheId, epoch, term, credit, limits }: FrameOf<'welcome'>): void {
     if (protocol !== protocolVersion) return this.#leave('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
-    const { connection, feeds, clock, log, welcomed } = this.#parts;
+    const { connection, feeds, clock, log, welcomed, isComplete } = this.#parts;
     const sinceMs = clock.now();
     const window = new Window<SliceFeed>(credit);
     const turns = new SliceTurns({ feeds, connection, cacheId, limits, window }, this.#options);
-    this.#welcomed = { cacheId, window, turns, sinceMs };
-    const syncedThere = new Set(synced.map(formatSlice));
-    const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, syncedThere: syncedThere.has(name) }) === 'sync');
+    this.#welcomed = { cacheId, window, turns, types: new OutgoingTypes(feeds, isComplete), sinceMs };
+    const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, syncedThere: this.#synced.has(name) }) === 'sync');
     for (const [, feed] of anew) void feed.close();
     log.info('sender.connected', { cacheId, epoch, term, slices: feeds.size, syncing: anew.length });
     welcomed(sinceMs, { cacheId, epoch, term });
     for (const feed of feeds.values()) turns.add(feed);
-    this.#areTypesDue = true;
     this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#sendStatus(this.#welcomed))]);
   }
 
@@ -214,24 +218,21 @@ export class SenderSession {
     this.#parts.notifier.notify();
   }
 
-  async #pump({ turns }: Welcomed): Promise<void> {
+  async #pump({ turns, types }: Welcomed): Promise<void> {
     const { connection, notifier } = this.#parts;
     const { signal } = this.#stop;
     while (!signal.aborted) {
       const seen = notifier.notified;
-      this.#sendTypes();
-      if (turns.serveNext()) {
-        notifier.notify();
-        await this.#parts.turn();
-        await connection.drained();
-      } else await notifier.after(seen, signal);
+      const named = types.next();
+      if (named !== undefined) connection.send(named);
+      else if (turns.serveNext()) notifier.notify();
+      else {
+        await notifier.after(seen, signal);
+        continue;
+      }
+      await this.#parts.turn();
+      await connection.drained();
     }
-  }
-
-  #sendTypes(): void {
-    const slices = this.#areTypesDue ? this.#parts.types() : undefined;
-    this.#areTypesDue = false;
-    if (slices !== undefined) this.#parts.connection.send({ kind: 'types', slices });
   }
 
   async #sendStatus({ window }: Welcomed): Promise<void> {

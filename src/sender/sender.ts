@@ -12,7 +12,6 @@ import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { Term } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import { frameBounds } from '../frames/frame-bounds.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { Notifier } from './notifier.js';
 import { pause } from '../domain/pause.js';
@@ -24,8 +23,6 @@ import type { SenderConnection, SenderEnd, SenderState } from './sender-state.js
 import { SliceFeed } from './slice-feed.js';
 import type { SliceSource } from './source.js';
 
-/** How many slices a frame can name. */
-const namedMax = frameBounds.listMax;
 /** After a connection of a sender that has its shard. */
 const givenBackoffMaxMs = 3_000;
 
@@ -82,8 +79,7 @@ export class Sender {
     const changed = (feed: SliceFeed): void => this.#changed(feed);
     const added = new SliceFeed({ slice, source, after }, { clock, random, log, changed }, this.#options);
     this.#feeds.set(name, added);
-    if (this.#feeds.size === namedMax + 1) log.warn('sender.slices.unnamed', { slices: this.#feeds.size, namedMax });
-    this.#reportTypes();
+    this.#session?.named(slice);
     this.#changed(added);
   }
 
@@ -96,16 +92,16 @@ export class Sender {
     const closing = feed.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
     this.#session?.withdrawn(feed);
-    this.#reportTypes();
+    this.#notifier.notify();
   }
 
   /**
    * Declares whether all slices that the shard has were added. While they are, the cache removes what it holds of any other slice of the shard, now
-   * and when one is withdrawn. Before the first call, after a call with false, and while there are more than `namedMax`, the cache keeps that.
+   * and when one is withdrawn. Before the first call and after a call with false the cache keeps that.
    */
   complete(isComplete: boolean): void {
     this.#isComplete = isComplete;
-    this.#reportTypes();
+    this.#notifier.notify();
   }
 
   /**
@@ -211,7 +207,7 @@ export class Sender {
         notifier: this.#notifier,
         term: this.#term,
         position: this.#position,
-        types: () => this.#types(),
+        isComplete: () => this.#isComplete,
         welcomed: (sinceMs, { cacheId, epoch, term }) => {
           this.#term = term;
           this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
@@ -226,16 +222,6 @@ export class Sender {
     } finally {
       this.#session = undefined;
     }
-  }
-
-  #types(): readonly Slice[] | undefined {
-    if (!this.#isComplete || this.#feeds.size > namedMax) return undefined;
-    return [...this.#feeds.values()].map(({ slice }) => slice);
-  }
-
-  #reportTypes(): void {
-    this.#session?.reportTypes();
-    this.#notifier.notify();
   }
 
   #changed(feed: SliceFeed): void {

@@ -8,6 +8,7 @@ import type { Pushes, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';
+import { frameBounds } from '../frames/frame-bounds.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
@@ -21,7 +22,6 @@ export type HeldSlicesParts = Readonly<{
   connection: FrameConnection;
 }>;
 
-const slicesPerFrame = 1_000;
 const askedMax = 100_000;
 
 export class HeldSlices {
@@ -57,9 +57,9 @@ export class HeldSlices {
       for (const { slice, filterHash, syncedTerm } of known.slicesOf(shard)) held.push({ slice, filterHash, syncedTerm });
       for (const slice of this.#unknownOf(shard)) held.push(slice);
     }
-    for (let at = 0; at === 0 || at < held.length; at += slicesPerFrame) {
-      const isLast = at + slicesPerFrame >= held.length;
-      connection.send({ kind: 'resume', position, held: held.slice(at, at + slicesPerFrame), isLast });
+    for (let at = 0; at === 0 || at < held.length; at += frameBounds.namesPerFrame) {
+      const isLast = at + frameBounds.namesPerFrame >= held.length;
+      connection.send({ kind: 'resume', position, held: held.slice(at, at + frameBounds.namesPerFrame), isLast });
       await connection.drained();
     }
   }

@@ -4,7 +4,6 @@
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
-import { shown } from '../diagnostics/shown.js';
 import { unreachable } from '../domain/errors.js';
 import type { CanonicalPaths, Clock, Objects, PushLane, Revisions } from '../domain/ports.js';
 import type { Push } from '../domain/push.js';
@@ -14,6 +13,7 @@ import type { FrameConnection } from '../frames/frame-connection.js';
 import type { FrameOf } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
 import { Receiver, type OwnEffect } from '../intake/receiver.js';
+import { refusedFields } from '../intake/receiver-effects.js';
 import type { IntakeRules, NumberedFrame, ReceiverContext } from '../intake/receiver-state.js';
 import { Heartbeat } from './heartbeat.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
@@ -169,19 +169,10 @@ export class LinkReceiver {
         if (effect.frame.kind !== 'ack') return connection.send(effect.frame);
         this.#paths.settled(effect.frame.sequence);
         return this.#acks.add(effect.frame);
-      case 'refused': {
-        const { slice, key, refusal } = effect;
-        metrics.refusals.add(1, { reason: refusal.reason });
+      case 'refused':
+        metrics.refusals.add(1, { reason: effect.refusal.reason });
         this.#tally = { ...this.#tally, refused: this.#tally.refused + 1 };
-        return log.warn('link.refused-here', {
-          slice: formatSlice(slice),
-          cluster: key && shown(key.cluster),
-          namespace: key && shown(key.namespace),
-          name: key && shown(key.name),
-          reason: refusal.reason,
-          message: refusal.message,
-        });
-      }
+        return log.warn('link.refused-here', refusedFields(effect));
       case 'summarise':
         return this.#summaries.add(effect.slice, effect.sequence);
       case 'parked':

@@ -160,7 +160,6 @@ function helloFrame({ name, cacheId, term, agent, credit, limits }: LinkOptions[
     term,
     takesOver: false,
     route: [cacheId],
-    slices: [],
     agent,
     credit,
     limits,

@@ -344,7 +344,6 @@ export class Tier {
       cacheId: store.cacheId,
       epoch: store.epoch,
       term: 0,
-      synced: [],
       credit,
       limits,
     };

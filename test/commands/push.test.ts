@@ -88,8 +88,7 @@ function welcoming(received: Received[]): Upgrade {
 async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
   for await (const frame of socket.frames()) {
     frames.push(frame);
-    if (frame.kind === 'hello')
-      socket.send({ kind: 'welcome', protocol: 1, cacheId: 'c-1', epoch: 1, term: 5, synced: [], credit, limits });
+    if (frame.kind === 'hello') socket.send({ kind: 'welcome', protocol: 1, cacheId: 'c-1', epoch: 1, term: 5, credit, limits });
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     if ('sequence' in frame) socket.send({ kind: 'ack', sequence: frame.sequence + mutations - 1, credit });
   }

@@ -344,7 +344,7 @@ test('a ClusterCachedResource of more than 64 KiB declares nothing, and revokes 
 });
 
 for (const { of, max, at } of [
-  { of: 'a shard', max: 5_000, at: (index: number) => ({ cluster: `c${index}`, identity: `hash-${index}` }) },
+  { of: 'a shard', max: 20_000, at: (index: number) => ({ cluster: `c${index}`, identity: `hash-${index}` }) },
   { of: 'one logical cluster', max: 1_000, at: (index: number) => ({ cluster: 'acme', identity: `hash-${index}` }) },
   { of: 'one type', max: 1_000, at: (index: number) => ({ cluster: `c${index}`, identity: 'hash' }) },
 ])
@@ -375,7 +375,7 @@ for (const { of, max, at } of [
 test('a type that only waiting ClusterCachedResources name is not served, and its objects stay until the last of these goes', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const full = aClusterCachedResource({ identity: 'other' });
-  for (let index = 0; index < 5_000; index += 1)
+  for (let index = 0; index < 20_000; index += 1)
     catalogue.declare(aPlace({ cluster: `c${index}` }), aClusterCachedResource({ identity: `other-${index}` }));
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const first = aPlace({ cluster: 'c1' });
@@ -430,7 +430,7 @@ test('20,000 ClusterCachedResources of a shard wait at most', (t) => {
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const last = { ...type, identity: 'hash-z' };
   for (let index = 0; index < 21_000; index += 1) catalogue.declare(aPlace({ cluster: `c${index}` }), aClusterCachedResource());
-  for (let index = 0; index < 4_000; index += 1)
+  for (let index = 0; index < 19_000; index += 1)
     catalogue.declare(aPlace({ cluster: `d${index}` }), aClusterCachedResource({ identity: `own-${index}` }));
 
   catalogue.declare(aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));

@@ -22,6 +22,7 @@ function clusterNamed(text: string): ClusterName {
 const amber = shardNamed('amber');
 
 export const exportsOfAmber: Slice = { shard: amber, resource: { group: 'apis.kcp.io', resource: 'apiexports', identity: '' } };
+const instancesOfAmber: Slice = { shard: amber, resource: { group: '', resource: 'instances', identity: 'a1b2c3' } };
 
 export function aPut(change: Partial<FrameOf<'put'>> = {}): FrameOf<'put'> {
   const key = { cluster: '1k2j3h4g', namespace: '', name: 'today' };
@@ -47,7 +48,6 @@ export const someFrames: readonly Frame[] = [
     term: 1_795_000_000_000,
     takesOver: false,
     route: [],
-    slices: [exportsOfAmber, { shard: amber, resource: { group: '', resource: 'instances', identity: 'a1b2c3' } }],
     agent: 'strata 0.1.0',
     credit: undefined,
     limits: undefined,
@@ -61,7 +61,6 @@ export const someFrames: readonly Frame[] = [
     term: 7,
     takesOver: false,
     route: ['cache-birch', 'cache-root'],
-    slices: [],
     agent: 'strata 0.1.0',
     credit: { mutations: 2048, bytes: 8_388_608 },
     limits: { frameBytesMax: 4_194_304, frameMutationsMax: 512, bodyBytesMax: 3_145_728 },
@@ -72,7 +71,6 @@ export const someFrames: readonly Frame[] = [
     cacheId: 'cache-root',
     epoch: 1_234_567,
     term: 1_795_000_000_001,
-    synced: [exportsOfAmber],
     credit: { mutations: 2048, bytes: 8_388_608 },
     limits: { frameBytesMax: 4_194_304, frameMutationsMax: 512, bodyBytesMax: 3_145_728 },
   },
@@ -125,7 +123,7 @@ export const someFrames: readonly Frame[] = [
     position: '1042',
     held: [
       { slice: exportsOfAmber, filterHash: 'e1', syncedTerm: 1_795_000_000_000 },
-      { slice: { shard: amber, resource: { group: '', resource: 'instances', identity: 'a1b2c3' } }, filterHash: '', syncedTerm: 0 },
+      { slice: instancesOfAmber, filterHash: '', syncedTerm: 0 },
     ],
     isLast: true,
   },
@@ -141,7 +139,6 @@ export const someFrames: readonly Frame[] = [
     term: 1_795_000_000_000,
     takesOver: false,
     route: [],
-    slices: [],
     agent: 'strata 0.1.0',
     credit: undefined,
     limits: undefined,
@@ -161,7 +158,7 @@ export const someFrames: readonly Frame[] = [
   { kind: 'end', sequence: 302, slice: exportsOfAmber, revision: '1003', count: 7, filterHash: 'e1', term: 1_795_000_000_000 },
   { kind: 'summary', slice: exportsOfAmber, sequence: 1, digests: Uint8Array.of(1, 2, 3) },
   { kind: 'standby' },
-  { kind: 'types', slices: [exportsOfAmber] },
+  { kind: 'types', slices: [exportsOfAmber], withdrawn: [instancesOfAmber], isAll: true },
   { kind: 'swept', slice: exportsOfAmber, keys: [{ cluster: 'acme', namespace: '', name: 'one' }] },
   {
     kind: 'claim',
@@ -178,6 +175,7 @@ export const someFrames: readonly Frame[] = [
   { kind: 'clusterBegin', sequence: 5, slice: exportsOfAmber, cluster: clusterNamed('acme') },
   { kind: 'clusterEnd', sequence: 9, slice: exportsOfAmber, cluster: clusterNamed('acme'), count: 3 },
   { kind: 'clusterKeep', sequence: 5, slice: exportsOfAmber, cluster: clusterNamed('acme') },
+  { kind: 'synced', slices: [exportsOfAmber] },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -223,14 +221,13 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
       term: count,
       takesOver: fc.boolean(),
       route: list(text),
-      slices: list(slice),
       agent: text,
       credit: fc.option(credit, { nil: undefined }),
       limits: fc.option(limits, { nil: undefined }),
       position: text,
     },
     {
-      requiredKeys: ['kind', 'protocol', 'role', 'name', 'process', 'term', 'takesOver', 'route', 'slices', 'agent', 'credit', 'limits'],
+      requiredKeys: ['kind', 'protocol', 'role', 'name', 'process', 'term', 'takesOver', 'route', 'agent', 'credit', 'limits'],
     },
   ),
   fc.record({
@@ -239,7 +236,6 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     cacheId: text,
     epoch: count,
     term: count,
-    synced: list(slice),
     credit,
     limits,
   }),
@@ -285,7 +281,8 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   fc.record({ kind: fc.constant('clusterKeep' as const), sequence: positive, slice, cluster }),
   fc.record({ kind: fc.constant('standby' as const) }),
   fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, digests: fc.uint8Array({ maxLength: 64 }) }),
-  fc.record({ kind: fc.constant('types' as const), slices: fc.array(slice, { maxLength: 3 }) }),
+  fc.record({ kind: fc.constant('types' as const), slices: list(slice), withdrawn: list(slice), isAll: fc.boolean() }),
+  fc.record({ kind: fc.constant('synced' as const), slices: list(slice) }),
   fc.record({ kind: fc.constant('swept' as const), slice, keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }) }),
   fc.record({ kind: fc.constant('resync' as const), slice, reason: text }),
   fc.record({ kind: fc.constant('progress' as const), sequence: positive, position: text }),

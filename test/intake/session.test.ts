@@ -1,7 +1,6 @@
 import test from 'ava';
 import { protocolVersion, type FrameOf } from '../../src/frames/frame.js';
 import { byeTo, comingOf } from '../../src/intake/session.js';
-import { apiExports } from './a-receiver.js';
 import { shardName } from '../support/objects.js';
 import { aShardState } from './fake-pushes.js';
 
@@ -17,7 +16,6 @@ function hello(overrides: Partial<FrameOf<'hello'>> = {}): FrameOf<'hello'> {
     term: 0,
     takesOver: false,
     route: [],
-    slices: [apiExports],
     agent: 'test',
     credit: undefined,
     limits: undefined,

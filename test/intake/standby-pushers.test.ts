@@ -97,7 +97,8 @@ test('a pusher that comes back after a restart of the cache gets its shard, thou
   const back = await RawPusher.connect(restarted);
   back.hello({ process: 'first', named: first.term, position: first.position });
 
-  t.deepEqual((await back.expect('welcome')).synced, [exports]);
+  await back.expect('welcome');
+  t.deepEqual(back.synced, [exports]);
   t.is((await amberAt(restarted))?.standbys, 1);
 });
 

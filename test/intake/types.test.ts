@@ -1,10 +1,10 @@
 /** What a cache does with slices that the pusher of their shard no longer names, over the wire. */
 import test from 'ava';
 import { openSender, type SliceSource } from '../../src/client.js';
-import type { Slice } from '../../src/domain/slice.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
 import type { PushedObject } from '../../src/frames/frame.js';
-import { aPath } from '../support/objects.js';
+import { aClusterCachedResource, aPath } from '../support/objects.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
@@ -246,7 +246,7 @@ test('a removal that is confirmed takes nothing that was pushed since its pusher
   t.is(await objects(server, endpoints), 1);
 });
 
-test('a pusher of more slices than a frame can name pushes them, and removes none by what it names', async (t) => {
+test('a pusher of more slices than fit into a frame names all of them', async (t) => {
   const server = await aServer(t);
   const first = await both(server, 3);
   first.socket.terminate();
@@ -265,7 +265,80 @@ test('a pusher of more slices than a frame can name pushes them, and removes non
   });
 
   const names = async () => (await server.client().list(aPath())).items.map(({ metadata }) => metadata.name);
+  await until(async () => (await objects(server)) === 0, 20_000);
   await until(async () => (await names()).includes('two'), 20_000);
+  t.pass();
+});
 
+test('a pusher that comes back is told of all that it has synced, however many', async (t) => {
+  const server = await aServer(t);
+  const count = 1_100;
+  const types = Array.from({ length: count }, (_, i) => sliceOf('instances', { group: 'machines.svm.io', identity: `hash${i}` }));
+  const declared = types.map(({ resource: { identity } }) => {
+    const object = aClusterCachedResource(identity, { version: 'v1alpha1' });
+    return pushedObject(
+      { ...object, metadata: Object.assign({}, object['metadata'], { name: 'instances', uid: identity }) },
+      `of-${identity}`,
+    );
+  });
+  const first = await RawPusher.open(server);
+  const declaring = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
+  first.begin(declaring);
+  for (let at = 0; at < count; at += 100) first.put(declaring, declared.slice(at, at + 100), 'v1alpha1');
+  await first.acknowledged(first.end(declaring, count));
+  for (let at = 0; at < count; at += 500) {
+    const ends = types.slice(at, at + 500).map((type) => [first.begin(type), first.end(type, 0)]);
+    await first.acknowledged(Math.max(...ends.flat()));
+  }
+  first.socket.terminate();
+
+  const second = await RawPusher.connect(server);
+  second.hello({ position: first.position });
+  await second.expect('welcome');
+
+  t.is(new Set(second.synced.map(formatSlice)).size, count + 1);
+  t.is(second.synced.length, count + 1);
+});
+
+test('what is named a part at a time takes nothing before the last part', async (t) => {
+  const server = await aServer(t);
+  const first = await both(server, 3);
+  first.socket.terminate();
+  const pusher = await RawPusher.open(server, { term: 2_000 });
+  await pusher.sync(exports, [pushedExport('one')]);
+
+  pusher.socket.send({ kind: 'types', slices: [exports], withdrawn: [], isAll: false });
+  await settled(pusher);
   t.is(await objects(server), 3);
+  pusher.socket.send({ kind: 'types', slices: [], withdrawn: [], isAll: true });
+
+  await until(async () => (await objects(server)) === 0);
+  t.is(await objects(server, exports), 1);
+});
+
+test('what a pusher withdraws while it may have more stays until it has not', async (t) => {
+  const server = await aServer(t);
+  const pusher = await both(server, 3);
+  pusher.types([exports, schemas]);
+
+  pusher.socket.send({ kind: 'types', slices: [], withdrawn: [schemas], isAll: false });
+  await settled(pusher);
+  t.is(await objects(server), 3);
+  pusher.socket.send({ kind: 'types', slices: [], withdrawn: [], isAll: true });
+
+  await until(async () => (await objects(server)) === 0);
+  t.is(await objects(server, exports), 1);
+});
+
+test('more names than a connection may sync end the session', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  for (let at = 0; at <= 50_000; at += 10_000) {
+    const slices = Array.from({ length: 10_000 }, (_, i) => sliceOf('widgets', { identity: `hash${at + i}` }));
+    pusher.socket.send({ kind: 'types', slices, withdrawn: [], isAll: false });
+  }
+
+  const { reason, message } = await pusher.expect('bye');
+  t.is(reason, 'protocol');
+  t.regex(message, /50000/);
 });

@@ -47,6 +47,8 @@ export class FakeCache {
   readonly objects = new Map<string, Map<string, string>>();
   readonly synced = new Set<string>();
   readonly received: Frame[] = [];
+  /** What its shard has, as far as the last types that came says that it is all. */
+  named: readonly string[] | undefined;
   readonly violations: string[] = [];
   readonly tried: string[] = [];
   connection: FakeConnection | undefined;
@@ -68,8 +70,9 @@ export class FakeCache {
     return Object.fromEntries([...(this.objects.get(formatSlice(slice)) ?? [])].toSorted());
   }
 
+  /** Without what is said of slices beside their objects. */
   kinds(): readonly string[] {
-    return this.received.map(({ kind }) => kind).filter((kind) => kind !== 'status');
+    return this.received.map(({ kind }) => kind).filter((kind) => kind !== 'status' && kind !== 'types');
   }
 
   /** Makes the next frames durable and acknowledges them. */
@@ -121,6 +124,7 @@ class FakeConnection implements FrameConnection {
   readonly #begunClusters = new Map<string, Map<string, number>>();
   readonly #clusterSyncs = new Map<string, Map<string, Set<string>>>();
   readonly #stale = new Set<string>();
+  readonly #named = new Set<string>();
 
   constructor(cache: FakeCache) {
     this.#cache = cache;
@@ -236,8 +240,10 @@ class FakeConnection implements FrameConnection {
 
   #receive(frame: Frame): void {
     this.#cache.received.push(frame);
-    if ('slices' in frame && frame.slices.length > frameBounds.listMax) this.#cache.violations.push(`${frame.kind} names too many slices`);
+    if ('slices' in frame && frame.slices.length > frameBounds.namesPerFrame)
+      this.#cache.violations.push(`${frame.kind} names too many slices`);
     if (frame.kind === 'hello') return this.#welcome();
+    if (frame.kind === 'types') return this.#name(frame);
     if (frame.kind === 'status' || frame.kind === 'bye') return;
     if (isMutations(frame)) return this.#take(frame);
     this.#cache.violations.push(`${frame.kind} came from a shard`);
@@ -246,13 +252,21 @@ class FakeConnection implements FrameConnection {
   #welcome(): void {
     const { cacheId, epoch, synced, credit, limits, protocol, welcomes } = this.#cache;
     if (!welcomes) return;
-    this.say({ kind: 'welcome', protocol, cacheId, epoch, term: 5, synced: [...synced].map(parseSlice), credit, limits });
+    this.say({ kind: 'synced', slices: [...synced].map(parseSlice) });
+    this.say({ kind: 'welcome', protocol, cacheId, epoch, term: 5, credit, limits });
     for (const name of synced) this.#begun.set(name, 0);
+  }
+
+  #name({ slices, withdrawn, isAll }: FrameOf<'types'>): void {
+    for (const name of withdrawn.map(formatSlice)) this.#named.delete(name);
+    for (const name of slices.map(formatSlice)) this.#named.add(name);
+    this.#cache.named = isAll ? [...this.#named].toSorted() : undefined;
   }
 
   #take(frame: Mutations): void {
     const { violations, limits } = this.#cache;
     const name = formatSlice(frame.slice);
+    if (frame.kind === 'begin' && !this.#named.has(name)) violations.push(`${name} began before it was named`);
     const { mutations, bytes } = sizeOf(frame);
     if (frame.sequence !== this.#next) violations.push(`${frame.sequence} came instead of ${this.#next}`);
     this.#next = frame.sequence + mutations;

@@ -159,7 +159,6 @@ async function welcome(socket: FrameSocket): Promise<void> {
         cacheId: 'c-1',
         epoch: 1,
         term: 1,
-        synced: [],
         credit: { mutations: 1_000, bytes: 1_000_000 },
         limits: { frameBytesMax: 100_000, frameMutationsMax: 100, bodyBytesMax: 10_000 },
       });

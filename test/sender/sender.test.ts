@@ -11,7 +11,7 @@ import { aSlice, exports, schemas, SenderRig } from './a-sender.js';
 import { FakeCache } from './fake-cache.js';
 import { FakeSource } from './fake-source.js';
 
-test('a sender names itself and what it will sync, then syncs it', async (t) => {
+test('a sender names itself, and syncs its slice', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
 
@@ -26,7 +26,7 @@ test('a sender names itself and what it will sync, then syncs it', async (t) => 
     term: 0,
     takesOver: false,
     route: [],
-    slices: [exports],
+
     agent: 'test/1',
     credit: undefined,
     limits: undefined,

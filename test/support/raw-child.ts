@@ -32,7 +32,6 @@ export async function greetingChild(server: Parent, name = 'east', id = `id-of-$
     term: 1_000,
     takesOver: false,
     route: [id],
-    slices: [],
     agent: 'raw',
     credit,
     limits,

@@ -4,7 +4,7 @@ import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-s
 import type { Frame, FrameOf, PushedObject, SliceFreshness } from '../../src/frames/frame.js';
 import type { FrameSocket } from '../../src/frames/frame-socket.js';
 import { connectPath } from '../../src/frames/socket-options.js';
-import type { Slice } from '../../src/domain/slice.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { shardName } from './objects.js';
 import { aProcess } from './pushes.js';
 
@@ -31,6 +31,10 @@ export class RawPusher {
   position: string | undefined;
   /** The term given in the last welcome. */
   term = 0;
+  /** What the cache has said that this term has synced. */
+  readonly synced: Slice[] = [];
+  /** By its text, what it has named or begun. */
+  #named = new Map<string, Slice>();
 
   private constructor(socket: FrameSocket) {
     this.socket = socket;
@@ -61,16 +65,20 @@ export class RawPusher {
   hello({ name = 'amber', term = 1_000, named = term - 1, process = aProcess(term), takesOver = false, position }: Hello = {}): void {
     const granted = { credit: undefined, limits: undefined, ...(position === undefined ? {} : { position }) };
     const who = { role: 'shard', name, process, term: named, takesOver } as const;
-    this.socket.send({ kind: 'hello', protocol: 1, ...who, route: [], slices: [], agent: 'raw', ...granted });
+    this.socket.send({ kind: 'hello', protocol: 1, ...who, route: [], agent: 'raw', ...granted });
   }
 
-  /** Of all objects of its shard. */
+  /** Names what its shard has, as all of it; what it has named or begun before and is not among that, as withdrawn. */
   types(slices: readonly Slice[]): void {
-    this.socket.send({ kind: 'types', slices });
+    const has = new Map(slices.map((slice) => [formatSlice(slice), slice]));
+    const withdrawn = [...this.#named].flatMap(([name, slice]) => (has.has(name) ? [] : [slice]));
+    this.socket.send({ kind: 'types', slices: slices.filter((slice) => !this.#named.has(formatSlice(slice))), withdrawn, isAll: true });
+    this.#named = has;
   }
 
   /** Each of these gives the number of its last mutation. */
   begin(slice: Slice): number {
+    this.#named.set(formatSlice(slice), slice);
     this.socket.send({ kind: 'begin', sequence: this.#next, slice, revision: '' });
     return this.#count(1);
   }
@@ -132,6 +140,7 @@ export class RawPusher {
     if (done === true) throw new Error('the connection has ended');
     if (value.kind === 'ack') this.position = value.position;
     if (value.kind === 'welcome') this.term = value.term;
+    if (value.kind === 'synced') this.synced.push(...value.slices);
     return value;
   }
 

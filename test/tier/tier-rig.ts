@@ -196,14 +196,13 @@ export function aHello(overrides: Partial<FrameOf<'hello'>> = {}): FrameOf<'hell
     term: 1_000,
     takesOver: false,
     route: ['id-of-east'],
-    slices: [],
     agent: 'test',
   } as const;
   return { kind: 'hello', ...greeting, credit, limits, ...overrides };
 }
 
 export function aWelcome(cacheId = 'id-of-root', overrides: Partial<FrameOf<'welcome'>> = {}): FrameOf<'welcome'> {
-  return { kind: 'welcome', protocol: 1, cacheId, epoch: 1, term: 0, synced: [], credit, limits, ...overrides };
+  return { kind: 'welcome', protocol: 1, cacheId, epoch: 1, term: 0, credit, limits, ...overrides };
 }
 
 const everythingText = JSON.stringify([{ types: ['*'] }]);

@@ -1,0 +1,91 @@
+/**
+ * What a pusher has named of its shard in one connection. Once that is all, everything that the cache holds of other slices of the shard is removed: as the
+ * end of an empty sync would, in the name of the pusher, so that the committer fences one that has lost its shard meanwhile. A removal of much waits
+ * (held-removals.ts); until then the slice counts as not synced. Bound: `namesMax`.
+ */
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Refusal } from '../domain/errors.js';
+import type { PushLane, Pushes } from '../domain/ports.js';
+import type { Push, Speaker } from '../domain/push.js';
+import type { ShardName } from '../domain/shard.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import { BadFrame } from '../frames/bad-frame.js';
+import type { FrameOf } from '../frames/frame.js';
+import type { HeldRemovals } from './held-removals.js';
+
+export type NamedSlicesParts = Readonly<{
+  shard: ShardName;
+  by: Speaker;
+  store: Pick<Pushes, 'slices'>;
+  lane: PushLane;
+  removals: Pick<HeldRemovals, 'holds' | 'forget'>;
+  log: Pick<BoundedLog, 'info'>;
+  /** The session has ended, and another one of the same process may have named more since. */
+  isOver: () => boolean;
+}>;
+
+/** As many slices as one connection may sync. */
+const namesMax = 50_000;
+const reason = 'unnamed';
+
+export class NamedSlices {
+  readonly #parts: NamedSlicesParts;
+  readonly #names = new Set<string>();
+  #areAll = false;
+
+  constructor(parts: NamedSlicesParts) {
+    this.#parts = parts;
+  }
+
+  /** Each by its text. Undefined: the shard may have others. */
+  get all(): ReadonlySet<string> | undefined {
+    return this.#areAll ? this.#names : undefined;
+  }
+
+  /** Those that have come or gone; undefined: all may have, because it is only now, or no longer, that these are all. Throws BadFrame. */
+  take({ slices, withdrawn, isAll }: Omit<FrameOf<'types'>, 'kind'>): readonly Slice[] | undefined {
+    for (const slice of withdrawn) this.#names.delete(formatSlice(slice));
+    for (const slice of slices) {
+      this.begun(slice);
+      this.#parts.removals.forget(slice);
+    }
+    const wereAll = this.#areAll;
+    this.#areAll = isAll;
+    return isAll === wereAll ? [...withdrawn, ...slices] : undefined;
+  }
+
+  /** What begins is one of its slices, though it was not named. Throws BadFrame. */
+  begun(slice: Slice): void {
+    this.#names.add(formatSlice(slice));
+    if (this.#names.size > namesMax) throw new BadFrame(`more than ${namesMax} slices were named`);
+  }
+
+  /** Returns why nothing could be done: the caller asks again then. If this is fenced, the shard's present pusher asks. */
+  async removeOthers(): Promise<Refusal | undefined> {
+    const { shard, by, store, lane, removals, log, isOver } = this.#parts;
+    await lane.room();
+    const slices = (await store.slices()).filter(({ slice }) => slice.shard === shard);
+    const { all } = this;
+    if (isOver() || all === undefined) return undefined;
+    // Nothing may come between here and the queue: a slice that is named meanwhile must begin after this.
+    const pushes: Push[] = [];
+    const removed: Slice[] = [];
+    for (const { slice, objects } of slices) {
+      if (all.has(formatSlice(slice)) || objects === 0) continue;
+      if (removals.holds({ slice, reason, removes: objects, objects })) pushes.push({ kind: 'invalidate', slice, by });
+      else {
+        removed.push(slice);
+        pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, filterHash: '' });
+      }
+    }
+    if (pushes.length === 0) return undefined;
+    const outcomes = await lane.push(pushes);
+    const failed = outcomes.find((outcome) => outcome.kind === 'unavailable');
+    if (failed !== undefined || outcomes.some(({ kind }) => kind === 'fenced')) return failed?.refusal;
+    for (const slice of removed) {
+      removals.forget(slice);
+      log.info('push.unnamed-removed', { slice: formatSlice(slice) });
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * Names the slices of a sender in one connection: all once, a part at a time, then those that come or go; and says whether these are all that the shard
+ * has, once everything is named.
+ */
+import { formatSlice, type Slice } from '../domain/slice.js';
+import { frameBounds } from '../frames/frame-bounds.js';
+import type { FrameOf } from '../frames/frame.js';
+
+export class OutgoingTypes {
+  readonly #slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>;
+  readonly #isComplete: () => boolean;
+  /** By its text, what has come or gone since it was named last. */
+  readonly #changed: Map<string, Slice>;
+  #wasAll = false;
+
+  /** `slices`: those of the sender, each by its text; they may come and go. */
+  constructor(slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>, isComplete: () => boolean) {
+    this.#slices = slices;
+    this.#isComplete = isComplete;
+    this.#changed = new Map([...slices].map(([name, { slice }]) => [name, slice]));
+  }
+
+  changed(slice: Slice): void {
+    this.#changed.set(formatSlice(slice), slice);
+  }
+
+  /** Undefined: everything is said. */
+  next(): FrameOf<'types'> | undefined {
+    const slices: Slice[] = [];
+    const withdrawn: Slice[] = [];
+    for (const [name, slice] of this.#changed) {
+      if (slices.length + withdrawn.length === frameBounds.namesPerFrame) break;
+      this.#changed.delete(name);
+      (this.#slices.has(name) ? slices : withdrawn).push(slice);
+    }
+    const isAll = this.#isComplete() && this.#changed.size === 0;
+    if (slices.length + withdrawn.length === 0 && isAll === this.#wasAll) return undefined;
+    this.#wasAll = isAll;
+    return { kind: 'types', slices, withdrawn, isAll };
+  }
+}
