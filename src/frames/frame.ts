@@ -59,7 +59,7 @@
  * of that logical cluster alone. Several may be under way at a time, with and without a begin of the whole slice before them. A begin voids those
  * before it. `count` is of objects of that logical cluster put since its clusterBegin. What breaks one off has the slice synced as a whole.
  * The end of a slice removes nothing of a logical cluster that is under way, and nothing of one that the sender cannot read and has said to keep: what it
- * has is removed at its own clusterEnd.
+ * has is removed at its own clusterEnd. With the last of these ends the slice counts as synced.
  *
  * The swept are keys that a sync did not name, and that the receiver has removed since: the sender may have lost them.
  *

@@ -7,7 +7,7 @@
  *   clusterBegin b  …  clusterEnd b                                   one that has lost its place, or is read from another source
  *   clusterBegin a  clusterEnd a                                      one that is not read any more: its objects leave
  *
- * Bounds: one batch of each logical cluster.
+ * Bounds: one batch of each logical cluster; `keptMax`.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { CacheError } from '../domain/errors.js';
@@ -30,6 +30,8 @@ type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>>
 
 /** Longer than a shard that starts refuses what it will serve. */
 const keepAfterMs = 60_000;
+/** With more that cannot be read the slice has no end: a cache takes only so many in a connection. */
+const keptMax = 10_000;
 
 type ClusterPartsTools = Readonly<{
   clock: Clock;
@@ -79,9 +81,10 @@ export class ClusterParts implements SliceSource {
     this.#expected.add(cluster);
   }
 
-  /** It is read as before. */
+  /** It is read as before, or not, if no source of it was set. */
   keep(cluster: ClusterName): void {
     this.#expected.delete(cluster);
+    if (!this.#sources.has(cluster)) this.#changed.add(cluster);
     this.#notifier.notify();
   }
 
@@ -99,9 +102,9 @@ export class ClusterParts implements SliceSource {
       this.#changed.add(cluster);
       this.#unread.add(cluster);
     }
-    let isLate = false;
+    const limit = { isLate: false };
     const cancel = this.#tools.clock.after(keepAfterMs, () => {
-      isLate = true;
+      limit.isLate = true;
       this.#notifier.notify();
     });
     try {
@@ -110,12 +113,14 @@ export class ClusterParts implements SliceSource {
         const seen = this.#notifier.notified;
         const gone = this.#settle();
         if (gone.length > 0) yield gone;
-        yield* this.#take();
-        if (!isEnded && this.#changed.size === 0 && (isLate || this.#isReadOnce)) {
-          isEnded = true;
-          yield [...this.#unreadable(), { kind: 'end', revision: '' }];
+        yield* this.#take(() => limit.isLate);
+        if (!isEnded && this.#changed.size === 0 && (limit.isLate || this.#isReadOnce)) {
+          const unreadable = this.#unreadable();
+          isEnded = unreadable.size <= keptMax;
+          limit.isLate = false;
+          if (isEnded) yield this.#keep(unreadable);
         }
-        await this.#notifier.after(seen, signal);
+        if (this.#arrived.length === 0) await this.#notifier.after(seen, signal);
       }
     } finally {
       cancel();
@@ -128,10 +133,16 @@ export class ClusterParts implements SliceSource {
     }
   }
 
-  /** Those that may have something, and of which nothing can be read. */
-  #unreadable(): Batch {
-    for (const cluster of [...this.#unread, ...this.#expected]) if (!this.#begun.has(cluster)) this.#kept.add(cluster);
-    return [...this.#kept].map((cluster) => ({ kind: 'clusterKeep', cluster }));
+  /** Those that may have something of which nothing was read. */
+  #unreadable(): ReadonlySet<ClusterName> {
+    const isHere = (cluster: ClusterName): boolean => this.#begun.has(cluster) || this.#readings.get(cluster)?.isRead === true;
+    return new Set([...this.#unread, ...this.#expected].filter((cluster) => !isHere(cluster)));
+  }
+
+  #keep(unreadable: ReadonlySet<ClusterName>): Batch {
+    const kept = [...unreadable].map((cluster): Outgoing => ({ kind: 'clusterKeep', cluster }));
+    for (const cluster of unreadable) this.#kept.add(cluster);
+    return [...kept, { kind: 'end', revision: '' }];
   }
 
   /** An edit of what was read once does not count: the slice would wait for ever for one who edits without end. */
@@ -166,7 +177,8 @@ export class ClusterParts implements SliceSource {
     this.#ask(reading);
   }
 
-  async *#take(): AsyncGenerator<Batch, void> {
+  /** What has arrived, until a change of the sources has to count, or `isDue`. */
+  async *#take(isDue: () => boolean): AsyncGenerator<Batch, void> {
     for (let next = this.#arrived.shift(); next !== undefined; next = this.#arrived.shift()) {
       const { reading, step } = next;
       const { cluster } = reading;
@@ -182,8 +194,7 @@ export class ClusterParts implements SliceSource {
       }
       yield batch.map((outgoing) => ofCluster(cluster, outgoing));
       this.#ask(reading);
-      // A change of the sources does not wait for the end of what arrives.
-      if (this.#changed.size > 0) return;
+      if (this.#changed.size > 0 || isDue()) return;
     }
   }
 

@@ -8,7 +8,21 @@ import { formatSlice } from '../../src/domain/slice.js';
 import type { Neighbour, Via } from '../../src/domain/via.js';
 import type { Place } from '../support/objects.js';
 import { aDelete, aPut } from '../support/objects.js';
-import { aBegin, aClaim, aClear, aCompare, anInvalidation, aDrop, aKeep, anEnd, aRetract, aSlice, anUpsert } from '../support/pushes.js';
+import {
+  aBegin,
+  aClaim,
+  aClear,
+  aClusterBegin,
+  aClusterEnd,
+  aCompare,
+  anInvalidation,
+  aDrop,
+  aKeep,
+  anEnd,
+  aRetract,
+  aSlice,
+  anUpsert,
+} from '../support/pushes.js';
 
 /** What is known when a step's turn comes. */
 type Known = Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[]; links: readonly LinkState[] }>;
@@ -79,6 +93,8 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   { weight: 4, arbitrary: claim },
   { weight: 5, arbitrary: sync },
   { weight: 1, arbitrary: spoken(slicePlace, (of, by) => [aBegin(of, by)]) },
+  { weight: 2, arbitrary: spoken(place, (of, by) => [aClusterBegin(of, by)]) },
+  { weight: 2, arbitrary: spoken(place, (of, by) => [aClusterEnd(of, by)]) },
   { weight: 6, arbitrary: spoken(withContent, ({ what, ...of }, by) => [anUpsert(of, what, by)]) },
   { weight: 2, arbitrary: spoken(place, (of, by) => [aKeep(of, by)]) },
   { weight: 4, arbitrary: spoken(place, (of, by) => [aRetract(of, by)]) },

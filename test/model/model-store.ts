@@ -34,7 +34,7 @@ export class ModelStore {
   /** The id of the store. */
   readonly #own: string;
   readonly #shards = new Map<ShardName, ShardState>();
-  readonly #syncs = new Map<string, { shard: string; unspoken: Unspoken }>();
+  readonly #syncs = new Map<string, { shard: string; unspoken: Unspoken; awaitedBy: Synced | undefined }>();
   readonly #synced = new Map<string, Synced>();
   readonly #links = new Map<Neighbour, LinkState>();
   /** Types in the order in which they first appeared. */
@@ -83,6 +83,7 @@ export class ModelStore {
         if (push.cluster === undefined) this.#invalidate(slice);
         this.#syncs.set(syncName(slice, push.cluster), {
           shard: slice.shard,
+          awaitedBy: this.#syncs.get(syncName(slice, push.cluster))?.awaitedBy,
           unspoken: new Set(this.#keysOf(slice, push.cluster).map(keyText)),
         });
         return { kind: 'unchanged' };
@@ -271,12 +272,20 @@ export class ModelStore {
     const sync = this.#syncs.get(syncName(slice, cluster));
     const isCurrent = filterHash !== '' && this.#synced.get(formatSlice(slice))?.filterHash === filterHash;
     if (sync === undefined && !isCurrent) return { kind: 'unbegun' };
-    if (cluster === undefined) this.#synced.set(formatSlice(slice), { shard: slice.shard, term, filterHash });
-    if (sync === undefined) return { kind: 'swept', removed: 0 };
+    const facts = { shard: slice.shard, term, filterHash };
+    if (sync === undefined) {
+      this.#synced.set(formatSlice(slice), facts);
+      return { kind: 'swept', removed: 0 };
+    }
     const isSpared = (key: Key): boolean => cluster === undefined && this.#syncs.has(syncName(slice, key.cluster));
     const keys = this.#keysOf(slice).filter((key) => sync.unspoken.has(keyText(key)) && !isSpared(key));
     for (const key of keys) this.#delete(key);
     this.#syncs.delete(syncName(slice, cluster));
+    const underWay = [...this.#syncs].filter(([name]) => name.endsWith(syncName(slice)));
+    if (cluster === undefined) for (const [, each] of underWay) each.awaitedBy = facts;
+    const ended = cluster === undefined ? facts : sync.awaitedBy;
+    // Of a logical cluster that was under way with the end of all, and is not at its own end, not everything is here.
+    if (ended !== undefined && underWay.every(([, each]) => each.awaitedBy !== ended)) this.#synced.set(formatSlice(slice), ended);
     return { kind: 'swept', removed: keys.length };
   }
 

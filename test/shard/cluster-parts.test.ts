@@ -264,6 +264,63 @@ test('what is expected and was never read is kept, and leaves when it turns out 
   t.deepEqual(words.slice(-2), ['clusterBegin bold', 'clusterEnd bold']);
 });
 
+test('one that was read is not kept for an edit that is taken back, and one that never came is let go', async (t) => {
+  const [one, two] = [new Part(), new Part()];
+  const { parts, words, settle, tools } = opened(t, { acme: one, bold: two });
+  const cool = parseClusterName('cool')!;
+  one.send(begin, end);
+  await settle();
+  parts.expect(acme);
+  parts.expect(cool);
+  tools.clock.advance(60_000);
+  await settle();
+  t.deepEqual(words.slice(-3).toSorted(), ['clusterKeep bold', 'clusterKeep cool', 'end']);
+
+  parts.keep(acme);
+  parts.keep(cool);
+  await settle();
+  t.deepEqual(words.slice(-2), ['clusterBegin cool', 'clusterEnd cool']);
+  two.send(begin, end);
+  await settle();
+  t.true(parts.connected);
+});
+
+test('the minute is over for those as well whose next changes are always there', async (t) => {
+  const clock = new ManualClock();
+  const parts = new ClusterParts({ clock, isDeclared: () => true });
+  const busy: SliceSource = {
+    connected: true,
+    open: async function* () {
+      yield [begin, end];
+      for (;;) yield [{ kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'one' } }];
+    },
+  };
+  parts.set(acme, busy);
+  parts.set(parseClusterName('cool')!, busy);
+  parts.set(bold, new Part());
+  let batches = 0;
+  for await (const batch of parts.open(new AbortController().signal)) {
+    batches += 1;
+    clock.advance(1_000);
+    await turn();
+    if (batch.at(-1)?.kind === 'end' || batches === 1_000) break;
+  }
+  t.true(batches < 100, `${batches} batches`);
+});
+
+test('with more unreadable ones than can be kept the slice has no end until they can be read', async (t) => {
+  const parts = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`c${i}`, new Part()]));
+  const { words, settle, tools } = opened(t, parts);
+  await settle();
+  tools.clock.advance(600_000);
+  await settle();
+  t.deepEqual(words, ['begin']);
+
+  for (const part of Object.values(parts)) part.send(begin, end);
+  while (words.length < 20_003) await settle();
+  t.is(words.at(-1), 'end');
+});
+
 for (const how of ['fails', 'ends'] as const)
   test(`a part that ${how} fails the slice, so that it is opened anew, and nothing of it is left`, async (t) => {
     const [one, two] = [new Part(), new Part()];

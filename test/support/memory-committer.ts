@@ -200,25 +200,18 @@ export class MemoryCommitter {
   }
 
   #end(push: PushOf<'end'>, resumed: number | undefined): PushDecision {
-    const { slice, cluster, by, filterHash, term } = push;
+    const { slice, cluster, by, filterHash } = push;
     const id = this.#idOf(slice.resource);
     const sync = this.#underWay.running(slice.shard, id, cluster);
-    const facts = {
-      syncedTerm: term ?? this.#links.known(slice.shard)?.term ?? 0,
-      everSynced: true,
-      filterHash: by.kind === 'link' ? filterHash : '',
-      cameOver: linkOf(by),
-    };
     // A sync with another walk, or none, began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) {
       const isCurrent = by.kind === 'link' && filterHash !== '' && this.#disk.slices.of(slice)?.facts.filterHash === filterHash;
       if (sync !== undefined || resumed !== undefined || !isCurrent) return { kind: 'unbegun' };
-      this.#disk.slices.sync(slice, facts);
+      this.#disk.slices.sync(slice, this.#factsOf(push));
       return { kind: 'swept', removed: 0 };
     }
     if (push.buckets === noBuckets) {
-      this.#underWay.ended(slice.shard, id);
-      this.#disk.slices.sync(slice, facts);
+      this.#ended(push, id);
       return { kind: 'swept', removed: 0 };
     }
     const spared = cluster === undefined ? { spared: this.#underWay.clustersUnderWay(slice.shard, id) } : {};
@@ -226,9 +219,22 @@ export class MemoryCommitter {
     const held = this.#disk.slices.of(slice)?.objects.size ?? 0;
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
-    this.#underWay.ended(slice.shard, id, cluster);
-    if (cluster === undefined) this.#disk.slices.sync(slice, facts);
+    this.#ended(push, id);
     return decided;
+  }
+
+  #ended(push: PushOf<'end'>, id: number): void {
+    const whole = this.#underWay.ended(id, push);
+    if (whole !== undefined) this.#disk.slices.sync(whole.slice, this.#factsOf(whole));
+  }
+
+  #factsOf({ slice, by, filterHash, term }: PushOf<'end'>): MemorySlice['facts'] {
+    return {
+      syncedTerm: term ?? this.#links.known(slice.shard)?.term ?? 0,
+      everSynced: true,
+      filterHash: by.kind === 'link' ? filterHash : '',
+      cameOver: linkOf(by),
+    };
   }
 
   #clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): PushDecision {

@@ -206,18 +206,18 @@ export class Decider {
     if ((sync ?? resumed) === undefined && filterHash !== '' && slices.hashOf(slice, id) === filterHash) return this.#synced(push, id);
     // A full sync with another walk, or none, is another sync, which began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) return unbegun;
-    if (push.buckets === noBuckets) {
-      underWay.ended(slice.shard, id);
-      return this.#synced(push, id);
-    }
-    const spared = cluster === undefined ? { spared: underWay.clustersUnderWay(slice.shard, id) } : {};
-    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, ...spared });
+    if (push.buckets === noBuckets) return this.#ended(push, id, { kind: 'swept', removed: 0 });
+    const spared = (): ReadonlySet<string> | undefined => (cluster === undefined ? underWay.clustersUnderWay(slice.shard, id) : undefined);
+    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, spared: spared() });
     // If the slice held little before this commit, others of its lane follow in the same commit: it must finish.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
-    if (decided.kind === 'partial') return decided;
-    underWay.ended(slice.shard, id, cluster);
-    if (cluster === undefined) this.#synced(push, id);
+    return decided.kind === 'partial' ? decided : this.#ended(push, id, decided);
+  }
+
+  #ended(push: PushOf<'end'>, id: number, decided: Decided): Decided {
+    const whole = this.#parts.underWay.ended(id, push);
+    if (whole !== undefined) this.#synced(whole, id);
     return decided;
   }
 

@@ -5,12 +5,14 @@
  * I17 A removal keeps the revision it began at for as long as it takes: what was written or synced since stays. Only the failure of
  *     a commit that it was part of ends it early. Two removals of one shard do not affect each other.
  *
- * A sync of one logical cluster has marks of its own, which begin when it does. What is synced in it counts for the sync of the whole slice as well.
+ * A sync of one logical cluster has marks of its own, which begin when it does. What is synced in it counts for the sync of the whole slice as well. A slice
+ * is synced once its own sync has ended and so has each of its logical clusters that was under way then: of those not all may be here.
  *
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per lane, each with its marks.
  */
 import { inBuckets, type BucketSet } from '../../domain/buckets.js';
 import type { ClusterName } from '../../domain/cluster.js';
+import type { Push } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
@@ -38,14 +40,16 @@ export type Walk = {
 
 export type Sync = { readonly marks: Marks; walk: Walk | undefined };
 
-/** Of one slice, by their logical clusters; '' is the sync of all of it. */
-type SyncsOfSlice = Map<string, Sync>;
+type End = Extract<Push, { kind: 'end' }>;
+
+/** `running`: by their logical clusters; '' is the sync of all of it. `awaits`: that one has ended, and these were under way and have not ended since. */
+type SyncsOfSlice = Readonly<{ running: Map<string, Sync> }> & { awaits: Readonly<{ end: End; clusters: Set<string> }> | undefined };
 
 /** Where an object is; its namespace and name may follow. */
 type Place = readonly [resource: number, shard: string, cluster: string, ...names: readonly string[]];
 
 /** `spared`: logical clusters of which nothing is removed. */
-type WalkBounds = Readonly<{ buckets?: BucketSet | undefined; cluster?: ClusterName | ''; spared?: ReadonlySet<string> }>;
+type WalkBounds = Readonly<{ buckets?: BucketSet | undefined; cluster?: ClusterName | ''; spared?: ReadonlySet<string> | undefined }>;
 
 const nothing: ReadonlySet<string> = new Set();
 
@@ -72,18 +76,30 @@ export class Syncs {
   begin(shard: ShardName, resource: number, start: Revision, cluster: ClusterName | '' = ''): void {
     const ofShard = this.#syncs.get(shard) ?? new Map<number, SyncsOfSlice>();
     this.#syncs.set(shard, ofShard);
-    const ofSlice: SyncsOfSlice = (cluster === '' ? undefined : ofShard.get(resource)) ?? new Map();
-    ofShard.set(resource, ofSlice.set(cluster, { marks: new Marks(start), walk: undefined }));
+    const known = cluster === '' ? undefined : ofShard.get(resource);
+    const ofSlice: SyncsOfSlice = known ?? { running: new Map(), awaits: undefined };
+    ofSlice.running.set(cluster, { marks: new Marks(start), walk: undefined });
+    ofShard.set(resource, ofSlice);
   }
 
   running(shard: ShardName, resource: number, cluster: ClusterName | '' = ''): Sync | undefined {
-    return this.#syncs.get(shard)?.get(resource)?.get(cluster);
+    return this.#syncs.get(shard)?.get(resource)?.running.get(cluster);
   }
 
-  /** It has come to its end. Others of the slice go on. */
-  ended(shard: ShardName, resource: number, cluster: ClusterName | '' = ''): void {
+  /** One has come to its end, others of the slice go on. Returns the end of the whole slice, if the slice is synced now and was not before. */
+  ended(resource: number, end: End): End | undefined {
+    const { shard } = end.slice;
     const ofSlice = this.#syncs.get(shard)?.get(resource);
-    if (ofSlice?.delete(cluster) === true && ofSlice.size === 0) this.forget(shard, resource);
+    if (ofSlice === undefined) return undefined;
+    const { running, awaits } = ofSlice;
+    running.delete(end.cluster ?? '');
+    if (running.size === 0) this.forget(shard, resource);
+    if (end.cluster === undefined) ofSlice.awaits = { end, clusters: new Set(running.keys()) };
+    else awaits?.clusters.delete(end.cluster);
+    if (ofSlice.awaits?.clusters.size !== 0) return undefined;
+    const whole = ofSlice.awaits.end;
+    ofSlice.awaits = undefined;
+    return whole;
   }
 
   forget(shard: ShardName, resource: number): void {
@@ -97,7 +113,7 @@ export class Syncs {
 
   /** The logical clusters of a slice whose own syncs are under way: what they have is removed at their own ends. */
   clustersUnderWay(shard: ShardName, resource: number): ReadonlySet<string> {
-    const clusters = new Set(this.#syncs.get(shard)?.get(resource)?.keys());
+    const clusters = new Set(this.#syncs.get(shard)?.get(resource)?.running.keys());
     clusters.delete('');
     return clusters;
   }
@@ -141,8 +157,8 @@ export class Syncs {
   }
 
   *#marksOf([resource, shard, cluster]: Place): Iterable<Marks> {
-    const ofSlice = this.#syncs.get(shard)?.get(resource);
-    for (const sync of [ofSlice?.get(''), ofSlice?.get(cluster)]) if (sync !== undefined) yield sync.marks;
+    const running = this.#syncs.get(shard)?.get(resource)?.running;
+    for (const sync of [running?.get(''), running?.get(cluster)]) if (sync !== undefined) yield sync.marks;
     for (const { range, walk } of this.#removals.values())
       if ('shard' in range ? range.shard === shard : range.resource === resource) yield walk.marks;
   }
