@@ -80,9 +80,9 @@ async function measure(
 ): Promise<Round> {
   const { load, secondLoad, server } = bench;
   const { resourceVersion } = (await readStatus(bench)).cache;
-  const watching = secondLoad.begin('witness', { target, path, shard, resourceVersion, lateMsMax });
+  const watching = secondLoad.begin('witness', { target, protocol: 'HTTP/1.1', watchers: 1, path, shard, resourceVersion, lateMsMax });
   await watching.ready;
-  const writing = secondLoad.begin('steady', { target, shard, objects: steadyObjects, everyMs });
+  const writing = secondLoad.begin('steady', { target, protocol: 'HTTP/1.1', shard, objects: steadyObjects, everyMs });
   await writing.ready;
 
   const memory = samplePeak(server.pid);

@@ -16,6 +16,7 @@ import { parseArgs } from 'node:util';
 import { StrataProcess } from '../test/support/strata-process.js';
 import { create } from './create.js';
 import { declaredTypes } from './declared-types.js';
+import { delay } from './delay.js';
 import { fanOut } from './fan-out.js';
 import { flood } from './flood.js';
 import { goClient } from './go-client.js';
@@ -53,6 +54,7 @@ const questions: readonly Question[] = [
   watchList,
   startTogether,
   fanOut,
+  delay,
   goClient,
   push,
   resync,

@@ -40,7 +40,15 @@ export const pushDelay: Question = {
       await Promise.race([synced(bench), failed]);
 
       const { resourceVersion } = (await readStatus(bench)).cache;
-      const watching = load.begin('witness', { target, path: wildcardPath, shard, resourceVersion, lateMsMax });
+      const watching = load.begin('witness', {
+        target,
+        protocol: 'HTTP/1.1',
+        watchers: 1,
+        path: wildcardPath,
+        shard,
+        resourceVersion,
+        lateMsMax,
+      });
       await watching.ready;
       const sentAt = new Map<string, number>();
       for (let count = 0; count < changes; count++) {

@@ -29,7 +29,15 @@ export const resync: Question = {
 
     const before = await readStatus(bench);
     const { resourceVersion } = before.cache;
-    const watching = secondLoad.begin('witness', { target, path: wildcardPath, shard: lastShard, resourceVersion, lateMsMax });
+    const watching = secondLoad.begin('witness', {
+      target,
+      protocol: 'HTTP/1.1',
+      watchers: 1,
+      path: wildcardPath,
+      shard: lastShard,
+      resourceVersion,
+      lateMsMax,
+    });
     await watching.ready;
     const synced: number[] = [];
     let refused = 0;

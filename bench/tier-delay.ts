@@ -105,7 +105,15 @@ async function measure(
     for (let round = 1; round <= roundsBefore; round++) await pushing.send(putBatches(shard, objects, round));
     if (roundsBefore > 0) await sleep(changesBeforeMs);
     const { resourceVersion } = (await readStatus({ server: far })).cache;
-    const watching = load.begin('witness', { target: ends(far).target, path: wildcardPath, shard, resourceVersion, lateMsMax });
+    const watching = load.begin('witness', {
+      target: ends(far).target,
+      protocol: 'HTTP/1.1',
+      watchers: 1,
+      path: wildcardPath,
+      shard,
+      resourceVersion,
+      lateMsMax,
+    });
     await watching.ready;
     const sentAt = new Map<string, number>();
     for (let count = 0; count < changes; count++) {

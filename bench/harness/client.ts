@@ -29,7 +29,7 @@ export class Client {
   readonly #target: Target;
   readonly #protocol: Protocol;
   readonly #agent: Agent;
-  #session: ClientHttp2Session | undefined;
+  #session: Promise<ClientHttp2Session> | undefined;
   #closed = false;
 
   constructor(target: Target, protocol: Protocol) {
@@ -39,33 +39,40 @@ export class Client {
   }
 
   get(path: string): Promise<Answer> {
-    return this.#protocol === 'HTTP/1.1' ? this.#getHttp1(path) : this.#getHttp2(path);
+    return this.#protocol === 'HTTP/1.1' ? this.#askHttp1('GET', path) : this.#askHttp2('GET', path);
   }
 
-  /** One write over HTTP/1.1, answered whole. */
+  /** One write, answered whole. */
   async write(method: 'POST' | 'PUT', path: string, body: string): Promise<Readonly<{ status: number; body: Buffer }>> {
     const bytes = Buffer.from(body);
-    const incoming = await this.#open(method, path, bytes);
+    const { status, read } = await (this.#protocol === 'HTTP/1.1'
+      ? this.#askHttp1(method, path, bytes)
+      : this.#askHttp2(method, path, bytes));
     const chunks: Buffer[] = [];
-    await readAll(incoming, (chunk) => void chunks.push(chunk));
-    return { status: incoming.statusCode ?? 0, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
+    await read((chunk) => void chunks.push(chunk));
+    return { status, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
   }
 
   /** Ends every connection at once; what is being read ends without an error. */
   close(): void {
     this.#closed = true;
     this.#agent.destroy();
-    this.#session?.destroy();
+    this.#session?.then(
+      (session) => session.destroy(),
+      () => {},
+    );
   }
 
-  async #getHttp1(path: string): Promise<Answer> {
-    const incoming = await this.#open('GET', path, undefined);
+  async #askHttp1(method: string, path: string, body?: Buffer): Promise<Answer> {
+    const incoming = await this.#open(method, path, body);
     return { status: incoming.statusCode ?? 0, read: (take) => this.#untilClosed(readAll(incoming, take)) };
   }
 
-  async #getHttp2(path: string): Promise<Answer> {
-    this.#session ??= await openSession(this.#target);
-    const stream = this.#session.request({ ':method': 'GET', ':path': path, accept: 'application/json' });
+  async #askHttp2(method: string, path: string, body?: Buffer): Promise<Answer> {
+    const session = await (this.#session ??= openSession(this.#target));
+    const written = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length };
+    const stream = session.request({ ':method': method, ':path': path, accept: 'application/json', ...written });
+    stream.end(body);
     const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
     return { status: Number(headers[':status']), read: (take) => this.#untilClosed(readAll(stream, take)) };
   }

@@ -77,13 +77,21 @@ export type FloodJob = Readonly<{ target: PushTarget; shard: string; rawShard: s
 export type Flooded = Readonly<{ pushed: number; elapsedMs: number; rawSent: number; rawSessions: number; rawEnds: readonly string[] }>;
 
 /** One write over HTTP at a steady pace, whether the last is answered or not, until it is stopped; the objects of `shard` are created first. */
-export type SteadyJob = Readonly<{ target: Target; shard: string; objects: number; everyMs: number }>;
+export type SteadyJob = Readonly<{ target: Target; protocol: Protocol; shard: string; objects: number; everyMs: number }>;
 /** Parallel by write. */
 export type Written = Readonly<{ indexes: Int32Array; rounds: Int32Array; sentAt: Float64Array; p50Ms: number; p99Ms: number }>;
 
-/** A watch that notes when it sees which round of the objects of `shard`, until it has seen the given number. */
-export type WitnessJob = Readonly<{ target: Target; path: string; shard: string; resourceVersion: string; lateMsMax: number }>;
-/** Parallel by event, in the order of arrival. `others`: events of other shards. */
+/** Watches, each on a connection of its own, that note when they see which round of the objects of `shard`, until each has seen the given number. */
+export type WitnessJob = Readonly<{
+  target: Target;
+  protocol: Protocol;
+  watchers: number;
+  path: string;
+  shard: string;
+  resourceVersion: string;
+  lateMsMax: number;
+}>;
+/** Parallel by event, in the order of arrival at all of them. `others`: events of other shards. */
 export type Witnessed = Readonly<{ indexes: Int32Array; rounds: Int32Array; seenAt: Float64Array; others: number }>;
 
 export type Jobs = {

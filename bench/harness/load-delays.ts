@@ -10,8 +10,8 @@ const ok = 200;
 const pollMs = 5;
 
 /** A write that is late does not delay the next: the delay that a user would see counts. An object has one write at a time. */
-export async function steadyJob({ target, shard, objects, everyMs }: SteadyJob, line: Line): Promise<Written> {
-  const client = new Client(target, 'HTTP/1.1');
+export async function steadyJob({ target, protocol, shard, objects, everyMs }: SteadyJob, line: Line): Promise<Written> {
+  const client = new Client(target, protocol);
   const places = Array.from({ length: objects }, (_, index) => placeOn(shard, index));
   const texts = places.map((place, index) => textOf(index, place));
   const versions = await Promise.all(
@@ -59,39 +59,67 @@ export async function steadyJob({ target, shard, objects, everyMs }: SteadyJob, 
   };
 }
 
-export async function witnessJob({ target, path, shard, resourceVersion, lateMsMax }: WitnessJob, line: Line): Promise<Witnessed> {
-  const client = new Client(target, 'HTTP/1.1');
-  const mark = Buffer.from(`"kcp.io/shard":"${shard}"`);
-  const seen: { index: number; round: number; seenAt: number }[] = [];
-  let others = 0;
-  const scanner = new EventScanner((event) => {
-    const type = typeOf(event);
-    if (type === 'ERROR') throw new Error(`a watch was ended: ${shown(event)}`);
-    if (type === 'BOOKMARK') return;
-    const at = event.bytes.indexOf(mark, event.start);
-    if (at === -1 || at >= event.end) others += 1;
-    else seen.push({ index: indexIn(event), round: roundIn(event), seenAt: wallClock() });
-  });
+export async function witnessJob(job: WitnessJob, line: Line): Promise<Witnessed> {
+  const seen: Seen = { events: [], others: 0 };
+  const witnesses = Array.from({ length: job.watchers }, () => new Witness(job, seen));
   try {
-    const answer = await client.get(`${path}?watch=true&timeoutSeconds=600&resourceVersion=${resourceVersion}`);
+    await Promise.all(witnesses.map((witness) => witness.open()));
+    line.ready();
+    const failed = witnesses.map((witness) => witness.ended);
+    const expected = await Promise.race([line.received, ...failed]);
+    const deadline = wallClock() + job.lateMsMax;
+    while (witnesses.some((witness) => witness.seen < expected) && wallClock() < deadline) await Promise.race([sleep(pollMs), ...failed]);
+    return {
+      indexes: Int32Array.from(seen.events, ({ index }) => index),
+      rounds: Int32Array.from(seen.events, ({ round }) => round),
+      seenAt: Float64Array.from(seen.events, ({ seenAt }) => seenAt),
+      others: seen.others,
+    };
+  } finally {
+    for (const witness of witnesses) witness.close();
+  }
+}
+
+type Seen = { readonly events: { index: number; round: number; seenAt: number }[]; others: number };
+
+/** One watch. `ended` never resolves; it rejects when the watch ends. */
+class Witness {
+  readonly #job: WitnessJob;
+  readonly #client: Client;
+  readonly #scanner: EventScanner;
+  seen = 0;
+  ended: Promise<never> = new Promise(() => {});
+
+  constructor(job: WitnessJob, all: Seen) {
+    this.#job = job;
+    this.#client = new Client(job.target, job.protocol);
+    const mark = Buffer.from(`"kcp.io/shard":"${job.shard}"`);
+    this.#scanner = new EventScanner((event) => {
+      const type = typeOf(event);
+      if (type === 'ERROR') throw new Error(`a watch was ended: ${shown(event)}`);
+      if (type === 'BOOKMARK') return;
+      const at = event.bytes.indexOf(mark, event.start);
+      if (at === -1 || at >= event.end) {
+        all.others += 1;
+        return;
+      }
+      all.events.push({ index: indexIn(event), round: roundIn(event), seenAt: wallClock() });
+      this.seen += 1;
+    });
+  }
+
+  async open(): Promise<void> {
+    const answer = await this.#client.get(`${this.#job.path}?watch=true&timeoutSeconds=600&resourceVersion=${this.#job.resourceVersion}`);
     if (answer.status !== ok) throw new Error(`a watch was answered ${answer.status}`);
-    const ended = answer
-      .read((chunk) => scanner.push(chunk))
+    this.ended = answer
+      .read((chunk) => this.#scanner.push(chunk))
       .then(() => {
         throw new Error('the server ended a watch');
       });
-    ended.catch(() => {});
-    line.ready();
-    const expected = await Promise.race([line.received, ended]);
-    const deadline = wallClock() + lateMsMax;
-    while (seen.length < expected && wallClock() < deadline) await Promise.race([sleep(pollMs), ended]);
-    return {
-      indexes: Int32Array.from(seen, ({ index }) => index),
-      rounds: Int32Array.from(seen, ({ round }) => round),
-      seenAt: Float64Array.from(seen, ({ seenAt }) => seenAt),
-      others,
-    };
-  } finally {
-    client.close();
+    this.ended.catch(() => {});
+  }
+
+  close(): void {
+    this.#client.close();
   }
 }
