@@ -75,8 +75,8 @@ const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 /** How long a plain writer must be quiet until what it wrote counts as everything. */
 const plainQuietMs = 30_000;
 const sharedBytesMax = 32 * 1024 * 1024;
-/** How long changes are collected for a watch that was just written to; after a quiet time they go at once. */
-const flushIntervalMs = 10;
+/** Changes wait for one another, so that handing them out to watches takes no more than a quarter of the time; but not for long. */
+const handOuts = { periodFactor: 4, periodMsMax: 10 };
 /** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
 const turnBytesMax = 1024 * 1024;
 
@@ -114,7 +114,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
       pieceBytesMax: settings.listChunkBytesMax,
       readBytesMax: pieceBytesMax,
       bookmarkIntervalMs: settings.bookmarkIntervalMs,
-      flushIntervalMs,
+      ...handOuts,
     },
   );
   const sessions = new PushSessions(store, clock.now());

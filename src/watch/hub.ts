@@ -2,9 +2,11 @@
  * Carries what is published to the open watches: to live ones itself, in slices of a turn of the event loop; to those that are behind
  * by `CatchUp`, which hands them over in the tick in which they have been sent everything published.
  *
- *   commit ─▶ quiet until now: at once          What concerns a group is collected for `flushIntervalMs` at most, so that a
- *   commit ─┐                                   flood of small commits becomes a few writes to each socket. A watch that joins or
- *   commit ─┴▶ together, a little later         ends gets everything first; a bookmark names how far that is.
+ *   commit ─▶ at once ─▶ written to every socket     The next hand-out begins `periodFactor` times as long after this one as this one took,
+ *   commit ─┐                                        `periodMsMax` at most: few watches wait for nothing, and a flood of small commits to
+ *   commit ─┴▶ together, a little later              many becomes a few writes to each socket.
+ *
+ * A watch that joins or ends gets everything first; a bookmark names how far that is.
  *
  * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up.
  */
@@ -20,7 +22,7 @@ import { SharedStarts } from './shared-starts.js';
 import { slice } from './slice.js';
 import { Watcher, type ChangeStream, type WatcherLimits, type WatcherParts } from './watcher.js';
 
-export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; flushIntervalMs: number }>;
+export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; periodFactor: number; periodMsMax: number }>;
 
 export type HubParts = Omit<WatcherParts, 'stream' | 'starts'> & Readonly<{ clock: Clock; commits: Commits }>;
 
@@ -35,9 +37,11 @@ export class Hub implements Watches, ChangeStream {
   readonly #starts: SharedStarts;
   readonly #open = new Set<Watcher>();
   readonly #subscription: Subscription;
-  #flushedMs = -Infinity;
-  /** Cancels the next hand-out, if something waits for it. */
-  #cancelHandOut: (() => void) | undefined;
+  #nextMs = -Infinity;
+  /** Since when something is being handed out, until it is written. */
+  #handsOutSinceMs: number | undefined;
+  /** Cancels what comes next, while something is handed out, or waits for its time. */
+  #cancelNext: (() => void) | undefined;
   #ending = false;
 
   constructor(parts: HubParts, limits: HubLimits) {
@@ -110,7 +114,7 @@ export class Hub implements Watches, ChangeStream {
   close(): void {
     this.#subscription.cancel();
     this.endAll();
-    this.#cancelHandOut?.();
+    this.#cancelNext?.();
   }
 
   async *#run(watcher: Watcher): AsyncGenerator<readonly Uint8Array[]> {
@@ -149,18 +153,37 @@ export class Hub implements Watches, ChangeStream {
 
   #publish({ changes, revision }: Commit): void {
     this.#live.publish(changes, revision);
-    if (this.#live.isIdle || this.#cancelHandOut !== undefined) return;
-    const waitMs = this.#flushedMs + this.#limits.flushIntervalMs - this.#parts.clock.now();
+    if (this.#cancelNext === undefined) this.#handOutSoon();
+  }
+
+  #handOutSoon(): void {
+    if (this.#live.isIdle) return;
+    const waitMs = this.#nextMs - this.#parts.clock.now();
     if (waitMs <= 0) this.#handOut();
-    else this.#cancelHandOut = this.#parts.clock.after(waitMs, () => this.#handOut());
+    else this.#cancelNext = this.#parts.clock.after(waitMs, () => this.#handOut());
   }
 
   #handOut(): void {
-    this.#cancelHandOut = undefined;
-    if (this.#live.handOut(slice(this.#parts.clock))) this.#flushedMs = this.#parts.clock.now();
-    else {
-      const rest = setImmediate(() => this.#handOut());
-      this.#cancelHandOut = () => clearImmediate(rest);
-    }
+    const { clock } = this.#parts;
+    this.#handsOutSinceMs ??= clock.now();
+    const isDone = this.#live.handOut(slice(clock));
+    this.#inNextTurn(
+      isDone ? () => void this.#parts.pace.turn(0).then(() => this.#inNextTurn(() => this.#handedOut())) : () => this.#handOut(),
+    );
+  }
+
+  /** What was handed out is written, as far as the sockets take it. */
+  #handedOut(): void {
+    const nowMs = this.#parts.clock.now();
+    const sinceMs = this.#handsOutSinceMs ?? nowMs;
+    this.#nextMs = sinceMs + Math.min(this.#limits.periodMsMax, this.#limits.periodFactor * (nowMs - sinceMs));
+    this.#handsOutSinceMs = undefined;
+    this.#cancelNext = undefined;
+    this.#handOutSoon();
+  }
+
+  #inNextTurn(task: () => void): void {
+    const turn = setImmediate(task);
+    this.#cancelNext = () => clearImmediate(turn);
   }
 }

@@ -35,6 +35,11 @@ class TestClock implements Clock {
     return () => void (this.#timers = this.#timers.filter((other) => other !== timer));
   }
 
+  /** Time passes within a turn of the event loop: no timer goes off. */
+  pass(byMs: number): void {
+    this.#nowMs += byMs;
+  }
+
   advance(byMs: number): void {
     const untilMs = this.#nowMs + byMs;
     for (;;) {
@@ -69,17 +74,42 @@ export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
 
 export const initial = { kind: 'initial', endsWithBookmark: true, forgetSince: undefined } as const;
 
+class SlowPace extends Pace {
+  readonly #clock: TestClock;
+  readonly #handOutMs: number;
+
+  constructor(clock: TestClock, handOutMs: number) {
+    super(1_000_000);
+    this.#clock = clock;
+    this.#handOutMs = handOutMs;
+  }
+
+  override turn(bytes: number): Promise<void> {
+    if (bytes === 0) this.#clock.pass(this.#handOutMs);
+    return super.turn(bytes);
+  }
+}
+
 export type TestHub = Readonly<{ hub: Hub; store: MemoryStore; clock: TestClock; counts: { fellBack: number; sent: number } }>;
 
-export function aHub(limits: Partial<HubLimits> = {}): TestHub {
+/** `handOutMs`: how long it takes until what is handed out is written. */
+export function aHub({ handOutMs = 0, ...limits }: Partial<HubLimits> & { handOutMs?: number } = {}): TestHub {
   const store = new MemoryStore();
   const clock = new TestClock();
   const counts = { fellBack: 0, sent: 0 };
   const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(100) }, { sharedBytesMax: 1_000_000 }, () => {});
   const observe = { fellBack: () => void (counts.fellBack += 1), sent: (events: number) => void (counts.sent += events) };
   const hub = new Hub(
-    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, pace: new Pace(1_000_000), observe },
-    { queueBytesMax: 1_000_000, pieceBytesMax: 100_000, readBytesMax: 100_000, bookmarkIntervalMs: 60_000, flushIntervalMs: 0, ...limits },
+    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, pace: new SlowPace(clock, handOutMs), observe },
+    {
+      queueBytesMax: 1_000_000,
+      pieceBytesMax: 100_000,
+      readBytesMax: 100_000,
+      bookmarkIntervalMs: 60_000,
+      periodFactor: 4,
+      periodMsMax: Infinity,
+      ...limits,
+    },
   );
   return { hub, store, clock, counts };
 }

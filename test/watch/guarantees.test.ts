@@ -76,9 +76,9 @@ test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and how
       fc.array(action, { minLength: 5, maxLength: 40 }),
       fc.integer({ min: 60, max: 600 }),
       fc.integer({ min: 1, max: 3 }),
-      fc.constantFrom(0, 50),
-      async (actions, queueBytesMax, rowsMax, flushIntervalMs) => {
-        const { hub, store, clock } = aHub({ queueBytesMax, pieceBytesMax: 200, flushIntervalMs });
+      fc.constantFrom(0, 12),
+      async (actions, queueBytesMax, rowsMax, handOutMs) => {
+        const { hub, store, clock } = aHub({ queueBytesMax, pieceBytesMax: 200, handOutMs });
         store.rowsMax = rowsMax;
         store.between = async () => void (await turns(1));
         store.commit({ put: { name: 'first' } });

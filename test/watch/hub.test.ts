@@ -154,8 +154,8 @@ test('events that cannot be encoded fail the watches that wanted them; the commi
   t.is(hub.openWatches, 1);
 });
 
-test('the first commit after a quiet time goes out at once, and later ones within the interval go out together', async (t) => {
-  const { hub, store, clock } = aHub({ flushIntervalMs: 10 });
+test('a commit goes out at once, and the next ones together, four times as long after it as it took to write', async (t) => {
+  const { hub, store, clock } = aHub({ handOutMs: 2 });
   const representation = plainEvents();
   const reader = new Reader(hub.open(aWatch({ representation })));
   await reader.drain();
@@ -164,16 +164,47 @@ test('the first commit after a quiet time goes out at once, and later ones withi
   t.deepEqual(await reader.drain(), ['ADDED a@1']);
   store.commit({ put: { name: 'b' } });
   store.commit({ put: { name: 'c' } });
-  clock.advance(9);
-  t.deepEqual(await reader.drain(), ['ADDED a@1']);
+  clock.advance(5);
+  t.deepEqual(await reader.drain(), ['ADDED a@1'], '7 ms after it began');
   clock.advance(1);
 
   t.deepEqual(await reader.drain(), ['ADDED a@1', 'ADDED b@2', 'ADDED c@3']);
   t.is(representation.encoded, 2);
 });
 
+test('what costs nothing waits for nothing, and what costs much no longer than the bound', async (t) => {
+  for (const [handOutMs, waitMs] of [
+    [0, 0],
+    [9, 1],
+    [20, 0],
+  ] as const) {
+    const { hub, store, clock } = aHub({ handOutMs, periodMsMax: 10 });
+    const reader = new Reader(hub.open(aWatch()));
+    await reader.drain();
+    store.commit({ put: { name: 'a' } });
+    await reader.drain();
+
+    store.commit({ put: { name: 'b' } });
+    t.is((await reader.drain()).length, waitMs === 0 ? 2 : 1, `${handOutMs}`);
+    clock.advance(waitMs);
+    t.deepEqual(await reader.drain(), ['ADDED a@1', 'ADDED b@2']);
+  }
+});
+
+test('what is committed while something is being written goes out together behind it', async (t) => {
+  const { hub, store } = aHub();
+  const representation = plainEvents();
+  const reader = new Reader(hub.open(aWatch({ representation })));
+  await reader.drain();
+
+  for (const name of ['a', 'b', 'c']) store.commit({ put: { name } });
+
+  t.deepEqual(await reader.drain(), ['ADDED a@1', 'ADDED b@2', 'ADDED c@3']);
+  t.is(representation.encoded, 2);
+});
+
 test('a change that no watch wants does not make the next change wait', async (t) => {
-  const { hub, store } = aHub({ flushIntervalMs: 50 });
+  const { hub, store } = aHub({ handOutMs: 50 });
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'acme' }) })));
   await reader.drain();
 
@@ -184,7 +215,7 @@ test('a change that no watch wants does not make the next change wait', async (t
 });
 
 test('a bookmark shows how far the stream went out, an end sends the rest, and a watch that joins meanwhile gets nothing twice', async (t) => {
-  const { hub, store, clock } = aHub({ flushIntervalMs: 60_001 });
+  const { hub, store, clock } = aHub({ handOutMs: 1, periodFactor: 60_001 });
   const open = hub.open(aWatch());
   const [reader, late] = [new Reader(open), new Reader(hub.open(aWatch({ start: initial })))];
   await reader.drain();
@@ -205,7 +236,7 @@ test('a bookmark shows how far the stream went out, an end sends the rest, and a
 });
 
 test('live watches of an absent key alone get its DELETED, after what is published', async (t) => {
-  const { hub, store } = aHub({ flushIntervalMs: 1_000 });
+  const { hub, store } = aHub({ handOutMs: 1_000 });
   const [all, amber, birch] = ['*', 'amber', 'birch'].map((shard) => new Reader(hub.open(aWatch({ scope: aScope({ shard }) }))));
   for (const reader of [all, amber, birch]) await reader?.drain();
   store.commit({ put: { name: 'one' } });

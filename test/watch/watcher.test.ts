@@ -48,7 +48,7 @@ test('W3 a live watcher whose queue is full reads on from the change log, then i
   const reader = new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 0 } })));
   await reader.drain();
 
-  for (let i = 1; i <= 20; i++) store.commit({ put: { name: `n${i}` } });
+  for (let i = 1; i <= 20; i++) await handedOut(() => store.commit({ put: { name: `n${i}` } }));
   const caughtUp = await reader.drain();
   store.commit({ put: { name: 'live' } });
   const live = await reader.drain();
@@ -115,7 +115,7 @@ test('a watch whose scope is quiet keeps up with the store: when it falls behind
   for (let i = 0; i < 20; i++) store.commit({ put: { name: `n${i}` } });
   await reader.drain();
   store.compacted = 20;
-  for (let i = 0; i < 5; i++) store.commit({ put: { cluster: 'quiet', name: `q${i}` } });
+  for (let i = 0; i < 5; i++) await handedOut(() => store.commit({ put: { cluster: 'quiet', name: `q${i}` } }));
 
   t.deepEqual(
     await reader.drain(),
@@ -129,7 +129,7 @@ test('a watcher that falls behind the compacted revision gets one 410 event and 
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
 
-  for (let i = 0; i < 10; i++) store.commit({ put: { name: `n${i}` } });
+  for (let i = 0; i < 10; i++) await handedOut(() => store.commit({ put: { name: `n${i}` } }));
   store.compacted = 8;
   const seen = await reader.drain();
 
@@ -157,7 +157,7 @@ test('W4 a bookmark waits its turn after the queued events, and none comes while
   const reader = new Reader(hub.open(aWatch()));
 
   t.deepEqual(await reader.drain(), ['ADDED n1@1', 'ADDED n2@2', 'ADDED n3@3', 'ADDED late@4']);
-  store.commit({ put: { name: 'queued' } });
+  await handedOut(() => store.commit({ put: { name: 'queued' } }));
   clock.advance(60_000);
   store.commit({ put: { name: 'behind' } });
   t.deepEqual((await reader.drain()).slice(4), ['ADDED queued@5', 'BOOKMARK@5', 'ADDED behind@6']);
@@ -168,13 +168,14 @@ test('W4 a bookmark that finds the queue full makes the watcher read on instead 
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
 
-  store.commit({ put: { name: 'a' } });
-  store.commit({ put: { name: 'b' } });
+  await handedOut(() => store.commit({ put: { name: 'a' } }));
+  await handedOut(() => store.commit({ put: { name: 'b' } }));
+  await handedOut(() => store.commit({ put: { name: 'c' } }));
   clock.advance(60_000);
 
-  t.deepEqual(await reader.drain(), ['ADDED a@1', 'ADDED b@2']);
+  t.deepEqual(await reader.drain(), ['ADDED a@1', 'ADDED b@2', 'ADDED c@3']);
   clock.advance(60_000);
-  t.deepEqual((await reader.drain()).slice(2), ['BOOKMARK@2']);
+  t.deepEqual((await reader.drain()).slice(3), ['BOOKMARK@3']);
 });
 
 test('a watch that is ended while live sends what is queued, then ends', async (t) => {
@@ -184,8 +185,8 @@ test('a watch that is ended while live sends what is queued, then ends', async (
   await reader.drain();
 
   store.commit(one);
-  open.end();
   store.commit({ put: { name: 'two' } });
+  open.end();
 
   t.deepEqual(await reader.drain(), ['ADDED one@1', 'ADDED two@2']);
   t.true(reader.ended);
@@ -430,3 +431,9 @@ test('a watch ignores other types, clusters and shards', async (t) => {
 
   t.deepEqual(await reader.drain(), ['ADDED mine@4']);
 });
+
+/** Resolves once what `commit` publishes has been offered to the watches: the next commit is offered apart from it. */
+async function handedOut(commit: () => void): Promise<void> {
+  commit();
+  await turns(10);
+}
