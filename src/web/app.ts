@@ -1,17 +1,22 @@
 /**
  * The HTTP application: health for everybody, metrics, status and the kube face for callers who may. What a handler throws is
  * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
+ *
+ *   below a logical cluster ─────────────────▶ kube face ─▶ respond.ts
+ *   everything else ─▶ koa ─▶ routes.ts, or ─▶ kube face
+ *
+ * Requests for objects go past koa, which would cost each of them as much again as its answer.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import Koa, { type Context, type Next } from 'koa';
+import Koa, { type Context } from 'koa';
 import { Refused, type Refusal } from '../domain/errors.js';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Exchange } from '../http/exchange.js';
+import type { KubePorts } from './call.js';
 import { answer, withoutQuery } from './kube-face.js';
 import type { Verb } from './kube-request.js';
-import { respond } from './respond.js';
+import { respond, respondRefused } from './respond.js';
 import { routes, type RouteParts } from './routes.js';
-import type { KubePorts } from './call.js';
 import { failure } from './status.js';
 
 export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string }>;
@@ -21,52 +26,71 @@ export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: n
 /** Answers one request; `refusal`: why it must be refused. */
 export type App = (exchange: Exchange, refusal: Error | undefined) => void;
 
+/** `verb`: undefined until it is known, and of what has none. */
+type Asked = { readonly exchange: Exchange; readonly refusal: Error | undefined; verb: Verb | undefined };
+
 /** Writes of one object: a collection may take as long as a list. */
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
 
 export function createApp(parts: AppParts, limits: AppLimits): App {
-  const app = new Koa();
-  app.silent = true;
-  /** Koa makes a request's context, and begins to answer it, within the call that hands it over. */
-  let arriving: Parameters<App> | undefined;
-  const exchangeOf = ({ state }: Context): Exchange => state['exchange'] as Exchange;
   const audit = new BoundedLog({ clock: parts.ports.clock, log: parts.log });
-  app.use((context, next) => {
-    [context.state['exchange'], context.state['refusal']] = arriving ?? [];
-    return observe(context, next, parts);
+  const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, audit }, limits);
+  const koa = new Koa();
+  koa.silent = true;
+  /** Koa makes a request's context, and begins to answer it, within the call that hands it over. */
+  let arriving: Asked | undefined;
+  koa.use((context, next) => {
+    const asked = (context.state['asked'] = arriving!);
+    // The exchange is answered by itself: it counts what is in memory of its answer.
+    context.respond = false;
+    return serveAsked(asked, next);
   });
-  app.use((context, next) => answerRefusals(context, next, { ...parts, audit, exchange: exchangeOf(context) }));
-  app.use((context, next) => begin(exchangeOf(context), context.state['refusal'] as Error | undefined, limits, next));
-  if (limits.syntheticDelayMs > 0) app.use(async (_, next) => (await delay(limits.syntheticDelayMs), next()));
-  app.use(routes({ ...parts, clock: parts.ports.clock }, exchangeOf).routes());
-  app.use((context) => kubeFace(context, exchangeOf(context), parts, limits));
-  const answerRequest = app.callback();
+  const askedOf = ({ state }: Context): Asked => state['asked'] as Asked;
+  koa.use(routes({ ...parts, clock: parts.ports.clock }, (context) => askedOf(context).exchange).routes());
+  koa.use((context) => kubeFace(askedOf(context), parts, limits));
+  const throughKoa = koa.callback();
   return (exchange, refusal) => {
-    arriving = [exchange, refusal];
-    void answerRequest(exchange.request, exchange.response).then(() => exchange.answered());
+    const asked: Asked = { exchange, refusal, verb: undefined };
+    const { request, response } = exchange;
+    arriving = asked;
+    const answered = isOfObjects(request.url) ? serveAsked(asked, () => kubeFace(asked, parts, limits)) : throughKoa(request, response);
     arriving = undefined;
+    void answered.then(() => exchange.answered());
   };
 }
 
-function begin(exchange: Exchange, refusal: Error | undefined, { requestTimeoutMs }: AppLimits, next: Next): Promise<void> {
-  if (refusal !== undefined) throw refusal;
-  exchange.limit(requestTimeoutMs, () => cutShort(exchange));
-  return next();
+/** Whether no route of koa can be meant. */
+function isOfObjects(target = '/'): boolean {
+  return target.includes('/clusters/');
 }
 
-async function kubeFace(
-  context: Context,
-  exchange: Exchange,
-  { ports, version }: AppParts,
-  { requestTimeoutMs, writeTimeoutMs }: AppLimits,
-): Promise<void> {
+type ServeParts = AppParts & Readonly<{ audit: BoundedLog }>;
+
+async function serve(asked: Asked, handle: () => Promise<void>, parts: ServeParts, limits: AppLimits): Promise<void> {
+  const { metrics, ports } = parts;
+  const { exchange, refusal } = asked;
+  const startedMs = ports.clock.now();
+  try {
+    if (refusal !== undefined) throw refusal;
+    exchange.limit(limits.requestTimeoutMs, () => cutShort(exchange));
+    if (limits.syntheticDelayMs > 0) await delay(limits.syntheticDelayMs);
+    await handle();
+  } catch (error) {
+    answerRefusal(asked, error, parts);
+  }
+  const { verb = 'other' } = asked;
+  metrics.requests.add(1, { verb, code: String(exchange.response.statusCode) });
+  if (verb !== 'watch') metrics.requestSeconds.observe((ports.clock.now() - startedMs) / 1000, { verb });
+}
+
+async function kubeFace(asked: Asked, { ports, version }: AppParts, { requestTimeoutMs, writeTimeoutMs }: AppLimits): Promise<void> {
+  const { exchange } = asked;
   exchange.admit();
   const noteVerb = (verb: Verb): void => {
-    context.state['verb'] = verb;
+    asked.verb = verb;
     if (writes.includes(verb)) exchange.limit(Math.min(requestTimeoutMs, writeTimeoutMs), () => cutShort(exchange));
   };
-  const answered = await answer({ target: exchange.request.url ?? '/', exchange }, ports, version, noteVerb);
-  await respond(context, exchange, answered);
+  await respond(exchange, await answer({ target: exchange.request.url ?? '/', exchange }, ports, version, noteVerb));
 }
 
 /** A request whose time is up: 504 while nothing has been sent yet, else it is cut. */
@@ -79,44 +103,23 @@ function cutShort(exchange: Exchange): void {
   exchange.answered();
 }
 
-async function observe(context: Context, next: Next, { metrics, ports }: AppParts): Promise<void> {
-  const startedMs = ports.clock.now();
-  await next();
-  const verb = (context.state['verb'] as Verb | undefined) ?? 'other';
-  metrics.requests.add(1, { verb, code: String(context.res.statusCode) });
-  if (verb !== 'watch') metrics.requestSeconds.observe((ports.clock.now() - startedMs) / 1000, { verb });
-}
-
-type RefusalParts = AppParts & Readonly<{ audit: BoundedLog; exchange: Exchange }>;
-
-async function answerRefusals(context: Context, next: Next, parts: RefusalParts): Promise<void> {
-  const { log, metrics, exchange } = parts;
-  try {
-    await next();
-  } catch (error) {
-    const refusal = error instanceof Refused ? error.refusal : internalError;
-    if (!(error instanceof Refused)) log.error('request.failed', { method: context.method, path: context.path, error });
-    if (refusal.reason === 'Forbidden') logForbidden(context, parts);
-    metrics.refusals.add(1, { reason: refusal.reason });
-    if (context.res.headersSent) {
-      context.respond = false;
-      return exchange.cut();
-    }
-    const { code, text, retryAfterSeconds } = failure(refusal);
-    context.status = code;
-    context.set('content-type', 'application/json');
-    context.set('cache-control', 'no-cache, private');
-    if (retryAfterSeconds !== undefined && retryAfterSeconds > 0) context.set('retry-after', String(retryAfterSeconds));
-    context.body = Buffer.from(text);
-  }
+function answerRefusal(asked: Asked, error: unknown, parts: ServeParts): void {
+  const { log, metrics } = parts;
+  const { exchange } = asked;
+  const refusal = error instanceof Refused ? error.refusal : internalError;
+  const { method, url = '/' } = exchange.request;
+  if (!(error instanceof Refused)) log.error('request.failed', { method, path: withoutQuery(url), error });
+  if (refusal.reason === 'Forbidden') logForbidden(asked, parts);
+  metrics.refusals.add(1, { reason: refusal.reason });
+  respondRefused(exchange, failure(refusal));
 }
 
 /** The audit line: who was refused what. Never the query or the body, which may hold anything. */
-function logForbidden(context: Context, { audit, exchange }: RefusalParts): void {
+function logForbidden({ exchange, verb }: Asked, { audit }: ServeParts): void {
   const { user, groups, speaksFor } = exchange.caller;
-  const verb = (context.state['verb'] as Verb | undefined) ?? context.method.toLowerCase();
-  const path = withoutQuery(context.req.url ?? '/');
-  audit.warn('request.forbidden', { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }), verb, path });
+  const { method = 'GET', url = '/' } = exchange.request;
+  const who = { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }) };
+  audit.warn('request.forbidden', { ...who, verb: verb ?? method.toLowerCase(), path: withoutQuery(url) });
 }
 
 const internalError: Refusal = {

@@ -1,53 +1,71 @@
-/** Hands an answer over to koa, which sends it; from here on it counts as what its exchange has in memory. */
-import type { Context } from 'koa';
+/** Writes an answer to its exchange; from here on it counts as what the exchange has in memory. */
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import fresh from 'fresh';
 import type { Exchange } from '../http/exchange.js';
 import { send } from '../http/send.js';
 import { indented, indentedFromBytesMax } from './indented.js';
 import type { FaceAnswer } from './kube-face.js';
 import { join, lengthOf, type Part } from './parts.js';
+import type { StatusAnswer } from './status.js';
 
 /** A longer answer is sent without a copy, at the pace of its reader. */
 const copiedBytesMax = 64 * 1024;
 
-export async function respond(context: Context, exchange: Exchange, answered: FaceAnswer): Promise<void> {
-  if (answered.kind === 'streamed') return void (context.respond = false);
-  const parts = begin(context, answered);
-  if (parts === undefined) return;
-  const length = lengthOf(parts);
-  exchange.room.settle(length);
-  if (length <= copiedBytesMax || context.method === 'HEAD') {
-    context.body = join(parts);
+/** `parts` undefined: the client has it already. */
+type Written = Readonly<{ code: number; headers: OutgoingHttpHeaders; parts: readonly Part[] | undefined }>;
+
+export async function respond(exchange: Exchange, answered: FaceAnswer): Promise<void> {
+  if (answered.kind === 'streamed' || exchange.isOver) return;
+  const { request, response } = exchange;
+  const { code, headers, parts } = written(exchange, answered);
+  if (parts === undefined) {
+    response.writeHead(code, headers);
+    response.end();
     return;
   }
-  context.length = length;
-  context.respond = false;
-  await send(batches(parts), exchange);
+  const length = lengthOf(parts);
+  exchange.room.settle(length);
+  response.writeHead(code, { ...headers, 'content-length': length });
+  if (request.method === 'HEAD') response.end();
+  else if (length <= copiedBytesMax) response.end(join(parts));
+  else await send(batches(parts), exchange);
 }
 
-/** Sets status and headers; returns the body. Undefined when the client has it already. */
-function begin(context: Context, answered: Exclude<FaceAnswer, { kind: 'streamed' }>): readonly Part[] | undefined {
+/** Cuts an answer that has begun: its client must not take it for whole. */
+export function respondRefused(exchange: Exchange, { code, text, retryAfterSeconds = 0 }: StatusAnswer): void {
+  const { request, response } = exchange;
+  if (response.headersSent) return exchange.cut();
+  if (exchange.isOver) return;
+  const retry = retryAfterSeconds > 0 ? { 'retry-after': String(retryAfterSeconds) } : {};
+  const body = Buffer.from(text);
+  response.writeHead(code, { 'content-type': 'application/json', ...unstored, ...retry, 'content-length': body.length });
+  if (request.method === 'HEAD') response.end();
+  else response.end(body);
+}
+
+const unstored = { 'cache-control': 'no-cache, private' };
+
+function written({ request, response }: Exchange, answered: Exclude<FaceAnswer, { kind: 'streamed' }>): Written {
   switch (answered.kind) {
-    case 'text':
-      context.status = answered.code;
-      context.set('content-type', 'text/plain; charset=utf-8');
-      context.set('x-content-type-options', 'nosniff');
-      return [Buffer.from(answered.text)];
+    case 'text': {
+      const headers = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' };
+      return { code: answered.code, headers, parts: [Buffer.from(answered.text)] };
+    }
     case 'discovery': {
       const { contentType, body, etag } = answered.answer;
-      context.status = 200;
-      context.set('content-type', contentType);
-      if (etag !== undefined) context.set('etag', etag);
-      if (context.fresh) context.status = 304;
-      return context.fresh ? undefined : [Buffer.from(body)];
+      const headers = { 'content-type': contentType, ...(etag === undefined ? {} : { etag }) };
+      const isHeld = etag !== undefined && fresh(request.headers, { etag });
+      return isHeld ? { code: 304, headers: { etag }, parts: undefined } : { code: 200, headers, parts: [Buffer.from(body)] };
     }
     case 'bytes': {
       const { code, contentType, parts, warnings = [] } = answered;
-      context.status = code;
-      context.set('content-type', contentType);
-      context.set('cache-control', 'no-cache, private');
-      for (const warning of warnings) context.append('warning', `299 - ${JSON.stringify(warning)}`);
-      const isForPeople = contentType === 'application/json' && isIndented(context) && lengthOf(parts) <= indentedFromBytesMax;
-      return isForPeople ? [indented(join(parts))] : parts;
+      if (warnings.length > 0)
+        response.setHeader(
+          'warning',
+          warnings.map((warning) => `299 - ${JSON.stringify(warning)}`),
+        );
+      const isForPeople = contentType === 'application/json' && isIndented(request) && lengthOf(parts) <= indentedFromBytesMax;
+      return { code, headers: { 'content-type': contentType, ...unstored }, parts: isForPeople ? [indented(join(parts))] : parts };
     }
   }
 }
@@ -57,8 +75,10 @@ async function* batches(parts: readonly Part[]): AsyncGenerator<readonly Uint8Ar
 }
 
 /** People at a terminal get indented JSON. */
-function isIndented({ query, req }: Context): boolean {
-  const pretty = query['pretty'];
-  if (pretty !== undefined) return pretty === '1' || pretty === 'true';
-  return /^(curl|Wget)\//.test(req.headers['user-agent'] ?? '');
+function isIndented({ url = '', headers }: IncomingMessage): boolean {
+  if (url.includes('pretty=')) {
+    const pretty = new URLSearchParams(url.slice(url.indexOf('?') + 1)).get('pretty');
+    if (pretty !== null) return pretty === '1' || pretty === 'true';
+  }
+  return /^(curl|Wget)\//.test(headers['user-agent'] ?? '');
 }

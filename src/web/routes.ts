@@ -43,7 +43,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const query = new URLSearchParams(context.querystring);
       const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
       healthLog.failed(endpoint, report);
-      return respond(context, exchangeOf(context), { kind: 'text', code: report.status, text: report.text });
+      return respond(exchangeOf(context), { kind: 'text', code: report.status, text: report.text });
     });
   }
   const read = (path: string, bytesMax: number, make: (query: URLSearchParams) => Promise<Answer>): void => {
@@ -52,8 +52,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       exchange.admit();
       authorizePath(exchange);
       const query = new URLSearchParams(context.querystring);
-      if (await exchange.room.take(bytesMax)) await respond(context, exchange, await make(query));
-      else context.respond = false;
+      if (await exchange.room.take(bytesMax)) await respond(exchange, await make(query));
     });
   };
   read('/metrics', reportBytesMax, async () => ({
@@ -82,7 +81,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const answer = await done(parsed, type);
       if (answer === undefined)
         throw new Refused({ reason: 'NotFound', message: `${what} ${JSON.stringify(name)} not found`, details: { name } });
-      await respond(context, exchange, jsonAnswer(200, JSON.stringify(answer)));
+      await respond(exchange, jsonAnswer(200, JSON.stringify(answer)));
     });
   };
   end('/services/cache/shards/:name', ['shard', parseShardName], async (shard) => {

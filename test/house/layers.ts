@@ -46,6 +46,7 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['store'],
   koa: ['web'],
   '@koa/router': ['web'],
+  fresh: ['web'],
   ws: ['frames'],
   msgpackr: ['frames'],
   '@kubernetes/client-node': ['shard'],
