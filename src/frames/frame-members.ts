@@ -5,15 +5,15 @@ import { frameBounds } from './frame-bounds.js';
 /** A member that has come, with its name for error messages. */
 export type Member = Readonly<{ value: unknown; name: string }>;
 
-export function asList({ value, name }: Member): readonly unknown[] {
+export function asList({ value, name }: Member, max: number = frameBounds.listMax): readonly unknown[] {
   if (!Array.isArray(value)) throw new BadFrame(`${name} is no list`);
-  if (value.length > frameBounds.listMax) throw new BadFrame(`${name} is too long`);
+  if (value.length > max) throw new BadFrame(`${name} is too long`);
   return value;
 }
 
 /** Calls `parse` for each member of the list. */
-export function asListOf<T>({ value, name }: Member, parse: (member: Member) => T): readonly T[] {
-  return asList({ value, name }).map((one) => parse({ value: one, name }));
+export function asListOf<T>({ value, name }: Member, parse: (member: Member) => T, max?: number): readonly T[] {
+  return asList({ value, name }, max).map((one) => parse({ value: one, name }));
 }
 
 /** A list of at least one record laid end to end, `width` members each. Calls `parse` with the place where each begins. */

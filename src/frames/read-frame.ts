@@ -162,7 +162,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         message: asMessage(member(2, 'message')),
       };
     case 'status':
-      return { kind, freshness: asListOf(member(0, 'freshness'), asFreshness), withdrawn: asSlices(member(1, 'withdrawn')) };
+      return { kind, freshness: asListOf(member(0, 'freshness'), asFreshness), withdrawn: asListOf(member(1, 'withdrawn'), asSlice) };
     case 'heartbeat':
       return { kind, number: asPositive(member(0, 'number')) };
     case 'report':

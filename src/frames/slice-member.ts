@@ -1,6 +1,7 @@
 /** A slice as a member of a frame, and what is said of one. It is parsed, because it becomes part of keys. */
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
+import { frameBounds } from './frame-bounds.js';
 import { asCount, asFlag, asList, asListOf, asParsed, asText, type Member } from './frame-members.js';
 import type { HeldSlice, SliceFreshness } from './frame.js';
 
@@ -23,8 +24,9 @@ export function asSlice(member: Member): Slice {
   };
 }
 
+/** As many as a writer may name in one frame. */
 export function asSlices(member: Member): readonly Slice[] {
-  return asListOf(member, asSlice);
+  return asListOf(member, asSlice, frameBounds.namesPerFrame);
 }
 
 export function asHeld({ value, name }: Member): HeldSlice {

@@ -18,7 +18,7 @@ export type NamedSlicesParts = Readonly<{
   by: Speaker;
   store: Pick<Pushes, 'slices'>;
   lane: PushLane;
-  removals: Pick<HeldRemovals, 'holds' | 'forget'>;
+  removals: Pick<HeldRemovals, 'all' | 'holds' | 'forget'>;
   log: Pick<BoundedLog, 'info'>;
   /** The session has ended, and another one of the same process may have named more since. */
   isOver: () => boolean;
@@ -42,22 +42,29 @@ export class NamedSlices {
     return this.#areAll ? this.#names : undefined;
   }
 
-  /** Those that have come or gone; undefined: all may have, because it is only now, or no longer, that these are all. Throws BadFrame. */
-  take({ slices, withdrawn, isAll }: Omit<FrameOf<'types'>, 'kind'>): readonly Slice[] | undefined {
-    for (const slice of withdrawn) this.#names.delete(formatSlice(slice));
-    for (const slice of slices) {
-      this.begun(slice);
-      this.#parts.removals.forget(slice);
-    }
-    const wereAll = this.#areAll;
+  /** Says which have come and gone. `isTurned`: it is only now, or no longer, that these are all. Throws BadFrame. */
+  take({
+    slices,
+    withdrawn,
+    isAll,
+  }: Omit<FrameOf<'types'>, 'kind'>): Readonly<{ come: readonly Slice[]; gone: readonly Slice[]; isTurned: boolean }> {
+    const gone = withdrawn.filter((slice) => this.#names.delete(formatSlice(slice)));
+    for (const slice of slices) this.begun(slice);
+    const isTurned = isAll !== this.#areAll;
     this.#areAll = isAll;
-    return isAll === wereAll ? [...withdrawn, ...slices] : undefined;
+    const { shard, removals } = this.#parts;
+    if (isTurned && !isAll)
+      for (const held of removals.all) if (held.slice.shard === shard && held.reason === reason) removals.forget(held.slice);
+    return { come: slices, gone, isTurned };
   }
 
   /** What begins is one of its slices, though it was not named. Throws BadFrame. */
   begun(slice: Slice): void {
-    this.#names.add(formatSlice(slice));
-    if (this.#names.size > namesMax) throw new BadFrame(`more than ${namesMax} slices were named`);
+    const name = formatSlice(slice);
+    if (this.#names.has(name)) return;
+    if (this.#names.size === namesMax) throw new BadFrame(`more than ${namesMax} slices were named`);
+    this.#names.add(name);
+    this.#parts.removals.forget(slice);
   }
 
   /** Returns why nothing could be done: the caller asks again then. If this is fenced, the shard's present pusher asks. */

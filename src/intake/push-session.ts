@@ -202,13 +202,13 @@ export class PushSession {
   }
 
   async #name(frame: Omit<FrameOf<'types'>, 'kind'>, named: NamedSlices, receiver: Receiver): Promise<void> {
-    const changed = named.take(frame);
-    if (named.all !== undefined && (changed === undefined || frame.withdrawn.length > 0)) {
+    const { come, gone, isTurned } = named.take(frame);
+    if (named.all !== undefined && (isTurned || gone.length > 0)) {
       // A slice that is named again must be resynced.
       await receiver.happen({ kind: 'named', slices: named.all });
       await this.#removeUnnamed();
     }
-    this.#parts.sessions.named(changed);
+    this.#parts.sessions.named(isTurned ? undefined : [...gone, ...come]);
   }
 
   async #removeUnnamed(): Promise<void> {

@@ -30,7 +30,7 @@ type Arrived = Readonly<{ reading: Reading; step: Promise<IteratorResult<Batch>>
 
 /** Longer than a shard that starts refuses what it will serve. */
 const keepAfterMs = 60_000;
-/** With more that cannot be read the slice has no end: a cache takes only so many in a connection. */
+/** With more that were not read the slice has no end yet: a cache takes only so many in a connection. */
 const keptMax = 10_000;
 
 type ClusterPartsTools = Readonly<{
@@ -102,23 +102,22 @@ export class ClusterParts implements SliceSource {
       this.#changed.add(cluster);
       this.#unread.add(cluster);
     }
-    const limit = { isLate: false };
+    const end = { isLate: false, isGiven: false };
     const cancel = this.#tools.clock.after(keepAfterMs, () => {
-      limit.isLate = true;
+      end.isLate = true;
       this.#notifier.notify();
     });
+    const isDue = (): boolean => !end.isGiven && end.isLate && this.#unread.size + this.#expected.size <= keptMax;
     try {
       yield [{ kind: 'begin', revision: '' }];
-      for (let isEnded = false; !signal.aborted;) {
+      while (!signal.aborted) {
         const seen = this.#notifier.notified;
         const gone = this.#settle();
         if (gone.length > 0) yield gone;
-        yield* this.#take(() => limit.isLate);
-        if (!isEnded && this.#changed.size === 0 && (limit.isLate || this.#isReadOnce)) {
-          const unreadable = this.#unreadable();
-          isEnded = unreadable.size <= keptMax;
-          limit.isLate = false;
-          if (isEnded) yield this.#keep(unreadable);
+        yield* this.#take(isDue);
+        if (this.#changed.size === 0 && (isDue() || (!end.isGiven && this.#isReadOnce))) {
+          end.isGiven = true;
+          yield this.#end();
         }
         if (this.#arrived.length === 0) await this.#notifier.after(seen, signal);
       }
@@ -134,15 +133,14 @@ export class ClusterParts implements SliceSource {
   }
 
   /** Those that may have something of which nothing was read. */
-  #unreadable(): ReadonlySet<ClusterName> {
+  #unreadable(): readonly ClusterName[] {
     const isHere = (cluster: ClusterName): boolean => this.#begun.has(cluster) || this.#readings.get(cluster)?.isRead === true;
-    return new Set([...this.#unread, ...this.#expected].filter((cluster) => !isHere(cluster)));
+    return [...new Set([...this.#unread, ...this.#expected])].filter((cluster) => !isHere(cluster));
   }
 
-  #keep(unreadable: ReadonlySet<ClusterName>): Batch {
-    const kept = [...unreadable].map((cluster): Outgoing => ({ kind: 'clusterKeep', cluster }));
-    for (const cluster of unreadable) this.#kept.add(cluster);
-    return [...kept, { kind: 'end', revision: '' }];
+  #end(): Batch {
+    for (const cluster of this.#unreadable()) this.#kept.add(cluster);
+    return [...[...this.#kept].map((cluster): Outgoing => ({ kind: 'clusterKeep', cluster })), { kind: 'end', revision: '' }];
   }
 
   /** An edit of what was read once does not count: the slice would wait for ever for one who edits without end. */

@@ -4,7 +4,8 @@
  *
  *   a pusher or a link reports on slices          these
  *   it comes, goes, falls silent or is heard      all of its shards
- *   a pusher names the slices of its shard        these, and all others
+ *   a pusher names slices, or withdraws some      these
+ *   what a pusher has named is all, or no longer  all of its shard
  *   a link lets other slices through              all of its shards
  *
  * Silence causes no event, so every `lookIntervalMs` there is a look at who is connected. A look costs one entry for each of them, however many

@@ -206,12 +206,12 @@ export class SliceSyncs {
     this.#due.add(sync);
   }
 
-  /** A reporter on these has come, gone or sent a report; what is whole here may have changed. */
+  /** A reporter on these has come, gone, sent a report or named them: what is whole here, or complete, may have changed. */
   hear({ shards, slices }: News): void {
     for (const shard of shards) for (const sync of this.ofShard(shard)) this.#changed(sync);
     for (const slice of slices) {
       const sync = this.of(slice);
-      if (sync !== undefined) this.marked.add(sync);
+      if (sync !== undefined) this.#changed(sync);
     }
   }
 

@@ -382,6 +382,9 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await mustPush(lane, [aClusterEnd(acme)]);
     t.true(await isSynced());
 
+    await mustPush(lane, [aBegin(), aClusterBegin(acme), aClusterEnd(acme), aClusterBegin(acme), anEnd()]);
+    t.true(await isSynced(), 'all of it has been here since the slice began');
+
     await mustPush(lane, [aBegin(), aClusterBegin(acme), anEnd(), anInvalidation()]);
     await mustPush(lane, [aClusterBegin(acme), aClusterEnd(acme)]);
     t.false(await isSynced(), 'what was invalidated begins anew');

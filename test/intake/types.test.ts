@@ -240,7 +240,11 @@ test('a removal that is confirmed takes nothing that was pushed since its pusher
   const endpoint = { apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIExportEndpointSlice', metadata: { name: 'one', uid: 'u' } };
   sender.add(endpoints, aSource('v1alpha1', pushedObject(endpoint)));
   await until(async () => (await objects(server, endpoints)) === 1);
-  t.is((await server.client().raw('DELETE', '/services/cache/shards/amber/held/apiresourceschemas.apis.kcp.io')).status, 200);
+  t.is(
+    (await server.client().raw('DELETE', '/services/cache/shards/amber/held/apiresourceschemas.apis.kcp.io')).status,
+    404,
+    'the hold has ended',
+  );
   await new Promise((resolve) => setTimeout(resolve, 500));
 
   t.is(await objects(server, endpoints), 1);
@@ -330,11 +334,39 @@ test('what a pusher withdraws while it may have more stays until it has not', as
   t.is(await objects(server, exports), 1);
 });
 
+test('a hold ends when its pusher says that there may be more, and the next one has its own time', async (t) => {
+  const server = await aServer(t, { flags: { 'removal-hold-grace': '1s' } });
+  const pusher = await both(server, many);
+  pusher.types([exports]);
+  await until(async () => (await held(server))?.held !== null);
+
+  pusher.socket.send({ kind: 'types', slices: [], withdrawn: [], isAll: false });
+  await until(async () => (await held(server))?.held === null);
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  pusher.socket.send({ kind: 'types', slices: [], withdrawn: [], isAll: true });
+  await settled(pusher);
+
+  await until(async () => (await held(server))?.held !== null);
+  t.is(await objects(server), many);
+});
+
+test('a slice that begins is no longer held, though it was not named', async (t) => {
+  const server = await aServer(t, { flags: { 'removal-hold-grace': '1s' } });
+  const pusher = await both(server, many);
+  pusher.types([exports]);
+  await until(async () => (await held(server))?.held !== null);
+
+  await pusher.sync(schemas, schemasOf(many), 'v1alpha1');
+  t.is((await held(server))?.held, null);
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  t.is(await objects(server), many);
+});
+
 test('more names than a connection may sync end the session', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
-  for (let at = 0; at <= 50_000; at += 10_000) {
-    const slices = Array.from({ length: 10_000 }, (_, i) => sliceOf('widgets', { identity: `hash${at + i}` }));
+  for (let at = 0; at <= 50_000; at += 1_000) {
+    const slices = Array.from({ length: 1_000 }, (_, i) => sliceOf('widgets', { identity: `hash${at + i}` }));
     pusher.socket.send({ kind: 'types', slices, withdrawn: [], isAll: false });
   }
 

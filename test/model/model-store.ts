@@ -34,7 +34,7 @@ export class ModelStore {
   /** The id of the store. */
   readonly #own: string;
   readonly #shards = new Map<ShardName, ShardState>();
-  readonly #syncs = new Map<string, { shard: string; unspoken: Unspoken; awaitedBy: Synced | undefined }>();
+  readonly #syncs = new Map<string, { shard: string; unspoken: Unspoken; awaitedBy: Synced | undefined; ended: Set<string> }>();
   readonly #synced = new Map<string, Synced>();
   readonly #links = new Map<Neighbour, LinkState>();
   /** Types in the order in which they first appeared. */
@@ -84,6 +84,7 @@ export class ModelStore {
         this.#syncs.set(syncName(slice, push.cluster), {
           shard: slice.shard,
           awaitedBy: this.#syncs.get(syncName(slice, push.cluster))?.awaitedBy,
+          ended: new Set(),
           unspoken: new Set(this.#keysOf(slice, push.cluster).map(keyText)),
         });
         return { kind: 'unchanged' };
@@ -282,7 +283,8 @@ export class ModelStore {
     for (const key of keys) this.#delete(key);
     this.#syncs.delete(syncName(slice, cluster));
     const underWay = [...this.#syncs].filter(([name]) => name.endsWith(syncName(slice)));
-    if (cluster === undefined) for (const [, each] of underWay) each.awaitedBy = facts;
+    if (cluster === undefined) for (const [name, each] of underWay) if (!sync.ended.has(name)) each.awaitedBy = facts;
+    if (cluster !== undefined) this.#syncs.get(syncName(slice))?.ended.add(syncName(slice, cluster));
     const ended = cluster === undefined ? facts : sync.awaitedBy;
     // Of a logical cluster that was under way with the end of all, and is not at its own end, not everything is here.
     if (ended !== undefined && underWay.every(([, each]) => each.awaitedBy !== ended)) this.#synced.set(formatSlice(slice), ended);

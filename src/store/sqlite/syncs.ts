@@ -6,7 +6,8 @@
  *     a commit that it was part of ends it early. Two removals of one shard do not affect each other.
  *
  * A sync of one logical cluster has marks of its own, which begin when it does. What is synced in it counts for the sync of the whole slice as well. A slice
- * is synced once its own sync has ended and so has each of its logical clusters that was under way then: of those not all may be here.
+ * is synced once its own sync has ended and so has, once since it began, each of its logical clusters that was under way then: of the others not all may be
+ * here.
  *
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per lane, each with its marks.
  */
@@ -42,8 +43,13 @@ export type Sync = { readonly marks: Marks; walk: Walk | undefined };
 
 type End = Extract<Push, { kind: 'end' }>;
 
-/** `running`: by their logical clusters; '' is the sync of all of it. `awaits`: that one has ended, and these were under way and have not ended since. */
-type SyncsOfSlice = Readonly<{ running: Map<string, Sync> }> & { awaits: Readonly<{ end: End; clusters: Set<string> }> | undefined };
+/**
+ * `running`: by their logical clusters; '' is the sync of all of it. `ended`: logical clusters, since that one began. `awaits`: that one has ended, and
+ * these were under way and had not.
+ */
+type SyncsOfSlice = Readonly<{ running: Map<string, Sync>; ended: Set<string> }> & {
+  awaits: Readonly<{ end: End; clusters: Set<string> }> | undefined;
+};
 
 /** Where an object is; its namespace and name may follow. */
 type Place = readonly [resource: number, shard: string, cluster: string, ...names: readonly string[]];
@@ -77,7 +83,7 @@ export class Syncs {
     const ofShard = this.#syncs.get(shard) ?? new Map<number, SyncsOfSlice>();
     this.#syncs.set(shard, ofShard);
     const known = cluster === '' ? undefined : ofShard.get(resource);
-    const ofSlice: SyncsOfSlice = known ?? { running: new Map(), awaits: undefined };
+    const ofSlice: SyncsOfSlice = known ?? { running: new Map(), ended: new Set(), awaits: undefined };
     ofSlice.running.set(cluster, { marks: new Marks(start), walk: undefined });
     ofShard.set(resource, ofSlice);
   }
@@ -91,11 +97,16 @@ export class Syncs {
     const { shard } = end.slice;
     const ofSlice = this.#syncs.get(shard)?.get(resource);
     if (ofSlice === undefined) return undefined;
-    const { running, awaits } = ofSlice;
+    const { running, ended } = ofSlice;
     running.delete(end.cluster ?? '');
     if (running.size === 0) this.forget(shard, resource);
-    if (end.cluster === undefined) ofSlice.awaits = { end, clusters: new Set(running.keys()) };
-    else awaits?.clusters.delete(end.cluster);
+    if (end.cluster === undefined) {
+      ofSlice.awaits = { end, clusters: new Set([...running.keys()].filter((cluster) => !ended.has(cluster))) };
+      ended.clear();
+    } else {
+      if (running.has('')) ended.add(end.cluster);
+      ofSlice.awaits?.clusters.delete(end.cluster);
+    }
     if (ofSlice.awaits?.clusters.size !== 0) return undefined;
     const whole = ofSlice.awaits.end;
     ofSlice.awaits = undefined;
