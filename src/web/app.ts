@@ -5,7 +5,7 @@
  *   below a logical cluster ─────────────────▶ kube face ─▶ respond.ts
  *   everything else ─▶ koa ─▶ routes.ts, or ─▶ kube face
  *
- * Requests for objects go past koa, which would cost each of them as much again as its answer.
+ * Requests for objects go past koa, with which a get takes a quarter more of the serving thread.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
