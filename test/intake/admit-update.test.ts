@@ -192,6 +192,19 @@ test('a body stored in a former storage version is compared by its content', (t)
   t.is(updated(textOf(current).replace('}}', '},"spec":1}'), current, { type: newer, version: 'v1' }).mutation.body.version, 'v2');
 });
 
+test('strings are compared wherever they stand, and however they are escaped', (t) => {
+  const spec = (text: string): string => anExport(replica, { spec: 'SPEC' }).replace('"SPEC"', text);
+  const current = aStored(spec('{"a":"xy","b":"","c":["é","1"]}'));
+  const kindOf = (text: string): string => admitted(spec(text), current, { mustNameRevision: false }).kind;
+
+  t.is(kindOf('{ "c": ["é", "1"], "b": "", "a": "xy" }'), 'unchanged');
+  t.is(kindOf('{"a":"x\\u0079","b":"","c":["\\u00e9","1"]}'), 'unchanged');
+  t.is(kindOf('{"a":"x","b":"y","c":["é","1"]}'), 'changed');
+  t.is(kindOf('{"a":"xy","b":"","c":["1","é"]}'), 'changed');
+  t.is(kindOf('{"a":"xy","b":"","c":["é",1]}'), 'changed');
+  t.is(kindOf('{"a":"xy","b":"","c":["é","1",""]}'), 'changed');
+});
+
 test('text nested as deep as allowed is compared without recursion', (t) => {
   const nested = (open: string, close: string, inner: string): string =>
     anExport({ ...replica }, { spec: 'SPEC' }).replace('"SPEC"', open.repeat(9_990) + inner + close.repeat(9_990));
