@@ -10,6 +10,7 @@ import type { Mutation, Outcome } from '../domain/mutation.js';
 import { uidOf } from '../domain/object-metadata.js';
 import type { Body, StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
+import { stringsDiffer } from '../domain/same-content.js';
 import type { Clock, HeavyWork, Intake as IntakePort, Objects, Writer } from '../domain/ports.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
 import type { PlainOrigin } from './plain-origin.js';
@@ -28,6 +29,8 @@ export type IntakeParts = Readonly<{
 /** Kubernetes' own bound on names it makes up, and on patches that are overtaken. */
 const generatedNameTriesMax = 8;
 const patchTriesMax = 5;
+/** Two milliseconds' worth. Longer texts are compared in the thread for heavy work only. */
+const comparedHereBytesMax = 1024 * 1024;
 /** Why a write goes to another cache. */
 const elsewhere = 'the shard belongs to another cache; please write there';
 /** No vowels and nothing that looks like another letter: Kubernetes' alphabet for generated names. */
@@ -121,6 +124,7 @@ export class Intake implements IntakePort {
 /** kcp repeats nearly every PUT byte for byte. What takes too long to compare counts as different: that costs an event without news. */
 async function saysTheSame(next: Body, stored: Body, heavy: HeavyWork): Promise<boolean> {
   if (Buffer.compare(next.bytes, stored.bytes) === 0) return true;
+  if (next.bytes.length + stored.bytes.length <= comparedHereBytesMax && stringsDiffer(next.bytes, stored.bytes)) return false;
   try {
     return await heavy.run({ kind: 'compare', left: next.bytes, right: stored.bytes });
   } catch (error) {

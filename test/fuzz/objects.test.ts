@@ -6,7 +6,7 @@ import { compose } from '../../src/domain/compose.js';
 import { parseJson } from '../../src/domain/json-parser.js';
 import { equalJson, formatJson } from '../../src/domain/json-tree.js';
 import { member, NotJson, scanObject, valueText, type ObjectText } from '../../src/domain/object-text.js';
-import { sameContent } from '../../src/domain/same-content.js';
+import { sameContent, stringsDiffer } from '../../src/domain/same-content.js';
 import { spliceRevision } from '../../src/domain/splice.js';
 import { admitCreate } from '../../src/intake/admit-create.js';
 import { aCreate } from '../intake/bodies.js';
@@ -109,8 +109,10 @@ test('a value is equal to itself however it is spelled, and to no other', (t) =>
     const bytes = Buffer.from(text);
     const respelled = JSON.stringify(turned(value), null, 1).replaceAll(/(?<=[[,:\s])(-?[1-9]\d*)(?=[,\]}\s]|$)/g, (digits) => digits);
     if (!sameContent(bytes, Buffer.from(respelled))) throw new Error(`${respelled} says something else`);
+    if (stringsDiffer(bytes, Buffer.from(respelled))) throw new Error(`${respelled} has other strings`);
     const isEqual = isDeepStrictEqual(value, JSON.parse(other));
     if (sameContent(bytes, Buffer.from(other)) !== isEqual) throw new Error(isEqual ? 'they say the same' : 'they do not say the same');
+    if (isEqual && stringsDiffer(bytes, Buffer.from(other))) throw new Error('their strings are the same');
   };
   const texts = fc.json({ maxDepth: 4 }).map((text) => JSON.stringify(JSON.parse(text.replaceAll('-0', '0'))));
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { StoredObject } from '../../src/domain/object.js';
 import { mustParse } from '../../src/domain/parsed.js';
-import { sameContent } from '../../src/domain/same-content.js';
+import { sameContent, stringsDiffer } from '../../src/domain/same-content.js';
 import { admitUpdate, type UpdateInputs } from '../../src/intake/admit-update.js';
 import { aCreate, aDeclaredType, anExport, anUpdate, aStored, bytesOf, read, refusalOf, storedVersion, textOf } from './bodies.js';
 
@@ -15,7 +15,8 @@ const replica = {
 
 function admitted(text: string, current: StoredObject, changes: Partial<UpdateInputs> = {}) {
   const outcome = mustParse(admitUpdate(bytesOf(text), anUpdate(changes), current));
-  const isSame = sameContent(outcome.mutation.body.bytes, outcome.stored.bytes);
+  const [next, stored] = [outcome.mutation.body.bytes, outcome.stored.bytes];
+  const isSame = !stringsDiffer(next, stored) && sameContent(next, stored);
   return { ...outcome, kind: isSame ? 'unchanged' : 'changed' };
 }
 

@@ -132,6 +132,22 @@ test('a PUT needs the version it replaces, and one that changes nothing writes n
   t.deepEqual(received, [`MODIFIED@${changed.metadata.resourceVersion}`]);
 });
 
+test('forty large updates at once are all stored: what has other strings waits for no thread', async (t) => {
+  const { client, path } = await aCluster();
+  const names = Array.from({ length: 40 }, (_, i) => `large-${i}`);
+  const spec = (round: string): Readonly<Record<string, unknown>> => ({ round, filling: 'x'.repeat(40 * 1024) });
+  const stored = await Promise.all(names.map((name) => client.create(path(), { ...anApiExport({ name }), spec: spec('first') })));
+
+  const answers = await Promise.all(
+    stored.map((object) => client.raw('PUT', path(object.metadata.name), { body: { ...object, spec: spec('second') } })),
+  );
+
+  t.deepEqual(
+    answers.filter(({ status }) => status !== 200).map(({ status, text }) => `${status} ${text.slice(0, 200)}`),
+    [],
+  );
+});
+
 test('a delete checks its preconditions, needs no Content-Type, and ignores finalizers', async (t) => {
   const { client, path } = await aCluster();
   const { metadata } = await client.create(path(), anApiExport({ finalizers: ['kcp.io/held'] }));
