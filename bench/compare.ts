@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { builtMain, projectFile } from '../test/support/project.js';
 import { CleanUp } from './harness/clean-up.js';
-import { median } from './harness/jobs.js';
+import { median } from './harness/statistics.js';
 import { formatNumber, formatTable, type Report } from './harness/report.js';
 
 const run = promisify(execFile);

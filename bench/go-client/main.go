@@ -1,212 +1,173 @@
-// Command go-client measures a cache server as a controller written in Go uses it: net/http over HTTP/2, one connection,
-// many requests at once, a client certificate.
+// Command go-client asks a cache server what kcp's controllers and informers ask: net/http over HTTP/2 or HTTP/1.1, a client
+// certificate or a bearer token. It measures itself, so that the clock that sends is the clock that receives.
 //
-// It reads requests from a file and sends each once, in this order, at most `workers` at a time within one phase:
+// One job of JSON on the first line of standard input, one result of JSON as the last line of standard output. In between, the job
+// stops at steps, prints {"step":"…"} and waits for a line: the caller reads the processor time and the memory of the server there.
 //
-//	{"method":"POST","path":"…","body":"…"}            a create
-//	{"method":"GET","path":"…","contains":"…"}         a get; the answer must contain that text
+//	opening ─▶ opened ─▶ begin ── measured ── end          informers and requests know only begin and end
 //
-// A phase is a run of one method. Each prints one line of JSON on standard output:
-//
-//	{"method":"GET","requests":10000,"elapsedMs":…,"p50Ms":…,"p99Ms":…,"protocol":"HTTP/2.0","wrong":0,"firstWrong":""}
-//
-// The file is read in full before the first request. A request that takes longer than requestTimeout counts as wrong.
+// A request that takes longer than requestTimeout is wrong. What is wrong is counted, and the first reason reported.
 package main
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 )
 
-const (
-	requestTimeout = 30 * time.Second
-	lineBytesMax   = 16 << 20
-)
+// The client's own garbage collection competes with the server for two cores.
+const collectAtPercent = 400
 
-type request struct {
-	Method   string `json:"method"`
-	Path     string `json:"path"`
-	Body     string `json:"body"`
-	Contains string `json:"contains"`
+type job struct {
+	Kind        string   `json:"kind"`
+	Server      string   `json:"server"`
+	Authority   string   `json:"ca"`
+	Certificate string   `json:"cert"`
+	Key         string   `json:"key"`
+	Token       string   `json:"token"`
+	HTTP1       bool     `json:"http1"`
+	Gzip        bool     `json:"gzip"`
+	Objects     string   `json:"objects"`
+	Operation   string   `json:"operation"`
+	Resources   []string `json:"resources"`
+	From        int      `json:"from"`
+	To          int      `json:"to"`
+	Paths       []string `json:"paths"`
+	PageLimit   int      `json:"pageLimit"`
+	Workers     int      `json:"workers"`
+	Connections int      `json:"connections"`
+	Clients     int      `json:"clients"`
+	Silent      int      `json:"silent"`
+	PerSecond   int      `json:"perSecond"`
+	WarmUpMs    int      `json:"warmUpMs"`
+	MeasuredMs  int      `json:"measuredMs"`
+	LateMs      int      `json:"lateMs"`
 }
 
+// Numbers of a job that have no meaning for its kind stay 0.
 type result struct {
-	Method     string  `json:"method"`
-	Requests   int     `json:"requests"`
-	ElapsedMs  float64 `json:"elapsedMs"`
-	P50Ms      float64 `json:"p50Ms"`
-	P99Ms      float64 `json:"p99Ms"`
-	Protocol   string  `json:"protocol"`
-	Wrong      int     `json:"wrong"`
-	FirstWrong string  `json:"firstWrong"`
+	Operations   int     `json:"operations"`
+	ElapsedMs    float64 `json:"elapsedMs"`
+	P50Ms        float64 `json:"p50Ms"`
+	P99Ms        float64 `json:"p99Ms"`
+	Bytes        int64   `json:"bytes"`
+	Objects      int     `json:"objects"`
+	Protocol     string  `json:"protocol"`
+	Wrong        int     `json:"wrong"`
+	FirstWrong   string  `json:"firstWrong"`
+	ClientBusy   float64 `json:"clientBusy"`
+	OpenMs       float64 `json:"openMs"`
+	Events       int     `json:"events"`
+	EventsMs     float64 `json:"eventsMs"`
+	DelayP50Ms   float64 `json:"delayP50Ms"`
+	DelayP99Ms   float64 `json:"delayP99Ms"`
+	DelayMaxMs   float64 `json:"delayMaxMs"`
+	Expected     int     `json:"expected"`
+	WatchersLess int     `json:"watchersLess"`
+	Unordered    int     `json:"unordered"`
+	WatchLists   int     `json:"watchLists"`
+	Details      details `json:"details"`
 }
+
+// The mixed load has several kinds of operations at once.
+type details map[string]delays
+
+var kinds = map[string]func(job) (result, error){
+	"requests":  requests,
+	"informers": informers,
+	"watches":   watches,
+	"mixed":     mixed,
+}
+
+var input = bufio.NewReader(os.Stdin)
 
 func main() {
-	server := flag.String("server", "", "URL of the cache server, without a path")
-	authority := flag.String("ca", "", "file of the CA certificate for the server")
-	certificate := flag.String("cert", "", "file of the client certificate")
-	key := flag.String("key", "", "file of its key")
-	file := flag.String("requests", "", "file of requests, one of JSON a line")
-	workers := flag.Int("workers", 16, "requests under way at once")
-	flag.Parse()
-
-	if err := run(*server, *authority, *certificate, *key, *file, *workers); err != nil {
+	debug.SetGCPercent(collectAtPercent)
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(server, authority, certificate, key, file string, workers int) error {
-	client, err := newClient(authority, certificate, key)
+func run() error {
+	line, err := input.ReadBytes('\n')
 	if err != nil {
 		return err
 	}
-	requests, err := readRequests(file)
+	var asked job
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return err
+	}
+	answer, known := kinds[asked.Kind]
+	if !known {
+		return fmt.Errorf("no job %q", asked.Kind)
+	}
+	measured, err := answer(asked)
 	if err != nil {
 		return err
 	}
-	for len(requests) > 0 {
-		method := requests[0].Method
-		end := slices.IndexFunc(requests, func(each request) bool { return each.Method != method })
-		if end < 0 {
-			end = len(requests)
-		}
-		line, err := json.Marshal(measure(client, server, requests[:end], workers))
-		if err != nil {
-			return err
-		}
-		fmt.Println(string(line))
-		requests = requests[end:]
-	}
-	return nil
+	return json.NewEncoder(os.Stdout).Encode(measured)
 }
 
-func newClient(authority, certificate, key string) (*http.Client, error) {
-	pair, err := tls.LoadX509KeyPair(certificate, key)
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(authority)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", authority)
-	}
-	return &http.Client{
-		Timeout: requestTimeout,
-		Transport: &http.Transport{
-			TLSClientConfig:    &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
-			ForceAttemptHTTP2:  true,
-			DisableCompression: true,
-		},
-	}, nil
+// step waits until the caller has looked at the server.
+func step(name string) error {
+	fmt.Printf("{\"step\":%q}\n", name)
+	_, err := input.ReadString('\n')
+	return err
 }
 
-func readRequests(file string) ([]request, error) {
-	opened, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	var requests []request
-	lines := bufio.NewScanner(opened)
-	lines.Buffer(nil, lineBytesMax)
-	for lines.Scan() {
-		var each request
-		if err := json.Unmarshal(lines.Bytes(), &each); err != nil {
-			return nil, err
-		}
-		requests = append(requests, each)
-	}
-	return requests, lines.Err()
+// faults counts what went wrong.
+type faults struct {
+	mutex sync.Mutex
+	count int
+	first string
 }
 
-// measure sends every request once. It reports how many failed, and the reason of the first failure.
-func measure(client *http.Client, server string, requests []request, workers int) result {
-	measured := result{Method: requests[0].Method, Requests: len(requests)}
-	delays := make([]time.Duration, len(requests))
-	var next atomic.Int64
-	var mutex sync.Mutex
-	var running sync.WaitGroup
-
-	began := time.Now()
-	for range workers {
-		running.Go(func() {
-			for {
-				index := int(next.Add(1)) - 1
-				if index >= len(requests) {
-					return
-				}
-				sent := time.Now()
-				protocol, wrong := send(client, server, requests[index])
-				delays[index] = time.Since(sent)
-				if index != 0 && wrong == "" {
-					continue
-				}
-				mutex.Lock()
-				if index == 0 {
-					measured.Protocol = protocol
-				}
-				if wrong != "" {
-					measured.Wrong++
-					if measured.FirstWrong == "" {
-						measured.FirstWrong = wrong
-					}
-				}
-				mutex.Unlock()
-			}
-		})
+func (f *faults) add(format string, values ...any) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.count++
+	if f.first == "" {
+		f.first = fmt.Sprintf(format, values...)
 	}
-	running.Wait()
-
-	measured.ElapsedMs = milliseconds(time.Since(began))
-	slices.Sort(delays)
-	measured.P50Ms = milliseconds(delays[len(delays)/2])
-	measured.P99Ms = milliseconds(delays[len(delays)*99/100])
-	return measured
 }
 
-// send returns the protocol, and the fault or "".
-func send(client *http.Client, server string, each request) (protocol, wrong string) {
-	name := each.Method + " " + each.Path
-	sent, err := http.NewRequest(each.Method, server+each.Path, strings.NewReader(each.Body))
-	if err != nil {
-		return "", fmt.Sprintf("%s: %v", name, err)
+// busySince gives the share of one processor that this process took.
+func busySince(began time.Time, before time.Duration) float64 {
+	return float64(processorTime()-before) / float64(time.Since(began))
+}
+
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
 	}
-	if each.Body != "" {
-		sent.Header.Set("Content-Type", "application/json")
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+type delays struct {
+	Count int     `json:"count"`
+	P50Ms float64 `json:"p50Ms"`
+	P99Ms float64 `json:"p99Ms"`
+	MaxMs float64 `json:"maxMs"`
+}
+
+// summary sorts what it is given.
+func summary(measured []time.Duration) delays {
+	if len(measured) == 0 {
+		return delays{}
 	}
-	response, err := client.Do(sent)
-	if err != nil {
-		return "", fmt.Sprintf("%s: %v", name, err)
+	slices.Sort(measured)
+	at := func(percent int) float64 {
+		return milliseconds(measured[min(len(measured)-1, len(measured)*percent/100)])
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	switch {
-	case err != nil:
-		return response.Proto, fmt.Sprintf("%s: %v", name, err)
-	case response.StatusCode >= 300:
-		return response.Proto, fmt.Sprintf("%s: %d %.200s", name, response.StatusCode, body)
-	case !bytes.Contains(body, []byte(each.Contains)):
-		return response.Proto, fmt.Sprintf("%s: the answer lacks %s", name, each.Contains)
-	default:
-		return response.Proto, ""
-	}
+	return delays{Count: len(measured), P50Ms: at(50), P99Ms: at(99), MaxMs: milliseconds(measured[len(measured)-1])}
 }
 
 func milliseconds(elapsed time.Duration) float64 { return float64(elapsed.Microseconds()) / 1_000 }

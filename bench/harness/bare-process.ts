@@ -10,7 +10,6 @@ const answerMsMax = 10_000;
 
 export type BareServerAsked =
   | Readonly<{ kind: 'listen'; certificatePem: string; keyPem: string }>
-  | Readonly<{ kind: 'serve'; listFile?: string; watchListFile?: string }>
   | (Readonly<{ kind: 'store' }> & BareStore);
 
 /** Where pushed frames are kept, how many go into one transaction at most, and whether SQLite is set as the measured server sets it. */
@@ -43,10 +42,6 @@ export class BareProcess {
 
   get pid(): number {
     return this.#child.pid ?? 0;
-  }
-
-  async serve(files: Readonly<{ listFile?: string; watchListFile?: string }>): Promise<void> {
-    await this.#ask({ kind: 'serve', ...files });
   }
 
   /** What is pushed from now on goes into a new database there. */

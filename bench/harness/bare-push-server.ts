@@ -38,8 +38,6 @@ process.on('message', (asked: BareServerAsked) => {
       ({ framesPerCommitMax } = asked);
       reply({ kind: 'serving' });
       return;
-    case 'serve':
-      throw new Error('this one serves nothing');
   }
 });
 process.on('disconnect', () => process.exit(0));

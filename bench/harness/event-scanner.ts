@@ -14,9 +14,6 @@ const typeStart = Buffer.from('{"type":"');
 const revisionStart = Buffer.from('"resourceVersion":"');
 const nameStart = Buffer.from(nameMark);
 const roundStart = Buffer.from(roundMark);
-const initialEventsEnd = Buffer.from('"k8s.io/initial-events-end":"true"');
-/** Digits of a revision that are read. The digits before them are the epoch, which no running server changes. */
-const revisionDigits = 12;
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
 
@@ -93,29 +90,11 @@ export function roundIn(line: Line): number {
   return numberAt(line.bytes, first, line.bytes.indexOf(quote, first));
 }
 
-/** The revision as a number that can be compared with others of the same run. */
-export function revisionIn({ bytes, start, end }: Line): number {
-  const at = bytes.indexOf(revisionStart, start);
-  if (at === -1 || at >= end) throw new Error(`no resourceVersion: ${shown({ bytes, start, end })}`);
-  const first = at + revisionStart.length;
-  const behind = bytes.indexOf(quote, first);
-  return numberAt(bytes, Math.max(first, behind - revisionDigits), behind);
-}
-
 /** The resourceVersion in an answer to a write, as text. */
 export function resourceVersionIn(bytes: Buffer): string {
   const at = bytes.indexOf(revisionStart);
   if (at === -1) throw new Error(`no resourceVersion: ${bytes.toString('utf8', 0, 300)}`);
   return bytes.toString('latin1', at + revisionStart.length, bytes.indexOf(quote, at + revisionStart.length));
-}
-
-export function revisionOf(resourceVersion: string): number {
-  return Number(resourceVersion.slice(-revisionDigits));
-}
-
-export function endsInitialEvents({ bytes, start, end }: Line): boolean {
-  const at = bytes.indexOf(initialEventsEnd, start);
-  return at !== -1 && at < end;
 }
 
 export function shown({ bytes, start, end }: Line): string {

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from './client.js';
 import { EventScanner, indexIn, resourceVersionIn, roundIn, shown, typeOf } from './event-scanner.js';
-import { percentile, wallClock, type Line, type SteadyJob, type WitnessJob, type Witnessed, type Written } from './jobs.js';
+import { wallClock, type Line, type SteadyJob, type WitnessJob, type Witnessed, type Written } from './jobs.js';
+import { percentile } from './statistics.js';
 import { collectionPathOf, pathOf, placeOn, textOf } from './objects.js';
 
 const created = 201;

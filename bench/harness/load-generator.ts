@@ -4,19 +4,13 @@
  */
 import { steadyJob, witnessJob } from './load-delays.js';
 import { floodJob } from './load-flood.js';
-import { compareJob, pushBareJob, pushJob } from './load-pushes.js';
-import { listJob, watchJob, watchListJob } from './load-reads.js';
-import { createJob, updateJob } from './load-writes.js';
+import { compareJob, pushBareJob, pushJob, pushMixedJob } from './load-pushes.js';
 import type { JobName, Jobs, Line } from './jobs.js';
 import type { Asked, Reply } from './load-process.js';
 
 const jobs: { [Name in JobName]: (job: Jobs[Name][0], line: Line) => Promise<Jobs[Name][1]> } = {
-  create: createJob,
-  list: listJob,
-  watchList: watchListJob,
-  watch: watchJob,
-  update: updateJob,
   push: pushJob,
+  pushMixed: pushMixedJob,
   pushBare: pushBareJob,
   compare: compareJob,
   flood: floodJob,

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { JobName, Jobs } from './jobs.js';
 
-const jobMsMax = 180_000;
+const jobMsMax = 600_000;
 
 export type Asked =
   | Readonly<{ id: number; kind: 'ask'; name: JobName; job: Jobs[JobName][0] }>

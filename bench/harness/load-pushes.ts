@@ -2,9 +2,9 @@
 import { pack, unpack } from 'msgpackr';
 import { WebSocket } from 'ws';
 import { Client } from './client.js';
-import type { Compared, CompareJob, PushBareJob, PushedBare, Pushed, PushJob } from './jobs.js';
+import type { Compared, CompareJob, PushBareJob, PushedBare, Pushed, PushJob, PushMixedJob } from './jobs.js';
 import { nameOf, placeOn, shardPath, textOf } from './objects.js';
-import { PushingShard, pushedObject, putBatches, sync } from './pushing-shard.js';
+import { mixedBatches, PushingShard, pushedObject, putBatches, sync } from './pushing-shard.js';
 
 export async function pushJob({ target, shard, objects, round, thenChanges }: PushJob): Promise<Pushed> {
   const synced = sync(putBatches(shard, objects, round));
@@ -14,6 +14,15 @@ export async function pushJob({ target, shard, objects, round, thenChanges }: Pu
     const syncMs = await pushing.send(synced);
     const changeMs = changes === undefined ? Number.NaN : await pushing.send(changes);
     return { syncMs, changeMs, refused: pushing.refused };
+  } finally {
+    await pushing.close();
+  }
+}
+
+export async function pushMixedJob({ target, shard, objects, clusters }: PushMixedJob): Promise<Pick<Pushed, 'syncMs'>> {
+  const pushing = await PushingShard.open(target, shard);
+  try {
+    return { syncMs: await pushing.send(sync(mixedBatches(shard, objects, clusters))) };
   } finally {
     await pushing.close();
   }

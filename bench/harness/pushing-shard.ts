@@ -21,6 +21,7 @@ import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { Sender } from '../../src/sender/sender.js';
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import type { PushTarget } from './jobs.js';
+import { exportsType, mixedObject } from './mixed-objects.js';
 import { group, nameOf, placeOn, resource, textOf, version } from './objects.js';
 
 /** How many objects a batch has: a page of a list. */
@@ -148,9 +149,21 @@ export function putBatches(shard: string, objects: number, round: number): reado
   );
 }
 
+/** Objects of mixed sizes, each batch made when it is asked for. */
+export function* mixedBatches(shard: string, objects: number, clusters: number): Generator<Batch> {
+  for (let first = 0; first < objects; first += batchObjects) {
+    yield Array.from({ length: Math.min(batchObjects, objects - first) }, (_, at): Outgoing => {
+      const { cluster, name, text } = mixedObject(first + at, { shard, type: exportsType, clusters });
+      return { kind: 'put', version, object: { cluster, namespace: '', name, sourceVersion: '1', body: Buffer.from(text) } };
+    });
+  }
+}
+
 /** A full sync of them. */
-export function sync(puts: readonly Batch[]): readonly Batch[] {
-  return [[{ kind: 'begin', revision: '1' }], ...puts, [{ kind: 'end', revision: '1' }]];
+export function* sync(puts: Iterable<Batch>): Generator<Batch> {
+  yield [{ kind: 'begin', revision: '1' }];
+  yield* puts;
+  yield [{ kind: 'end', revision: '1' }];
 }
 
 export function pushedObject(shard: string, index: number, round: number): PushedObject {

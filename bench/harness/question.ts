@@ -1,18 +1,35 @@
 /**
- * One question per file. It is asked on a running server that holds what earlier questions left there, and gives figures
+ * One question per file. It is asked on running servers that hold what earlier questions left there, and gives figures
  * (which may miss their limit) and checks (which must hold: a fast server that loses events has no figures).
  */
 import type { StrataProcess } from '../../test/support/strata-process.js';
 import type { BareProcess } from './bare-process.js';
+import type { CacheTarget } from './cache-target.js';
 import type { Target } from './client.js';
+import type { GoClient } from './go-client.js';
 import type { LoadProcess } from './load-process.js';
 import type { LoopSampler } from './loop-sampler.js';
+import type { BenchOptions } from './options.js';
+import type { Progress } from './progress.js';
+
+export const families = ['requests', 'lists', 'watches', 'push', 'scale', 'tiers', 'process'] as const;
+export type Family = (typeof families)[number];
+
+/**
+ * What it takes to ask it: `http` any server of the API and Go, `push` a server that accepts pushes. Without either it starts servers of its own,
+ * or only looks at the measured one.
+ */
+type Need = 'http' | 'push';
 
 export type Question = Readonly<{
   name: string;
+  family: Family;
   asks: string;
-  /** It pushes objects of its own over a websocket: it needs nothing from another question, only a server that accepts pushes. */
-  pushes?: true;
+  needs?: readonly Need[];
+  /** Only with --all, or named by --only: all others together take less than ten minutes. */
+  isLong?: true;
+  /** How many measurements it makes of each target, for the progress bar. */
+  steps?: (options: BenchOptions) => number;
   ask: (bench: Bench) => Promise<Answer>;
 }>;
 
@@ -20,8 +37,22 @@ export type Answer = Readonly<{ figures: readonly Figure[]; checks: readonly Che
 
 export type Limit = Readonly<{ kind: 'at most' | 'at least'; value: number }>;
 
-/** `ceiling` is the figure of the bare server, in the same unit. */
-export type Figure = Readonly<{ name: string; value: number; unit: string; limit?: Limit; ceiling?: number; note?: string }>;
+/** `ceiling` is the figure of the bare server, `against` that of the other server, both in the same unit. */
+export type Figure = Readonly<{
+  name: string;
+  value: number;
+  unit: string;
+  /** Which way is faster; a figure without it is not drawn. */
+  better?: 'more' | 'less';
+  limit?: Limit;
+  ceiling?: number;
+  against?: number;
+  /** For value / against. */
+  ratioLimit?: Limit;
+  /** Every round, in the order of asking. */
+  rounds?: readonly number[];
+  note?: string;
+}>;
 
 export type Check = Readonly<{ law: string; holds: boolean; detail: string }>;
 
@@ -38,26 +69,36 @@ export type Bench = Readonly<{
   /** For files that belong to this run alone. */
   folder: string;
   options: BenchOptions;
-  /** What `create` left in the server, by index of the object. */
-  acknowledged: { resourceVersions: readonly string[] };
+  progress: Progress;
+  /** Undefined where Go is not installed, or no question over HTTP is asked. */
+  http: HttpBench | undefined;
 }>;
 
-export type BenchOptions = Readonly<{
-  objects: number;
-  rounds: number;
-  writers: number;
-  informers: number;
-  watchers: number;
-  updatesMax: number;
-  updateMsMax: number;
-  settleMs: number;
-}>;
+/** What questions over HTTP need; all targets hold the same objects. */
+export type HttpBench = Readonly<{ client: GoClient; targets: readonly CacheTarget[] }>;
 
 export function check(law: string, holds: boolean, detail = ''): Check {
   return { law, holds, detail };
 }
 
-export function misses({ value, limit }: Figure): boolean {
-  if (limit === undefined) return false;
-  return !(limit.kind === 'at most' ? value <= limit.value : value >= limit.value);
+export function atLeast(value: number): Limit {
+  return { kind: 'at least', value };
+}
+
+export function atMost(value: number): Limit {
+  return { kind: 'at most', value };
+}
+
+export function misses(figure: Figure): boolean {
+  const { value, limit, ratioLimit } = figure;
+  return !keeps(value, limit) || (figure.against !== undefined && !keeps(ratio(figure), ratioLimit));
+}
+
+export function ratio({ value, against }: Figure): number {
+  return against === undefined ? Number.NaN : value / against;
+}
+
+function keeps(value: number, limit: Limit | undefined): boolean {
+  if (limit === undefined) return true;
+  return limit.kind === 'at most' ? value <= limit.value : value >= limit.value;
 }

@@ -1,12 +1,18 @@
 /** The run as a table for people. The JSON has everything in it as well. */
 import type { Machine } from './machine.js';
-import { misses, type Answer, type Figure, type Limit } from './question.js';
+import { misses, ratio, type Answer, type Family, type Figure, type Limit } from './question.js';
 
-export type Asked = Answer & Readonly<{ name: string; asks: string; elapsedMs: number; serverProcessorMs: number }>;
+export type Asked = Answer & Readonly<{ name: string; family: Family; asks: string; elapsedMs: number; serverProcessorMs: number }>;
 
 export type Report = Readonly<{
   startedAt: string;
+  command: string;
   server: string;
+  /** What the other server is called; undefined when there is none. */
+  against: string | undefined;
+  /** The client of the questions over HTTP; undefined when none was asked. */
+  client: string | undefined;
+  elapsedMs: number;
   machine: Machine;
   options: Readonly<Record<string, unknown>>;
   questions: readonly Asked[];
@@ -14,23 +20,18 @@ export type Report = Readonly<{
   limitsMissed: number;
 }>;
 
+const msPerMinute = 60_000;
+
 export function formatReport(report: Report): string {
-  const { machine } = report;
-  const rows = report.questions.flatMap(({ name, figures }) => figures.map((figure) => [name, ...cells(figure)]));
   const broken = report.questions.flatMap(({ name, checks }) =>
     checks.filter(({ holds }) => !holds).map(({ law, detail }) => `  BROKEN ${name}: ${law}${detail === '' ? '' : ` (${detail})`}`),
   );
   const held = report.questions.reduce((sum, { checks }) => sum + checks.length, 0) - broken.length;
   return [
     '',
-    `server   ${report.server}`,
-    `machine  ${machine.processor}, ${machine.cores} cores, ${machine.memoryGib} GiB, Linux ${machine.kernel}, load before ${machine.loadBefore.toFixed(1)}`,
-    `versions Node ${machine.node}, SQLite ${machine.sqlite}`,
-    `options  ${Object.entries(report.options)
-      .map(([name, value]) => `${name}=${String(value)}`)
-      .join(' ')}`,
+    ...surroundingsOf(report).map(([name, value]) => `${name.padEnd(9)}${value}`),
     '',
-    formatTable(['question', 'figure', 'value', 'limit', '', 'ceiling', 'note'], rows),
+    formatTable(tableHeader(report), tableRows(report)),
     '',
     `server's processor time: ${report.questions.map(({ name, serverProcessorMs }) => `${name} ${formatNumber(serverProcessorMs / 1_000)} s`).join(', ')}`,
     ...broken,
@@ -39,14 +40,48 @@ export function formatReport(report: Report): string {
   ].join('\n');
 }
 
-function cells(figure: Figure): readonly string[] {
-  const { name, value, unit, limit, ceiling, note = '' } = figure;
-  const verdict = limit === undefined ? '' : misses(figure) ? 'MISSED' : 'ok';
+/** What the figures belong to. */
+export function surroundingsOf(report: Report): readonly (readonly [name: string, value: string])[] {
+  const { machine, against, client } = report;
+  return [
+    ['run', `${report.startedAt}, ${(report.elapsedMs / msPerMinute).toFixed(1)} minutes, ${report.command}`],
+    ['server', against === undefined ? report.server : `${report.server}; against ${against}`],
+    [
+      'machine',
+      `${machine.processor}, ${machine.cores} cores, ${machine.memoryGib} GiB, Linux ${machine.kernel}, load before ${machine.loadBefore.toFixed(1)}`,
+    ],
+    ['versions', `Node ${machine.node}, SQLite ${machine.sqlite}${client === undefined ? '' : `, ${client}`}`],
+    [
+      'options',
+      Object.entries(report.options)
+        .map(([name, value]) => `${name}=${String(value)}`)
+        .join(' '),
+    ],
+  ];
+}
+
+export function tableHeader({ against }: Report): readonly string[] {
+  return ['question', 'figure', 'value', ...(against === undefined ? [] : [against, 'ratio']), 'limit', '', 'ceiling', 'note'];
+}
+
+export function tableRows({ questions, against }: Report): readonly (readonly string[])[] {
+  return questions.flatMap(({ name, figures }) => figures.map((figure) => [name, ...cells(figure, against !== undefined)]));
+}
+
+function cells(figure: Figure, hasOther: boolean): readonly string[] {
+  const { name, value, unit, limit, ratioLimit, ceiling, against, note = '' } = figure;
+  const limits = [
+    ...(limit === undefined ? [] : [formatLimit(limit)]),
+    ...(ratioLimit === undefined || against === undefined ? [] : [`${formatLimit(ratioLimit)} ×`]),
+  ];
   return [
     name,
     `${formatNumber(value)} ${unit}`,
-    limit === undefined ? '' : formatLimit(limit),
-    verdict,
+    ...(hasOther
+      ? [against === undefined ? '' : formatNumber(against), against === undefined ? '' : `${formatNumber(ratio(figure))} ×`]
+      : []),
+    limits.join(', '),
+    limits.length === 0 ? '' : misses(figure) ? 'MISSED' : 'ok',
     ceiling === undefined ? '' : formatNumber(ceiling),
     note,
   ];

@@ -1,0 +1,62 @@
+/**
+ * A question that any server of the API can be asked. Its rounds alternate between the targets and take turns in who goes first, so that other
+ * load on the machine meets all of them; the bare server is asked in the first round only. A value is the median of its rounds.
+ *
+ *   round 1    measured ─ against ─ bare │ round 2    against ─ measured │ round 3    measured ─ against
+ */
+import type { CacheTarget } from './cache-target.js';
+import type { Protocol } from './client.js';
+import type { GoClient } from './go-client.js';
+import { mergeRounds, type Sample } from './merge-rounds.js';
+import type { Answer, Bench, Question } from './question.js';
+
+export type Asking = Readonly<{
+  target: CacheTarget;
+  protocol: Protocol;
+  http1: boolean;
+  client: GoClient;
+  objects: number;
+  bench: Bench;
+}>;
+
+type HttpSpec = Readonly<
+  Pick<Question, 'name' | 'family' | 'asks' | 'isLong'> & {
+    protocols?: readonly Protocol[];
+    /** The bare server cannot answer everything. */
+    bare?: false;
+    /** Fewer rounds than asked for, because one takes long. */
+    roundsMax?: number;
+    measure: (asking: Asking) => Promise<Sample>;
+  }
+>;
+
+const bothProtocols: readonly Protocol[] = ['HTTP/2', 'HTTP/1.1'];
+
+export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infinity, measure, ...named }: HttpSpec): Question {
+  const roundsOf = (rounds: number): number => Math.min(rounds, roundsMax);
+  return {
+    ...named,
+    needs: ['http'],
+    steps: ({ rounds }) => protocols.length * roundsOf(rounds),
+    ask: async (bench) => {
+      const { http, options, progress } = bench;
+      if (http === undefined) throw new Error(`${named.name} needs the Go client`);
+      const targets = http.targets.filter(({ role }) => role !== 'bare' || bare === undefined);
+      const answers: Answer[] = [];
+      for (const protocol of protocols) {
+        const samples = new Map<CacheTarget, Sample[]>(targets.map((target) => [target, []]));
+        for (let round = 0; round < roundsOf(options.rounds); round++) {
+          const asked = targets.filter(({ role }) => role !== 'bare' || round === 0);
+          for (const target of round % 2 === 0 ? asked : asked.toReversed()) {
+            progress.show(`${named.name} over ${protocol}, ${target.role}, round ${round + 1}`);
+            const asking = { target, protocol, http1: protocol === 'HTTP/1.1', client: http.client, objects: options.objects, bench };
+            samples.get(target)!.push(await measure(asking));
+          }
+          progress.advance();
+        }
+        answers.push(mergeRounds(protocol, new Map([...samples].map(([{ role }, some]) => [role, some]))));
+      }
+      return { figures: answers.flatMap(({ figures }) => figures), checks: answers.flatMap(({ checks }) => checks) };
+    },
+  };
+}

@@ -1,0 +1,44 @@
+/** The values that several questions have in common. */
+import type { Loaded } from './go-client.js';
+import type { Value } from './merge-rounds.js';
+import { atLeast, atMost, type Limit } from './question.js';
+import { formatShare } from './report.js';
+
+const microsecondsPerMs = 1_000;
+const msPerSecond = 1_000;
+
+/** As fast as the other server. */
+export const noSlower = { more: { ratioLimit: atLeast(1) }, less: { ratioLimit: atMost(1) } } as const;
+
+/** Rate, delay and the server's processor time of each operation, the last from the process and not from the machine. */
+export function requestValues(operation: string, loaded: Loaded, limit: Readonly<{ limit?: Limit }> = {}): readonly Value[] {
+  const { operations, elapsedMs, p50Ms, p99Ms } = loaded;
+  return [
+    {
+      name: `${operation}, rate`,
+      value: operations / (elapsedMs / msPerSecond),
+      unit: '/s',
+      better: 'more',
+      ...limit,
+      ...noSlower.more,
+      note: busy(loaded),
+    },
+    { name: `${operation} answered after p50`, value: p50Ms, unit: 'ms' },
+    { name: `${operation} answered after p99`, value: p99Ms, unit: 'ms' },
+    processorValue(operation, loaded, operations),
+  ];
+}
+
+export function processorValue(operation: string, { processorMs }: Loaded, operations: number): Value {
+  return {
+    name: `processor time per ${operation}`,
+    value: (processorMs * microsecondsPerMs) / operations,
+    unit: 'µs',
+    better: 'less',
+    ...noSlower.less,
+  };
+}
+
+export function busy({ clientBusy }: Loaded): string {
+  return `client ${formatShare(clientBusy)} busy`;
+}

@@ -1,0 +1,48 @@
+/** From the rounds of a question at each target to figures: medians, and those of the other targets beside ours. Pure. */
+import type { CacheTarget } from './cache-target.js';
+import type { Answer, Check, Figure, Limit } from './question.js';
+import { median } from './statistics.js';
+
+/** One value of one measurement. Those of one name and of all rounds become one figure. */
+export type Value = Readonly<{
+  name: string;
+  value: number;
+  unit: string;
+  better?: 'more' | 'less';
+  limit?: Limit;
+  ratioLimit?: Limit;
+  note?: string;
+}>;
+
+export type Sample = Readonly<{ values: readonly Value[]; checks?: readonly Check[] }>;
+
+export function mergeRounds(label: string, samples: ReadonlyMap<CacheTarget['role'], readonly Sample[]>): Answer {
+  const ours = samples.get('measured') ?? [];
+  const of = (role: CacheTarget['role'], name: string): readonly number[] =>
+    (samples.get(role) ?? []).flatMap(({ values }) => values.filter((one) => one.name === name).map(({ value }) => value));
+  const figures = (ours[0]?.values ?? []).map(({ name, value: _, ...rest }): Figure => {
+    const rounds = of('measured', name);
+    const [ceiling, against] = [median(of('bare', name)), median(of('against', name))];
+    return {
+      ...rest,
+      name: `${name} over ${label}`,
+      value: median(rounds),
+      ...(rounds.length > 1 && { rounds }),
+      ...(!Number.isNaN(ceiling) && { ceiling }),
+      ...(!Number.isNaN(against) && { against }),
+    };
+  });
+  return { figures: figures.filter(({ value }) => !Number.isNaN(value)), checks: [...checksOf(label, samples)] };
+}
+
+/** A law that holds in every round is one check. */
+function checksOf(label: string, samples: ReadonlyMap<CacheTarget['role'], readonly Sample[]>): Iterable<Check> {
+  const merged = new Map<string, Check>();
+  for (const [role, some] of samples) {
+    for (const { law, holds, detail } of some.flatMap(({ checks = [] }) => checks)) {
+      const full = `${role}, ${label}: ${law}`;
+      if (merged.get(full)?.holds !== false) merged.set(full, { law: full, holds, detail });
+    }
+  }
+  return merged.values();
+}

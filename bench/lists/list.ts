@@ -1,0 +1,26 @@
+/**
+ * How long does a full wildcard list of a type take, on an open connection?
+ *
+ * The ceiling is a server that has the bytes ready. At most three times that over HTTP/2.
+ */
+import { httpQuestion } from '../harness/http-question.js';
+import { listValues } from '../harness/list-values.js';
+import { collectionPath, exportsType } from '../harness/mixed-objects.js';
+
+export const list = httpQuestion({
+  name: 'list',
+  family: 'lists',
+  asks: 'How long does a full wildcard list of a type take?',
+  measure: async ({ client, target, http1, objects, bench: { options } }) => {
+    const loaded = await client.run(target, {
+      kind: 'requests',
+      operation: 'list',
+      http1,
+      paths: [collectionPath(exportsType)],
+      workers: 1,
+      warmUpMs: options.warmUpMs,
+      measuredMs: options.measuredMs,
+    });
+    return listValues('list', loaded, objects);
+  },
+});

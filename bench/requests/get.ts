@@ -1,0 +1,26 @@
+/** How many gets a second does a client in Go see, 16 at a time on one connection? */
+import { httpQuestion } from '../harness/http-question.js';
+import { requestValues } from '../harness/loaded-values.js';
+import { atLeast } from '../harness/question.js';
+
+const perSecondMin = 8_500;
+
+export const get = httpQuestion({
+  name: 'get',
+  family: 'requests',
+  asks: 'How many gets a second, 16 at a time on one connection?',
+  measure: async ({ client, target, http1, objects, bench: { options } }) => {
+    const { workers, warmUpMs, measuredMs } = options;
+    const loaded = await client.run(target, {
+      kind: 'requests',
+      operation: 'get',
+      http1,
+      from: 0,
+      to: objects,
+      workers,
+      warmUpMs,
+      measuredMs,
+    });
+    return { values: requestValues('get', loaded, http1 ? {} : { limit: atLeast(perSecondMin) }) };
+  },
+});

@@ -1,0 +1,18 @@
+/** How many updates a second are acknowledged, each durable before its answer, 16 at a time on one connection? Each has a resourceVersion. */
+import { httpQuestion } from '../harness/http-question.js';
+import { requestValues } from '../harness/loaded-values.js';
+
+/** Fewer than a run has: each is read once first. */
+const updatedMax = 2_000;
+
+export const update = httpQuestion({
+  name: 'update',
+  family: 'requests',
+  asks: 'How many updates a second are acknowledged, each durable, 16 at a time on one connection?',
+  measure: async ({ client, target, http1, objects, bench: { options } }) => {
+    const { workers, warmUpMs, measuredMs } = options;
+    const to = Math.min(objects, updatedMax);
+    const loaded = await client.run(target, { kind: 'requests', operation: 'update', http1, from: 0, to, workers, warmUpMs, measuredMs });
+    return { values: requestValues('update', loaded) };
+  },
+});

@@ -1,0 +1,104 @@
+/**
+ * How fast does a child get what its parent has: everything, and what changed while it was away?
+ *
+ * The parent holds the objects of one shard. A child that starts empty has them in at most 2 s for 10,000 of 2.5 kB; one whose link was
+ * broken while each of them changed catches up at 20,000 changes a second or more, and receives changes, not a sync. Both are
+ * counted from the moment the link is open to the one in which the last object is published at the child.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StrataProcess } from '../../test/support/strata-process.js';
+import { group, resource } from '../harness/objects.js';
+import { pushTargetOf, readStatus } from '../harness/push-target.js';
+import { PushingShard, putBatches, sync } from '../harness/pushing-shard.js';
+import { median } from '../harness/statistics.js';
+import { metric } from '../harness/metrics-text.js';
+import { check, type Question } from '../harness/question.js';
+import { TreeProcesses } from '../harness/tree-processes.js';
+
+const shard = 'synced';
+const rounds = 2;
+const absences = 2;
+const syncSecondsMax = 2;
+const changesPerSecondMin = 20_000;
+const waitMsMax = 60_000;
+/** Looks are rare, because each costs the child something; the age of the last change gives its exact time. */
+const pollMs = 200;
+
+export const tierSync: Question = {
+  name: 'tier-sync',
+  family: 'tiers',
+  asks: 'How fast does a child get what its parent has, and what changed while it was away?',
+  needs: ['push'],
+  isLong: true,
+  async ask({ options: { objects } }) {
+    await using tree = await TreeProcesses.open();
+    const parent = await tree.start('parent');
+    const target = { port: parent.port, certificate: parent.master.certificate, key: parent.master.key };
+    const pushing = await PushingShard.open(await pushTargetOf({ server: parent, target }), shard);
+    const synced: number[] = [];
+    const caughtUp: number[] = [];
+    let syncs = 0;
+    try {
+      await pushing.send(sync(putBatches(shard, objects, 0)));
+      for (let round = 1; round <= rounds; round++) {
+        const proxy = await tree.proxyTo(parent);
+        const child = await tree.start(`child-${round}`, { parent, proxy });
+        synced.push(await untilRevision(child, objects));
+        for (let absence = 1; absence <= absences; absence++) {
+          proxy.refuse();
+          proxy.cut();
+          await pushing.send(putBatches(shard, objects, absences * round + absence));
+          const before = (await connections(child)).length;
+          proxy.refuse(() => false);
+          caughtUp.push(await untilRevision(child, (1 + absence) * objects, before));
+        }
+        syncs += (await child.log()).split('link.resync').length - 1;
+        await child.stop();
+      }
+    } finally {
+      await pushing.close();
+    }
+    return {
+      figures: [
+        {
+          name: 'initial sync of a child',
+          value: median(synced) / 1_000,
+          unit: 's',
+          limit: { kind: 'at most', value: syncSecondsMax },
+          note: `${objects} objects, ${rounds} children, the slowest ${(Math.max(...synced) / 1_000).toFixed(2)} s`,
+        },
+        {
+          name: 'a child catches up',
+          value: objects / (median(caughtUp) / 1_000),
+          unit: '/s',
+          limit: { kind: 'at least', value: changesPerSecondMin },
+          note: `${objects} changes, each time; the slowest ${(Math.max(...caughtUp) / 1_000).toFixed(2)} s`,
+        },
+      ],
+      checks: [check('nothing had to be resynced', syncs === 0, `${syncs} were`)],
+    };
+  },
+};
+
+/** Milliseconds from the opening of the link, the last one after `before`, to the publication of so many changes. */
+async function untilRevision(child: StrataProcess, changes: number, before = 0): Promise<number> {
+  const deadline = performance.now() + waitMsMax;
+  const client = child.client();
+  for (;;) {
+    const { cache, shards } = await readStatus({ server: { client: () => client } });
+    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
+    const publishedMs = Date.now() - (slice?.changedAgoMs ?? 0);
+    const openedMs = (await connections(child)).slice(before).at(-1);
+    const { text } = await client.raw('GET', '/metrics');
+    const published = metric(text, 'strata_published_revision');
+    if (published >= changes && openedMs !== undefined) return publishedMs - openedMs;
+    if (performance.now() > deadline) throw new Error(`the child is at ${cache.resourceVersion}`);
+    await sleep(pollMs);
+  }
+}
+
+/** When its link was open, by its log. */
+async function connections(child: StrataProcess): Promise<readonly number[]> {
+  const lines = (await child.log()).split('\n').filter((line) => line.includes('link.connected'));
+  return lines.map((line) => Date.parse(/"time":"([^"]+)"/.exec(line)?.[1] ?? ''));
+}

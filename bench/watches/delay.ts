@@ -1,0 +1,55 @@
+/**
+ * How long does a change take from its PUT to its watchers, at a steady pace?
+ *
+ * From the time at which the PUT was due to the event in the hands of a watcher, over all watchers and changes, by the clock of one process; the
+ * writer and each watcher have a connection of their own. A server that cannot keep up shows it here, because what is late stays late.
+ */
+import { httpQuestion } from '../harness/http-question.js';
+import { busy, noSlower, processorValue } from '../harness/loaded-values.js';
+import type { Protocol } from '../harness/client.js';
+import type { Question } from '../harness/question.js';
+import { watchChecks, writesOfExports } from '../harness/watch-load.js';
+
+const lateMs = 60_000;
+const measuredTimes = 2;
+
+type Load = Readonly<{ perSecond: number; watchers: number; protocols: readonly Protocol[]; isLong?: true }>;
+
+export const delays: readonly Question[] = [
+  delayAt({ perSecond: 100, watchers: 8, protocols: ['HTTP/2', 'HTTP/1.1'] }),
+  delayAt({ perSecond: 1_000, watchers: 8, protocols: ['HTTP/2'] }),
+  delayAt({ perSecond: 100, watchers: 256, protocols: ['HTTP/2'] }),
+  delayAt({ perSecond: 1_000, watchers: 256, protocols: ['HTTP/2'], isLong: true }),
+];
+
+function delayAt({ perSecond, watchers, protocols, isLong }: Load): Question {
+  return httpQuestion({
+    name: `delay-${perSecond}-${watchers}`,
+    family: 'watches',
+    asks: `How long does a change take to ${watchers} watchers at a steady ${perSecond.toLocaleString('en')}/s?`,
+    protocols,
+    roundsMax: 2,
+    ...(isLong && { isLong }),
+    measure: async ({ client, target, http1, objects, bench: { options } }) => {
+      const loaded = await client.run(target, {
+        ...writesOfExports(objects),
+        kind: 'watches',
+        http1,
+        clients: watchers,
+        perSecond,
+        measuredMs: options.measuredMs * measuredTimes,
+        lateMs,
+      });
+      const at = `at ${perSecond.toLocaleString('en')}/s, ${watchers} watchers`;
+      return {
+        values: [
+          { name: `delay p50 ${at}`, value: loaded.delayP50Ms, unit: 'ms', better: 'less', ...noSlower.less, note: busy(loaded) },
+          { name: `delay p99 ${at}`, value: loaded.delayP99Ms, unit: 'ms', better: 'less' },
+          { name: `PUT answered p50 ${at}`, value: loaded.p50Ms, unit: 'ms' },
+          processorValue(`event ${at}`, loaded, loaded.events),
+        ],
+        checks: watchChecks(loaded),
+      };
+    },
+  });
+}

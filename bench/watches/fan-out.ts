@@ -1,0 +1,40 @@
+/**
+ * How many events a second reach 32 wildcard watchers while 16 writers update at full speed?
+ *
+ * Counted from the first PUT to the last event at the slowest watcher, so that nothing may pile up. Each watcher has a connection of its own.
+ */
+import { httpQuestion } from '../harness/http-question.js';
+import { busy, noSlower, processorValue } from '../harness/loaded-values.js';
+import { watchChecks, writesOfExports } from '../harness/watch-load.js';
+
+const lateMs = 60_000;
+const msPerSecond = 1_000;
+
+export const fanOut = httpQuestion({
+  name: 'fan-out',
+  family: 'watches',
+  asks: 'How many events a second reach 32 wildcard watchers while 16 writers update at full speed?',
+  measure: async ({ client, target, http1, objects, bench: { options } }) => {
+    const { workers, watchers, measuredMs } = options;
+    const loaded = await client.run(target, {
+      ...writesOfExports(objects),
+      kind: 'watches',
+      http1,
+      clients: watchers,
+      workers,
+      measuredMs,
+      lateMs,
+    });
+    const { events, eventsMs, operations, elapsedMs } = loaded;
+    return {
+      values: [
+        { name: 'events', value: events / (eventsMs / msPerSecond), unit: '/s', better: 'more', ...noSlower.more, note: busy(loaded) },
+        { name: 'updates', value: operations / (elapsedMs / msPerSecond), unit: '/s', better: 'more' },
+        { name: 'event after its update p99', value: loaded.delayP99Ms, unit: 'ms' },
+        { name: 'last event after last answer', value: eventsMs - elapsedMs, unit: 'ms' },
+        processorValue('event', loaded, events),
+      ],
+      checks: watchChecks(loaded),
+    };
+  },
+});

@@ -1,0 +1,30 @@
+import test from 'ava';
+import { countsByResource, mixedObject, mixedTypes } from '../../bench/harness/mixed-objects.js';
+
+const objects = Array.from({ length: 4_000 }, (_, index) => mixedObject(index));
+
+test('objects are from 0.5 to 200 kB, most of them small', (t) => {
+  const sizes = objects.map(({ text }) => text.length).toSorted((a, b) => a - b);
+  const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
+
+  t.true(sizes[0]! >= 450, `the smallest has ${sizes[0]}`);
+  t.true(sizes.at(-1)! <= 200_100 && sizes.at(-1)! > 100_000, `the largest has ${sizes.at(-1)}`);
+  t.true(sizes[sizes.length / 2]! < 3_000, `the median has ${sizes[sizes.length / 2]}`);
+  t.true(mean > 3_000 && mean < 6_000, `the mean is ${mean}`);
+});
+
+test('an object is what a Kubernetes client expects, and the same every time', (t) => {
+  for (const [index, { text, name, type }] of objects.slice(0, 200).entries()) {
+    t.like(JSON.parse(text), { kind: type.kind, metadata: { name, generation: 1 } });
+    t.is(mixedObject(index).text, text);
+  }
+});
+
+test('types are mixed, and counted without their texts', (t) => {
+  const counts = countsByResource(objects.length);
+
+  for (const { resource } of mixedTypes) {
+    t.is(counts.get(resource), objects.filter(({ type }) => type.resource === resource).length);
+    t.true((counts.get(resource) ?? 0) > 300);
+  }
+});
