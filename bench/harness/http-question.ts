@@ -56,7 +56,11 @@ export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infi
         }
         answers.push(mergeRounds(protocol, new Map([...samples].map(([{ role }, some]) => [role, some]))));
       }
-      return { figures: answers.flatMap(({ figures }) => figures), checks: answers.flatMap(({ checks }) => checks) };
+      return {
+        figures: answers.flatMap(({ figures }) => figures),
+        checks: answers.flatMap(({ checks }) => checks),
+        remarks: answers.flatMap(({ remarks = [] }) => remarks),
+      };
     },
   };
 }

@@ -3,11 +3,11 @@ import type { Loaded } from './go-client.js';
 import { noSlower, processorValue } from './loaded-values.js';
 import type { Sample } from './merge-rounds.js';
 import { countsByResource, exportsType } from './mixed-objects.js';
-import { check } from './question.js';
+import { check, type Limit } from './question.js';
 
 const megabyte = 1e6;
 
-export function listValues(name: string, loaded: Loaded, objects: number): Sample {
+export function listValues(name: string, loaded: Loaded, objects: number, limit: Readonly<{ ceilingLimit?: Limit }> = {}): Sample {
   const { operations, elapsedMs, p99Ms, bytes, objects: came } = loaded;
   const expected = (countsByResource(objects).get(exportsType.resource) ?? 0) * operations;
   return {
@@ -18,6 +18,7 @@ export function listValues(name: string, loaded: Loaded, objects: number): Sampl
         unit: 'ms',
         better: 'less',
         ...noSlower.less,
+        ...limit,
         note: `${expected / operations} objects, ${(bytes / operations / megabyte).toFixed(1)} MB`,
       },
       { name: `${name}, p99`, value: p99Ms, unit: 'ms' },

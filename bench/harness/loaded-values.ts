@@ -11,7 +11,11 @@ const msPerSecond = 1_000;
 export const noSlower = { more: { ratioLimit: atLeast(1) }, less: { ratioLimit: atMost(1) } } as const;
 
 /** Rate, delay and the server's processor time of each operation, the last from the process and not from the machine. */
-export function requestValues(operation: string, loaded: Loaded, limit: Readonly<{ limit?: Limit }> = {}): readonly Value[] {
+export function requestValues(
+  operation: string,
+  loaded: Loaded,
+  limits: Readonly<{ limit?: Limit; ceilingLimit?: Limit }> = {},
+): readonly Value[] {
   const { operations, elapsedMs, p50Ms, p99Ms } = loaded;
   return [
     {
@@ -19,7 +23,7 @@ export function requestValues(operation: string, loaded: Loaded, limit: Readonly
       value: operations / (elapsedMs / msPerSecond),
       unit: '/s',
       better: 'more',
-      ...limit,
+      ...limits,
       ...noSlower.more,
       note: busy(loaded),
     },

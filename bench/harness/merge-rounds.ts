@@ -11,6 +11,7 @@ export type Value = Readonly<{
   better?: 'more' | 'less';
   limit?: Limit;
   ratioLimit?: Limit;
+  ceilingLimit?: Limit;
   note?: string;
 }>;
 
@@ -32,17 +33,22 @@ export function mergeRounds(label: string, samples: ReadonlyMap<CacheTarget['rol
       ...(!Number.isNaN(against) && { against }),
     };
   });
-  return { figures: figures.filter(({ value }) => !Number.isNaN(value)), checks: [...checksOf(label, samples)] };
+  const laws = (role: CacheTarget['role']): readonly Check[] => mergeChecks(label, samples.get(role) ?? []);
+  return {
+    figures: figures.filter(({ value }) => !Number.isNaN(value)),
+    checks: laws('measured'),
+    remarks: (['against', 'bare'] as const).flatMap((role) =>
+      laws(role).flatMap(({ law, holds, detail }) => (holds ? [] : [`${role}, ${law}: ${detail}`])),
+    ),
+  };
 }
 
 /** A law that holds in every round is one check. */
-function checksOf(label: string, samples: ReadonlyMap<CacheTarget['role'], readonly Sample[]>): Iterable<Check> {
+function mergeChecks(label: string, samples: readonly Sample[]): readonly Check[] {
   const merged = new Map<string, Check>();
-  for (const [role, some] of samples) {
-    for (const { law, holds, detail } of some.flatMap(({ checks = [] }) => checks)) {
-      const full = `${role}, ${label}: ${law}`;
-      if (merged.get(full)?.holds !== false) merged.set(full, { law: full, holds, detail });
-    }
+  for (const { law, holds, detail } of samples.flatMap(({ checks = [] }) => checks)) {
+    const full = `${law}, over ${label}`;
+    if (merged.get(full)?.holds !== false) merged.set(full, { law: full, holds, detail });
   }
-  return merged.values();
+  return [...merged.values()];
 }

@@ -2,8 +2,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { drawFamily } from './picture.js';
-import { families, misses } from './question.js';
-import { surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
+import { directionOf, families, misses } from './question.js';
+import { formatNumber, limitsOf, surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
 
 const beginMark = '<!-- bench: begin -->';
 const endMark = '<!-- bench: end -->';
@@ -28,19 +28,28 @@ export async function writePage(report: Report, file: string): Promise<void> {
 export function formatMarkdown(report: Report): string {
   const questions = report.questions.map((asked) => ({
     ...asked,
-    figures: asked.figures.filter((figure) => figure.better !== undefined || figure.limit !== undefined),
+    figures: asked.figures.filter((figure) => directionOf(figure) !== undefined),
   }));
-  const rows = tableRows({ ...report, questions });
   const line = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   const header = tableHeader(report);
-  const missed = report.questions.flatMap(({ name, figures }) => figures.filter(misses).map((figure) => `${name}: ${figure.name}`));
   return [
-    ...surroundingsOf(report).map(([name, value]) => `* ${name}: ${name === 'run' ? value.replace(/(npm .*)$/, '`$1`') : value}`),
+    ...surroundingsOf(report).map(([name, value]) => `* ${name}: ${value}`),
     '',
     line(header),
     line(header.map(() => '---')),
-    ...rows.map(line),
+    ...tableRows({ ...report, questions }).map(line),
     '',
-    missed.length === 0 ? 'No limit is missed.' : `Missed: ${missed.join('; ')}.`,
+    ...missedGoals(report),
   ].join('\n');
+}
+
+function missedGoals({ questions }: Report): readonly string[] {
+  const missed = questions.flatMap(({ name, figures }) =>
+    figures.filter(misses).map((figure) => {
+      const { value, unit, ceiling } = figure;
+      const beside = ceiling === undefined ? '' : `; the bare server ${formatNumber(ceiling)}`;
+      return `* ${name}, ${figure.name}: ${formatNumber(value)} ${unit}, not ${limitsOf(figure).join(', ')}${beside}`;
+    }),
+  );
+  return missed.length === 0 ? ['No goal is missed.'] : ['Missed:', '', ...missed];
 }

@@ -33,7 +33,8 @@ export type Question = Readonly<{
   ask: (bench: Bench) => Promise<Answer>;
 }>;
 
-export type Answer = Readonly<{ figures: readonly Figure[]; checks: readonly Check[] }>;
+/** `remarks`: laws that another server broke. */
+export type Answer = Readonly<{ figures: readonly Figure[]; checks: readonly Check[]; remarks?: readonly string[] }>;
 
 export type Limit = Readonly<{ kind: 'at most' | 'at least'; value: number }>;
 
@@ -42,13 +43,15 @@ export type Figure = Readonly<{
   name: string;
   value: number;
   unit: string;
-  /** Which way is faster; a figure without it is not drawn. */
+  /** Which way is faster; a figure without it and without a limit is not drawn. */
   better?: 'more' | 'less';
   limit?: Limit;
   ceiling?: number;
   against?: number;
   /** For value / against. */
   ratioLimit?: Limit;
+  /** For value / ceiling. */
+  ceilingLimit?: Limit;
   /** Every round, in the order of asking. */
   rounds?: readonly number[];
   note?: string;
@@ -90,12 +93,17 @@ export function atMost(value: number): Limit {
 }
 
 export function misses(figure: Figure): boolean {
-  const { value, limit, ratioLimit } = figure;
-  return !keeps(value, limit) || (figure.against !== undefined && !keeps(ratio(figure), ratioLimit));
+  const { value, limit, against, ratioLimit, ceiling, ceilingLimit } = figure;
+  return (
+    !keeps(value, limit) ||
+    (against !== undefined && !keeps(value / against, ratioLimit)) ||
+    (ceiling !== undefined && !keeps(value / ceiling, ceilingLimit))
+  );
 }
 
-export function ratio({ value, against }: Figure): number {
-  return against === undefined ? Number.NaN : value / against;
+/** Undefined where a figure only explains another. */
+export function directionOf({ better, limit }: Figure): 'more' | 'less' | undefined {
+  return better ?? (limit && (limit.kind === 'at least' ? 'more' : 'less'));
 }
 
 function keeps(value: number, limit: Limit | undefined): boolean {

@@ -1,6 +1,6 @@
 /** The run as a table for people. The JSON has everything in it as well. */
 import type { Machine } from './machine.js';
-import { misses, ratio, type Answer, type Family, type Figure, type Limit } from './question.js';
+import { misses, type Answer, type Family, type Figure, type Limit } from './question.js';
 
 export type Asked = Answer & Readonly<{ name: string; family: Family; asks: string; elapsedMs: number; serverProcessorMs: number }>;
 
@@ -35,6 +35,7 @@ export function formatReport(report: Report): string {
     '',
     `server's processor time: ${report.questions.map(({ name, serverProcessorMs }) => `${name} ${formatNumber(serverProcessorMs / 1_000)} s`).join(', ')}`,
     ...broken,
+    ...report.questions.flatMap(({ name, remarks = [] }) => remarks.map((remark) => `  remark ${name}: not kept by ${remark}`)),
     `${held} checks held, ${broken.length} broken; ${report.limitsMissed} limits missed`,
     '',
   ].join('\n');
@@ -69,17 +70,13 @@ export function tableRows({ questions, against }: Report): readonly (readonly st
 }
 
 function cells(figure: Figure, hasOther: boolean): readonly string[] {
-  const { name, value, unit, limit, ratioLimit, ceiling, against, note = '' } = figure;
-  const limits = [
-    ...(limit === undefined ? [] : [formatLimit(limit)]),
-    ...(ratioLimit === undefined || against === undefined ? [] : [`${formatLimit(ratioLimit)} ×`]),
-  ];
+  const { name, value, unit, better, against, ceiling, note = '' } = figure;
+  const limits = limitsOf(figure);
+  const ratio = against === undefined || better === undefined ? '' : `${formatNumber(value / against)} ×`;
   return [
     name,
     `${formatNumber(value)} ${unit}`,
-    ...(hasOther
-      ? [against === undefined ? '' : formatNumber(against), against === undefined ? '' : `${formatNumber(ratio(figure))} ×`]
-      : []),
+    ...(hasOther ? [against === undefined ? '' : formatNumber(against), ratio] : []),
     limits.join(', '),
     limits.length === 0 ? '' : misses(figure) ? 'MISSED' : 'ok',
     ceiling === undefined ? '' : formatNumber(ceiling),
@@ -87,8 +84,17 @@ function cells(figure: Figure, hasOther: boolean): readonly string[] {
   ];
 }
 
+/** Those that can be kept or missed in this run. */
+export function limitsOf({ limit, against, ratioLimit, ceiling, ceilingLimit }: Figure): readonly string[] {
+  return [
+    ...(limit === undefined ? [] : [formatLimit(limit)]),
+    ...(ratioLimit === undefined || against === undefined ? [] : [`${formatLimit(ratioLimit)} ×`]),
+    ...(ceilingLimit === undefined || ceiling === undefined ? [] : [`${formatLimit(ceilingLimit)} × ceiling`]),
+  ];
+}
+
 function formatLimit({ kind, value }: Limit): string {
-  return `${kind === 'at most' ? '≤' : '≥'} ${formatNumber(value)}`;
+  return `${kind === 'at most' ? '≤' : '≥'} ${value.toLocaleString('en')}`;
 }
 
 export function formatNumber(value: number): string {

@@ -5,6 +5,7 @@ import { createdObjects } from '../harness/options.js';
 import { atLeast } from '../harness/question.js';
 
 const perSecondMin = 3_000;
+const shareOfCeilingMin = 0.5;
 
 export const create = httpQuestion({
   name: 'create',
@@ -14,6 +15,8 @@ export const create = httpQuestion({
     const range = { kind: 'requests', http1, from: objects, to: objects + createdObjects, workers: options.workers } as const;
     const loaded = await client.run(target, { ...range, operation: 'create' });
     await client.run(target, { ...range, operation: 'delete' });
-    return { values: requestValues('create', loaded, http1 ? {} : { limit: atLeast(perSecondMin) }) };
+    return {
+      values: requestValues('create', loaded, http1 ? {} : { limit: atLeast(perSecondMin), ceilingLimit: atLeast(shareOfCeilingMin) }),
+    };
   },
 });

@@ -28,15 +28,15 @@ export const mixed = httpQuestion({
     const job = { ...writesOfExports(objects), kind: 'mixed', http1, paths, clients: watchers, perSecond, measuredMs, lateMs } as const;
     const loaded = await client.run(target, job);
     const kinds = Object.entries(loaded.details ?? {}).flatMap(([kind, { p50Ms, p99Ms, count }]): readonly Value[] => [
-      { name: `mixed: ${kind} p50`, value: p50Ms, unit: 'ms', better: 'less', ...noSlower.less, note: `${count} of them` },
-      { name: `mixed: ${kind} p99`, value: p99Ms, unit: 'ms', better: 'less' },
+      { name: `${kind} p50`, value: p50Ms, unit: 'ms', better: 'less', ...noSlower.less, note: `${count} of them` },
+      { name: `${kind} p99`, value: p99Ms, unit: 'ms', better: 'less' },
     ]);
     return {
       values: [
         ...kinds.toSorted((a, b) => a.name.localeCompare(b.name)),
-        { name: 'mixed: event p50', value: loaded.delayP50Ms, unit: 'ms', better: 'less', ...noSlower.less, note: busy(loaded) },
-        { name: 'mixed: event p99', value: loaded.delayP99Ms, unit: 'ms', better: 'less' },
-        { name: 'mixed: processor time', value: (loaded.processorMs / measuredMs) * 1_000, unit: 'ms/s', better: 'less', ...noSlower.less },
+        { name: 'event p50', value: loaded.delayP50Ms, unit: 'ms', better: 'less', ...noSlower.less, note: busy(loaded) },
+        { name: 'event p99', value: loaded.delayP99Ms, unit: 'ms', better: 'less' },
+        { name: 'processor time', value: (loaded.processorMs / measuredMs) * 1_000, unit: 'ms/s', better: 'less', ...noSlower.less },
       ],
       checks: watchChecks(loaded),
     };

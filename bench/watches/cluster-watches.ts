@@ -21,7 +21,7 @@ export const clusterWatches = httpQuestion({
     const loaded = await client.run(target, { ...job, paths, clients: watches, connections: watches / streamsOfConnection });
     return {
       values: [
-        ...requestValues('update beside 1,000 watches elsewhere', loaded).filter(({ better }) => better !== undefined),
+        ...requestValues('update', loaded).filter(({ better }) => better !== undefined),
         processorValue('update without watches', alone, alone.operations),
       ],
       checks: watchChecks(loaded),

@@ -40,13 +40,12 @@ function delayAt({ perSecond, watchers, protocols, isLong }: Load): Question {
         measuredMs: options.measuredMs * measuredTimes,
         lateMs,
       });
-      const at = `at ${perSecond.toLocaleString('en')}/s, ${watchers} watchers`;
       return {
         values: [
-          { name: `delay p50 ${at}`, value: loaded.delayP50Ms, unit: 'ms', better: 'less', ...noSlower.less, note: busy(loaded) },
-          { name: `delay p99 ${at}`, value: loaded.delayP99Ms, unit: 'ms', better: 'less' },
-          { name: `PUT answered p50 ${at}`, value: loaded.p50Ms, unit: 'ms' },
-          processorValue(`event ${at}`, loaded, loaded.events),
+          { name: 'delay p50', value: loaded.delayP50Ms, unit: 'ms', better: 'less', ...noSlower.less, note: busy(loaded) },
+          { name: 'delay p99', value: loaded.delayP99Ms, unit: 'ms', better: 'less' },
+          { name: 'PUT answered p50', value: loaded.p50Ms, unit: 'ms' },
+          processorValue('event', loaded, loaded.events),
         ],
         checks: watchChecks(loaded),
       };

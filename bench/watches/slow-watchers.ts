@@ -43,16 +43,16 @@ export const slowWatchers = httpQuestion({
     return {
       values: [
         {
-          name: 'delay p50 beside silent watchers',
+          name: 'delay p50',
           value: loaded.delayP50Ms,
           unit: 'ms',
           better: 'less',
           ...noSlower.less,
           note: busy(loaded),
         },
-        { name: 'delay p99 beside silent watchers', value: loaded.delayP99Ms, unit: 'ms', better: 'less' },
+        { name: 'delay p99', value: loaded.delayP99Ms, unit: 'ms', better: 'less' },
         { name: 'memory grows by', value: (after - before) / mib, unit: 'MiB' },
-        processorValue('event beside silent watchers', loaded, loaded.events),
+        processorValue('event', loaded, loaded.events),
       ],
       checks: watchChecks(loaded),
     };

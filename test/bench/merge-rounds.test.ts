@@ -45,7 +45,21 @@ test('a law that is broken in one round is broken', (t) => {
 
   const { checks } = mergeRounds('HTTP/2', new Map([['measured', [kept, broken, kept]]]));
 
-  t.deepEqual(checks, [{ law: 'measured, HTTP/2: all come', holds: false, detail: 'one did not' }]);
+  t.deepEqual(checks, [{ law: 'all come, over HTTP/2', holds: false, detail: 'one did not' }]);
+});
+
+test('a law that another server breaks is a remark', (t) => {
+  const broken = { values: [], checks: [{ law: 'all come', holds: false, detail: 'one did not' }] };
+
+  const { checks, remarks } = mergeRounds(
+    'HTTP/2',
+    new Map([
+      ['measured', []],
+      ['against', [broken]],
+    ]),
+  );
+
+  t.deepEqual([checks, remarks], [[], ['against, all come, over HTTP/2: one did not']]);
 });
 
 function sample(value: number): Sample {
