@@ -23,7 +23,7 @@ import { readProcessorMs } from './harness/process-usage.js';
 import { Progress } from './harness/progress.js';
 import { writePage, writePictures } from './harness/publish.js';
 import { statusPath } from './harness/push-target.js';
-import { families, misses, type Bench, type Question } from './harness/question.js';
+import { check, families, misses, type Answer, type Bench, type Question } from './harness/question.js';
 import { formatReport, type Asked, type Report } from './harness/report.js';
 import { openSurroundings } from './harness/surroundings.js';
 import { questions } from './questions.js';
@@ -62,7 +62,7 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
       progress.show(name);
       const fromMs = performance.now();
       const processorMs = await readProcessorMs(bench.server.pid);
-      const answer = await question.ask(bench);
+      const answer = await question.ask(bench).catch(failed);
       const toMs = performance.now();
       spans.set(name, { fromMs, toMs });
       if (flags.profile !== undefined) process.kill(bench.server.pid, 'SIGUSR2');
@@ -85,6 +85,12 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
     holds: asked.every(({ checks }) => checks.every(({ holds }) => holds)),
     limitsMissed: asked.flatMap(({ figures }) => figures).filter(misses).length,
   };
+}
+
+/** A question that fails does not take the others with it. */
+function failed(error: unknown): Answer {
+  console.error(error);
+  return { figures: [], checks: [check('the question is answered', false, error instanceof Error ? error.message : String(error))] };
 }
 
 function missing(needs: NonNullable<Question['needs']>, has: Readonly<Record<'http' | 'push', boolean>>): string | undefined {

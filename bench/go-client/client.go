@@ -5,17 +5,21 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
 	requestTimeout = 5 * time.Minute
 	chunkBytes     = 256 << 10
+	attemptsMax    = 10
 )
 
 // dialer makes clients of one server; each has a connection of its own, and more if the server allows it too few streams.
@@ -25,6 +29,8 @@ type dialer struct {
 	http1  bool
 	gzip   bool
 	tls    *tls.Config
+	// How often an answer asked to come back later.
+	retried *atomic.Int64
 }
 
 func newDialer(asked job) (*dialer, error) {
@@ -46,7 +52,7 @@ func newDialer(asked job) (*dialer, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return &dialer{server: asked.Server, token: asked.Token, http1: asked.HTTP1, gzip: asked.Gzip, tls: config}, nil
+	return &dialer{server: asked.Server, token: asked.Token, http1: asked.HTTP1, gzip: asked.Gzip, tls: config, retried: &atomic.Int64{}}, nil
 }
 
 type client struct {
@@ -77,8 +83,21 @@ func (d *dialer) clients(count int) []*client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// open sends a request and gives the answer, whose body the caller reads. An error names the request.
+// open sends a request until it is not asked to come back later, as client-go does, and counts how often it was.
 func (c *client) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		response, err := c.send(ctx, method, path, body)
+		var refused *refusal
+		if !errors.As(err, &refused) || refused.retryAfter == 0 || attempt == attemptsMax {
+			return response, err
+		}
+		c.retried.Add(1)
+		time.Sleep(refused.retryAfter)
+	}
+}
+
+// send gives the answer, whose body the caller reads. An error names the request.
+func (c *client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -100,14 +119,23 @@ func (c *client) open(ctx context.Context, method, path string, body []byte) (*h
 	if response.StatusCode >= 300 {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 300))
 		response.Body.Close()
-		return nil, &refusal{status: response.StatusCode, text: fmt.Sprintf("%s %s: %d %s", method, path, response.StatusCode, text)}
+		return nil, &refusal{status: response.StatusCode, retryAfter: retryAfter(response), text: fmt.Sprintf("%s %s: %d %s", method, path, response.StatusCode, text)}
 	}
 	return response, nil
 }
 
 type refusal struct {
-	status int
-	text   string
+	status     int
+	text       string
+	retryAfter time.Duration
+}
+
+func retryAfter(response *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if err != nil || (response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError) {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 func (r *refusal) Error() string { return r.text }

@@ -22,11 +22,7 @@ const (
 
 // informers start all at once, each on a connection of its own as processes have, the handshake included; informer i reads path i of
 // the list of paths, round after round. An operation is an object that arrived. A server without WatchList is asked for a list instead.
-func informers(asked job) (result, error) {
-	dial, err := newDialer(asked)
-	if err != nil {
-		return result{}, err
-	}
+func informers(dial *dialer, asked job) (result, error) {
 	if err := step("begin"); err != nil {
 		return result{}, err
 	}

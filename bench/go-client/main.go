@@ -72,13 +72,14 @@ type result struct {
 	WatchersLess int     `json:"watchersLess"`
 	Unordered    int     `json:"unordered"`
 	WatchLists   int     `json:"watchLists"`
+	Retried      int     `json:"retried"`
 	Details      details `json:"details"`
 }
 
 // The mixed load has several kinds of operations at once.
 type details map[string]delays
 
-var kinds = map[string]func(job) (result, error){
+var kinds = map[string]func(*dialer, job) (result, error){
 	"requests":  requests,
 	"informers": informers,
 	"watches":   watches,
@@ -108,10 +109,15 @@ func run() error {
 	if !known {
 		return fmt.Errorf("no job %q", asked.Kind)
 	}
-	measured, err := answer(asked)
+	dial, err := newDialer(asked)
 	if err != nil {
 		return err
 	}
+	measured, err := answer(dial, asked)
+	if err != nil {
+		return err
+	}
+	measured.Retried = int(dial.retried.Load())
 	return json.NewEncoder(os.Stdout).Encode(measured)
 }
 

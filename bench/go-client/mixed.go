@@ -17,11 +17,7 @@ const (
 
 // mixed is what a cache of a few shards sees all day: watches, steady updates, gets, lists of a logical cluster or a type now and then,
 // and informers that start. Paths: the first is watched and informed of, the others are listed in turn. An operation is a request or an event.
-func mixed(asked job) (result, error) {
-	dial, err := newDialer(asked)
-	if err != nil {
-		return result{}, err
-	}
+func mixed(dial *dialer, asked job) (result, error) {
 	writing, err := newWriter(dial, asked)
 	if err != nil {
 		return result{}, err

@@ -16,11 +16,7 @@ type operation func(c *client, worker, count int) (protocol string, bytes, objec
 
 // requests repeats one operation with several workers: a warm-up, then the measured time, then one line.
 // Creates and deletes have no warm-up, and end when every object had its turn.
-func requests(asked job) (result, error) {
-	dial, err := newDialer(asked)
-	if err != nil {
-		return result{}, err
-	}
+func requests(dial *dialer, asked job) (result, error) {
 	clients := dial.clients(asked.Connections)
 	once := asked.Operation == "create" || asked.Operation == "delete"
 	one, count, err := prepare(asked, clients[0])

@@ -9,11 +9,7 @@ import (
 // watches opens watches, writes objects at a pace or at full speed, and waits until every watch has seen every write.
 // An operation is a write; no objects and no time means that the watches are only opened. Writes of a job whose watches look elsewhere
 // are not expected to arrive.
-func watches(asked job) (result, error) {
-	dial, err := newDialer(asked)
-	if err != nil {
-		return result{}, err
-	}
+func watches(dial *dialer, asked job) (result, error) {
 	writing, err := newWriter(dial, asked)
 	if err != nil {
 		return result{}, err

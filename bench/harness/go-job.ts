@@ -58,5 +58,7 @@ export type GoMeasured = Readonly<{
   unordered: number;
   /** Informers that were answered with a WatchList; the others listed. */
   watchLists: number;
+  /** Answers that asked to come back later (429). The time until then is in the delays. */
+  retried: number;
   details: Readonly<Record<string, Delays>> | null;
 }>;

@@ -1,6 +1,7 @@
 /**
  * A question that any server of the API can be asked. Its rounds alternate between the targets and take turns in who goes first, so that other
  * load on the machine meets all of them; the bare server is asked in the first round only. A value is the median of its rounds.
+ * Another server that fails is not asked that question any more.
  *
  *   round 1    measured ─ against ─ bare │ round 2    against ─ measured │ round 3    measured ─ against
  */
@@ -41,8 +42,9 @@ export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infi
     ask: async (bench) => {
       const { http, options, progress } = bench;
       if (http === undefined) throw new Error(`${named.name} needs the Go client`);
-      const targets = http.targets.filter(({ role }) => role !== 'bare' || bare === undefined);
+      let targets = http.targets.filter(({ role }) => role !== 'bare' || bare === undefined);
       const answers: Answer[] = [];
+      const remarks: string[] = [];
       for (const protocol of protocols) {
         const samples = new Map<CacheTarget, Sample[]>(targets.map((target) => [target, []]));
         for (let round = 0; round < roundsOf(options.rounds); round++) {
@@ -50,7 +52,12 @@ export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infi
           for (const target of round % 2 === 0 ? asked : asked.toReversed()) {
             progress.show(`${named.name} over ${protocol}, ${target.role}, round ${round + 1}`);
             const asking = { target, protocol, http1: protocol === 'HTTP/1.1', client: http.client, objects: options.objects, bench };
-            samples.get(target)!.push(await measure(asking));
+            const sample = await measure(asking).catch((error: unknown) => {
+              if (target.role === 'measured') throw error;
+              remarks.push(`${target.role}, over ${protocol}: ${error instanceof Error ? error.message : String(error)}`);
+            });
+            if (sample === undefined) targets = targets.filter((other) => other !== target);
+            else samples.get(target)!.push(sample);
           }
           progress.advance();
         }
@@ -59,7 +66,7 @@ export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infi
       return {
         figures: answers.flatMap(({ figures }) => figures),
         checks: answers.flatMap(({ checks }) => checks),
-        remarks: answers.flatMap(({ remarks = [] }) => remarks),
+        remarks: [...remarks, ...answers.flatMap((answer) => answer.remarks ?? [])],
       };
     },
   };

@@ -43,6 +43,6 @@ export function processorValue(operation: string, { processorMs }: Loaded, opera
   };
 }
 
-export function busy({ clientBusy }: Loaded): string {
-  return `client ${formatShare(clientBusy)} busy`;
+export function busy({ clientBusy, retried }: Loaded): string {
+  return `client ${formatShare(clientBusy)} busy${retried > 0 ? `; ${retried} answered 429 and asked again` : ''}`;
 }

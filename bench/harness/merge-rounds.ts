@@ -38,7 +38,7 @@ export function mergeRounds(label: string, samples: ReadonlyMap<CacheTarget['rol
     figures: figures.filter(({ value }) => !Number.isNaN(value)),
     checks: laws('measured'),
     remarks: (['against', 'bare'] as const).flatMap((role) =>
-      laws(role).flatMap(({ law, holds, detail }) => (holds ? [] : [`${role}, ${law}: ${detail}`])),
+      laws(role).flatMap(({ law, holds, detail }) => (holds ? [] : [`not kept by ${role}: ${law} (${detail})`])),
     ),
   };
 }

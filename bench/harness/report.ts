@@ -35,7 +35,7 @@ export function formatReport(report: Report): string {
     '',
     `server's processor time: ${report.questions.map(({ name, serverProcessorMs }) => `${name} ${formatNumber(serverProcessorMs / 1_000)} s`).join(', ')}`,
     ...broken,
-    ...report.questions.flatMap(({ name, remarks = [] }) => remarks.map((remark) => `  remark ${name}: not kept by ${remark}`)),
+    ...report.questions.flatMap(({ name, remarks = [] }) => remarks.map((remark) => `  remark ${name}: ${remark}`)),
     `${held} checks held, ${broken.length} broken; ${report.limitsMissed} limits missed`,
     '',
   ].join('\n');

@@ -59,7 +59,7 @@ test('a law that another server breaks is a remark', (t) => {
     ]),
   );
 
-  t.deepEqual([checks, remarks], [[], ['against, all come, over HTTP/2: one did not']]);
+  t.deepEqual([checks, remarks], [[], ['not kept by against: all come, over HTTP/2 (one did not)']]);
 });
 
 function sample(value: number): Sample {
