@@ -19,7 +19,7 @@ export function requestValues(
   const { operations, elapsedMs, p50Ms, p99Ms } = loaded;
   return [
     {
-      name: `${operation}, rate`,
+      name: `${operation}: rate`,
       value: operations / (elapsedMs / msPerSecond),
       unit: '/s',
       better: 'more',
@@ -27,8 +27,8 @@ export function requestValues(
       ...noSlower.more,
       note: busy(loaded),
     },
-    { name: `${operation} answered after p50`, value: p50Ms, unit: 'ms' },
-    { name: `${operation} answered after p99`, value: p99Ms, unit: 'ms' },
+    { name: `${operation}: p50`, value: p50Ms, unit: 'ms' },
+    { name: `${operation}: p99`, value: p99Ms, unit: 'ms' },
     processorValue(operation, loaded, operations),
   ];
 }

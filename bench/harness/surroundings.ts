@@ -72,7 +72,8 @@ async function openHttp(
   const range = { kind: 'requests', http1: false, from: 0, to: objects, workers: fillingWorkers } as const;
   for (const target of targets) {
     progress.say(`filling ${target.role} with ${objects.toLocaleString('en')} objects`);
-    if (target.role === 'against') cleanUp.defer(async () => void (await client.run(target, { ...range, operation: 'delete' })));
+    if (target.role === 'against')
+      cleanUp.defer(async () => void (await client.run(target, { ...range, to: objects + createdObjects, operation: 'delete' })));
     await client.run(target, { ...range, operation: 'create' });
   }
   return { client, targets };
