@@ -30,7 +30,7 @@ export function parseFlags() {
         rounds: { type: 'string', default: '3' },
         workers: { type: 'string', default: '16' },
         watchers: { type: 'string', default: '32' },
-        'measured-ms': { type: 'string', default: '2000' },
+        'measured-ms': { type: 'string', default: '1500' },
         'warm-up-ms': { type: 'string', default: '500' },
         'settle-seconds': { type: 'string', default: '10' },
         /** Another server of the API, asked the same in turns: its URL without a path, and who we are there. */
