@@ -103,7 +103,7 @@ function missing(needs: NonNullable<Question['needs']>, has: Readonly<Record<'ht
 function commandLine(): string {
   return process.argv
     .slice(2)
-    .map((argument) => argument.replace(/^(--(?:ca|cert|key|token|out|profile|against-pid)=).*/, '$1…'))
+    .map((argument) => argument.replace(/^(--(?:ca|cert|key|token|out|profile|against-pid)=).*|^(--[\w-]+=)\/.*/, '$1$2…'))
     .join(' ');
 }
 

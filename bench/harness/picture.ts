@@ -6,7 +6,7 @@ import { directionOf, type Family, type Figure } from './question.js';
 import { formatNumber, type Report } from './report.js';
 
 const width = 860;
-const labelWidth = 330;
+const labelWidth = 370;
 const valueWidth = 120;
 const barHeight = 12;
 const barGap = 2;

@@ -2,8 +2,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { drawFamily } from './picture.js';
-import { directionOf, families, misses } from './question.js';
-import { formatNumber, limitsOf, surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
+import { directionOf, families, misses, testedLimits } from './question.js';
+import { formatLimit, formatNumber, surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
 
 const beginMark = '<!-- bench: begin -->';
 const endMark = '<!-- bench: end -->';
@@ -44,12 +44,13 @@ export function formatMarkdown(report: Report): string {
 }
 
 function missedGoals({ questions }: Report): readonly string[] {
-  const missed = questions.flatMap(({ name, figures }) =>
+  const goals = questions.flatMap(({ name, figures }) =>
     figures.filter(misses).map((figure) => {
       const { value, unit, ceiling } = figure;
+      const missed = testedLimits(figure).filter(({ isKept }) => !isKept);
       const beside = ceiling === undefined ? '' : `; the bare server ${formatNumber(ceiling)}`;
-      return `* ${name}, ${figure.name}: ${formatNumber(value)} ${unit}, not ${limitsOf(figure).join(', ')}${beside}`;
+      return `* ${name}, ${figure.name}: ${formatNumber(value)} ${unit}, not ${missed.map(formatLimit).join(', ')}${beside}`;
     }),
   );
-  return missed.length === 0 ? ['No goal is missed.'] : ['Missed:', '', ...missed];
+  return goals.length === 0 ? ['No goal is missed.'] : ['Missed:', '', ...goals];
 }

@@ -92,13 +92,21 @@ export function atMost(value: number): Limit {
   return { kind: 'at most', value };
 }
 
+/** A limit that this run could test: `of` says of what, nothing for the value itself. */
+type Tested = Readonly<{ limit: Limit; of: '' | 'other' | 'ceiling'; isKept: boolean }>;
+
+export function testedLimits({ value, limit, against, ratioLimit, ceiling, ceilingLimit }: Figure): readonly Tested[] {
+  const test = (of: Tested['of'], measured: number | undefined, tested: Limit | undefined): readonly Tested[] =>
+    measured === undefined || tested === undefined ? [] : [{ limit: tested, of, isKept: keeps(measured, tested) }];
+  return [
+    ...test('', value, limit),
+    ...test('other', against && value / against, ratioLimit),
+    ...test('ceiling', ceiling && value / ceiling, ceilingLimit),
+  ];
+}
+
 export function misses(figure: Figure): boolean {
-  const { value, limit, against, ratioLimit, ceiling, ceilingLimit } = figure;
-  return (
-    !keeps(value, limit) ||
-    (against !== undefined && !keeps(value / against, ratioLimit)) ||
-    (ceiling !== undefined && !keeps(value / ceiling, ceilingLimit))
-  );
+  return testedLimits(figure).some(({ isKept }) => !isKept);
 }
 
 /** Undefined where a figure only explains another. */
@@ -106,7 +114,6 @@ export function directionOf({ better, limit }: Figure): 'more' | 'less' | undefi
   return better ?? (limit && (limit.kind === 'at least' ? 'more' : 'less'));
 }
 
-function keeps(value: number, limit: Limit | undefined): boolean {
-  if (limit === undefined) return true;
+function keeps(value: number, limit: Limit): boolean {
   return limit.kind === 'at most' ? value <= limit.value : value >= limit.value;
 }

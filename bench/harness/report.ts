@@ -1,6 +1,6 @@
 /** The run as a table for people. The JSON has everything in it as well. */
 import type { Machine } from './machine.js';
-import { misses, type Answer, type Family, type Figure, type Limit } from './question.js';
+import { misses, testedLimits, type Answer, type Family, type Figure } from './question.js';
 
 export type Asked = Answer & Readonly<{ name: string; family: Family; asks: string; elapsedMs: number; serverProcessorMs: number }>;
 
@@ -71,7 +71,7 @@ export function tableRows({ questions, against }: Report): readonly (readonly st
 
 function cells(figure: Figure, hasOther: boolean): readonly string[] {
   const { name, value, unit, better, against, ceiling, note = '' } = figure;
-  const limits = limitsOf(figure);
+  const limits = testedLimits(figure).map(formatLimit);
   const ratio = against === undefined || better === undefined ? '' : `${formatNumber(value / against)} ×`;
   return [
     name,
@@ -84,17 +84,9 @@ function cells(figure: Figure, hasOther: boolean): readonly string[] {
   ];
 }
 
-/** Those that can be kept or missed in this run. */
-export function limitsOf({ limit, against, ratioLimit, ceiling, ceilingLimit }: Figure): readonly string[] {
-  return [
-    ...(limit === undefined ? [] : [formatLimit(limit)]),
-    ...(ratioLimit === undefined || against === undefined ? [] : [`${formatLimit(ratioLimit)} ×`]),
-    ...(ceilingLimit === undefined || ceiling === undefined ? [] : [`${formatLimit(ceilingLimit)} × ceiling`]),
-  ];
-}
-
-function formatLimit({ kind, value }: Limit): string {
-  return `${kind === 'at most' ? '≤' : '≥'} ${value.toLocaleString('en')}`;
+export function formatLimit({ limit: { kind, value }, of }: ReturnType<typeof testedLimits>[number]): string {
+  const unit = { '': '', other: ' ×', ceiling: ' × ceiling' }[of];
+  return `${kind === 'at most' ? '≤' : '≥'} ${value.toLocaleString('en')}${unit}`;
 }
 
 export function formatNumber(value: number): string {

@@ -14,6 +14,7 @@ const gets: Figure = {
   limit: { kind: 'at least', value: 10_000 },
   ceiling: 15_000,
   against: 4_500,
+  ratioLimit: { kind: 'at least', value: 1 },
 };
 const plain: Figure = { name: 'p99', value: 1.5, unit: 'ms' };
 
@@ -21,7 +22,7 @@ test('the table has ceiling, the other server and the ratio, and names what is m
   const text = formatReport(aReport([gets, plain]));
 
   t.regex(text, /question +figure +value +upstream +ratio +limit +ceiling +note/);
-  t.regex(text, /get +gets +9,000 \/s +4,500 +2\.00 × +≥ 10,000 +MISSED +15,000/);
+  t.regex(text, /get +gets +9,000 \/s +4,500 +2\.00 × +≥ 10,000, ≥ 1 × +MISSED +15,000/);
   t.regex(text, /1 limits missed/);
 });
 
@@ -32,7 +33,7 @@ test('a run without another server has no column for it', (t) => {
 test('a page shows what can be compared, and what is missed', (t) => {
   const text = formatMarkdown(aReport([gets, plain]));
 
-  t.regex(text, /\| get \| gets \| 9,000 \/s \| 4,500 \| 2\.00 × \| ≥ 10,000 \| MISSED \| 15,000 \|/);
+  t.regex(text, /\| get \| gets \| 9,000 \/s \| 4,500 \| 2\.00 × \| ≥ 10,000, ≥ 1 × \| MISSED \| 15,000 \|/);
   t.notRegex(text, /p99/);
   t.regex(text, /\* get, gets: 9,000 \/s, not ≥ 10,000; the bare server 15,000/);
 });
