@@ -214,6 +214,14 @@ export type WatchStart = Readonly<
   { kind: 'initial'; endsWithBookmark: boolean; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }
 >;
 
+/** Where a live watch writes what it has, as long as its reader keeps up. */
+export interface Sink {
+  /** Whether its reader has to take something first. */
+  readonly isFull: boolean;
+  /** Writes pieces that room was taken for, in the tick of the call. */
+  writeNow(pieces: readonly Uint8Array[]): void;
+}
+
 export type WatchRequest = Readonly<{
   scope: Scope;
   selector: Selector;
@@ -224,9 +232,14 @@ export type WatchRequest = Readonly<{
   timeoutMs: number;
   /** Where room was taken for every piece that the watch hands out. */
   room: Room;
+  /** Gets what comes while the watch is live and its reader keeps up; all else is read from the open watch. */
+  sink: Sink;
 }>;
 
-/** An open watch: pieces to write, in order, several when they are there. It ends when its time is up, or by `end`. */
+/**
+ * An open watch: pieces to write, in order, several when they are there. While it is asked for the next, it may write to its sink instead. It ends
+ * when its time is up, or by `end`.
+ */
 export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
   end(): void;
 }

@@ -128,8 +128,24 @@ export class Exchange {
     if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
+  /** Whether its peer has to take something before more is written. */
+  get isFull(): boolean {
+    return this.isOver || this.#transport.isFull;
+  }
+
+  /** Writes pieces that room was taken for, and returns the room as they are taken. For little: nobody notices which part of it is taken. */
+  writeNow(pieces: readonly Uint8Array[]): void {
+    const { response } = this;
+    if (pieces.length > 1) response.cork();
+    for (const piece of pieces) response.write(piece, () => this.#partTaken(piece.length));
+    if (pieces.length > 1) response.uncork();
+    if (this.#transport.isFull) this.answered();
+  }
+
   /** Writes pieces that room was taken for, and returns the room as they are taken. Resolves when more may be written. */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
+    if (this.isOver) return;
+    if (this.isFull) await this.#drained();
     if (this.isOver) return;
     const { response } = this;
     if (pieces.length > 1) response.cork();
@@ -155,13 +171,15 @@ export class Exchange {
     this.answered();
   }
 
-  /** The answer has been handed over as a whole: now its reader has to take it. */
+  /** What was written, or the answer as a whole: now its reader has to take it. */
   answered(): void {
     this.#cancelStall?.();
     if (this.#isEnded) return;
     const owner = this.#owner;
     const before = owner.partsTaken;
-    this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => owner.stalled(this, owner.partsTaken !== before));
+    this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => {
+      if (this.isFull) owner.stalled(this, owner.partsTaken !== before);
+    });
   }
 
   /** Ends it at once, and its stream with it. */

@@ -36,6 +36,8 @@ export class Hub implements Watches, ChangeStream {
   readonly #catchUp: CatchUp<Watcher>;
   readonly #starts: SharedStarts;
   readonly #open = new Set<Watcher>();
+  /** Live watchers that have something to write. */
+  #toWrite: Watcher[] = [];
   readonly #subscription: Subscription;
   #nextMs = -Infinity;
   /** Since when something is being handed out, until it is written. */
@@ -87,6 +89,13 @@ export class Hub implements Watches, ChangeStream {
 
   drained(watcher: Watcher): void {
     this.#catchUp.drained(watcher);
+  }
+
+  writeSoon(watcher: Watcher): boolean {
+    if (!this.#isLive.has(watcher)) return false;
+    this.#toWrite.push(watcher);
+    if (this.#handsOutSinceMs === undefined && this.#cancelNext === undefined) this.#inNextTurn(() => this.#handOut());
+    return true;
   }
 
   endOf({ group, resource, identity }: Resource): void {
@@ -157,7 +166,7 @@ export class Hub implements Watches, ChangeStream {
   }
 
   #handOutSoon(): void {
-    if (this.#live.isIdle) return;
+    if (this.#live.isIdle && this.#toWrite.length === 0) return;
     const waitMs = this.#nextMs - this.#parts.clock.now();
     if (waitMs <= 0) this.#handOut();
     else this.#cancelNext = this.#parts.clock.after(waitMs, () => this.#handOut());
@@ -166,10 +175,24 @@ export class Hub implements Watches, ChangeStream {
   #handOut(): void {
     const { clock } = this.#parts;
     this.#handsOutSinceMs ??= clock.now();
-    const isDone = this.#live.handOut(slice(clock));
+    const isTimeUp = slice(clock);
+    this.#writeOut(isTimeUp);
+    if (!isTimeUp()) this.#live.handOut(isTimeUp);
+    if (!isTimeUp()) this.#writeOut(isTimeUp);
+    const isDone = this.#live.isIdle && this.#toWrite.length === 0;
     this.#inNextTurn(
       isDone ? () => void this.#parts.pace.turn(0).then(() => this.#inNextTurn(() => this.#handedOut())) : () => this.#handOut(),
     );
+  }
+
+  #writeOut(isTimeUp: () => boolean): void {
+    let written = 0;
+    for (const watcher of this.#toWrite) {
+      watcher.write();
+      written += 1;
+      if (isTimeUp()) break;
+    }
+    this.#toWrite = this.#toWrite.slice(written);
   }
 
   /** What was handed out is written, as far as the sockets take it. */

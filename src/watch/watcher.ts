@@ -45,6 +45,8 @@ export interface ChangeStream {
   reached(watcher: Watcher): Revision | undefined;
   /** The watcher has handed out all that it was offered. */
   drained(watcher: Watcher): void;
+  /** Calls `write` soon, in a turn of the event loop that has time for it. False when the watcher is not live. */
+  writeSoon(watcher: Watcher): boolean;
 }
 
 export type WatcherParts = Readonly<{
@@ -80,6 +82,8 @@ export class Watcher implements OpenWatch, Receiver {
   #ended = false;
   #fault: unknown;
   #wake: () => void = () => {};
+  /** Whether everything is written, and the next piece is waited for: only then the sink may be written to. */
+  #isDrained = false;
 
   constructor(request: WatchRequest, parts: WatcherParts, limits: WatcherLimits) {
     this.request = request;
@@ -102,7 +106,16 @@ export class Watcher implements OpenWatch, Receiver {
     this.#queue.push(piece);
     this.#queuedBytes += length;
     this.#parts.observe.sent(piece.events);
-    this.#wake();
+    // Whoever hands out the first of them hands out those behind it, too.
+    if (this.#queue.length === 1 && !(this.#isDrained && this.#parts.stream.writeSoon(this))) this.#wake();
+  }
+
+  /** Writes what is queued to the sink. The iterator hands out what is much, or has to wait for the reader. */
+  write(): void {
+    if (!this.#isDrained || this.#queue.length === 0) return;
+    const { sink } = this.request;
+    if (this.hasMuch || sink.isFull) this.#wake();
+    else sink.writeNow(this.#take().map(({ bytes }) => bytes));
   }
 
   fallBack(after: Revision, fault?: unknown): void {
@@ -180,7 +193,13 @@ export class Watcher implements OpenWatch, Receiver {
       } else if (this.#fault !== undefined) throw this.#fault;
       else if (this.#ended) return;
       else if (this.#isInStream) {
-        const woken = new Promise<void>((resolve) => (this.#wake = resolve));
+        const woken = new Promise<void>((resolve) => {
+          this.#isDrained = true;
+          this.#wake = () => {
+            this.#isDrained = false;
+            resolve();
+          };
+        });
         this.#parts.stream.drained(this);
         await woken;
       } else if (await this.#hasRoom()) {

@@ -41,7 +41,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   else {
     const timeoutMs = timeoutOf(options, exchange, ports);
     const { bookmarks } = options;
-    await follow(call, ports, { scope, selector, representation, start, bookmarks, timeoutMs, room: exchange.room });
+    await follow(call, ports, { scope, selector, representation, start, bookmarks, timeoutMs, room: exchange.room, sink: exchange });
   }
   return { kind: 'streamed' };
 }

@@ -1,5 +1,5 @@
 /** A hub over a memory store, and time that passes when a test says so. */
-import type { Clock, WatchRequest } from '../../src/domain/ports.js';
+import type { Clock, Sink, WatchRequest } from '../../src/domain/ports.js';
 import type { Selector } from '../../src/domain/selector.js';
 import { parseLabelSelector } from '../../src/domain/selector.js';
 import { mustParse } from '../../src/domain/parsed.js';
@@ -59,6 +59,9 @@ export function selecting(labels: string): Selector {
 
 export const everything: Selector = { labels: [], fields: [] };
 
+/** Leaves everything to the reader of the open watch. */
+const fullSink: Sink = { isFull: true, writeNow: () => {} };
+
 export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
   return {
     scope: aScope(),
@@ -68,6 +71,7 @@ export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
     bookmarks: true,
     timeoutMs: hourMs,
     room: endlessRoom,
+    sink: fullSink,
     ...request,
   };
 }
