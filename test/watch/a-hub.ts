@@ -1,5 +1,5 @@
 /** A hub over a memory store, and time that passes when a test says so. */
-import type { Clock, Sink, WatchRequest } from '../../src/domain/ports.js';
+import type { Clock, WatchRequest } from '../../src/domain/ports.js';
 import type { Selector } from '../../src/domain/selector.js';
 import { parseLabelSelector } from '../../src/domain/selector.js';
 import { mustParse } from '../../src/domain/parsed.js';
@@ -8,6 +8,7 @@ import { Pace } from '../../src/watch/pace.js';
 import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
 import { endlessRoom } from '../support/an-exchange.js';
 import { aScope } from '../support/objects.js';
+import { ASink } from './a-sink.js';
 import { MemoryStore } from './memory-store.js';
 import { plainEvents } from './plain-events.js';
 
@@ -59,9 +60,7 @@ export function selecting(labels: string): Selector {
 
 export const everything: Selector = { labels: [], fields: [] };
 
-/** Leaves everything to the reader of the open watch. */
-const fullSink: Sink = { isFull: true, writeNow: () => {} };
-
+/** One whose sink is full, so that everything is read from it. */
 export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
   return {
     scope: aScope(),
@@ -71,7 +70,7 @@ export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
     bookmarks: true,
     timeoutMs: hourMs,
     room: endlessRoom,
-    sink: fullSink,
+    sink: new ASink({ isFull: true }),
     ...request,
   };
 }

@@ -8,6 +8,7 @@ import { aScope, type Place } from '../support/objects.js';
 import { validate } from '../support/validators.js';
 import type { Change, SeenWatch } from '../support/watch-history.js';
 import { aHub, aWatch, everything, selecting } from './a-hub.js';
+import { ASink } from './a-sink.js';
 import type { MemoryStore, Step } from './memory-store.js';
 import { keyText, plainEvents, Reader, turns } from './plain-events.js';
 
@@ -19,6 +20,7 @@ type Action =
   | Readonly<{ kind: 'commit'; writes: readonly Write[] }>
   | Readonly<{ kind: 'open'; scope: number; selected: boolean; start: 'initial' | 'named' | 'behind'; bookmarks: boolean }>
   | Readonly<{ kind: 'read'; who: number; batches: number }>
+  | Readonly<{ kind: 'sink'; who: number; isFull: boolean }>
   | Readonly<{ kind: 'bookmarks' }>
   | Readonly<{ kind: 'wait'; ms: number }>
   | Readonly<{ kind: 'end'; who: number }>;
@@ -37,12 +39,13 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('commit' as const), writes: fc.array(write, { minLength: 1, maxLength: 3 }) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('open' as const), scope: fc.nat(scopes.length - 1), selected: fc.boolean(), start: fc.constantFrom('initial' as const, 'named' as const, 'behind' as const), bookmarks: fc.constant(true) }) },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('read' as const), who: fc.nat(5), batches: fc.integer({ min: 1, max: 3 }) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('sink' as const), who: fc.nat(5), isFull: fc.boolean() }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'bookmarks' as const }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(60) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('end' as const), who: fc.nat(5) }) },
 ); // prettier-ignore
 
-type Opened = { reader: Reader; end: () => void; seen: Omit<SeenWatch, 'events'> };
+type Opened = { reader: Reader; sink: ASink; end: () => void; seen: Omit<SeenWatch, 'events'> };
 
 function commit(store: MemoryStore, writes: readonly Write[]): void {
   const standing = new Set(
@@ -91,10 +94,15 @@ test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and how
           else if (next.kind === 'wait') clock.advance(next.ms);
           else if (next.kind === 'open') opened.push(open(opened.length, next));
           else if (next.kind === 'end') chosen?.end();
-          else for (let i = 0; i < next.batches; i++) await chosen?.reader.step();
+          else if (next.kind === 'sink') {
+            if (chosen !== undefined) chosen.sink.isFull = next.isFull;
+          } else for (let i = 0; i < next.batches; i++) await chosen?.reader.step();
         }
-        clock.advance(100);
-        for (const { reader } of opened) await reader.drain();
+        // Once for what waits, and once for what is to be handed out behind it.
+        for (let i = 0; i < 2; i++) {
+          clock.advance(100);
+          for (const { reader } of opened) await reader.drain();
+        }
 
         const watches = opened.map(({ reader, seen }) => ({ ...seen, events: reader.events }));
         t.deepEqual(validate({ truth: truth(store), watches, lists: [] }), []);
@@ -111,8 +119,10 @@ test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and how
             how === 'behind'
               ? { kind: 'after', revision: since }
               : { kind: 'initial', endsWithBookmark: true, forgetSince: how === 'named' ? Math.min(since, store.published) : undefined };
+          const sink = new ASink({ isFull: id % 2 === 0 });
           const watch = hub.open(
             aWatch({
+              sink,
               scope,
               start,
               bookmarks,
@@ -135,8 +145,11 @@ test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and how
               name,
             } as Parameters<typeof matches>[1]);
           };
+          const reader = new Reader(watch);
+          sink.write = (pieces) => reader.take(pieces);
           return {
-            reader: new Reader(watch),
+            reader,
+            sink,
             end: () => watch.end(),
             seen: { id: String(id), began, covers, ...(selected ? { selects: ({ labels }) => labels['team'] === 'red' } : {}) },
           };

@@ -77,11 +77,15 @@ export class Reader {
       this.ended = true;
       return false;
     }
-    for (const bytes of next.value) {
+    this.take(next.value);
+    return true;
+  }
+
+  take(pieces: readonly Uint8Array[]): void {
+    for (const bytes of pieces) {
       this.buffers.push(bytes);
       this.events.push(...eventsIn(bytes));
     }
-    return true;
   }
 
   /** Reads until nothing more comes. */
