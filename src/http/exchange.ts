@@ -133,13 +133,14 @@ export class Exchange {
     return this.isOver || this.#transport.isFull;
   }
 
-  /** Writes pieces that room was taken for, and returns the room as they are taken. For little: nobody notices which part of it is taken. */
+  /** Like `write`, to a peer that is not full, and without waiting. What is written is little, because nobody notices that part of it is taken. */
   writeNow(pieces: readonly Uint8Array[]): void {
     const { response } = this;
     if (pieces.length > 1) response.cork();
     for (const piece of pieces) response.write(piece, () => this.#partTaken(piece.length));
     if (pieces.length > 1) response.uncork();
-    if (this.#transport.isFull) this.answered();
+    // Nobody waits here until some is taken, so this is asked when the time is up; whatever is written meanwhile begins it anew.
+    if (this.#transport.isFull) this.#expectTaken(() => !this.#transport.isFull);
   }
 
   /** Writes pieces that room was taken for, and returns the room as they are taken. Resolves when more may be written. */
@@ -171,15 +172,9 @@ export class Exchange {
     this.answered();
   }
 
-  /** What was written, or the answer as a whole: now its reader has to take it. */
+  /** The answer has been handed over as a whole: now its reader has to take it. */
   answered(): void {
-    this.#cancelStall?.();
-    if (this.#isEnded) return;
-    const owner = this.#owner;
-    const before = owner.partsTaken;
-    this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => {
-      if (this.isFull) owner.stalled(this, owner.partsTaken !== before);
-    });
+    this.#expectTaken(() => false);
   }
 
   /** Ends it at once, and its stream with it. */
@@ -219,8 +214,19 @@ export class Exchange {
     });
   }
 
+  /** Its reader has some time to take what was written. */
+  #expectTaken(isTaken: () => boolean): void {
+    this.#cancelStall?.();
+    if (this.#isEnded) return;
+    const owner = this.#owner;
+    const before = owner.partsTaken;
+    this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => {
+      if (!isTaken()) owner.stalled(this, owner.partsTaken !== before);
+    });
+  }
+
   async #drained(): Promise<void> {
-    this.answered();
+    this.#expectTaken(() => false);
     await new Promise<void>((resume) => {
       const leave = this.onEnd(resume);
       this.#transport.onceDrained(() => {

@@ -1,6 +1,7 @@
 /**
- * Carries what is published to the open watches: to live ones itself, in slices of a turn of the event loop; to those that are behind
- * by `CatchUp`, which hands them over in the tick in which they have been sent everything published.
+ * Carries what is published to the open watches: to live ones itself, in slices of a turn of the event loop, in which it also writes to the
+ * sinks of those whose readers keep up; to those that are behind by `CatchUp`, which hands them over in the tick in which they have been sent
+ * everything published.
  *
  *   commit ─▶ at once ─▶ written to every socket     The next hand-out begins `periodFactor` times as long after this one as this one took,
  *   commit ─┐                                        `periodMsMax` at most: few watches wait for nothing, and a flood of small commits to
@@ -185,6 +186,7 @@ export class Hub implements Watches, ChangeStream {
     );
   }
 
+  /** Writes to as many sinks as there is time for, at least one. */
   #writeOut(isTimeUp: () => boolean): void {
     let written = 0;
     for (const watcher of this.#toWrite) {

@@ -8,6 +8,10 @@
  *                                                        W3 At most `queueBytesMax` wait; one more ⇒ it leaves the stream, and enters it
  *                                                           again at its position once it has room. 410 only below the compacted revision.
  *                                                        W4 A bookmark never overtakes an event.
+ *
+ *   offered ─▶ queue ─┬─▶ its sink                   live, all before it is handed out, the sink is not full: written by the hub, in its turn
+ *                     └─▶ whoever reads the watch    otherwise; reading on waits for the client, and then the sink has its turn again
+ *
  * What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
  */
 import { Refused } from '../domain/errors.js';
@@ -82,7 +86,7 @@ export class Watcher implements OpenWatch, Receiver {
   #ended = false;
   #fault: unknown;
   #wake: () => void = () => {};
-  /** Whether everything is written, and the next piece is waited for: only then the sink may be written to. */
+  /** Whether all it had is handed out and its reader asks for more: only then the sink may be written to. */
   #isDrained = false;
 
   constructor(request: WatchRequest, parts: WatcherParts, limits: WatcherLimits) {
@@ -110,7 +114,7 @@ export class Watcher implements OpenWatch, Receiver {
     if (this.#queue.length === 1 && !(this.#isDrained && this.#parts.stream.writeSoon(this))) this.#wake();
   }
 
-  /** Writes what is queued to the sink. The iterator hands out what is much, or has to wait for the reader. */
+  /** Writes what is queued to its sink. What is much, or finds the sink full, is left to whoever reads the watch. */
   write(): void {
     if (!this.#isDrained || this.#queue.length === 0) return;
     const { sink } = this.request;

@@ -1,4 +1,4 @@
-/** What a live watch writes by itself, and what it leaves to whoever reads it: together every event, once and in order. */
+/** What a live watch (`watch/watcher.ts`) writes by itself, and what it leaves to whoever reads it: together every event, once and in order. */
 import test from 'ava';
 import type { WatchRequest } from '../../src/domain/ports.js';
 import type { HubLimits } from '../../src/watch/hub.js';

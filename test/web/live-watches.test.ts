@@ -1,4 +1,4 @@
-/** Many watches on one connection and on connections of their own, some of which read slowly, beside updates at full speed. */
+/** Many watches (`watch/watcher.ts`) on one connection and on connections of their own, some of which read slowly, beside updates at full speed. */
 import test from 'ava';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
