@@ -176,10 +176,9 @@ export class Hub implements Watches, ChangeStream {
   #handOut(): void {
     const { clock } = this.#parts;
     this.#handsOutSinceMs ??= clock.now();
-    const isTimeUp = slice(clock);
-    this.#writeOut(isTimeUp);
-    if (!isTimeUp()) this.#live.handOut(isTimeUp);
-    if (!isTimeUp()) this.#writeOut(isTimeUp);
+    // Not in the turn that publishes: writers are answered first.
+    if (this.#toWrite.length > 0) this.#writeOut(slice(clock));
+    else this.#live.handOut(slice(clock));
     const isDone = this.#live.isIdle && this.#toWrite.length === 0;
     this.#inNextTurn(
       isDone ? () => void this.#parts.pace.turn(0).then(() => this.#inNextTurn(() => this.#handedOut())) : () => this.#handOut(),
