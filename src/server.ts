@@ -14,6 +14,8 @@ import { kcpTypes } from './domain/catalogue-kcp.js';
 import { Refused } from './domain/errors.js';
 import type { Clock, Shards } from './domain/ports.js';
 import type { Resource } from './domain/resource.js';
+import type { Revision } from './domain/revision.js';
+import type { Scope } from './domain/scope.js';
 import type { LinkPolicies } from './domain/link-policies.js';
 import type { Reloadable, Reloaded } from './domain/reloaded.js';
 import type { TreeStatus } from './domain/status.js';
@@ -104,7 +106,13 @@ export async function startServer(settings: Settings, { log, clock, random, watc
 
   const catalogue = new Catalogue(kcpTypes);
   const pace = new Pace(turnBytesMax);
-  const snapshots = new SharedSnapshots({ objects: store, pace }, { sharedBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
+  const newest = new NewestChanges({ commits: store, revisions: store });
+  const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
+  const snapshots = new SharedSnapshots(
+    { objects: store, revisions: store, clock, pace, changedAt },
+    { sharedBytesMax },
+    (chunks) => metrics.listChunksShared.add(chunks),
+  );
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
   const pieceBytesMax = settings.listChunkBytesMax + settings.bodyBytesMax;
   const hub = new Hub(
@@ -119,7 +127,6 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   );
   const sessions = new PushSessions(store, clock.now());
   const known = await KnownShards.open(store);
-  const newest = new NewestChanges({ commits: store, revisions: store });
   const rules = intakeRules(settings, catalogue);
   const removals = new HeldRemovals(
     { clock, log },

@@ -201,10 +201,14 @@ export interface ListEncoding {
   encode(objects: readonly StoredObject[]): Uint8Array;
 }
 
-/** Initial state as encoded chunks, shared by those who ask for the same at the same time. */
+/** What a list or a watch begins with, as encoded chunks, shared by those who ask for the same. */
 export interface Snapshots {
+  /** Of a revision that is not older than what is published now; it may be somewhat newer, so that more readers share it. */
+  present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState>;
   chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncIterable<Uint8Array>;
 }
+
+export type PresentState = Readonly<{ revision: Revision; chunks: AsyncIterable<Uint8Array> }>;
 
 /**
  * Where a watch begins: with the present state, or after a revision. `endsWithBookmark`: an annotated bookmark follows the present state.

@@ -19,13 +19,12 @@ import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
 import { CatchUp } from './catch-up.js';
 import { FanOut } from './fan-out.js';
-import { SharedStarts } from './shared-starts.js';
 import { slice } from './slice.js';
 import { Watcher, type ChangeStream, type WatcherLimits, type WatcherParts } from './watcher.js';
 
 export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; periodFactor: number; periodMsMax: number }>;
 
-export type HubParts = Omit<WatcherParts, 'stream' | 'starts'> & Readonly<{ clock: Clock; commits: Commits }>;
+export type HubParts = Omit<WatcherParts, 'stream'> & Readonly<{ clock: Clock; commits: Commits }>;
 
 const bookmarkBeforeEndMs = 2000;
 
@@ -35,7 +34,6 @@ export class Hub implements Watches, ChangeStream {
   readonly #live: FanOut<Watcher>;
   readonly #isLive = new Set<Watcher>();
   readonly #catchUp: CatchUp<Watcher>;
-  readonly #starts: SharedStarts;
   readonly #open = new Set<Watcher>();
   /** Live watchers that have something to write. */
   #toWrite: Watcher[] = [];
@@ -51,7 +49,6 @@ export class Hub implements Watches, ChangeStream {
     this.#parts = parts;
     this.#limits = limits;
     this.#live = new FanOut(parts.revisions.published);
-    this.#starts = new SharedStarts(parts);
     this.#catchUp = new CatchUp({ ...parts, goLive: (watcher) => this.#goLive(watcher) });
     this.#subscription = parts.commits.subscribe((commit) => this.#publish(commit));
   }
@@ -61,7 +58,7 @@ export class Hub implements Watches, ChangeStream {
   }
 
   open(request: WatchRequest): OpenWatch {
-    const watcher = new Watcher(request, { ...this.#parts, stream: this, starts: this.#starts }, this.#limits);
+    const watcher = new Watcher(request, { ...this.#parts, stream: this }, this.#limits);
     if (this.#ending) watcher.end();
     return { end: () => watcher.end(), [Symbol.asyncIterator]: () => this.#run(watcher) };
   }

@@ -1,96 +1,145 @@
 /**
- * Initial state on its way to readers: a scope at a revision, as encoded chunks. Readers that ask for the same thing at
- * the same time share one snapshot and the bytes of its pages, so that many informers starting together cost one
- * reading and one encoding.
+ * Present state on its way to readers: what a view shows, as encoded pages. Readers of a view share them while nothing of its type changes,
+ * whatever else is written, so that many informers which start together or shortly after one another cost one reading and one encoding.
  *
  *   informer 1 ──page 1──page 2──page 3──▶        the first reader of a page reads and encodes it; it is kept while
  *   informer 2 ──────────page 1──page 2──▶        `sharedBytesMax` lasts; a later reader reads it again
+ *   informer 3                                 ──page 1──page 2──▶      within `keptMs` of the last reader
  *
- * Bounds: `sharedBytesMax` of encoded pages over all snapshots, the oldest leave first; none outlives its last reader.
- * The event loop gets a turn before every page, and after some of them (pace.ts).
+ * Every reader has a snapshot of its own, at its own revision, so a slow one keeps nobody else at a revision that is compacted.
+ *
+ * Bounds: `sharedBytesMax` of encoded pages over all views, the oldest leave first. What nobody reads stays for `keptMs`, and only if it has
+ * `keptBytesMin`, which bounds how many views that is. The event loop gets a turn before every page, and after some of them (pace.ts).
  */
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import { formatClientKey } from '../domain/key.js';
-import type { ListEncoding, Objects, Snapshot, Snapshots } from '../domain/ports.js';
+import type { Clock, ListEncoding, Objects, PresentState, Revisions, Snapshot, Snapshots } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { formatScope, type Scope } from '../domain/scope.js';
 import { formatSelector, type Selector } from '../domain/selector.js';
 import type { Pace } from './pace.js';
+import { SharedStarts } from './shared-starts.js';
+
+const keptMs = 10_000;
+const keptBytesMin = 64 * 1024;
 
 type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined }>;
 
-type Shared = { readonly snapshot: Snapshot; readonly pages: Map<string, Promise<Page>>; readers: number };
+/** The pages of a view at one state of its type, which is named by the revision of its newest change. */
+type Shared = {
+  readonly view: string;
+  readonly state: Revision;
+  readonly pages: Map<string, Promise<Page>>;
+  readers: number;
+  /** Bytes of those pages that are kept. */
+  bytes: number;
+  cancelEnd: () => void;
+};
+
+export type SharedSnapshotsParts = Readonly<{
+  objects: Pick<Objects, 'snapshot'>;
+  revisions: Pick<Revisions, 'published'>;
+  clock: Pick<Clock, 'after'>;
+  pace: Pace;
+  /** Of the newest change published to any type of the scope, or a later revision. */
+  changedAt: (scope: Scope) => Revision;
+}>;
 
 export class SharedSnapshots implements Snapshots {
-  readonly #objects: Objects;
+  readonly #parts: SharedSnapshotsParts;
+  readonly #starts: SharedStarts;
   readonly #sharedBytesMax: number;
-  readonly #pace: Pace;
   readonly #onShared: (chunks: number) => void;
-  readonly #open = new Map<string, Shared>();
+  /** By view, then by state. */
+  readonly #open = new Map<string, Map<Revision, Shared>>();
   /** Every kept page, oldest first. */
-  readonly #kept = new Map<Promise<Page>, { pages: Map<string, Promise<Page>>; at: string; bytes: number }>();
+  readonly #kept = new Map<Promise<Page>, Readonly<{ shared: Shared; at: string; bytes: number }>>();
   #keptBytes = 0;
 
-  constructor({ objects, pace }: { objects: Objects; pace: Pace }, limits: { sharedBytesMax: number }, onShared: (chunks: number) => void) {
-    this.#objects = objects;
+  constructor(parts: SharedSnapshotsParts, limits: { sharedBytesMax: number }, onShared: (chunks: number) => void) {
+    this.#parts = parts;
+    this.#starts = new SharedStarts(parts);
     this.#sharedBytesMax = limits.sharedBytesMax;
-    this.#pace = pace;
     this.#onShared = onShared;
   }
 
+  async present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState> {
+    const revision = await this.#starts.start(formatView(scope, selector, encoding), this.#parts.changedAt(scope));
+    return { revision, chunks: this.chunks(scope, selector, revision, encoding) };
+  }
+
   async *chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncGenerator<Uint8Array> {
-    const id = `${revision}\n${formatView(scope, selector, encoding)}`;
-    const shared = this.#join(id, scope, revision);
+    const { objects, pace, changedAt } = this.#parts;
+    const snapshot = objects.snapshot(scope, revision);
+    const shared = this.#join(formatView(scope, selector, encoding), Math.min(revision, changedAt(scope)));
+    const readFrom = (after: Key | undefined): Promise<Page> => read(snapshot, after, selector, encoding);
     try {
       let after: Key | undefined;
       do {
-        const page = await this.#page(shared, after, selector, encoding);
-        await this.#pace.turn(page.bytes.length);
+        const page = await this.#page(shared, after, readFrom);
+        await pace.turn(page.bytes.length);
         if (page.bytes.length > 0) yield page.bytes;
         after = page.next;
       } while (after !== undefined);
     } finally {
-      this.#leave(id, shared);
+      this.#leave(shared);
+      snapshot.close();
     }
   }
 
-  #join(id: string, scope: Scope, revision: Revision): Shared {
-    const known = this.#open.get(id);
-    const shared = known ?? { snapshot: this.#objects.snapshot(scope, revision), pages: new Map(), readers: 0 };
+  #join(view: string, state: Revision): Shared {
+    const states = this.#open.get(view) ?? new Map<Revision, Shared>();
+    // As a rule the next reader asks for this state or a later one.
+    for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#close(other);
+    const shared = states.get(state) ?? { view, state, pages: new Map(), readers: 0, bytes: 0, cancelEnd: () => {} };
+    shared.cancelEnd();
     shared.readers += 1;
-    this.#open.set(id, shared);
+    this.#open.set(view, states.set(state, shared));
     return shared;
   }
 
-  #leave(id: string, shared: Shared): void {
+  #leave(shared: Shared): void {
     shared.readers -= 1;
     if (shared.readers > 0) return;
-    this.#open.delete(id);
-    for (const page of shared.pages.values()) this.#forget(page);
-    shared.snapshot.close();
+    const states = [...(this.#open.get(shared.view)?.values() ?? [])];
+    if (states.every(({ readers }) => readers === 0)) this.#starts.end(shared.view);
+    if (shared.bytes < keptBytesMin) this.#close(shared);
+    else shared.cancelEnd = this.#parts.clock.after(keptMs, () => this.#close(shared));
   }
 
-  #page(shared: Shared, after: Key | undefined, selector: Selector, encoding: ListEncoding): Promise<Page> {
+  #close(shared: Shared): void {
+    shared.cancelEnd();
+    for (const page of shared.pages.values()) this.#forget(page);
+    shared.pages.clear();
+    const states = this.#open.get(shared.view);
+    states?.delete(shared.state);
+    if (states?.size === 0) this.#open.delete(shared.view);
+  }
+
+  /** Another reader's page, unless its reading fails: that may be due to its snapshot. */
+  async #page(shared: Shared, after: Key | undefined, readFrom: (after: Key | undefined) => Promise<Page>): Promise<Page> {
     const at = after === undefined ? '' : `${after.shard}|${formatClientKey(after)}`;
-    const known = shared.pages.get(at);
-    if (known !== undefined) {
+    for (let known = shared.pages.get(at); known !== undefined; known = shared.pages.get(at)) {
+      const page = await known.catch(() => undefined);
+      if (page === undefined) continue;
       this.#onShared(1);
-      return known;
+      return page;
     }
-    const page = read(shared.snapshot, after, selector, encoding);
+    const page = readFrom(after);
     shared.pages.set(at, page);
     void page.then(
-      ({ bytes }) => this.#keep(page, { pages: shared.pages, at, bytes: bytes.length }),
-      () => shared.pages.delete(at),
+      ({ bytes }) => this.#keep(page, { shared, at, bytes: bytes.length }),
+      () => void (shared.pages.get(at) === page && shared.pages.delete(at)),
     );
     return page;
   }
 
-  #keep(page: Promise<Page>, kept: { pages: Map<string, Promise<Page>>; at: string; bytes: number }): void {
-    if (kept.pages.get(kept.at) !== page) return;
+  #keep(page: Promise<Page>, kept: Readonly<{ shared: Shared; at: string; bytes: number }>): void {
+    if (kept.shared.pages.get(kept.at) !== page) return;
     this.#kept.set(page, kept);
     this.#keptBytes += kept.bytes;
+    kept.shared.bytes += kept.bytes;
     for (const oldest of this.#kept.keys()) {
       if (this.#keptBytes <= this.#sharedBytesMax) break;
       this.#forget(oldest);
@@ -100,14 +149,15 @@ export class SharedSnapshots implements Snapshots {
   #forget(page: Promise<Page>): void {
     const kept = this.#kept.get(page);
     if (kept === undefined) return;
-    kept.pages.delete(kept.at);
+    kept.shared.pages.delete(kept.at);
+    kept.shared.bytes -= kept.bytes;
     this.#kept.delete(page);
     this.#keptBytes -= kept.bytes;
   }
 }
 
 /** The same text for readers who get the same bytes at one revision. */
-export function formatView(scope: Scope, selector: Selector, encoding: ListEncoding): string {
+function formatView(scope: Scope, selector: Selector, encoding: ListEncoding): string {
   return [encoding.id, formatScope(scope), formatSelector(selector)].join('\n');
 }
 

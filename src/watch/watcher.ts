@@ -31,8 +31,6 @@ import { withRoom } from '../domain/room.js';
 import type { Piece, Receiver } from './fan-out.js';
 import { goneSince } from './gone-since.js';
 import type { Pace } from './pace.js';
-import { formatView } from './shared-snapshots.js';
-import type { SharedStarts } from './shared-starts.js';
 
 /** `readBytesMax`: how large one piece that is read may get, with the largest object at its end. */
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;
@@ -59,7 +57,6 @@ export type WatcherParts = Readonly<{
   history: History;
   objects: Objects;
   snapshots: Snapshots;
-  starts: SharedStarts;
   /** Lets watchers that are offered something at the same time hand it out in turns. */
   pace: Pace;
   /** Called when a live watcher falls back to the change log, and with how many events it has been given. */
@@ -172,10 +169,8 @@ export class Watcher implements OpenWatch, Receiver {
   /** Stops half way when the watch was ended: what would follow must not be sent then, or the client would resume after a hole. */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, selector, representation, room } = this.request;
-    const { revisions, snapshots, starts } = this.#parts;
-    const encoding = addedBy(representation);
-    const at = await starts.start(formatView(scope, selector, encoding));
-    const chunks = snapshots.chunks(scope, selector, at, encoding);
+    const { revisions, snapshots } = this.#parts;
+    const { revision: at, chunks } = await snapshots.present(scope, selector, addedBy(representation));
     for await (const bytes of withRoom(chunks, room, this.#limits.readBytesMax)) {
       if (this.#ended) return;
       yield [bytes];

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { expired, Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
-import type { Objects, Snapshot } from '../domain/ports.js';
+import type { ListEncoding, Objects, Snapshot } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { isEverything, type Selector } from '../domain/selector.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -30,15 +30,28 @@ const remainingMax = 10_000;
 /** A longer list is streamed, and compressed when the client accepts gzip. */
 const longBytesMin = 128 * 1024;
 
-type Page = Readonly<{ scope: Scope; selector: Selector; revision: Revision; after: Key | undefined; limit: number }>;
+type Page = Readonly<{
+  scope: Scope;
+  selector: Selector;
+  revision: Revision;
+  /** Whether it shows that very revision; else it may show a newer one. */
+  isExact: boolean;
+  after: Key | undefined;
+  limit: number;
+}>;
+
+/** Where a list ended: the last key that it has, and whether there are more. */
+type End = { more: boolean; after: Key | undefined };
+
+type Read = Readonly<{ page: Page; items: AsyncIterable<Uint8Array>; end: End }>;
 
 export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'list');
   const options = mustParse(parseListOptions(call.query, ports.limits));
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
-  const page = pageOf(options, scope, selector, ports);
-  return answerList(call, listBytes(page, form, ports), answered, ports);
+  const { page, items, end } = await read(pageOf(options, scope, selector, ports), form, ports);
+  return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);
 }
 
 /**
@@ -83,14 +96,21 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   return { kind: 'streamed' };
 }
 
-/** The whole list as JSON text, piece by piece. The opening comes with the first items, so that an empty list is one piece. */
-async function* listBytes(page: Page, form: ObjectForm, ports: KubePorts): AsyncGenerator<Uint8Array> {
+/** Whole lists share what is read with all who ask for the same. */
+async function read(page: Page, form: ObjectForm, ports: KubePorts): Promise<Read> {
+  const { scope, selector, revision, isExact, after, limit } = page;
   const encoding = listEncoding(form);
-  const end = { more: false, after: page.after };
-  const isWhole = page.limit === 0 && page.after === undefined;
-  const chunks = isWhole ? ports.snapshots.chunks(page.scope, page.selector, page.revision, encoding) : limited(page, form, ports, end);
+  const end = { more: false, after };
+  if (limit > 0 || after !== undefined) return { page, items: limited(page, encoding, ports, end), end };
+  if (isExact) return { page, items: ports.snapshots.chunks(scope, selector, revision, encoding), end };
+  const { revision: at, chunks } = await ports.snapshots.present(scope, selector, encoding);
+  return { page: { ...page, revision: at }, items: chunks, end };
+}
+
+/** The whole list as JSON text, piece by piece. The opening comes with the first items, so that an empty list is one piece. */
+async function* listBytes({ page, items, end }: Read, form: ObjectForm, ports: KubePorts): AsyncGenerator<Uint8Array> {
   let isFirst = true;
-  for await (const chunk of chunks) {
+  for await (const chunk of items) {
     // Every element has a comma before it; the very first one omits it.
     yield isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
     isFirst = false;
@@ -112,14 +132,8 @@ async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
 }
 
 /** Items after `after` until `limit` is reached; `end` then has the last one and whether there are more. */
-async function* limited(
-  page: Page,
-  form: ObjectForm,
-  { objects }: KubePorts,
-  end: { more: boolean; after: Key | undefined },
-): AsyncGenerator<Uint8Array> {
+async function* limited(page: Page, encoding: ListEncoding, { objects }: KubePorts, end: End): AsyncGenerator<Uint8Array> {
   const { selector, limit } = page;
-  const encoding = listEncoding(form);
   const snapshot = open(page, objects);
   let left = limit === 0 ? Infinity : limit;
   let after = page.after;
@@ -159,11 +173,7 @@ function open(page: Page, objects: Objects): Snapshot {
   }
 }
 
-async function metadataOf(
-  page: Page,
-  end: { more: boolean; after: Key | undefined },
-  { revisions, objects }: KubePorts,
-): Promise<Record<string, unknown>> {
+async function metadataOf(page: Page, end: End, { revisions, objects }: KubePorts): Promise<Record<string, unknown>> {
   const resourceVersion = revisions.format(page.revision);
   if (!end.more || end.after === undefined) return { resourceVersion };
   const token = formatContinue({ resourceVersion, after: end.after }, page.scope);
@@ -175,7 +185,7 @@ async function metadataOf(
 /** Which revision a list shows, and where it begins. */
 function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisions }: KubePorts): Page {
   const { limit, continueToken, resourceVersion, match } = options;
-  const now = { scope, selector, limit, revision: revisions.published, after: undefined };
+  const now = { scope, selector, limit, revision: revisions.published, isExact: false, after: undefined };
   if (continueToken !== undefined) {
     const { resourceVersion: begun, after } = mustParse(parseContinue(continueToken, scope));
     const located = begun === undefined ? undefined : revisions.locate(begun);
@@ -189,7 +199,7 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
   const isExact = match === 'Exact' || (match === undefined && limit > 0);
   if (!isExact) return now;
   if (located.kind === 'below') throw new Refused(expired(`too old resource version: ${resourceVersion} is not of this store`));
-  return { ...now, revision: located.revision };
+  return { ...now, revision: located.revision, isExact: true };
 }
 
 /** A list that cannot go on where it began may go on after the same key at the newest state. */

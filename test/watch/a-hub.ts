@@ -100,7 +100,11 @@ export function aHub({ handOutMs = 0, ...limits }: Partial<HubLimits> & { handOu
   const store = new MemoryStore();
   const clock = new TestClock();
   const counts = { fellBack: 0, sent: 0 };
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(100) }, { sharedBytesMax: 1_000_000 }, () => {});
+  const snapshots = new SharedSnapshots(
+    { objects: store, revisions: store, clock, pace: new Pace(100), changedAt: (scope) => store.changedAt(scope) },
+    { sharedBytesMax: 1_000_000 },
+    () => {},
+  );
   const observe = { fellBack: () => void (counts.fellBack += 1), sent: (events: number) => void (counts.sent += events) };
   const hub = new Hub(
     { clock, commits: store, revisions: store, history: store, objects: store, snapshots, pace: new SlowPace(clock, handOutMs), observe },

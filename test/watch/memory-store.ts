@@ -52,6 +52,12 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return this.#changes;
   }
 
+  /** The revision of the newest change to the type of a scope. */
+  changedAt({ group, resource, identity }: Scope): Revision {
+    const type = { group, resource, identity, shard: '*', cluster: '*' } as const;
+    return this.#changes.findLast(({ key }) => matches(type, key))?.revision ?? 0;
+  }
+
   format(revision: Revision): string {
     return String(revision);
   }
@@ -149,6 +155,7 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
   /** As in the real one: a page looks at rows of the type, so it may come out empty and not be the last. */
   async #page({ scope, revision, after }: { scope: Scope; revision: Revision; after: Key | undefined }): Promise<SnapshotPage> {
     this.pagesRead += 1;
+    if (revision < this.compacted) throw new Refused(expired(`revision ${revision} is compacted (${this.compacted})`));
     await this.between();
     const behind = this.#standing(revision).filter(({ key }) => after === undefined || text(key) > text(after));
     const rows = behind.slice(0, this.rowsMax);

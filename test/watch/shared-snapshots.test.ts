@@ -3,6 +3,8 @@ import { expired, Refused } from '../../src/domain/errors.js';
 import type { ListEncoding } from '../../src/domain/ports.js';
 import { Pace } from '../../src/watch/pace.js';
 import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
+import type { Scope } from '../../src/domain/scope.js';
+import { ManualClock } from '../store/manual-clock.js';
 import { aScope } from '../support/objects.js';
 import { everything, selecting } from './a-hub.js';
 import { MemoryStore } from './memory-store.js';
@@ -27,6 +29,16 @@ function someStore(count: number): MemoryStore {
   return store;
 }
 
+function sharedOf(
+  store: MemoryStore,
+  { sharedBytesMax = 10_000_000, onShared = () => {}, clock = new ManualClock() }: Partial<SharedOptions> = {},
+): SharedSnapshots {
+  const changedAt = (scope: Scope): number => store.changedAt(scope);
+  return new SharedSnapshots({ objects: store, revisions: store, clock, pace: new Pace(10), changedAt }, { sharedBytesMax }, onShared);
+}
+
+type SharedOptions = Readonly<{ sharedBytesMax: number; onShared: (chunks: number) => void; clock: ManualClock }>;
+
 async function gather(chunks: AsyncIterable<Uint8Array>): Promise<readonly Uint8Array[]> {
   const all: Uint8Array[] = [];
   for await (const chunk of chunks) all.push(chunk);
@@ -37,10 +49,10 @@ function textOf(chunks: readonly Uint8Array[]): string {
   return Buffer.concat(chunks).toString().trim();
 }
 
-test('readers that start together share one snapshot and the bytes of its pages', async (t) => {
+test('readers that start together share the bytes of the pages', async (t) => {
   const store = someStore(6);
   let shared = 0;
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, (chunks) => (shared += chunks));
+  const snapshots = sharedOf(store, { onShared: (chunks) => (shared += chunks) });
   const encoding = names();
 
   const read = await Promise.all(Array.from({ length: 5 }, () => gather(snapshots.chunks(aScope(), everything, 6, encoding))));
@@ -55,7 +67,7 @@ test('readers that start together share one snapshot and the bytes of its pages'
 
 test('another scope, selector, revision or encoding shares nothing', async (t) => {
   const store = someStore(4);
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => t.fail());
+  const snapshots = sharedOf(store, { onShared: () => t.fail() });
 
   const read = await Promise.all([
     gather(snapshots.chunks(aScope(), everything, 4, names())),
@@ -70,7 +82,7 @@ test('another scope, selector, revision or encoding shares nothing', async (t) =
 
 test('a late reader reads a page that the bound has pushed out again, with the same content', async (t) => {
   const store = someStore(6);
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 15 }, () => {});
+  const snapshots = sharedOf(store, { sharedBytesMax: 15 });
   const slow = snapshots.chunks(aScope(), everything, 6, names());
   const first = await slow.next();
 
@@ -83,9 +95,9 @@ test('a late reader reads a page that the bound has pushed out again, with the s
   t.is(store.openSnapshots, 0);
 });
 
-test('an error reaches every reader that waits for the page, and the next request tries again', async (t) => {
+test('a reader whose page another failed to read tries itself; its own error reaches it, and the next request tries again', async (t) => {
   const store = someStore(4);
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
+  const snapshots = sharedOf(store);
   const waiting = snapshots.chunks(aScope(), everything, 4, names());
   await waiting.next();
   store.between = async () => {
@@ -104,13 +116,14 @@ test('an error reaches every reader that waits for the page, and the next reques
   t.is(store.openSnapshots, 0);
 });
 
-test('a reader that goes away half way closes the snapshot only if it was the last', async (t) => {
+test('every reader has a snapshot of its own, and closes it when it goes away half way', async (t) => {
   const store = someStore(6);
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
+  const snapshots = sharedOf(store);
   const [one, other] = [snapshots.chunks(aScope(), everything, 6, names()), snapshots.chunks(aScope(), everything, 6, names())];
   await one.next();
   await other.next();
 
+  t.is(store.openSnapshots, 2);
   await one.return(undefined);
   t.is(store.openSnapshots, 1);
   await other.return(undefined);
@@ -119,7 +132,7 @@ test('a reader that goes away half way closes the snapshot only if it was the la
 
 test('pages without a selected object are skipped, and an empty scope has no chunk', async (t) => {
   const store = someStore(6);
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
+  const snapshots = sharedOf(store);
   const encoding = names();
 
   t.is(textOf(await gather(snapshots.chunks(aScope(), selecting('odd=5'), 6, encoding))), '');
@@ -129,10 +142,106 @@ test('pages without a selected object are skipped, and an empty scope has no chu
 
 test('later writes are not in the pages: a snapshot is of its revision', async (t) => {
   const store = someStore(4);
-  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
+  const snapshots = sharedOf(store);
   const chunks = snapshots.chunks(aScope(), everything, 4, names());
   const first = await chunks.next();
   store.commit({ put: { name: 'n3' } }, { delete: { name: 'n2' } }, { put: { name: 'n9' } });
 
   t.is(textOf([first.value!, ...(await gather({ [Symbol.asyncIterator]: () => chunks }))]), 'n0@1 n1@2 n2@3 n3@4');
+});
+
+/** Objects with long names, so that what nobody reads is enough to be kept. */
+function aLongStore(): MemoryStore {
+  const store = new MemoryStore();
+  for (let i = 0; i < 4; i++) store.commit({ put: { name: `n${i}`.padEnd(30_000, '-') } });
+  return store;
+}
+
+test('whatever else is written, readers of a view share its pages until its type changes', async (t) => {
+  const store = aLongStore();
+  const snapshots = sharedOf(store);
+  const encoding = names();
+  const all = aScope({ shard: '*', cluster: '*' });
+
+  const first = await gather(snapshots.chunks(all, everything, store.published, encoding));
+  store.commit({ put: { resource: 'others', name: 'other' } });
+  const second = await gather(snapshots.chunks(all, everything, store.published, encoding));
+  store.commit({ delete: { name: 'n0'.padEnd(30_000, '-') } });
+  const third = await gather(snapshots.chunks(all, everything, store.published, encoding));
+
+  t.true(first.length > 1 && second.every((chunk, i) => chunk === first[i]));
+  t.is(textOf(third), textOf(first).slice(textOf(first).indexOf(' ') + 1));
+});
+
+test('what nobody reads is kept for ten seconds, if it is long', async (t) => {
+  const clock = new ManualClock();
+  const [long, short] = [aLongStore(), someStore(4)];
+  const pagesReadBy = async (store: MemoryStore, snapshots: SharedSnapshots): Promise<number> => {
+    const before = store.pagesRead;
+    await gather(snapshots.chunks(aScope(), everything, 4, names()));
+    return store.pagesRead - before;
+  };
+  const [longOnes, shortOnes] = [sharedOf(long, { clock }), sharedOf(short, { clock })];
+
+  t.deepEqual([await pagesReadBy(long, longOnes), await pagesReadBy(short, shortOnes)], [2, 2]);
+  t.deepEqual([long.openSnapshots, clock.pending], [0, 1]);
+  clock.advance(9_999);
+  t.deepEqual([await pagesReadBy(long, longOnes), await pagesReadBy(short, shortOnes)], [0, 2]);
+  clock.advance(9_999);
+  t.is(await pagesReadBy(long, longOnes), 0);
+  clock.advance(10_000);
+  t.is(clock.pending, 0);
+  t.is(await pagesReadBy(long, longOnes), 2);
+});
+
+test('a slow reader whose revision is compacted does not keep others from the pages that they read themselves', async (t) => {
+  const store = someStore(6);
+  const snapshots = sharedOf(store, { sharedBytesMax: 1 });
+  const slow = snapshots.chunks(aScope(), everything, 6, names());
+  await slow.next();
+  store.commit({ put: { resource: 'others', name: 'other' } });
+  store.compacted = 7;
+
+  const [failed, read] = await Promise.allSettled([slow.next(), gather(snapshots.chunks(aScope(), everything, 7, names()))]);
+
+  t.is(failed.status, 'rejected');
+  t.is(read.status === 'fulfilled' ? textOf(read.value) : '', 'n0@1 n1@2 n2@3 n3@4 n4@5 n5@6');
+});
+
+test('a reader of the present state begins no earlier than what is published, and alone it never waits', async (t) => {
+  const store = someStore(2);
+  const snapshots = sharedOf(store);
+  const read = async (): Promise<string> => {
+    const { revision, chunks } = await snapshots.present(aScope(), everything, names());
+    return `${revision}: ${textOf(await gather(chunks))}`;
+  };
+
+  t.is(await read(), '2: n0@1 n1@2');
+  store.commit({ put: { name: 'n2' } });
+  t.is(await read(), '3: n0@1 n1@2 n2@3', 'the one before has read');
+  store.commit({ put: { resource: 'others', name: 'other' } });
+  t.is(await read(), '4: n0@1 n1@2 n2@3');
+});
+
+test('readers of the present state who come while another one reads begin together once that has read, whatever they ask it after', async (t) => {
+  const store = someStore(6);
+  const snapshots = sharedOf(store);
+  const first = await snapshots.present(aScope(), everything, names());
+  const reading = first.chunks[Symbol.asyncIterator]();
+  await reading.next();
+  const later = [1, 2, 3].map(async (i) => {
+    store.commit({ put: { name: `n${5 + i}` } });
+    const { revision, chunks } = await snapshots.present(aScope(), everything, names());
+    return { revision, chunks: await gather(chunks) };
+  });
+
+  t.is(await Promise.race([Promise.any(later), new Promise((resolve) => setTimeout(resolve, 20, 'they wait'))]), 'they wait');
+  await reading.return?.();
+  const [one, ...others] = await Promise.all(later);
+
+  t.is(one?.revision, 9);
+  for (const { revision, chunks } of others) {
+    t.is(revision, 9);
+    t.true(chunks.every((chunk, i) => chunk === one?.chunks[i]));
+  }
 });
