@@ -108,10 +108,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const pace = new Pace(turnBytesMax);
   const newest = new NewestChanges({ commits: store, revisions: store });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
-  const snapshots = new SharedSnapshots(
-    { objects: store, revisions: store, clock, pace, changedAt },
-    { sharedBytesMax },
-    (chunks) => metrics.listChunksShared.add(chunks),
+  const snapshots = new SharedSnapshots({ objects: store, revisions: store, clock, pace, changedAt }, { sharedBytesMax }, (chunks) =>
+    metrics.listChunksShared.add(chunks),
   );
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
   const pieceBytesMax = settings.listChunkBytesMax + settings.bodyBytesMax;

@@ -19,7 +19,7 @@ import type { LimitName, Quota } from './quotas.js';
 import { transportOf, type Transport } from './transport.js';
 
 /** How much is written at a time. */
-const partBytesMax = 64 * 1024;
+const partBytesMax = 256 * 1024;
 /** How long the rest of an unwanted body may take, once the request is answered. */
 const dropMs = 1_000;
 

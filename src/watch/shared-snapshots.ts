@@ -34,6 +34,11 @@ type Shared = {
   readers: number;
   /** Bytes of those pages that are kept. */
   bytes: number;
+  /**
+   * Its first pages had to leave for its later ones, so nobody who comes can share much. For a single reader no more are kept: each would
+   * outlive V8's young generation, and a list of a million objects took a full collection for each 36 MB.
+   */
+  isTooLong: boolean;
   cancelEnd: () => void;
 };
 
@@ -92,7 +97,7 @@ export class SharedSnapshots implements Snapshots {
     const states = this.#open.get(view) ?? new Map<Revision, Shared>();
     // As a rule the next reader asks for this state or a later one.
     for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#close(other);
-    const shared = states.get(state) ?? { view, state, pages: new Map(), readers: 0, bytes: 0, cancelEnd: () => {} };
+    const shared = states.get(state) ?? { view, state, pages: new Map(), readers: 0, bytes: 0, isTooLong: false, cancelEnd: () => {} };
     shared.cancelEnd();
     shared.readers += 1;
     this.#open.set(view, states.set(state, shared));
@@ -136,12 +141,15 @@ export class SharedSnapshots implements Snapshots {
   }
 
   #keep(page: Promise<Page>, kept: Readonly<{ shared: Shared; at: string; bytes: number }>): void {
-    if (kept.shared.pages.get(kept.at) !== page) return;
+    const { shared, at, bytes } = kept;
+    if (shared.pages.get(at) !== page) return;
+    if (shared.isTooLong && shared.readers === 1) return void shared.pages.delete(at);
     this.#kept.set(page, kept);
-    this.#keptBytes += kept.bytes;
-    kept.shared.bytes += kept.bytes;
-    for (const oldest of this.#kept.keys()) {
+    this.#keptBytes += bytes;
+    shared.bytes += bytes;
+    for (const [oldest, { shared: other }] of this.#kept) {
       if (this.#keptBytes <= this.#sharedBytesMax) break;
+      shared.isTooLong ||= other === shared;
       this.#forget(oldest);
     }
   }

@@ -32,6 +32,19 @@ test('a small body in a large buffer counts as the buffer', (t) => {
   t.deepEqual(Array.from({ length: 20 }, (_, i) => recent.get(i + 1)).filter((object) => object !== undefined).length, 2);
 });
 
+test('one of many that are read displaces nothing', (t) => {
+  const recent = new RecentObjects(250);
+
+  recent.add(anObject(1, new Uint8Array(100)));
+  recent.addIfRoom(anObject(2, new Uint8Array(100)));
+  recent.addIfRoom(anObject(3, new Uint8Array(100)));
+
+  t.deepEqual(
+    [1, 2, 3].map((revision) => recent.get(revision)?.revision),
+    [1, 2, undefined],
+  );
+});
+
 test('the current object of a key is the one published last, as long as it is kept', (t) => {
   const recent = new RecentObjects(250);
   const key = aKey({ name: 'one' });

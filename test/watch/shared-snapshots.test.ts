@@ -194,6 +194,34 @@ test('what nobody reads is kept for ten seconds, if it is long', async (t) => {
   t.is(await pagesReadBy(long, longOnes), 2);
 });
 
+test('a list that is longer than the bound pushes out what others share once, and then keeps nothing', async (t) => {
+  const store = someStore(40);
+  let shares = 0;
+  const snapshots = sharedOf(store, { sharedBytesMax: 40, onShared: (chunks) => (shares += chunks) });
+  const short = (): AsyncGenerator<Uint8Array> => snapshots.chunks(aScope(), everything, 4, names());
+  const long = snapshots.chunks(aScope(), everything, 40, names());
+  for (let i = 0; i < 6; i++) await long.next();
+  const staying = short();
+  await staying.next();
+  await staying.next();
+
+  for (let i = 0; i < 10; i++) await long.next();
+  await gather(short());
+
+  t.is(shares, 2);
+  await Promise.all([long.return(undefined), staying.return(undefined)]);
+  t.is(store.openSnapshots, 0);
+});
+
+test('readers of a list that is longer than the bound share its pages while they read side by side', async (t) => {
+  const store = someStore(20);
+  const snapshots = sharedOf(store, { sharedBytesMax: 30 });
+
+  const [one, other] = await Promise.all([1, 2].map(() => gather(snapshots.chunks(aScope(), everything, 20, names()))));
+
+  t.true(one?.every((chunk, i) => chunk === other?.[i]));
+});
+
 test('a slow reader whose revision is compacted does not keep others from the pages that they read themselves', async (t) => {
   const store = someStore(6);
   const snapshots = sharedOf(store, { sharedBytesMax: 1 });

@@ -63,6 +63,11 @@ export class RecentObjects {
     while (this.#bytes > this.#bytesMax) this.#leave();
   }
 
+  /** One of many that are read together: it displaces nothing, because most of them would have left before anybody wanted them again. */
+  addIfRoom(object: StoredObject): void {
+    if (this.#bytes + object.body.bytes.buffer.byteLength <= this.#bytesMax) this.add(object);
+  }
+
   #leave(): void {
     let { value: object, done } = this.#oldest.next();
     if (done === true) {

@@ -44,8 +44,8 @@ export class Rows {
     return this.#transaction(read);
   }
 
-  /** The object put at `revision`; undefined when the row is compacted, or is a delete. */
-  object(revision: Revision): StoredObject | undefined {
+  /** The object put at `revision`; undefined when the row is compacted, or is a delete. One of many that are read stays in memory if there is room. */
+  object(revision: Revision, isOneOfMany = false): StoredObject | undefined {
     const { recent, format } = this.#parts;
     const known = recent.get(revision);
     if (known !== undefined) return known;
@@ -55,21 +55,22 @@ export class Rows {
     const body = this.#received(() => soundBody(row));
     if (body === undefined) return undefined;
     const object: StoredObject = { key: this.key(row), revision, resourceVersion: format(revision), body };
-    recent.add(object);
+    if (isOneOfMany) recent.addIfRoom(object);
+    else recent.add(object);
     return object;
   }
 
   /** The object of a key at a revision that an index names for it; undefined when it has gone since. */
-  objectOf(key: Key, revision: Revision): StoredObject | undefined {
-    const object = this.object(revision);
+  objectOf(key: Key, revision: Revision, isOneOfMany = false): StoredObject | undefined {
+    const object = this.object(revision, isOneOfMany);
     if (object !== undefined && !isSameKey(object.key, key))
       this.#fail(`an index names revision ${revision} for ${formatClientKey(key)}, and it is of ${formatClientKey(object.key)}`);
     return object;
   }
 
   /** The same in the transaction that the index was read in, or of a covered revision: it cannot have gone. */
-  standing(key: Key, revision: Revision | undefined): StoredObject {
-    const object = revision === undefined ? undefined : this.objectOf(key, revision);
+  standing(key: Key, revision: Revision | undefined, isOneOfMany = false): StoredObject {
+    const object = revision === undefined ? undefined : this.objectOf(key, revision, isOneOfMany);
     return object ?? this.#fail(`the row of ${formatClientKey(key)} is not there`);
   }
 

@@ -112,7 +112,7 @@ export class SqliteSnapshot implements Snapshot {
     const objects: StoredObject[] = [];
     let bytes = 0;
     for (const { key, revision } of held) {
-      const object = this.#rows.standing(key, revision);
+      const object = this.#rows.standing(key, revision, true);
       objects.push(object);
       bytes += object.body.bytes.length;
       if (bytes >= this.#limits.bytesMax && (last !== undefined || key !== held.at(-1)?.key)) return { objects, next: key };
