@@ -52,6 +52,7 @@ import { Pace } from './watch/pace.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
+import { Gzip } from './web/gzip.js';
 
 export type RunningServer = Readonly<{
   url: string;
@@ -216,6 +217,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     heavy,
     clock,
     random,
+    gzip: new Gzip(),
     limits: { ...settings, pieceBytesMax },
   };
   const app = createApp(

@@ -26,6 +26,7 @@ import type { Exchange } from '../http/exchange.js';
 import { negotiate, type Answered, type Asked } from './accept.js';
 import type { ClusterPlace } from './kube-path.js';
 import { objectNotFound, wildcardWrite, type ResourcePath, type Verb } from './kube-request.js';
+import type { Gzip } from './gzip.js';
 import { partialForm, tableForm, wholeForm, type ObjectForm } from './object-form.js';
 import type { Part } from './parts.js';
 import { parseIncludeObject } from './table.js';
@@ -62,6 +63,7 @@ export type KubePorts = Readonly<{
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
+  gzip: Gzip;
   limits: KubeLimits;
 }>;
 

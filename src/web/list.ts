@@ -3,9 +3,6 @@
  * whether there are more once it knows. Memory does not grow with the list.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { createGzip, constants } from 'node:zlib';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { expired, Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
@@ -22,7 +19,7 @@ import { listEncoding } from './encodings.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
 import type { ObjectForm } from './object-form.js';
 import { encode } from './parts.js';
-import { withRoom, type Room } from '../domain/room.js';
+import { withRoom } from '../domain/room.js';
 import { send } from '../http/send.js';
 
 /** Remaining items are counted no further: Kubernetes calls the count an estimate, and counting costs. */
@@ -63,18 +60,23 @@ export async function answerList(
   call: Call,
   pieces: AsyncGenerator<Uint8Array>,
   { encoding }: Answered,
-  { limits }: Pick<KubePorts, 'limits'>,
+  { limits, gzip }: Pick<KubePorts, 'limits' | 'gzip'>,
 ): Promise<Answer> {
   const bytes = withRoom(inLongPieces(pieces), call.exchange.room, limits.pieceBytesMax);
   try {
-    return await answerPieces(call, bytes, encoding);
+    return await answerPieces(call, bytes, encoding, gzip);
   } finally {
     // A reader that goes away early would leave the list with its snapshot open.
     await bytes.return(undefined);
   }
 }
 
-async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encoding: Answered['encoding']): Promise<Answer> {
+async function answerPieces(
+  call: Call,
+  bytes: AsyncGenerator<Uint8Array>,
+  encoding: Answered['encoding'],
+  gzip: KubePorts['gzip'],
+): Promise<Answer> {
   const first = await bytes.next();
   const opening = first.done === true ? [] : [first.value];
   const { request, exchange } = call;
@@ -91,8 +93,8 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   else if (acceptsGzip(request.headers['accept-encoding'])) {
     response.setHeader('content-encoding', 'gzip');
     response.setHeader('vary', 'Accept-Encoding');
-    await send(compressed(pieces, room), exchange);
-  } else await send(pieces, exchange);
+    await send(gzip.stream(pieces, room), exchange);
+  } else await send(oneByOne(pieces), exchange);
   return { kind: 'streamed' };
 }
 
@@ -208,31 +210,11 @@ function withFreshToken(error: unknown, { after, scope }: Page): unknown {
   return new Refused({ ...error.refusal, continue: formatContinue({ resourceVersion: undefined, after }, scope) });
 }
 
-async function* chain(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Uint8Array[]> {
-  yield opening;
-  for await (const piece of bytes) yield [piece];
+async function* chain(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* opening;
+  yield* bytes;
 }
 
-/** Input returns its room once it is compressed; output takes room for itself. */
-async function* compressed(pieces: AsyncIterable<readonly Uint8Array[]>, room: Room): AsyncGenerator<readonly Uint8Array[]> {
-  const gzip = createGzip({ level: constants.Z_BEST_SPEED });
-  const feeding = pipeline(Readable.from(consumed(pieces, room)), gzip).catch(() => {});
-  try {
-    for await (const piece of gzip as AsyncIterable<Buffer>) {
-      room.add(piece.length);
-      yield [piece];
-    }
-  } finally {
-    gzip.destroy();
-    await feeding;
-  }
-}
-
-async function* consumed(pieces: AsyncIterable<readonly Uint8Array[]>, room: Room): AsyncGenerator<Uint8Array> {
-  for await (const batch of pieces) {
-    for (const piece of batch) {
-      yield piece;
-      room.give(piece.length);
-    }
-  }
+async function* oneByOne(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Uint8Array[]> {
+  for await (const piece of pieces) yield [piece];
 }

@@ -7,6 +7,7 @@ import { anonymous } from '../../src/domain/caller.js';
 import { send } from '../../src/http/send.js';
 import { anExchange } from '../support/an-exchange.js';
 import type { Call, KubePorts } from '../../src/web/call.js';
+import { Gzip } from '../../src/web/gzip.js';
 import { answerList } from '../../src/web/list.js';
 
 /** A response whose reader reads `bytesMax` and then nothing, until it goes away. */
@@ -29,7 +30,7 @@ class StuckResponse extends Writable {
 }
 
 const pieceBytes = 128 * 1024;
-const ports = { limits: { pieceBytesMax: pieceBytes } } as unknown as KubePorts;
+const ports = { limits: { pieceBytesMax: pieceBytes }, gzip: new Gzip() } as unknown as KubePorts;
 
 /** Pieces of that length; `state` says how many were asked for and whether the list was closed. */
 function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { asked: number; closed: boolean } } {
