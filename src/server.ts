@@ -263,6 +263,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     await listener.finishStop(settings.shutdownGraceMs);
     await heavy.close();
     hub.close();
+    snapshots.close();
     removal.close();
     standbys.close();
     plainWriters.close();

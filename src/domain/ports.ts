@@ -182,9 +182,10 @@ export type EventItem = Readonly<{
   resourceVersion: string;
 }>;
 
-/** How a watch puts objects on the wire. Two watches with the same `id` share every encoded byte. */
+/** How a watch puts objects on the wire. Two watches with the same `id` share every encoded byte. `isOwn`: no other has its id. */
 export interface Representation {
   readonly id: string;
+  readonly isOwn?: true;
   /** Events back to back, each one line. */
   events(items: readonly EventItem[]): Uint8Array;
   /** DELETED events for keys whose content is gone: name, namespace and both place annotations. */
@@ -194,9 +195,10 @@ export interface Representation {
   error(refusal: Refusal): Uint8Array;
 }
 
-/** How a list puts objects on the wire. Two readers with the same `id` share every encoded byte. */
+/** How a list puts objects on the wire. Two readers with the same `id` share every encoded byte. `isOwn`: no other has its id. */
 export interface ListEncoding {
   readonly id: string;
+  readonly isOwn?: true;
   /** `objects` is never empty. */
   encode(objects: readonly StoredObject[]): Uint8Array;
 }

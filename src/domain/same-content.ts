@@ -32,14 +32,14 @@ export function sameContent(next: Uint8Array, stored: Uint8Array): boolean {
   return equalFloats(JSON.parse(left), JSON.parse(right)) && equalJson(exact(left), exact(right));
 }
 
-/** A sum over the strings of a text, whatever their order; undefined where one has an escape, because it may be spelled in several ways. */
+/** A sum over the strings of a text, whatever their order; undefined where one has an escape, because it may be spelled in several ways, or does not end. */
 function sumOfStrings(text: Uint8Array): number | undefined {
   let sum = 0;
   for (let i = 0; i < text.length; i += 1) {
     if (text[i] !== quote) continue;
     let hash = 0;
     for (i += 1; text[i] !== quote; i += 1) {
-      if (text[i] === backslash) return undefined;
+      if (i >= text.length || text[i] === backslash) return undefined;
       hash = (Math.imul(hash, 31) + (text[i] ?? 0)) | 0;
     }
     // Squared, or what moves from one string to another would leave the sum as it is.

@@ -182,13 +182,13 @@ export class Hub implements Watches, ChangeStream {
     );
   }
 
-  /** Writes to as many sinks as there is time for, at least one. */
+  /** Writes to as many sinks as there is time for, at least one. HTTP/2 frames and encrypts the bytes behind this turn, so they count too. */
   #writeOut(isTimeUp: () => boolean): void {
-    let written = 0;
+    let [written, bytes] = [0, 0];
     for (const watcher of this.#toWrite) {
-      watcher.write();
+      bytes += watcher.write();
       written += 1;
-      if (isTimeUp()) break;
+      if (isTimeUp() || bytes >= this.#parts.pace.bytesMax) break;
     }
     this.#toWrite = this.#toWrite.slice(written);
   }

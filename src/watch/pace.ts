@@ -9,11 +9,11 @@ import { setImmediate } from 'node:timers';
 type Waiting = Readonly<{ bytes: number; go: () => void }>;
 
 export class Pace {
-  readonly #bytesMax: number;
+  readonly bytesMax: number;
   #waiting: Waiting[] = [];
 
   constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+    this.bytesMax = bytesMax;
   }
 
   /** Resolves when it is the caller's turn to send that many bytes; never in the tick of the call. */
@@ -25,7 +25,7 @@ export class Pace {
   }
 
   #release(): void {
-    let left = this.#bytesMax;
+    let left = this.bytesMax;
     let count = 0;
     for (const { bytes, go } of this.#waiting) {
       if (count > 0 && bytes > left) break;

@@ -61,6 +61,7 @@ export class SharedSnapshots implements Snapshots {
   /** Every kept page, oldest first. */
   readonly #kept = new Map<Promise<Page>, Readonly<{ shared: Shared; at: string; bytes: number }>>();
   #keptBytes = 0;
+  #isClosed = false;
 
   constructor(parts: SharedSnapshotsParts, limits: { sharedBytesMax: number }, onShared: (chunks: number) => void) {
     this.#parts = parts;
@@ -70,33 +71,42 @@ export class SharedSnapshots implements Snapshots {
   }
 
   async present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState> {
-    const revision = await this.#starts.start(formatView(scope, selector, encoding), this.#parts.changedAt(scope));
+    const { revisions, changedAt } = this.#parts;
+    const view = formatView(scope, selector, encoding);
+    const revision = encoding.isOwn ? revisions.published : await this.#starts.start(view, changedAt(scope));
     return { revision, chunks: this.chunks(scope, selector, revision, encoding) };
   }
 
   async *chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncGenerator<Uint8Array> {
     const { objects, pace, changedAt } = this.#parts;
     const snapshot = objects.snapshot(scope, revision);
-    const shared = this.#join(formatView(scope, selector, encoding), Math.min(revision, changedAt(scope)));
+    const view = formatView(scope, selector, encoding);
+    const shared = encoding.isOwn ? undefined : this.#join(view, Math.min(revision, changedAt(scope)));
     const readFrom = (after: Key | undefined): Promise<Page> => read(snapshot, after, selector, encoding);
     try {
       let after: Key | undefined;
       do {
-        const page = await this.#page(shared, after, readFrom);
+        const page = await (shared === undefined ? readFrom(after) : this.#page(shared, after, readFrom));
         await pace.turn(page.bytes.length);
         if (page.bytes.length > 0) yield page.bytes;
         after = page.next;
       } while (after !== undefined);
     } finally {
-      this.#leave(shared);
+      if (shared !== undefined) this.#leave(shared);
       snapshot.close();
     }
+  }
+
+  /** From now on nothing is kept that nobody reads. */
+  close(): void {
+    this.#isClosed = true;
+    for (const states of this.#open.values()) for (const shared of states.values()) if (shared.readers === 0) this.#end(shared);
   }
 
   #join(view: string, state: Revision): Shared {
     const states = this.#open.get(view) ?? new Map<Revision, Shared>();
     // As a rule the next reader asks for this state or a later one.
-    for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#close(other);
+    for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#end(other);
     const shared = states.get(state) ?? { view, state, pages: new Map(), readers: 0, bytes: 0, isTooLong: false, cancelEnd: () => {} };
     shared.cancelEnd();
     shared.readers += 1;
@@ -109,11 +119,11 @@ export class SharedSnapshots implements Snapshots {
     if (shared.readers > 0) return;
     const states = [...(this.#open.get(shared.view)?.values() ?? [])];
     if (states.every(({ readers }) => readers === 0)) this.#starts.end(shared.view);
-    if (shared.bytes < keptBytesMin) this.#close(shared);
-    else shared.cancelEnd = this.#parts.clock.after(keptMs, () => this.#close(shared));
+    if (this.#isClosed || shared.bytes < keptBytesMin) this.#end(shared);
+    else shared.cancelEnd = this.#parts.clock.after(keptMs, () => this.#end(shared));
   }
 
-  #close(shared: Shared): void {
+  #end(shared: Shared): void {
     shared.cancelEnd();
     for (const page of shared.pages.values()) this.#forget(page);
     shared.pages.clear();

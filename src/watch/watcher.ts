@@ -65,8 +65,10 @@ export type WatcherParts = Readonly<{
 
 type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
 
-/** What waking a watcher and writing to its socket costs, as bytes: 64 of them share a turn of a mebibyte. */
+/** What writing to a watcher's socket costs, as bytes: 64 of them share a turn of a mebibyte. */
 const handOutBytesMin = 16 * 1024;
+/** What is more goes out in parts, so that it is noticed whether its reader takes any. */
+const writtenBytesMax = 256 * 1024;
 
 export class Watcher implements OpenWatch, Receiver {
   readonly request: WatchRequest;
@@ -111,12 +113,17 @@ export class Watcher implements OpenWatch, Receiver {
     if (this.#queue.length === 1 && !(this.#isDrained && this.#parts.stream.writeSoon(this))) this.#wake();
   }
 
-  /** Writes what is queued to its sink. What is much, or finds the sink full, is left to whoever reads the watch. */
-  write(): void {
-    if (!this.#isDrained || this.#queue.length === 0) return;
+  /** Writes what is queued to its sink; returns what that costs, as bytes. What is much, or finds the sink full, is left to whoever reads the watch. */
+  write(): number {
+    if (!this.#isDrained || this.#queue.length === 0) return 0;
     const { sink } = this.request;
-    if (this.hasMuch || sink.isFull) this.#wake();
-    else sink.writeNow(this.#take().map(({ bytes }) => bytes));
+    if (this.#queuedBytes > writtenBytesMax || this.hasMuch || sink.isFull) {
+      this.#wake();
+      return 0;
+    }
+    const pieces = this.#take();
+    sink.writeNow(pieces.map(({ bytes }) => bytes));
+    return Math.max(handOutBytesMin, sum(pieces));
   }
 
   fallBack(after: Revision, fault?: unknown): void {
@@ -267,6 +274,7 @@ function sum(pieces: readonly Piece[]): number {
 function addedBy(representation: Representation): ListEncoding {
   return {
     id: `watch ${representation.id}`,
+    ...(representation.isOwn && { isOwn: true }),
     encode: (objects) =>
       representation.events(objects.map((object) => ({ type: 'ADDED', object, resourceVersion: object.resourceVersion }))),
   };

@@ -10,6 +10,7 @@ import { failure } from './status.js';
 export function listEncoding(form: ObjectForm): ListEncoding {
   return {
     id: `list ${form.id}`,
+    ...(form.isOwn && { isOwn: true }),
     encode: (objects) => {
       const parts: Part[] = [];
       for (const object of objects) parts.push(',', ...form.element(object, object.resourceVersion));
@@ -23,6 +24,7 @@ export function watchRepresentation(form: ObjectForm): Representation {
   const event = (type: string, object: readonly Part[]): readonly Part[] => [`{"type":"${type}","object":`, ...object, '}\n'];
   return {
     id: form.id,
+    ...(form.isOwn && { isOwn: true }),
     events: (items) => {
       const parts: Part[] = [];
       for (const { type, object, resourceVersion } of items) parts.push(...event(type, form.single(object, resourceVersion)));

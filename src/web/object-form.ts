@@ -12,6 +12,8 @@ import { cells, columnDefinitions, type IncludeObject } from './table.js';
 /** One way to write objects of a type. Forms with the same `id` write the same bytes. */
 export interface ObjectForm {
   readonly id: string;
+  /** No other form has its id. */
+  readonly isOwn?: true;
   /** apiVersion and kind of one object in this form, and of a list of them. */
   readonly typeMeta: Readonly<{ apiVersion: string; kind: string; listKind: string }>;
   /** The member that holds a list's objects, and what comes before it. */
@@ -121,6 +123,7 @@ export function tableForm(type: ServedType, version: string, options: TableOptio
   };
   return {
     id: `table ${id}`,
+    isOwn: true,
     typeMeta: { apiVersion, kind: 'Table', listKind: 'Table' },
     listOpening: join([`{"kind":"Table","apiVersion":"${apiVersion}","columnDefinitions":`, columns, ',"rows":[']),
     element: row,

@@ -206,6 +206,11 @@ test('strings are compared wherever they stand, and however they are escaped', (
   t.is(kindOf('{"a":"xy","b":"","c":["é","1",""]}'), 'changed');
 });
 
+test('text that ends within a string has no strings to compare', (t) => {
+  t.false(stringsDiffer(bytesOf('{"a":"b'), bytesOf('{}')));
+  t.false(stringsDiffer(bytesOf('{}'), bytesOf('"')));
+});
+
 test('text nested as deep as allowed is compared without recursion', (t) => {
   const nested = (open: string, close: string, inner: string): string =>
     anExport({ ...replica }, { spec: 'SPEC' }).replace('"SPEC"', open.repeat(9_990) + inner + close.repeat(9_990));

@@ -273,3 +273,32 @@ test('readers of the present state who come while another one reads begin togeth
     t.true(chunks.every((chunk, i) => chunk === one?.chunks[i]));
   }
 });
+
+test('what nobody else asks for is kept for nobody, and displaces nothing', async (t) => {
+  const store = aLongStore();
+  const snapshots = sharedOf(store, { sharedBytesMax: 150_000 });
+  const encoding = names();
+  await gather((await snapshots.present(aScope(), everything, encoding)).chunks);
+  const read = encoding.pages;
+
+  for (let i = 0; i < 5; i += 1)
+    await gather((await snapshots.present(aScope(), everything, { ...names(), id: `own ${i}`, isOwn: true })).chunks);
+  await gather((await snapshots.present(aScope(), everything, encoding)).chunks);
+
+  t.is(encoding.pages, read);
+});
+
+test('behind its close nothing is kept, and no timer runs', async (t) => {
+  const store = aLongStore();
+  const clock = new ManualClock();
+  const snapshots = sharedOf(store, { clock });
+  await gather((await snapshots.present(aScope(), everything, names())).chunks);
+  t.is(clock.pending, 1);
+  const reading = snapshots.chunks(aScope(), everything, store.published, names());
+  await reading.next();
+
+  snapshots.close();
+  await reading.return(undefined);
+
+  t.is(clock.pending, 0);
+});

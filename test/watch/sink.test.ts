@@ -1,10 +1,10 @@
 /** What a live watch (`watch/watcher.ts`) writes by itself, and what it leaves to whoever reads it: together every event, once and in order. */
 import test from 'ava';
-import type { WatchRequest } from '../../src/domain/ports.js';
+import type { Representation, WatchRequest } from '../../src/domain/ports.js';
 import type { HubLimits } from '../../src/watch/hub.js';
 import { aHub, aWatch, initial, type TestHub } from './a-hub.js';
 import { ASink } from './a-sink.js';
-import { Reader, received, turns } from './plain-events.js';
+import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 type Known = TestHub & Readonly<{ sink: ASink; reader: Reader; end: () => void }>;
 
@@ -17,6 +17,12 @@ async function aLiveWatch(limits: Partial<HubLimits> = {}, request: Partial<Watc
   sink.write = (pieces) => reader.take(pieces);
   await reader.drain();
   return { ...test, sink, reader, end: () => open.end() };
+}
+
+/** Events with so many bytes of space before them. */
+function padded(bytes: number): Representation {
+  const plain = plainEvents();
+  return { ...plain, events: (items) => Buffer.concat([Buffer.alloc(bytes, ' '), plain.events(items)]) };
 }
 
 const puts = (from: number, to: number): readonly { put: { name: string } }[] =>
@@ -75,6 +81,40 @@ test('more than goes out at once is read, and not written', async (t) => {
 
   t.deepEqual(await reader.drain(), added(1, 6));
   t.is(sink.writes, 0);
+});
+
+test('what goes out in parts is read, whatever may go out at once', async (t) => {
+  const { store, sink, reader } = await aLiveWatch(
+    { pieceBytesMax: 4_000_000, queueBytesMax: 8_000_000 },
+    { representation: padded(300_000) },
+  );
+
+  store.commit(...puts(1, 1));
+  await turns(5);
+
+  t.deepEqual(await reader.drain(), added(1, 1));
+  t.is(sink.writes, 0);
+});
+
+test('sinks share the bytes of a turn, because they are framed and encrypted behind it', async (t) => {
+  const { hub, store } = aHub();
+  const representation = padded(90_000);
+  let writes = 0;
+  for (let i = 0; i < 40; i += 1) {
+    const sink = new ASink();
+    sink.write = () => void (writes += 1);
+    await new Reader(hub.open(aWatch({ sink, representation }))).drain();
+  }
+
+  store.commit(...puts(1, 1));
+  const inTurns: number[] = [];
+  for (let before = 0; before < 40 && inTurns.length < 100; before = writes) {
+    await turns(1);
+    inTurns.push(writes - before);
+  }
+
+  t.is(writes, 40);
+  t.true(Math.max(...inTurns) <= 12, inTurns.join(' '));
 });
 
 test('W3 a watch whose sink stays full holds its queue at most, then reads on from the change log, and misses nothing', async (t) => {
