@@ -2,14 +2,16 @@
  * Present state on its way to readers: what a view shows, as encoded pages. Readers of a view share them while nothing of its type changes,
  * whatever else is written, so that many informers which start together or shortly after one another cost one reading and one encoding.
  *
- *   informer 1 ──page 1──page 2──page 3──▶        the first reader of a page reads and encodes it; it is kept while
- *   informer 2 ──────────page 1──page 2──▶        `sharedBytesMax` lasts; a later reader reads it again
+ *   informer 1 ──page 1──page 2──page 3──▶        who comes first to a page reads and encodes it; what is read from the second
+ *   informer 2 ──────────page 1──page 2──▶        reader on is kept while `sharedBytesMax` lasts
  *   informer 3                                 ──page 1──page 2──▶      within `keptMs` of the last reader
  *
- * Every reader has a snapshot of its own, at its own revision, so a slow one keeps nobody else at a revision that is compacted.
+ * Every reader has a snapshot of its own, at its own revision, so a slow one keeps nobody else at a revision that is compacted. Most views, such
+ * as one logical cluster, are read once in a while by one reader. Of these nothing is kept, because pages that outlive V8's young
+ * generation cost full collections: a third of the processor time of such a list.
  *
- * Bounds: `sharedBytesMax` of encoded pages over all views, the oldest leave first. What nobody reads stays for `keptMs`, and only if it has
- * `keptBytesMin`, which bounds how many views that is. The event loop gets a turn before every page, and after some of them (pace.ts).
+ * Bounds: `sharedBytesMax` of encoded pages over all views, the oldest leave first. Views that nobody reads are remembered for `keptMs`,
+ * `idleViewsMax` of them. The event loop gets a turn before every page, and after some of them (pace.ts).
  */
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -22,7 +24,7 @@ import type { Pace } from './pace.js';
 import { SharedStarts } from './shared-starts.js';
 
 const keptMs = 10_000;
-const keptBytesMin = 64 * 1024;
+const idleViewsMax = 500;
 
 type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined }>;
 
@@ -32,12 +34,9 @@ type Shared = {
   readonly state: Revision;
   readonly pages: Map<string, Promise<Page>>;
   readers: number;
-  /** Bytes of those pages that are kept. */
-  bytes: number;
-  /**
-   * Its first pages had to leave for its later ones, so nobody who comes can share much. For a single reader no more are kept: each would
-   * outlive V8's young generation, and a list of a million objects took a full collection for each 36 MB.
-   */
+  /** A second reader has come: only now is anything kept. */
+  isReadAgain: boolean;
+  /** Its first pages had to leave for its later ones, so nobody who comes can share much. For a single reader no more are kept. */
   isTooLong: boolean;
   cancelEnd: () => void;
 };
@@ -58,6 +57,8 @@ export class SharedSnapshots implements Snapshots {
   readonly #onShared: (chunks: number) => void;
   /** By view, then by state. */
   readonly #open = new Map<string, Map<Revision, Shared>>();
+  /** Those that nobody reads, the oldest first. */
+  readonly #idle = new Set<Shared>();
   /** Every kept page, oldest first. */
   readonly #kept = new Map<Promise<Page>, Readonly<{ shared: Shared; at: string; bytes: number }>>();
   #keptBytes = 0;
@@ -100,15 +101,18 @@ export class SharedSnapshots implements Snapshots {
   /** From now on nothing is kept that nobody reads. */
   close(): void {
     this.#isClosed = true;
-    for (const states of this.#open.values()) for (const shared of states.values()) if (shared.readers === 0) this.#end(shared);
+    for (const shared of this.#idle) this.#end(shared);
   }
 
   #join(view: string, state: Revision): Shared {
     const states = this.#open.get(view) ?? new Map<Revision, Shared>();
     // As a rule the next reader asks for this state or a later one.
     for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#end(other);
-    const shared = states.get(state) ?? { view, state, pages: new Map(), readers: 0, bytes: 0, isTooLong: false, cancelEnd: () => {} };
+    const known = states.get(state);
+    const shared = known ?? { view, state, pages: new Map(), readers: 0, isReadAgain: false, isTooLong: false, cancelEnd: () => {} };
+    shared.isReadAgain = known !== undefined;
     shared.cancelEnd();
+    this.#idle.delete(shared);
     shared.readers += 1;
     this.#open.set(view, states.set(state, shared));
     return shared;
@@ -119,12 +123,18 @@ export class SharedSnapshots implements Snapshots {
     if (shared.readers > 0) return;
     const states = [...(this.#open.get(shared.view)?.values() ?? [])];
     if (states.every(({ readers }) => readers === 0)) this.#starts.end(shared.view);
-    if (this.#isClosed || shared.bytes < keptBytesMin) this.#end(shared);
-    else shared.cancelEnd = this.#parts.clock.after(keptMs, () => this.#end(shared));
+    if (this.#isClosed) return this.#end(shared);
+    this.#idle.add(shared);
+    shared.cancelEnd = this.#parts.clock.after(keptMs, () => this.#end(shared));
+    for (const oldest of this.#idle) {
+      if (this.#idle.size <= idleViewsMax) break;
+      this.#end(oldest);
+    }
   }
 
   #end(shared: Shared): void {
     shared.cancelEnd();
+    this.#idle.delete(shared);
     for (const page of shared.pages.values()) this.#forget(page);
     shared.pages.clear();
     const states = this.#open.get(shared.view);
@@ -153,10 +163,9 @@ export class SharedSnapshots implements Snapshots {
   #keep(page: Promise<Page>, kept: Readonly<{ shared: Shared; at: string; bytes: number }>): void {
     const { shared, at, bytes } = kept;
     if (shared.pages.get(at) !== page) return;
-    if (shared.isTooLong && shared.readers === 1) return void shared.pages.delete(at);
+    if (!shared.isReadAgain || (shared.isTooLong && shared.readers === 1)) return void shared.pages.delete(at);
     this.#kept.set(page, kept);
     this.#keptBytes += bytes;
-    shared.bytes += bytes;
     for (const [oldest, { shared: other }] of this.#kept) {
       if (this.#keptBytes <= this.#sharedBytesMax) break;
       shared.isTooLong ||= other === shared;
@@ -168,7 +177,6 @@ export class SharedSnapshots implements Snapshots {
     const kept = this.#kept.get(page);
     if (kept === undefined) return;
     kept.shared.pages.delete(kept.at);
-    kept.shared.bytes -= kept.bytes;
     this.#kept.delete(page);
     this.#keptBytes -= kept.bytes;
   }

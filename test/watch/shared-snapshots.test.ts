@@ -150,48 +150,72 @@ test('later writes are not in the pages: a snapshot is of its revision', async (
   t.is(textOf([first.value!, ...(await gather({ [Symbol.asyncIterator]: () => chunks }))]), 'n0@1 n1@2 n2@3 n3@4');
 });
 
-/** Objects with long names, so that what nobody reads is enough to be kept. */
-function aLongStore(): MemoryStore {
-  const store = new MemoryStore();
-  for (let i = 0; i < 4; i++) store.commit({ put: { name: `n${i}`.padEnd(30_000, '-') } });
-  return store;
-}
-
 test('whatever else is written, readers of a view share its pages until its type changes', async (t) => {
-  const store = aLongStore();
+  const store = someStore(4);
   const snapshots = sharedOf(store);
   const encoding = names();
   const all = aScope({ shard: '*', cluster: '*' });
 
+  await gather(snapshots.chunks(all, everything, store.published, encoding));
   const first = await gather(snapshots.chunks(all, everything, store.published, encoding));
   store.commit({ put: { resource: 'others', name: 'other' } });
   const second = await gather(snapshots.chunks(all, everything, store.published, encoding));
-  store.commit({ delete: { name: 'n0'.padEnd(30_000, '-') } });
+  store.commit({ delete: { name: 'n0' } });
   const third = await gather(snapshots.chunks(all, everything, store.published, encoding));
 
   t.true(first.length > 1 && second.every((chunk, i) => chunk === first[i]));
   t.is(textOf(third), textOf(first).slice(textOf(first).indexOf(' ') + 1));
 });
 
-test('what nobody reads is kept for ten seconds, if it is long', async (t) => {
+test('what nobody reads is kept for ten seconds, from the second reader on', async (t) => {
   const clock = new ManualClock();
-  const [long, short] = [aLongStore(), someStore(4)];
-  const pagesReadBy = async (store: MemoryStore, snapshots: SharedSnapshots): Promise<number> => {
+  const store = someStore(4);
+  const snapshots = sharedOf(store, { clock });
+  const pagesRead = async (): Promise<number> => {
     const before = store.pagesRead;
     await gather(snapshots.chunks(aScope(), everything, 4, names()));
     return store.pagesRead - before;
   };
-  const [longOnes, shortOnes] = [sharedOf(long, { clock }), sharedOf(short, { clock })];
 
-  t.deepEqual([await pagesReadBy(long, longOnes), await pagesReadBy(short, shortOnes)], [2, 2]);
-  t.deepEqual([long.openSnapshots, clock.pending], [0, 1]);
+  t.is(await pagesRead(), 2);
+  t.deepEqual([store.openSnapshots, clock.pending], [0, 1]);
   clock.advance(9_999);
-  t.deepEqual([await pagesReadBy(long, longOnes), await pagesReadBy(short, shortOnes)], [0, 2]);
+  t.is(await pagesRead(), 2, 'the first is alone, so nothing of it is kept');
   clock.advance(9_999);
-  t.is(await pagesReadBy(long, longOnes), 0);
+  t.is(await pagesRead(), 0);
   clock.advance(10_000);
   t.is(clock.pending, 0);
-  t.is(await pagesReadBy(long, longOnes), 2);
+  t.deepEqual([await pagesRead(), await pagesRead(), await pagesRead()], [2, 2, 0]);
+});
+
+test('views that nobody reads are forgotten, the oldest first, when there are 500 others', async (t) => {
+  const clock = new ManualClock();
+  const store = someStore(4);
+  const snapshots = sharedOf(store, { clock });
+  const pagesReadOf = async (value: number): Promise<number> => {
+    const before = store.pagesRead;
+    await gather(snapshots.chunks(aScope(), selecting(`odd!=${value}`), 4, names()));
+    return store.pagesRead - before;
+  };
+  for (const value of [2, 3, 3]) await pagesReadOf(value);
+
+  for (let value = 4; value < 503; value++) await pagesReadOf(value);
+
+  t.is(clock.pending, 500);
+  t.deepEqual([await pagesReadOf(3), await pagesReadOf(2), await pagesReadOf(2)], [0, 2, 2], '2 was forgotten, 3 was not');
+});
+
+test('views that are read once displace nothing of those that are shared', async (t) => {
+  const store = someStore(4);
+  const snapshots = sharedOf(store, { sharedBytesMax: 50 });
+  const read = (value: number): Promise<unknown> => gather(snapshots.chunks(aScope(), selecting(`odd!=${value}`), 4, names()));
+  for (const value of [2, 2]) await read(value);
+
+  for (let value = 3; value < 20; value++) await read(value);
+  const before = store.pagesRead;
+  await read(2);
+
+  t.is(store.pagesRead, before);
 });
 
 test('a list that is longer than the bound pushes out what others share once, and then keeps nothing', async (t) => {
@@ -199,8 +223,10 @@ test('a list that is longer than the bound pushes out what others share once, an
   let shares = 0;
   const snapshots = sharedOf(store, { sharedBytesMax: 40, onShared: (chunks) => (shares += chunks) });
   const short = (): AsyncGenerator<Uint8Array> => snapshots.chunks(aScope(), everything, 4, names());
+  await gather(snapshots.chunks(aScope(), everything, 40, names()));
   const long = snapshots.chunks(aScope(), everything, 40, names());
   for (let i = 0; i < 6; i++) await long.next();
+  await gather(short());
   const staying = short();
   await staying.next();
   await staying.next();
@@ -275,10 +301,10 @@ test('readers of the present state who come while another one reads begin togeth
 });
 
 test('what nobody else asks for is kept for nobody, and displaces nothing', async (t) => {
-  const store = aLongStore();
+  const store = someStore(4);
   const snapshots = sharedOf(store, { sharedBytesMax: 150_000 });
   const encoding = names();
-  await gather((await snapshots.present(aScope(), everything, encoding)).chunks);
+  for (let i = 0; i < 2; i += 1) await gather((await snapshots.present(aScope(), everything, encoding)).chunks);
   const read = encoding.pages;
 
   for (let i = 0; i < 5; i += 1)
@@ -289,7 +315,7 @@ test('what nobody else asks for is kept for nobody, and displaces nothing', asyn
 });
 
 test('behind its close nothing is kept, and no timer runs', async (t) => {
-  const store = aLongStore();
+  const store = someStore(4);
   const clock = new ManualClock();
   const snapshots = sharedOf(store, { clock });
   await gather((await snapshots.present(aScope(), everything, names())).chunks);

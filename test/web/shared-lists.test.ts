@@ -8,7 +8,7 @@ import { aServer } from '../support/test-server.js';
 const everywhere = aPath({ shard: '*', cluster: '*' });
 const shards = aPath({ group: 'core.kcp.io', version: 'v1alpha1', resource: 'shards' });
 
-/** More than a page, and enough to be kept when nobody reads it. */
+/** More than a page. */
 async function fill(client: KubeClient): Promise<void> {
   const spec = { text: 'x'.repeat(3_000) };
   await Promise.all(Array.from({ length: 120 }, (_, i) => client.create(aPath(), anApiExport({ name: `n${i}` }, { spec }))));
@@ -25,6 +25,7 @@ function revisionOf({ metadata }: KubeList): string {
 test('a list after a write to another type has the new revision and the same pages', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client);
+  await client.list(everywhere);
   const first = await client.list(everywhere);
   const before = await shared(client);
 
