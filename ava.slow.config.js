@@ -12,9 +12,11 @@ const all = [
 const unmeasured = {
   crashes: [
     'build/test/crash/{agent,backup,compaction,declared-bounds,disk-full,failpoints,kill,migration,restore,rollback,tier-disk}.test.js',
+    'build/test/crash/{restored-leaf,tier-balancer,tier-partition,tier-random,tier-restart}.test.js',
     'build/test/clients/{clients,kubectl,kubectl-refusals}.test.js',
   ],
   machines: [
+    'build/test/crash/{paused,tier-moves,tier-network}.test.js',
     'build/test/machines/{bit-flips,model,power-loss}.test.js',
     'build/test/simulation/random-tree.test.js',
     'build/test/contract/sqlite-from-disk.test.js',

@@ -4,7 +4,7 @@
  *
  * Bounds: only a line that two chunks share is copied; one that grows beyond lineBytesMax is an error.
  */
-import { nameDigits, nameMark, roundMark } from './objects.js';
+import { nameDigits, nameMark, roundMark } from './mixed-objects.js';
 
 const lineBytesMax = 16 * 1024 * 1024;
 const newline = 0x0a;

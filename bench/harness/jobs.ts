@@ -10,8 +10,8 @@ export type PushTarget = Target & Readonly<{ ca: string }>;
 
 /** One shard's objects through the real sender: a sync of all of them in one round of changes, then, if asked, all of them changed. */
 export type PushJob = Readonly<{ target: PushTarget; shard: string; objects: number; round: number; thenChanges: boolean }>;
-/** A sync of objects of mixed sizes in so many logical clusters, made while they are pushed. */
-export type PushMixedJob = Readonly<{ target: PushTarget; shard: string; objects: number; clusters: number }>;
+/** A sync of so many objects that they are made while they are pushed, in so many logical clusters. */
+export type PushManyJob = Readonly<{ target: PushTarget; shard: string; objects: number; clusters: number }>;
 /** From the source's first batch to the last acknowledgement. `changeMs` is NaN where it was not asked for. */
 export type Pushed = Readonly<{ syncMs: number; changeMs: number; refused: number }>;
 
@@ -54,7 +54,7 @@ export type Witnessed = Readonly<{ indexes: Int32Array; rounds: Int32Array; seen
 
 export type Jobs = {
   push: [PushJob, Pushed];
-  pushMixed: [PushMixedJob, Pick<Pushed, 'syncMs'>];
+  pushMany: [PushManyJob, Pick<Pushed, 'syncMs'>];
   pushBare: [PushBareJob, PushedBare];
   compare: [CompareJob, Compared];
   flood: [FloodJob, Flooded];

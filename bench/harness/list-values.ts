@@ -7,7 +7,12 @@ import { check, type Limit } from './question.js';
 
 const megabyte = 1e6;
 
-export function listValues(name: string, loaded: Loaded, objects: number, limit: Readonly<{ ceilingLimit?: Limit }> = {}): Sample {
+export function listValues(
+  name: string,
+  loaded: Loaded,
+  objects: number,
+  limit: Readonly<{ ratioLimit?: Limit; ceilingLimit?: Limit }> = {},
+): Sample {
   const { operations, elapsedMs, p99Ms, bytes, objects: came } = loaded;
   const expected = (countsByResource(objects).get(exportsType.resource) ?? 0) * operations;
   return {

@@ -4,7 +4,7 @@ import { Client } from './client.js';
 import { EventScanner, indexIn, resourceVersionIn, roundIn, shown, typeOf } from './event-scanner.js';
 import { wallClock, type Line, type SteadyJob, type WitnessJob, type Witnessed, type Written } from './jobs.js';
 import { percentile } from './statistics.js';
-import { collectionPathOf, pathOf, placeOn, textOf } from './objects.js';
+import { collectionPath, pushedMixedObject, type MixedObject } from './mixed-objects.js';
 
 const created = 201;
 const ok = 200;
@@ -13,11 +13,10 @@ const pollMs = 5;
 /** A write that is late does not delay the next: the delay that a user would see counts. An object has one write at a time. */
 export async function steadyJob({ target, protocol, shard, objects, everyMs }: SteadyJob, line: Line): Promise<Written> {
   const client = new Client(target, protocol);
-  const places = Array.from({ length: objects }, (_, index) => placeOn(shard, index));
-  const texts = places.map((place, index) => textOf(index, place));
+  const written = Array.from({ length: objects }, (_, index) => pushedMixedObject(shard, index));
   const versions = await Promise.all(
-    places.map(async (place, index) => {
-      const answer = await client.write('POST', collectionPathOf(index, place), texts[index]!('', 0));
+    written.map(async (object) => {
+      const answer = await client.write('POST', collectionPathOf(object), object.text(0));
       if (answer.status !== created) throw new Error(`POST: ${answer.status} ${answer.body.toString('utf8', 0, 300)}`);
       return resourceVersionIn(answer.body);
     }),
@@ -27,7 +26,8 @@ export async function steadyJob({ target, protocol, shard, objects, everyMs }: S
   const write = async (index: number, round: number): Promise<void> => {
     busy.add(index);
     const sentAt = wallClock();
-    const answer = await client.write('PUT', pathOf(index, places[index]!), texts[index]!(versions[index]!, round));
+    const object = written[index]!;
+    const answer = await client.write('PUT', `${collectionPathOf(object)}/${object.name}`, object.text(round, versions[index]));
     if (answer.status !== ok) throw new Error(`PUT: ${answer.status} ${answer.body.toString('utf8', 0, 300)}`);
     versions[index] = resourceVersionIn(answer.body);
     writes.push({ index, round, sentAt, tookMs: wallClock() - sentAt });
@@ -58,6 +58,10 @@ export async function steadyJob({ target, protocol, shard, objects, everyMs }: S
     p50Ms: percentile(tookMs, 0.5),
     p99Ms: percentile(tookMs, 0.99),
   };
+}
+
+function collectionPathOf({ type, shard, cluster }: MixedObject): string {
+  return collectionPath(type, shard, cluster);
 }
 
 export async function witnessJob(job: WitnessJob, line: Line): Promise<Witnessed> {

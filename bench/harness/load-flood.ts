@@ -14,9 +14,10 @@ import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import { protocolVersion, type Frame, type PushedObject } from '../../src/frames/frame.js';
 import type { Outgoing } from '../../src/sender/source.js';
 import type { Flooded, FloodJob, PushTarget } from './jobs.js';
-import { group, resource, version } from './objects.js';
+import { exportsType } from './mixed-objects.js';
 import { connectUrl, pushedObject, PushingShard, putBatches, sync } from './pushing-shard.js';
 
+const { group, resource, version } = exportsType;
 const rawFrameObjects = 128;
 const rawPauseMs = 1_000;
 

@@ -4,13 +4,13 @@
  */
 import { steadyJob, witnessJob } from './load-delays.js';
 import { floodJob } from './load-flood.js';
-import { compareJob, pushBareJob, pushJob, pushMixedJob } from './load-pushes.js';
+import { compareJob, pushBareJob, pushJob, pushManyJob } from './load-pushes.js';
 import type { JobName, Jobs, Line } from './jobs.js';
 import type { Asked, Reply } from './load-process.js';
 
 const jobs: { [Name in JobName]: (job: Jobs[Name][0], line: Line) => Promise<Jobs[Name][1]> } = {
   push: pushJob,
-  pushMixed: pushMixedJob,
+  pushMany: pushManyJob,
   pushBare: pushBareJob,
   compare: compareJob,
   flood: floodJob,

@@ -2,9 +2,9 @@
 import { pack, unpack } from 'msgpackr';
 import { WebSocket } from 'ws';
 import { Client } from './client.js';
-import type { Compared, CompareJob, PushBareJob, PushedBare, Pushed, PushJob, PushMixedJob } from './jobs.js';
-import { nameOf, placeOn, shardPath, textOf } from './objects.js';
-import { mixedBatches, PushingShard, pushedObject, putBatches, sync } from './pushing-shard.js';
+import type { Compared, CompareJob, PushBareJob, PushedBare, Pushed, PushJob, PushManyJob } from './jobs.js';
+import { collectionPath, exportsType, pushedMixedObject } from './mixed-objects.js';
+import { batchesWhenAsked, PushingShard, pushedObject, putBatches, sync } from './pushing-shard.js';
 
 export async function pushJob({ target, shard, objects, round, thenChanges }: PushJob): Promise<Pushed> {
   const synced = sync(putBatches(shard, objects, round));
@@ -19,10 +19,10 @@ export async function pushJob({ target, shard, objects, round, thenChanges }: Pu
   }
 }
 
-export async function pushMixedJob({ target, shard, objects, clusters }: PushMixedJob): Promise<Pick<Pushed, 'syncMs'>> {
+export async function pushManyJob({ target, shard, objects, clusters }: PushManyJob): Promise<Pick<Pushed, 'syncMs'>> {
   const pushing = await PushingShard.open(target, shard);
   try {
-    return { syncMs: await pushing.send(sync(mixedBatches(shard, objects, clusters))) };
+    return { syncMs: await pushing.send(sync(batchesWhenAsked(shard, objects, clusters))) };
   } finally {
     await pushing.close();
   }
@@ -71,13 +71,13 @@ export async function compareJob({ target, shard, objects, round }: CompareJob):
   const client = new Client(target, 'HTTP/1.1');
   try {
     const chunks: Buffer[] = [];
-    const answer = await client.get(shardPath(shard));
+    const answer = await client.get(collectionPath(exportsType, shard));
     await answer.read((chunk) => void chunks.push(chunk));
     const list = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { items: readonly Item[] };
     const items = new Map(list.items.map((item) => [item.metadata.name, item]));
-    const different = Array.from({ length: objects }, (_, index) => index).filter((index) => {
-      const item = items.get(nameOf(index));
-      return item === undefined || withoutVersion(item) !== textOf(index, placeOn(shard, index))('', round);
+    const different = Array.from({ length: objects }, (_, index) => pushedMixedObject(shard, index)).filter(({ name, text }) => {
+      const item = items.get(name);
+      return item === undefined || withoutVersion(item) !== text(round);
     });
     return { listed: list.items.length, different: different.length };
   } finally {

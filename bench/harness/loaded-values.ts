@@ -14,7 +14,7 @@ export const noSlower = { more: { ratioLimit: atLeast(1) }, less: { ratioLimit: 
 export function requestValues(
   operation: string,
   loaded: Loaded,
-  limits: Readonly<{ limit?: Limit; ceilingLimit?: Limit }> = {},
+  limits: Readonly<{ ratioLimit?: Limit; ceilingLimit?: Limit }> = {},
 ): readonly Value[] {
   const { operations, elapsedMs, p50Ms, p99Ms } = loaded;
   return [
@@ -23,8 +23,8 @@ export function requestValues(
       value: operations / (elapsedMs / msPerSecond),
       unit: '/s',
       better: 'more',
-      ...limits,
       ...noSlower.more,
+      ...limits,
       note: busy(loaded),
     },
     { name: `${operation}: p50`, value: p50Ms, unit: 'ms' },

@@ -1,10 +1,12 @@
 /**
- * What the questions over HTTP store: objects of several types, with labels, from 0.5 to 200 kB, as replicas of kcp's shards are mixed.
+ * What the benchmark stores: objects of several types, with labels, from 0.5 to 200 kB, as replicas of kcp's shards are mixed.
  *
  *   share of the objects     20 %         65 %       12 %        2.5 %        0.5 %         4 kB on average; the few large
  *   size                0.5 to 1 kB   1 to 5 kB   5 to 20 kB  20 to 50 kB  50 to 200 kB     ones hold a quarter of the bytes
  *
- * The index of an object gives all of it, the same in every run. Its text is no repetition that compresses better than schemas do.
+ * The index of an object gives all of it, the same in every run and process. Its text is no repetition that compresses better than schemas do.
+ * Members stand in the order in which Go writes them. What marks the name and the round of changes occurs nowhere else in the text, so that a reader
+ * finds them with a search for bytes instead of a parser.
  */
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
@@ -50,9 +52,14 @@ const sizes: readonly (readonly [share: number, fromBytes: number, toBytes: numb
   [0.005, 50 * kb, 200 * kb],
 ];
 
+/** The text in front of the round. */
+export const roundMark = '"bench.strata.dev/round":"';
+/** The text in front of the index. */
+export const nameMark = '"name":"bench-';
+export const nameDigits = 7;
+
 const shards = ['amber', 'birch', 'cedar'] as const;
 const clustersPerShard = 64;
-const indexDigits = 7;
 const words = [
   'string',
   'object',
@@ -66,7 +73,22 @@ const words = [
   'required',
 ];
 
-export type MixedObject = Readonly<{ type: MixedType; shard: string; cluster: string; name: string; text: string }>;
+/** `text`: in a round of changes, at a resourceVersion if one is given. */
+export type MixedObject = Readonly<{
+  type: MixedType;
+  shard: string;
+  cluster: string;
+  name: string;
+  text: (round: number, resourceVersion?: string) => string;
+}>;
+
+/** Every list and watch of the benchmark that looks everywhere looks here. */
+export const wildcardPath = collectionPath(exportsType);
+
+/** An object of one shard, which pushes one type. */
+export function pushedMixedObject(shard: string, index: number, clusters = clustersPerShard): MixedObject {
+  return mixedObject(index, { shard, type: exportsType, clusters });
+}
 
 export function mixedObject(index: number, of?: Readonly<{ shard: string; type: MixedType; clusters: number }>): MixedObject {
   const random = randomOf(index);
@@ -74,14 +96,18 @@ export function mixedObject(index: number, of?: Readonly<{ shard: string; type: 
   const bytes = sizeAt(random(), random());
   const shard = of?.shard ?? shards[index % shards.length]!;
   const cluster = clusterAt(shard, Math.floor(random() * (of?.clusters ?? clustersPerShard)));
-  const name = `bench-${String(index).padStart(indexDigits, '0')}`;
+  const name = `bench-${String(index).padStart(nameDigits, '0')}`;
   const digits = String(index).padStart(12, '0');
-  const head =
-    `{"apiVersion":"${type.group}/${type.version}","kind":"${type.kind}","metadata":{"annotations":{"bench.strata.dev/round":"0",` +
-    `"kcp.io/cluster":"${cluster}","kcp.io/path":"root:bench:${cluster}","kcp.io/shard":"${shard}"},"creationTimestamp":"2026-08-07T09:00:00Z",` +
+  const head = `{"apiVersion":"${type.group}/${type.version}","kind":"${type.kind}","metadata":{"annotations":{${roundMark}`;
+  const labelled =
+    `","kcp.io/cluster":"${cluster}","kcp.io/path":"root:bench:${cluster}","kcp.io/shard":"${shard}"},"creationTimestamp":"2026-08-07T09:00:00Z",` +
     `"generation":1,"labels":{"app":"app-${Math.floor(random() * 20)}","internal.kcp.io/replicate":"true","tier":"${random() < 0.1 ? 'gold' : 'plain'}"},` +
-    `"name":"${name}","uid":"5eed0000-0000-4000-8000-${digits}"},`;
-  return { type, shard, cluster, name, text: head + contentOf(type, bytes - head.length, random) };
+    `"name":"${name}"`;
+  const uid = `,"uid":"5eed0000-0000-4000-8000-${digits}"},`;
+  const rest = uid + contentOf(type, bytes - head.length - labelled.length - uid.length, random);
+  const text = (round: number, resourceVersion = ''): string =>
+    `${head}${round}${labelled}${resourceVersion === '' ? '' : `,"resourceVersion":"${resourceVersion}"`}${rest}`;
+  return { type, shard, cluster, name, text };
 }
 
 export function collectionPath({ group, version, resource }: MixedType, shard = '%2A', cluster = '%2A'): string {
@@ -97,7 +123,7 @@ export async function writeMixedObjects(file: string, count: number): Promise<vo
   await pipeline(function* () {
     for (let index = 0; index < count; index++) {
       const { type, shard, cluster, name, text } = mixedObject(index);
-      yield `${index}\t${type.resource}\t${collectionPath(type, shard, cluster)}\t${name}\t${text}\n`;
+      yield `${index}\t${type.resource}\t${collectionPath(type, shard, cluster)}\t${name}\t${text(0)}\n`;
     }
   }, createWriteStream(file));
 }

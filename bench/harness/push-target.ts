@@ -3,16 +3,39 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { PushTarget } from './jobs.js';
-import type { Bench } from './question.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StrataProcess } from '../../test/support/strata-process.js';
+import type { Target } from './client.js';
+import { exportsType } from './mixed-objects.js';
 
 export const statusPath = '/services/cache/status';
 
-/** The certificate that the server made for itself lies in its folder, as kcp's own does. */
-export async function pushTargetOf({ server, target }: Pick<Bench, 'server' | 'target'>): Promise<PushTarget> {
-  return { ...target, ca: await readFile(join(server.dataFolder, 'apiserver.crt'), 'utf8') };
+const heldMsMax = 60_000;
+const pollMs = 50;
+
+export function targetOf({ port, master }: StrataProcess): Target {
+  return { port, certificate: master.certificate, key: master.key };
 }
 
-export async function readStatus({ server }: Readonly<{ server: Pick<Bench['server'], 'client'> }>): Promise<StatusReport> {
+/** The certificate that the server made for itself lies in its folder, as kcp's own does. */
+export async function pushTargetOf(server: StrataProcess): Promise<PushTarget> {
+  return { ...targetOf(server), ca: await readFile(join(server.dataFolder, 'apiserver.crt'), 'utf8') };
+}
+
+/** Resolves when the server holds so many exports of a shard. */
+export async function untilHolds(server: StrataProcess, shard: string, objects: number): Promise<void> {
+  const { group, resource } = exportsType;
+  const deadline = performance.now() + heldMsMax;
+  for (;;) {
+    const { shards } = await readStatus(server);
+    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
+    if (slice?.objects === objects) return;
+    if (performance.now() > deadline) throw new Error(`the server does not hold what ${shard} has: ${JSON.stringify(slice)}`);
+    await sleep(pollMs);
+  }
+}
+
+export async function readStatus(server: Pick<StrataProcess, 'client'>): Promise<StatusReport> {
   const { status, text } = await server.client().raw('GET', statusPath);
   if (status !== 200) throw new Error(`${statusPath}: ${status} ${text.slice(0, 300)}`);
   return JSON.parse(text) as StatusReport;

@@ -21,9 +21,9 @@ import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { Sender } from '../../src/sender/sender.js';
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import type { PushTarget } from './jobs.js';
-import { exportsType, mixedObject } from './mixed-objects.js';
-import { group, nameOf, placeOn, resource, textOf, version } from './objects.js';
+import { exportsType, pushedMixedObject } from './mixed-objects.js';
 
+const { group, resource, version } = exportsType;
 /** How many objects a batch has: a page of a list. */
 const batchObjects = 500;
 
@@ -149,13 +149,14 @@ export function putBatches(shard: string, objects: number, round: number): reado
   );
 }
 
-/** Objects of mixed sizes, each batch made when it is asked for. */
-export function* mixedBatches(shard: string, objects: number, clusters: number): Generator<Batch> {
+/** The same in so many logical clusters, each batch made when it is asked for. */
+export function* batchesWhenAsked(shard: string, objects: number, clusters: number): Generator<Batch> {
   for (let first = 0; first < objects; first += batchObjects) {
-    yield Array.from({ length: Math.min(batchObjects, objects - first) }, (_, at): Outgoing => {
-      const { cluster, name, text } = mixedObject(first + at, { shard, type: exportsType, clusters });
-      return { kind: 'put', version, object: { cluster, namespace: '', name, sourceVersion: '1', body: Buffer.from(text) } };
-    });
+    yield Array.from({ length: Math.min(batchObjects, objects - first) }, (_, at): Outgoing => ({
+      kind: 'put',
+      version,
+      object: pushedObject(shard, first + at, 0, clusters),
+    }));
   }
 }
 
@@ -166,10 +167,9 @@ export function* sync(puts: Iterable<Batch>): Generator<Batch> {
   yield [{ kind: 'end', revision: '1' }];
 }
 
-export function pushedObject(shard: string, index: number, round: number): PushedObject {
-  const place = placeOn(shard, index);
-  const body = Buffer.from(textOf(index, place)('', round));
-  return { cluster: place.cluster, namespace: '', name: nameOf(index), sourceVersion: String(round + 1), body };
+export function pushedObject(shard: string, index: number, round: number, clusters?: number): PushedObject {
+  const { cluster, name, text } = pushedMixedObject(shard, index, clusters);
+  return { cluster, namespace: '', name, sourceVersion: String(round + 1), body: Buffer.from(text(round)) };
 }
 
 /** The same connection, with a callback for every frame that comes. */

@@ -86,7 +86,8 @@ function cells(figure: Figure, hasOther: boolean): readonly string[] {
 
 export function formatLimit({ limit: { kind, value }, of }: ReturnType<typeof testedLimits>[number]): string {
   const unit = { '': '', other: ' ×', ceiling: ' × ceiling' }[of];
-  return `${kind === 'at most' ? '≤' : '≥'} ${value.toLocaleString('en')}${unit}`;
+  const shown = value < 1 && Number.isInteger(1 / value) ? `1/${1 / value}` : value.toLocaleString('en');
+  return `${kind === 'at most' ? '≤' : '≥'} ${shown}${unit}`;
 }
 
 export function formatNumber(value: number): string {

@@ -13,6 +13,7 @@ import { LoopSampler } from './loop-sampler.js';
 import { writeMixedObjects } from './mixed-objects.js';
 import { createdObjects, parseCount, UsageError, type BenchOptions, type Flags } from './options.js';
 import type { Progress } from './progress.js';
+import { targetOf } from './push-target.js';
 import type { Bench, HttpBench } from './question.js';
 
 const fillingWorkers = 16;
@@ -29,7 +30,7 @@ export async function openSurroundings(
 ): Promise<Omit<Bench, 'spans'>> {
   const environment = flags.profile === undefined ? {} : profileEnvironment(resolve(flags.profile));
   const server = cleanUp.use(await StrataProcess.start({ flags: flags.flag, environment }));
-  const target = { port: server.port, certificate: server.master.certificate, key: server.master.key };
+  const target = targetOf(server);
   const bare = cleanUp.use(await BareProcess.start(target));
   const load = cleanUp.use(new LoadProcess());
   const secondLoad = cleanUp.use(new LoadProcess());

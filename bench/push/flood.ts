@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Flooded, PushTarget, Witnessed, Written } from '../harness/jobs.js';
 import { percentile } from '../harness/statistics.js';
-import { shardPath, wildcardPath } from '../harness/objects.js';
+import { collectionPath, exportsType, wildcardPath } from '../harness/mixed-objects.js';
 import { readProcessMemory } from '../harness/process-usage.js';
 import { pushTargetOf, readStatus } from '../harness/push-target.js';
 import { check, type Bench, type Check, type Figure, type Question } from '../harness/question.js';
@@ -37,12 +37,12 @@ export const flood: Question = {
   needs: ['push'],
   isLong: true,
   async ask(bench) {
-    const target = await pushTargetOf(bench);
+    const target = await pushTargetOf(bench.server);
     const fresh = await readProcessMemory(bench.server.pid);
     await bench.load.ask('push', { target, shard: 'ordinary', objects: ordinaryObjects, round: 0, thenChanges: false });
     const before = await readProcessMemory(bench.server.pid);
-    const quiet = await measure(bench, target, { shard: 'calm', path: shardPath('calm'), isFlooded: false });
-    const scoped = await measure(bench, target, { shard: 'steady', path: shardPath('steady'), isFlooded: true });
+    const quiet = await measure(bench, target, { shard: 'calm', path: collectionPath(exportsType, 'calm'), isFlooded: false });
+    const scoped = await measure(bench, target, { shard: 'steady', path: collectionPath(exportsType, 'steady'), isFlooded: true });
     const { busy } = bench.load;
     const wide = await measure(bench, target, { shard: 'steady-wide', path: wildcardPath, isFlooded: true });
     const perSecond = ({ pushed, elapsedMs }: Flooded): number => pushed / (elapsedMs / 1_000);
@@ -82,7 +82,7 @@ async function measure(
   { shard, path, isFlooded }: Readonly<{ shard: string; path: string; isFlooded: boolean }>,
 ): Promise<Round> {
   const { load, secondLoad, server } = bench;
-  const { resourceVersion } = (await readStatus(bench)).cache;
+  const { resourceVersion } = (await readStatus(bench.server)).cache;
   const watching = secondLoad.begin('witness', { target, protocol: 'HTTP/1.1', watchers: 1, path, shard, resourceVersion, lateMsMax });
   await watching.ready;
   const writing = secondLoad.begin('steady', { target, protocol: 'HTTP/1.1', shard, objects: steadyObjects, everyMs });

@@ -7,24 +7,20 @@
  * Four processes on one machine; the stand-in lives in this one, which does nothing else meanwhile. One change at a time, with a pause
  * that is longer than the time for which changes are collected. Median at most 5 ms.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeObject } from '../../test/support/kube-client.js';
 import { AgentProcess } from '../../test/support/agent-process.js';
 import { ShardStandIn } from '../../test/support/shard-stand-in.js';
-import { wallClock } from '../harness/jobs.js';
+import { delaysOf, type Change, type ChangeDelays } from '../harness/change-delays.js';
 import { percentile } from '../harness/statistics.js';
-import { group, placeOn, resource, textOf, wildcardPath } from '../harness/objects.js';
-import { readStatus } from '../harness/push-target.js';
-import { check, type Bench, type Question } from '../harness/question.js';
+import { exportsType, pushedMixedObject } from '../harness/mixed-objects.js';
+import { readStatus, untilHolds } from '../harness/push-target.js';
+import { check, type Question } from '../harness/question.js';
 
+const { group, resource } = exportsType;
 const shard = 'delayed';
 const objects = 50;
 const changes = 400;
-const pauseMs = 20;
 const medianMsMax = 5;
-const syncedMsMax = 30_000;
-const lateMsMax = 5_000;
-const pollMs = 50;
 
 export const pushDelay: Question = {
   name: 'push-delay',
@@ -39,31 +35,12 @@ export const pushDelay: Question = {
       await using agent = await AgentProcess.start(server, { shard, kubeconfig: standIn.kubeconfig });
       const failed = agent.failed();
       failed.catch(() => {});
-      await Promise.race([synced(bench), failed]);
-
-      const { resourceVersion } = (await readStatus(bench)).cache;
-      const watching = load.begin('witness', {
-        target,
-        protocol: 'HTTP/1.1',
-        watchers: 1,
-        path: wildcardPath,
-        shard,
-        resourceVersion,
-        lateMsMax,
-      });
-      await watching.ready;
-      const sentAt = new Map<string, number>();
-      for (let count = 0; count < changes; count++) {
-        const [index, round] = [count % objects, 1 + Math.floor(count / objects)];
-        sentAt.set(`${index}|${round}`, wallClock());
-        put(standIn, index, round);
-        await Promise.race([sleep(pauseMs), failed]);
-      }
-      watching.send(changes);
-      const { indexes, rounds, seenAt } = await watching.answer;
-
-      const delaysMs = Array.from(indexes, (index, at) => seenAt[at]! - (sentAt.get(`${index}|${rounds[at]}`) ?? Number.NaN));
-      const inOrder = [...sentAt.keys()].every((sent, at) => sent === `${indexes[at]}|${rounds[at]}`);
+      const measured = async (): Promise<ChangeDelays> => {
+        await untilHolds(server, shard, objects);
+        const { resourceVersion } = (await readStatus(server)).cache;
+        return await delaysOf(load, { target, shard, resourceVersion }, changesOf(standIn));
+      };
+      const { delaysMs, seen, isWhole } = await Promise.race([measured(), failed]);
       return {
         figures: [
           {
@@ -75,7 +52,7 @@ export const pushDelay: Question = {
           },
           { name: 'seen after p99', value: percentile(delaysMs, 0.99), unit: 'ms' },
         ],
-        checks: [check('every change is seen once, in order', indexes.length === changes && inOrder, `${indexes.length} of ${changes}`)],
+        checks: [check('every change is seen once, in order', isWhole, `${seen} of ${changes}`)],
       };
     } finally {
       await standIn.close();
@@ -83,21 +60,17 @@ export const pushDelay: Question = {
   },
 };
 
-/** The stand-in adds what an API server would, and the agent makes a replica of it. */
-function put(standIn: ShardStandIn, index: number, round: number): void {
-  const place = placeOn(shard, index);
-  const object = JSON.parse(textOf(index, place)('', round)) as KubeObject;
-  const { 'kcp.io/shard': _, ...annotations } = object.metadata.annotations ?? {};
-  standIn.store.put(`${resource}.${group}`, place.cluster, { ...object, metadata: { ...object.metadata, annotations } });
+function* changesOf(standIn: ShardStandIn): Generator<Change> {
+  for (let count = 0; count < changes; count++) {
+    const [index, round] = [count % objects, 1 + Math.floor(count / objects)];
+    yield { index, round, send: () => put(standIn, index, round) };
+  }
 }
 
-async function synced(bench: Bench): Promise<void> {
-  const deadline = performance.now() + syncedMsMax;
-  for (;;) {
-    const { shards } = await readStatus(bench);
-    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
-    if (slice?.syncedIn === 'this-term' && slice.objects === objects) return;
-    if (performance.now() > deadline) throw new Error(`the shard is not synced: ${JSON.stringify(slice)}`);
-    await sleep(pollMs);
-  }
+/** The stand-in adds what an API server would, and the agent makes a replica of it. */
+function put(standIn: ShardStandIn, index: number, round: number): void {
+  const { cluster, text } = pushedMixedObject(shard, index);
+  const object = JSON.parse(text(round)) as KubeObject;
+  const { 'kcp.io/shard': _, ...annotations } = object.metadata.annotations ?? {};
+  standIn.store.put(`${resource}.${group}`, cluster, { ...object, metadata: { ...object.metadata, annotations } });
 }

@@ -40,7 +40,7 @@ export const push: Question = {
   async ask(bench) {
     const { load, options, server } = bench;
     const { objects } = options;
-    const target = await pushTargetOf(bench);
+    const target = await pushTargetOf(bench.server);
     await using bare = await BareProcess.start(bench.target, 'bare-push-server');
     const loops = new Map<Loop, Measured[]>([...plain, tuned].map((loop) => [loop, []]));
     const ours: Measured[] = [];

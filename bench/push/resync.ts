@@ -4,7 +4,7 @@
  * This is a shard's restarted pusher. At most 1 s, no revision is given, and a watch of everything sees nothing.
  */
 import { median } from '../harness/statistics.js';
-import { wildcardPath } from '../harness/objects.js';
+import { wildcardPath } from '../harness/mixed-objects.js';
 import { pushTargetOf, readStatus } from '../harness/push-target.js';
 import { check, type Question } from '../harness/question.js';
 import { formatShare } from '../harness/report.js';
@@ -25,11 +25,11 @@ export const resync: Question = {
   async ask(bench) {
     const { load, secondLoad, options } = bench;
     const { objects } = options;
-    const target = await pushTargetOf(bench);
+    const target = await pushTargetOf(bench.server);
     const job = { target, shard, objects, round: 0, thenChanges: false };
     await load.ask('push', job);
 
-    const before = await readStatus(bench);
+    const before = await readStatus(bench.server);
     const { resourceVersion } = before.cache;
     const watching = secondLoad.begin('witness', {
       target,
@@ -49,7 +49,7 @@ export const resync: Question = {
       refused += one.refused;
     }
     const busy = load.busy;
-    const after = await readStatus(bench);
+    const after = await readStatus(bench.server);
     await load.ask('push', { ...job, shard: lastShard, objects: 1 });
     watching.send(1);
     const { indexes, others } = await watching.answer;

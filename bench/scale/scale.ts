@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { StrataProcess } from '../../test/support/strata-process.js';
 import type { CacheTarget } from '../harness/cache-target.js';
 import type { GoClient, Loaded } from '../harness/go-client.js';
-import { collectionPath, exportsType, mixedObject } from '../harness/mixed-objects.js';
+import { collectionPath, exportsType, pushedMixedObject } from '../harness/mixed-objects.js';
 import { readProcessMemory, readProcessorMs } from '../harness/process-usage.js';
 import { pushTargetOf } from '../harness/push-target.js';
 import { check, type Bench, type Check, type Figure, type Question } from '../harness/question.js';
@@ -65,10 +65,9 @@ function scaleQuestion(objects: number, name: string): Question {
 
 async function push({ load, progress }: Bench, server: StrataProcess, objects: number): Promise<readonly Figure[]> {
   progress.show(`pushing ${objects.toLocaleString('en')} objects`);
-  const target = { port: server.port, certificate: server.master.certificate, key: server.master.key };
   const before = await readProcessorMs(server.pid);
   const clusters = Math.ceil(objects / objectsOfCluster);
-  const { syncMs } = await load.ask('pushMixed', { target: await pushTargetOf({ server, target }), shard, objects, clusters });
+  const { syncMs } = await load.ask('pushMany', { target: await pushTargetOf(server), shard, objects, clusters });
   const processorMs = (await readProcessorMs(server.pid)) - before;
   return [
     { name: 'push', value: objects / (syncMs / msPerSecond), unit: '/s', better: 'more', note: `client ${formatShare(load.busy)} busy` },
@@ -93,7 +92,7 @@ async function readBack(
   const clusters = Math.ceil(objects / objectsOfCluster);
   const step = Math.max(1, Math.floor(objects / sampledPaths));
   const sampled = Array.from({ length: Math.min(sampledPaths, objects) }, (_, i) =>
-    mixedObject((i * step) % objects, { shard, type: exportsType, clusters }),
+    pushedMixedObject(shard, (i * step) % objects, clusters),
   );
   const ask = async (
     what: string,

@@ -8,13 +8,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
 import { BareCache, type Memory } from '../harness/bare-cache.js';
-import { version } from '../harness/objects.js';
+import { exportsType } from '../harness/mixed-objects.js';
 import { readThreadMs } from '../harness/process-usage.js';
 import { pushTargetOf } from '../harness/push-target.js';
 import { pushedObject, PushingShard, putBatches, sync } from '../harness/pushing-shard.js';
 import { check, type Figure, type Question } from '../harness/question.js';
 import { TreeProcesses } from '../harness/tree-processes.js';
 
+const { version } = exportsType;
 const shard = 'crossing';
 const children = 60;
 const objects = 500;
@@ -37,8 +38,7 @@ export const tierChildren: Question = {
   async ask() {
     await using tree = await TreeProcesses.open();
     const parent = await tree.start('parent', { flags: [`--push-sessions-per-caller-max=${children + 1}`] });
-    const target = { port: parent.port, certificate: parent.master.certificate, key: parent.master.key };
-    const pushing = await PushingShard.open(await pushTargetOf({ server: parent, target }), shard);
+    const pushing = await PushingShard.open(await pushTargetOf(parent), shard);
     let round = 0;
     const many = (): Promise<number> => pushing.send(putBatches(shard, objects, (round += 1)));
     const oneByOne = async (): Promise<void> => {

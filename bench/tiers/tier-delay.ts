@@ -9,28 +9,25 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
-import { wallClock } from '../harness/jobs.js';
+import { delaysOf, type Change, type ChangeDelays } from '../harness/change-delays.js';
 import { percentile } from '../harness/statistics.js';
-import { group, resource, version, wildcardPath } from '../harness/objects.js';
-import { pushTargetOf, readStatus } from '../harness/push-target.js';
+import { exportsType } from '../harness/mixed-objects.js';
+import { pushTargetOf, readStatus, targetOf, untilHolds } from '../harness/push-target.js';
 import { pushedObject, PushingShard, putBatches, sync } from '../harness/pushing-shard.js';
 import { check, type Answer, type Bench, type Question } from '../harness/question.js';
 import { TreeProcesses } from '../harness/tree-processes.js';
 
+const { version } = exportsType;
 const shard = 'leafy';
 const objects = 50;
 const changesUnloaded = 400;
 const changesDelayed = 60;
-const pauseMs = 20;
 /** Changes sent before those that are measured, and the time they need to get through. */
 const changesBefore = 20_000;
 const changesBeforeMs = 5_000;
 const medianMsMax = 12;
 const p99MsMax = 40;
 const medianBesideWaysMsMax = 15;
-const syncedMsMax = 60_000;
-const lateMsMax = 10_000;
-const pollMs = 50;
 
 /** `roundsBefore`: how often each object has changed before. */
 type Case = Readonly<{ roundTripMs: number; roundsBefore: number }>;
@@ -41,8 +38,6 @@ const cases: readonly Case[] = [
   { roundTripMs: 20, roundsBefore: 0 },
   { roundTripMs: 250, roundsBefore: 0 },
 ];
-
-type Delays = Readonly<{ delaysMs: readonly number[]; isWhole: boolean; seen: number }>;
 
 export const tierDelay: Question = {
   name: 'tier-delay',
@@ -100,53 +95,23 @@ async function measure(
     changes,
     roundsBefore,
   }: Readonly<{ plainOrigin: StrataProcess; far: StrataProcess; changes: number; roundsBefore: number }>,
-): Promise<Delays> {
-  const pushing = await PushingShard.open(await pushTargetOf(ends(plainOrigin)), shard);
+): Promise<ChangeDelays> {
+  const pushing = await PushingShard.open(await pushTargetOf(plainOrigin), shard);
   try {
     await pushing.send(sync(putBatches(shard, objects, 0)));
-    await arrived(far);
+    await untilHolds(far, shard, objects);
     for (let round = 1; round <= roundsBefore; round++) await pushing.send(putBatches(shard, objects, round));
     if (roundsBefore > 0) await sleep(changesBeforeMs);
-    const { resourceVersion } = (await readStatus({ server: far })).cache;
-    const watching = load.begin('witness', {
-      target: ends(far).target,
-      protocol: 'HTTP/1.1',
-      watchers: 1,
-      path: wildcardPath,
-      shard,
-      resourceVersion,
-      lateMsMax,
-    });
-    await watching.ready;
-    const sentAt = new Map<string, number>();
-    for (let count = 0; count < changes; count++) {
-      const [index, round] = [count % objects, roundsBefore + 1 + Math.floor(count / objects)];
-      const object = pushedObject(shard, index, round);
-      sentAt.set(`${index}|${round}`, wallClock());
-      await pushing.send([[{ kind: 'put', version, object }]]);
-      await sleep(pauseMs);
+    const { resourceVersion } = (await readStatus(far)).cache;
+    function* measured(): Generator<Change> {
+      for (let count = 0; count < changes; count++) {
+        const [index, round] = [count % objects, roundsBefore + 1 + Math.floor(count / objects)];
+        const object = pushedObject(shard, index, round);
+        yield { index, round, send: () => pushing.send([[{ kind: 'put', version, object }]]) };
+      }
     }
-    watching.send(changes);
-    const { indexes, rounds, seenAt } = await watching.answer;
-    const delaysMs = Array.from(indexes, (index, at) => seenAt[at]! - (sentAt.get(`${index}|${rounds[at]}`) ?? Number.NaN));
-    const inOrder = [...sentAt.keys()].every((sent, at) => sent === `${indexes[at]}|${rounds[at]}`);
-    return { delaysMs, isWhole: indexes.length === changes && inOrder, seen: indexes.length };
+    return await delaysOf(load, { target: targetOf(far), shard, resourceVersion }, measured());
   } finally {
     await pushing.close();
-  }
-}
-
-function ends(server: StrataProcess) {
-  return { server, target: { port: server.port, certificate: server.master.certificate, key: server.master.key } };
-}
-
-async function arrived(server: StrataProcess): Promise<void> {
-  const deadline = performance.now() + syncedMsMax;
-  for (;;) {
-    const { shards } = await readStatus({ server });
-    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
-    if (slice?.objects === objects) return;
-    if (performance.now() > deadline) throw new Error(`the shard has not come to the other leaf: ${JSON.stringify(slice)}`);
-    await sleep(pollMs);
   }
 }

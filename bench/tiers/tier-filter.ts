@@ -25,8 +25,7 @@ export const tierFilter: Question = {
   async ask({ options: { objects } }) {
     await using tree = await TreeProcesses.open();
     const parent = await tree.start('parent');
-    const target = { port: parent.port, certificate: parent.master.certificate, key: parent.master.key };
-    const pushing = await PushingShard.open(await pushTargetOf({ server: parent, target }), shard);
+    const pushing = await PushingShard.open(await pushTargetOf(parent), shard);
     let round = 0;
     const costOfRound = async (): Promise<number> => {
       round += 1;
@@ -44,9 +43,7 @@ export const tierFilter: Question = {
         following.push(await tree.start(`child-${child}`, { parent, follow: onlyPublic, forward: '[]' }));
       }
       const followed = Math.min(await costOfRound(), await costOfRound());
-      const held = await Promise.all(
-        following.map(async (server) => (await readStatus({ server })).shards.flatMap(({ slices }) => slices)),
-      );
+      const held = await Promise.all(following.map(async (server) => (await readStatus(server)).shards.flatMap(({ slices }) => slices)));
       const objectsHeld = held.flat().reduce((sum, slice) => sum + slice.objects, 0);
       return {
         figures: [

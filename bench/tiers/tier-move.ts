@@ -11,12 +11,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
-import { group, resource } from '../harness/objects.js';
+import { exportsType } from '../harness/mixed-objects.js';
 import { pushTargetOf, readStatus } from '../harness/push-target.js';
 import { PushingShard, putBatches, sync } from '../harness/pushing-shard.js';
 import { check, type Question } from '../harness/question.js';
 import { TreeProcesses } from '../harness/tree-processes.js';
 
+const { group, resource } = exportsType;
 const ours = 'below';
 const theirs = 'above';
 const percentMax = 1;
@@ -87,13 +88,12 @@ export const tierMove: Question = {
 };
 
 async function open(server: StrataProcess, shard: string): Promise<PushingShard> {
-  const target = { port: server.port, certificate: server.master.certificate, key: server.master.key };
-  return PushingShard.open(await pushTargetOf({ server, target }), shard);
+  return PushingShard.open(await pushTargetOf(server), shard);
 }
 
 /** Objects of each shard. */
 async function counts(server: StrataProcess): Promise<readonly number[]> {
-  const { shards } = await readStatus({ server });
+  const { shards } = await readStatus(server);
   return [theirs, ours].map((name) => {
     const slices = shards.find(({ shard }) => shard === name)?.slices ?? [];
     return slices.find((slice) => slice.group === group && slice.resource === resource)?.objects ?? 0;
@@ -106,10 +106,10 @@ async function holds(server: StrataProcess, objects: number): Promise<void> {
 
 /** Each end has everything that the other end has. */
 async function current(child: StrataProcess, parent: StrataProcess): Promise<void> {
-  const { cache } = await readStatus({ server: parent });
+  const { cache } = await readStatus(parent);
   await until(async () => {
-    const { tree } = await readStatus({ server: child });
-    const below = (await readStatus({ server: parent })).tree?.children.find(({ name }) => name === 'child');
+    const { tree } = await readStatus(child);
+    const below = (await readStatus(parent)).tree?.children.find(({ name }) => name === 'child');
     if (tree?.parent?.connection.kind !== 'connected' || tree.parent.cacheId !== cache.id) return false;
     return [tree.parent.sending, below?.sending].every(
       (sending) => sending !== null && sending !== undefined && sending.slices > 0 && sending.current === sending.slices,

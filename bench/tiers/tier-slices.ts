@@ -56,7 +56,7 @@ export const tierSlices: Question = {
       follower.policy(nothing, policyWithout(slices.slice(changing)));
       await follower.ended(before + changing);
     });
-    const asked = await measured(() => readStatus({ server: metered }));
+    const asked = await measured(() => readStatus(metered));
     await feeder.close();
     await follower.close();
     await metered.stop();

@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
-import { group, resource } from '../harness/objects.js';
+import { exportsType } from '../harness/mixed-objects.js';
 import { pushTargetOf, readStatus } from '../harness/push-target.js';
 import { PushingShard, putBatches, sync } from '../harness/pushing-shard.js';
 import { median } from '../harness/statistics.js';
@@ -15,6 +15,7 @@ import { metric } from '../harness/metrics-text.js';
 import { check, type Question } from '../harness/question.js';
 import { TreeProcesses } from '../harness/tree-processes.js';
 
+const { group, resource } = exportsType;
 const shard = 'synced';
 const rounds = 2;
 const absences = 2;
@@ -33,8 +34,7 @@ export const tierSync: Question = {
   async ask({ options: { objects } }) {
     await using tree = await TreeProcesses.open();
     const parent = await tree.start('parent');
-    const target = { port: parent.port, certificate: parent.master.certificate, key: parent.master.key };
-    const pushing = await PushingShard.open(await pushTargetOf({ server: parent, target }), shard);
+    const pushing = await PushingShard.open(await pushTargetOf(parent), shard);
     const synced: number[] = [];
     const caughtUp: number[] = [];
     let syncs = 0;
@@ -85,7 +85,7 @@ async function untilRevision(child: StrataProcess, changes: number, before = 0):
   const deadline = performance.now() + waitMsMax;
   const client = child.client();
   for (;;) {
-    const { cache, shards } = await readStatus({ server: { client: () => client } });
+    const { cache, shards } = await readStatus({ client: () => client });
     const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
     const publishedMs = Date.now() - (slice?.changedAgoMs ?? 0);
     const openedMs = (await connections(child)).slice(before).at(-1);
