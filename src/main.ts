@@ -1,9 +1,8 @@
-#!/usr/bin/env -S node --max-semi-space-size=4
+#!/usr/bin/env node
 /**
  * The command line; the only file that knows `process`, beside a failpoint, which ends it.
  *
  * Exit codes: 0 done, or stopped as asked · 1 could not start, failed, or a second signal cut the stop short · 2 called wrongly.
- * The first line keeps V8 from growing its young generation to 48 MiB, where short-lived buffers would wait for collection.
  * Started under the name `cache-server` it is kcp's cache server, flags and all. The server itself is loaded only when
  * it is to run, so that help and usage errors come at once and need no native module.
  */

@@ -121,3 +121,9 @@ test('an unknown variable ends the start and names the one that was meant, for a
     t.is(stderr, 'strata: unknown environment variable STRATA_SECUREPORT; did you mean STRATA_SECURE_PORT?\n');
   }
 });
+
+test('the command starts where env takes no options, such as that of BusyBox', async (t) => {
+  const [first] = (await readFile(builtMain(), 'utf8')).split('\n');
+
+  t.is(first, '#!/usr/bin/env node');
+});
