@@ -3,8 +3,10 @@
  * the bounds, the help and the type of the setting. Every kind of value has bounds; there is no option without any.
  */
 import { isIP } from 'node:net';
-import { z } from 'zod';
 import { parseBytes, parseDurationMs } from './quantity.js';
+
+/** The value of what an operator gave, or what is wrong with it. */
+export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly<{ kind: 'wrong'; problem: string }>;
 
 /** What every option has. An option of a command, which runs once, has no more: it needs no key in a file. */
 export type CommandOption<Value> = Readonly<{
@@ -12,7 +14,7 @@ export type CommandOption<Value> = Readonly<{
   flag: string;
   /** As an operator would write it; `<root-directory>` stands for that setting. Undefined: it may be absent, or must be given. */
   default: string | undefined;
-  schema: z.ZodType<Value>;
+  read: (given: unknown) => Reading<Value>;
   /** The word for its value in the help; '' for a flag that stands alone. */
   placeholder: string;
   /** The values it accepts, with bounds, as the end of "must be …". */
@@ -29,13 +31,16 @@ export type Option<Value> = CommandOption<Value> &
     yaml: string;
   }>;
 
+/** The value that an option gives. */
+export type ValueOf<Declared extends CommandOption<unknown>> = Declared extends CommandOption<infer Value> ? Value : never;
+
 /** The environment variable is made from the flag, so the two cannot drift apart. */
 export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>): string {
   return `STRATA_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
 type Place = Readonly<{ flag: string; help: string }>;
-type Kind<Value> = Pick<CommandOption<Value>, 'placeholder' | 'accepts' | 'schema'>;
+type Kind<Value> = Pick<CommandOption<Value>, 'placeholder' | 'accepts' | 'read'>;
 type Bounds<Limit> = Readonly<{ default: string; min: Limit; max: Limit }>;
 
 export function count<P extends Place & Bounds<number>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
@@ -44,13 +49,13 @@ export function count<P extends Place & Bounds<number>>({ min, max, ...rest }: P
     ...rest,
     placeholder: 'number',
     accepts,
-    schema: bounded(accepts, min, max, (text) => (/^\d+$/.test(text) ? Number(text) : undefined)),
+    read: bounded(accepts, min, max, (text) => (/^\d+$/.test(text) ? Number(text) : undefined)),
   };
 }
 
 export function bytes<P extends Place & Bounds<string>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
   const accepts = `an amount of bytes from ${min} to ${max}, such as 64MiB`;
-  return { ...rest, placeholder: 'bytes', accepts, schema: bounded(accepts, parseBytes(min)!, parseBytes(max)!, parseBytes) };
+  return { ...rest, placeholder: 'bytes', accepts, read: bounded(accepts, parseBytes(min)!, parseBytes(max)!, parseBytes) };
 }
 
 /** The setting is in milliseconds, whatever unit the text has. */
@@ -60,15 +65,14 @@ export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }
     ...rest,
     placeholder: 'duration',
     accepts,
-    schema: bounded(accepts, parseDurationMs(min)!, parseDurationMs(max)!, parseDurationMs),
+    read: bounded(accepts, parseDurationMs(min)!, parseDurationMs(max)!, parseDurationMs),
   };
 }
 
 export function toggle<P extends Place & Readonly<{ default: 'true' | 'false' }>>(rest: P): P & Kind<boolean> {
-  const schema = texts.transform((text, context) =>
-    text === 'true' || text === 'false' ? text === 'true' : complain(context, 'true or false'),
-  );
-  return { ...rest, placeholder: 'boolean', accepts: 'true or false', schema };
+  const accepts = 'true or false';
+  const read = readBy(accepts, (text) => (text === 'true' || text === 'false' ? text === 'true' : undefined));
+  return { ...rest, placeholder: 'boolean', accepts, read };
 }
 
 export function choice<const Word extends string, P extends Place & Readonly<{ default: Word; words: readonly Word[] }>>({
@@ -76,8 +80,7 @@ export function choice<const Word extends string, P extends Place & Readonly<{ d
   ...rest
 }: P & Readonly<{ words: readonly Word[] }>): Omit<P, 'words'> & Kind<Word> {
   const accepts = words.join(' or ');
-  const schema = texts.transform((text, context) => words.find((word) => word === text) ?? complain(context, accepts));
-  return { ...rest, placeholder: words.join('|'), accepts, schema };
+  return { ...rest, placeholder: words.join('|'), accepts, read: readBy(accepts, (text) => words.find((word) => word === text)) };
 }
 
 /** Texts separated by commas; empty means none. */
@@ -86,11 +89,11 @@ export function list<P extends Place & Readonly<{ default: string; pattern: RegE
   accepts,
   ...rest
 }: P): Omit<P, 'pattern' | 'accepts'> & Kind<readonly string[]> {
-  const schema = texts.transform((text, context) => {
+  const read = readBy(accepts, (text) => {
     const found = text.split(',').filter((each) => each !== '');
-    return found.every((each) => pattern.test(each)) ? found : complain(context, accepts);
+    return found.every((each) => pattern.test(each)) ? found : undefined;
   });
-  return { ...rest, placeholder: 'list', accepts, schema };
+  return { ...rest, placeholder: 'list', accepts, read };
 }
 
 /** None by default. Texts separated by commas, given several times, or a list of them in the file; empty means none. */
@@ -100,24 +103,36 @@ export function several<Value, P extends Place & Readonly<{ placeholder: string;
 }: P & Readonly<{ parse: (text: string) => readonly Value[] | undefined }>): Omit<P, 'parse'> &
   Readonly<{ default: undefined; repeatable: true }> &
   Kind<readonly Value[]> {
-  const joined = z.union([texts, z.array(z.string()).transform((members) => members.join(','))], { error: mustBe(rest.accepts).error });
-  const schema = joined.transform((text, context) => (text === '' ? [] : (parse(text) ?? complain(context, rest.accepts))));
-  return { ...rest, default: undefined, repeatable: true, schema };
+  const read = (given: unknown): Reading<readonly Value[]> => {
+    const text = Array.isArray(given) && given.every((each) => typeof each === 'string') ? given.join(',') : textOf(given);
+    const values = text === '' ? [] : text === undefined ? undefined : parse(text);
+    return values === undefined ? mustBe(rest.accepts) : { kind: 'read', value: values };
+  };
+  return { ...rest, default: undefined, repeatable: true, read };
 }
 
 /** Empty means every interface, as upstream has it. */
 export function address<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
   const accepts = 'an IP address';
-  const schema = texts.transform((text, context) => (text === '' ? '0.0.0.0' : isIP(text) === 0 ? complain(context, accepts) : text));
-  return { ...rest, placeholder: 'ip', accepts, schema };
+  const read = readBy(accepts, (text) => (text === '' ? '0.0.0.0' : isIP(text) === 0 ? undefined : text));
+  return { ...rest, placeholder: 'ip', accepts, read };
 }
 
 const pathCharactersMax = 4096;
 const acceptsPath = `a path of at most ${pathCharactersMax} characters`;
 
+function parsePath(text: string): string | undefined {
+  return text.length <= pathCharactersMax && !text.includes('\0') ? text : undefined;
+}
+
 /** Empty means the working directory: kcp-operator passes `--root-directory=`. */
 export function directory<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
-  return { ...rest, placeholder: 'directory', accepts: acceptsPath, schema: path.transform((text) => (text === '' ? '.' : text)) };
+  return {
+    ...rest,
+    placeholder: 'directory',
+    accepts: acceptsPath,
+    read: readBy(acceptsPath, (text) => parsePath(text === '' ? '.' : text)),
+  };
 }
 
 /** Absent by default; empty means absent as well, so that a flag can take back what a file says. */
@@ -127,7 +142,7 @@ export function file<P extends Place>(rest: P): P & Readonly<{ default: undefine
     default: undefined,
     placeholder: 'file',
     accepts: acceptsPath,
-    schema: path.transform((text) => (text === '' ? undefined : text)),
+    read: orAbsent(readBy(acceptsPath, parsePath)),
   };
 }
 
@@ -138,7 +153,7 @@ export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: un
     default: undefined,
     placeholder: 'file',
     accepts: acceptsPath,
-    schema: path.refine((text) => text !== '', mustBe(acceptsPath)),
+    read: readBy(acceptsPath, (text) => (text === '' ? undefined : parsePath(text))),
   };
 }
 
@@ -154,8 +169,7 @@ export function name<P extends Place & Readonly<{ accepts: string }>>({
 }: P & Readonly<{ parse: (text: string) => string | undefined }>): Omit<P, 'parse'> &
   Readonly<{ default: undefined }> &
   Kind<string | undefined> {
-  const schema = texts.transform((text, context) => (text === '' ? undefined : (parse(text) ?? complain(context, rest.accepts))));
-  return { ...rest, default: undefined, placeholder: 'name', schema };
+  return { ...rest, default: undefined, placeholder: 'name', read: orAbsent(readBy(rest.accepts, parse)) };
 }
 
 /** Any other value that can be parsed. It may be absent exactly when '' can be parsed. */
@@ -163,26 +177,42 @@ export function parsedBy<Value, P extends Place & Readonly<{ placeholder: string
   parse,
   ...rest
 }: P & Readonly<{ parse: (text: string) => Value | undefined }>): Omit<P, 'parse'> & Readonly<{ default: undefined }> & Kind<Value> {
-  const schema = texts.transform((text, context) => parse(text) ?? complain(context, rest.accepts));
-  return { ...rest, default: undefined, schema };
+  return { ...rest, default: undefined, read: readBy(rest.accepts, parse) };
 }
 
-/** Flags and variables are texts; YAML has numbers and booleans of its own, whose text means the same. */
-const texts = z.union([z.string(), z.number().transform(String), z.boolean().transform(String)], { error: 'must be a single value' });
-const path = texts.refine((text) => text.length <= pathCharactersMax && !text.includes('\0'), mustBe(acceptsPath));
-
-function bounded(accepts: string, min: number, max: number, parse: (text: string) => number | undefined): z.ZodType<number> {
-  return texts.transform((text, context) => {
+function bounded(
+  accepts: string,
+  min: number,
+  max: number,
+  parse: (text: string) => number | undefined,
+): (given: unknown) => Reading<number> {
+  return readBy(accepts, (text) => {
     const value = parse(text);
-    return value === undefined || value < min || value > max ? complain(context, accepts) : value;
+    return value === undefined || value < min || value > max ? undefined : value;
   });
 }
 
-function complain(context: z.RefinementCtx, accepts: string): never {
-  context.addIssue({ code: 'custom', message: mustBe(accepts).error });
-  return z.NEVER;
+/** `parse` gives undefined for a text that is not accepted. */
+function readBy<Value>(accepts: string, parse: (text: string) => Value | undefined): (given: unknown) => Reading<Value> {
+  return (given) => {
+    const text = textOf(given);
+    if (text === undefined) return { kind: 'wrong', problem: 'must be a single value' };
+    const value = parse(text);
+    return value === undefined ? mustBe(accepts) : { kind: 'read', value };
+  };
 }
 
-function mustBe(accepts: string): { error: string } {
-  return { error: `must be ${accepts}` };
+/** Empty means absent. */
+function orAbsent<Value>(read: (given: unknown) => Reading<Value>): (given: unknown) => Reading<Value | undefined> {
+  return (given) => (given === '' ? { kind: 'read', value: undefined } : read(given));
+}
+
+/** Flags and variables are texts; YAML has numbers and booleans of its own, whose text means the same. */
+function textOf(given: unknown): string | undefined {
+  if (typeof given === 'string') return given;
+  return typeof given === 'boolean' || Number.isFinite(given) ? String(given) : undefined;
+}
+
+function mustBe(accepts: string): Reading<never> {
+  return { kind: 'wrong', problem: `must be ${accepts}` };
 }

@@ -5,19 +5,18 @@
  * them are reported at once. Variables that Kubernetes sets beside a service named strata are recognised (variables.ts).
  */
 import { join } from 'node:path';
-import type { z } from 'zod';
 import type { LinkPolicy } from '../domain/link-policy.js';
 import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
 import { noConfigFile, readConfigFile } from './config-file.js';
 import { fromCommandLine, setVariable, type Given } from './given.js';
-import type { Option } from './option.js';
+import type { Option, ValueOf } from './option.js';
 import { configFileOption, options } from './options.js';
 import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
 import { unknownVariables, withoutServices } from './variables.js';
 
 /** One setting for each option, and the link policies, which come from the file alone. */
-export type Settings = { readonly [Key in keyof typeof options]: z.infer<(typeof options)[Key]['schema']> } & Readonly<{
+export type Settings = { readonly [Key in keyof typeof options]: ValueOf<(typeof options)[Key]> } & Readonly<{
   parentForward: LinkPolicy;
   parentFollow: LinkPolicy;
   children: ReadonlyMap<string, ChildPolicies>;
@@ -44,9 +43,9 @@ export function loadSettings({ flags, environment: all, readFile, defaults = {} 
       fromCommandLine(option, { flags, environment }) ??
       file.options.get(option.yaml) ??
       fromDefault(option, defaults, settings['rootDirectory']);
-    const result = option.schema.safeParse(given?.value ?? '');
-    if (result.success) settings[key] = result.data;
-    else problems.push(`${given?.source ?? key}: ${result.error.issues[0]?.message ?? 'is wrong'}`);
+    const reading = option.read(given?.value ?? '');
+    if (reading.kind === 'read') settings[key] = reading.value;
+    else problems.push(`${given?.source ?? key}: ${reading.problem}`);
   }
 
   if (problems.length > 0) throw new SettingsError(problems);

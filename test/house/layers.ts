@@ -57,7 +57,6 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   // Needed by x509's decorators; imported for its effect, before x509.
   'reflect-metadata': ['certificates'],
   commander: ['main.ts', 'config'],
-  zod: ['config'],
   yaml: ['domain'],
   piscina: ['heavy'],
 };
