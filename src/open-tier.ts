@@ -83,7 +83,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
 /** The name by which the parent knows this cache: from the settings, or from its certificate. */
 function nameOf(settings: Settings): string {
   const { certificate } = readIdentity(settings);
-  const caller = parseCaller(new X509Certificate(certificate).raw);
+  const caller = parseCaller(new X509Certificate(certificate));
   const said = caller.speaksFor?.kind === 'cache' ? caller.speaksFor.name : undefined;
   const name = settings.cacheName ?? said;
   if (name === undefined)

@@ -11,13 +11,12 @@
  *     connects again, and that handshake checks the whole chain.
  * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most `chainMax` certificates.
  */
-import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
-import { BasicConstraintsExtension, X509Certificate as ParsedCertificate } from '@peculiar/x509';
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { Reloadable } from '../domain/reloaded.js';
+import { extensionIds, extensionsOf, pathLengthOf } from './certificate-extensions.js';
 import { readText } from './pair-files.js';
 import { pollFiles } from './polled-files.js';
 
@@ -26,8 +25,8 @@ export type ClientAuthoritiesParts = Readonly<{ clock: Clock; log: Log }>;
 /** Certificates in one file, more than any rotation needs. */
 const certificatesMax = 256;
 const chainMax = 10;
-/** basicConstraints, and keyUsage, which `checkIssued` looks at. */
-const judgedExtensions: ReadonlySet<string> = new Set(['2.5.29.19', '2.5.29.15']);
+/** `checkIssued` looks at keyUsage. */
+const judgedExtensions: ReadonlySet<string> = new Set([extensionIds.basicConstraints, extensionIds.keyUsage]);
 const clientAuthentication = '1.3.6.1.5.5.7.3.2';
 const blockPattern = /-----BEGIN ([^\r\n-]*)-----[\s\S]*?(?:-----END \1-----|(?=-----BEGIN )|$)/g;
 
@@ -145,9 +144,10 @@ function intermediatesOf(certificate: X509Certificate): readonly X509Certificate
 function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   if (!certificate.ca) return undefined;
   try {
-    const { extensions } = new ParsedCertificate(Uint8Array.from(certificate.raw));
-    if (extensions.some(({ critical, type }) => critical && !judgedExtensions.has(type))) return undefined;
-    return extensions.find((extension) => extension instanceof BasicConstraintsExtension)?.pathLength ?? Infinity;
+    const extensions = extensionsOf(certificate);
+    if (extensions.some(({ isCritical, id }) => isCritical && !judgedExtensions.has(id))) return undefined;
+    const constraints = extensions.find(({ id }) => id === extensionIds.basicConstraints);
+    return constraints === undefined ? Infinity : pathLengthOf(constraints.value);
   } catch {
     return undefined;
   }

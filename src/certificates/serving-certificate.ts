@@ -19,7 +19,7 @@ import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { Reloadable } from '../domain/reloaded.js';
-import { Authority, type CertificateAndKey } from './authority.js';
+import type { CertificateAndKey } from './authority.js';
 import { readPair, replaceFile, type PairFiles, type SecureContextPair } from './pair-files.js';
 import { pollFiles } from './polled-files.js';
 
@@ -110,6 +110,8 @@ function readKept(files: PairFiles, clock: Clock): SecureContextPair | undefined
 }
 
 async function makePair(files: PairFiles, clock: Clock, names: [string, ...string[]]): Promise<SecureContextPair> {
+  // Loaded only here, because most servers never issue a certificate.
+  const { Authority } = await import('./authority.js');
   const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.wallMs()}`, validityDays: selfMadeValidityDays });
   const leaf: CertificateAndKey = await authority.issueServing({ names, validityDays: selfMadeValidityDays });
   const pair = { cert: leaf.certificatePem + authority.certificatePem, key: leaf.keyPem };

@@ -87,7 +87,7 @@ test.after.always(async () => rm((await authority).folder, { recursive: true, fo
 
 async function callerOf(subject: Subject): Promise<Caller> {
   const { certificate } = await (await authority).issuer.issue(subject);
-  return parseCaller(new X509Certificate(certificate).raw);
+  return parseCaller(new X509Certificate(certificate));
 }
 
 test('a URI beside the group strata names the one for whom openssl issued the certificate', async (t) => {

@@ -53,7 +53,7 @@ test('each command writes the certificate it is named for, signed by one authori
     t.true(certificate.verify(authority.publicKey));
     t.is(Date.parse(certificate.validTo), nowMs + 10 * dayMs);
   }
-  const [amber, region, admin] = issued.map(({ raw }) => parseCaller(raw));
+  const [amber, region, admin] = issued.map(parseCaller);
   t.like(amber, { user: 'amber', groups: ['strata'], speaksFor: { kind: 'shard', shard: 'amber' } });
   t.like(region, { user: 'region-1', groups: ['strata'], speaksFor: { kind: 'cache', name: 'region-1' } });
   t.like(admin, { user: 'admin', groups: ['system:masters'], speaksFor: undefined });
