@@ -1,0 +1,265 @@
+/**
+ * Opens every room over an open store, hands out ports, and closes in reverse. The only file that knows all rooms. It is loaded while the
+ * committer's thread starts (server.ts).
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { callerOf } from './certificates/caller-from-certificate.js';
+import { linkPoliciesOf, type Settings } from './config/settings.js';
+import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
+import type { Health } from './diagnostics/health.js';
+import type { Log } from './diagnostics/log.js';
+import type { Metrics } from './diagnostics/metrics.js';
+import { Catalogue } from './domain/catalogue.js';
+import { kcpTypes } from './domain/catalogue-kcp.js';
+import { Refused } from './domain/errors.js';
+import type { Clock, Shards } from './domain/ports.js';
+import type { Resource } from './domain/resource.js';
+import type { Revision } from './domain/revision.js';
+import type { Scope } from './domain/scope.js';
+import type { LinkPolicies } from './domain/link-policies.js';
+import type { Reloadable, Reloaded } from './domain/reloaded.js';
+import type { TreeStatus } from './domain/status.js';
+import { describeServer } from './describe-server.js';
+import type { OpenCertificates } from './open-certificates.js';
+import { openEndpoint, intakeRules } from './open-endpoint.js';
+import { openTier } from './open-tier.js';
+import { heavyLimits } from './heavy/heavy-limits.js';
+import { HeavyThread } from './heavy/heavy-thread.js';
+import { PlainOrigin, type SeenElsewhere } from './intake/plain-origin.js';
+import { KnownShards } from './intake/known-shards.js';
+import { NewestChanges } from './intake/newest-changes.js';
+import { PlainWriters } from './intake/plain-writers.js';
+import { treeReport } from './tier/tree-report.js';
+import { DeclaredTypes } from './intake/declared-types.js';
+import { Freshness } from './intake/freshness.js';
+import { HeldRemovals } from './intake/held-removals.js';
+import { Intake } from './intake/intake.js';
+import { PushSessions } from './intake/push-sessions.js';
+import { RunningSince } from './intake/running-since.js';
+import { ShardRemoval } from './intake/shard-removal.js';
+import { Standbys } from './intake/standbys.js';
+import type { SqliteStore } from './store/sqlite/store.js';
+import { version } from './version.js';
+import { limitReached } from './http/limit-reached.js';
+import { Listener } from './http/listener.js';
+import type { Quotas } from './http/quotas.js';
+import { Hub } from './watch/hub.js';
+import { Pace } from './watch/pace.js';
+import { SharedSnapshots } from './watch/shared-snapshots.js';
+import { createApp } from './web/app.js';
+import type { KubePorts } from './web/call.js';
+import { Gzip } from './web/gzip.js';
+
+export type OpenServer = Readonly<{
+  port: number;
+  /** Reads again at once what may change while the server runs; by its name in the log. */
+  reload: () => ReadonlyMap<string, Reloaded>;
+  /** Stops in the order that `http/listener.ts` gives; resolves when everything is closed. */
+  stop: () => Promise<void>;
+  /** Resolves when the server cannot go on. */
+  failed: Promise<Error>;
+}>;
+
+export type RoomParts = Readonly<{
+  store: SqliteStore;
+  log: Log;
+  clock: Clock;
+  random: () => number;
+  metrics: Metrics;
+  health: Health;
+  certificates: OpenCertificates;
+  quotas: Quotas;
+  watchPolicies: WatchPolicies | undefined;
+}>;
+
+/** Publishes other link policies than those of the settings, from the call on until its result is closed. */
+export type WatchPolicies = (publish: (policies: LinkPolicies) => void) => Reloadable | undefined;
+
+const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
+/** How long a plain writer must be quiet until what it wrote counts as everything. */
+const plainQuietMs = 30_000;
+const sharedBytesMax = 32 * 1024 * 1024;
+/** Changes wait for one another, so that handing them out to watches takes no more than a quarter of the time; but not for long. */
+const handOuts = { periodFactor: 4, periodMsMax: 10 };
+/** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
+const turnBytesMax = 1024 * 1024;
+
+/** Resolves when the server listens. */
+export async function openRooms(settings: Settings, parts: RoomParts): Promise<OpenServer> {
+  const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies } = parts;
+  const catalogue = new Catalogue(kcpTypes);
+  const pace = new Pace(turnBytesMax);
+  const newest = new NewestChanges({ commits: store, revisions: store });
+  const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
+  const snapshots = new SharedSnapshots({ objects: store, revisions: store, clock, pace, changedAt }, { sharedBytesMax }, (chunks) =>
+    metrics.listChunksShared.add(chunks),
+  );
+  const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
+  const pieceBytesMax = settings.listChunkBytesMax + settings.bodyBytesMax;
+  const hub = new Hub(
+    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, pace, observe },
+    {
+      queueBytesMax: settings.watcherQueueBytesMax,
+      pieceBytesMax: settings.listChunkBytesMax,
+      readBytesMax: pieceBytesMax,
+      bookmarkIntervalMs: settings.bookmarkIntervalMs,
+      ...handOuts,
+    },
+  );
+  const sessions = new PushSessions(store, clock.now());
+  const known = await KnownShards.open(store);
+  const rules = intakeRules(settings, catalogue);
+  const removals = new HeldRemovals(
+    { clock, log },
+    { percentMax: settings.removalHoldPercent, removesMin: settings.removalHoldMin, graceMs: settings.removalHoldGraceMs },
+  );
+  const emptied = store.follow(({ slices }) => {
+    for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
+  });
+  const policies = linkPoliciesOf(settings);
+  const links = await store.links();
+  const tier = openTier(settings, policies, { store, known, links, sessions, removals, watches: hub, rules, clock, random, log, metrics });
+  const dropType = (resource: Resource): void => {
+    sessions.drop(resource);
+    tier.drop(resource);
+  };
+  const declaredTypes = await DeclaredTypes.open(
+    {
+      catalogue,
+      objects: store,
+      revisions: store,
+      pushes: store,
+      commits: store,
+      watches: hub,
+      sessions: { drop: dropType, declared: () => sessions.declared() },
+      clock,
+      log,
+    },
+    store.resources(),
+  );
+  const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
+  const running = new RunningSince(clock);
+  const runningSinceMs = (): number => running.ms();
+  const plainOrigin = new PlainOrigin({ own: store.cacheId, known, clock, seenMs, runningSinceMs }, { holdMs: settings.parentHoldMs });
+  const intake = new Intake({ objects: store, writer: store, clock, plainOrigin });
+  const plainWriters = new PlainWriters({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
+  const originChanges = store.follow(({ shards: changed }) => {
+    for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
+  });
+  const standbys = new Standbys(
+    { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), clock },
+    { holdMs: settings.parentHoldMs },
+  );
+  const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });
+  const removal = new ShardRemoval(
+    {
+      objects: store,
+      pushes: store,
+      commits: store,
+      sessions,
+      seenMs,
+      heardMs: (shard) => plainOrigin.heardMs(shard),
+      isLinkUp: (neighbour) => tier.freshness.presence(neighbour).isOpen,
+      clock,
+      log,
+    },
+    { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
+  );
+  const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
+  const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
+  const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
+  const freshness = new Freshness({
+    store,
+    known,
+    sessions,
+    standbys,
+    links: tier.freshness,
+    newest,
+    removals,
+    tree,
+    tier,
+    clock,
+    turn,
+    version: version(),
+    isReady,
+    certificates: () => certificates.expiry.report(),
+  });
+
+  const heavy = new HeavyThread({ clock, log }, heavyLimits);
+  const ports: KubePorts = {
+    objects: store,
+    history: store,
+    revisions: store,
+    commits: store,
+    paths: store,
+    snapshots,
+    watches: hub,
+    catalogue,
+    intake,
+    heavy,
+    clock,
+    random,
+    gzip: new Gzip(),
+    limits: { ...settings, pieceBytesMax },
+  };
+  const app = createApp(
+    { ports, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
+    settings,
+  );
+  const listener = new Listener(
+    certificates.serving.pair,
+    {
+      clock,
+      quotas,
+      callerOf,
+      refused: limitReached({ clock, log, metrics }),
+      handle: app,
+      upgrade: ({ request, socket, head, caller, refusal }) =>
+        endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
+    },
+    { ...settings, clientAuthorities: certificates.authorities },
+  );
+  const delay = new EventLoopDelay({ clock }, eventLoop);
+  const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
+  describeServer({ metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating });
+  await listener.listen();
+  const leaveParent = new AbortController();
+  const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
+  const reloadables = Object.entries({
+    ...certificates.watch(listener),
+    policies: watchPolicies?.((changed) => tier.changePolicies(changed)),
+  }).filter((entry): entry is [string, Reloadable] => entry[1] !== undefined);
+
+  const stop = async (): Promise<void> => {
+    health.beginShutdown();
+    for (const [, reloadable] of reloadables) reloadable.close();
+    certificates.expiry.close();
+    listener.beginStop();
+    store.beginClose();
+    leaveParent.abort();
+    tier.close();
+    const pushersGone = endpoint.close(settings.shutdownGraceMs);
+    hub.endAll();
+    await pushersGone;
+    await following;
+    await listener.finishStop(settings.shutdownGraceMs);
+    await heavy.close();
+    hub.close();
+    snapshots.close();
+    removal.close();
+    standbys.close();
+    plainWriters.close();
+    running.close();
+    originChanges.cancel();
+    emptied.cancel();
+    removals.close();
+    known.close();
+    newest.close();
+    const removalsEnded = declaredTypes.close();
+    await store.close();
+    await removalsEnded;
+    delay.close();
+  };
+  const reload = (): ReadonlyMap<string, Reloaded> => new Map(reloadables.map(([what, reloadable]) => [what, reloadable.reload()]));
+  return { port: listener.port, reload, stop, failed: store.failed };
+}
