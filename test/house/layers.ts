@@ -55,6 +55,7 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   'pino-pretty': ['diagnostics'],
   'prom-client': ['diagnostics'],
   '@peculiar/x509': ['certificates'],
+  asn1js: ['certificates'],
   // Needed by x509's decorators; imported for its effect, before x509.
   'reflect-metadata': ['certificates'],
   commander: ['main.ts', 'config'],

@@ -1,0 +1,50 @@
+/** What a server loads before it is ready: each library takes from 5 to 100 ms of a start, so one that can wait is loaded where it is needed. */
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import test from 'ava';
+import { builtMain } from '../support/project.js';
+import { packageOf } from './imports.js';
+
+/** In compiled files, which keep no import of types. */
+const staticImport = /^(?:import|export)\b[^;]*?\bfrom '([^']+)'|^import '([^']+)'/gm;
+
+/** The libraries that these files of src/ load, with all that they import. */
+function librariesOf(...entries: readonly string[]): readonly string[] {
+  const libraries = new Set<string>();
+  const files = new Set(entries.map((entry) => join(dirname(builtMain()), entry)));
+  // A set that grows while it is walked: each file once.
+  for (const file of files) {
+    for (const [, from = '', bare = ''] of readFileSync(file, 'utf8').matchAll(staticImport)) {
+      const specifier = from + bare;
+      if (specifier.startsWith('.')) files.add(join(dirname(file), specifier));
+      else if (!specifier.startsWith('node:')) libraries.add(packageOf(specifier));
+    }
+  }
+  return [...libraries].toSorted();
+}
+
+test('a server loads no library at its start that can wait', (t) => {
+  t.deepEqual(librariesOf('main.js', 'server.js', 'open-rooms.js'), [
+    '@koa/router',
+    'asn1js',
+    'better-sqlite3',
+    'commander',
+    'fresh',
+    'koa',
+    'msgpackr',
+    'pino',
+    'pino-pretty',
+    'piscina',
+    'prom-client',
+    'ws',
+    'yaml',
+  ]);
+});
+
+test("the committer's thread loads SQLite alone", (t) => {
+  t.deepEqual(librariesOf('store/sqlite/committer-worker.js'), ['better-sqlite3']);
+});
+
+test('what waits is found: a server that issues a certificate loads what others do not', (t) => {
+  t.true(librariesOf('certificates/authority.js').includes('@peculiar/x509'));
+});
