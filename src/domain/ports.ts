@@ -244,7 +244,7 @@ export type WatchRequest = Readonly<{
 
 /**
  * An open watch: pieces to write, in order, several when they are there. While it is asked for the next, it may write to its sink instead. It ends
- * when its time is up, or by `end`.
+ * when its time is up, or soon after `end`.
  */
 export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
   end(): void;

@@ -65,7 +65,7 @@ export type WatcherParts = Readonly<{
 
 type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
 
-/** What writing to a watcher's socket costs, as bytes: 64 of them share a turn of a mebibyte. */
+/** What writing to a watcher's socket costs, or ending it, as bytes: 64 of them share a turn of a mebibyte. */
 const handOutBytesMin = 16 * 1024;
 /** What is more goes out in parts, so that it is noticed whether its reader takes any. */
 const writtenBytesMax = 256 * 1024;
@@ -155,6 +155,11 @@ export class Watcher implements OpenWatch, Receiver {
     this.#parts.stream.flush(this);
     this.#ended = true;
     this.#wake();
+  }
+
+  /** In a turn of the event loop that has time for it: its client may have gone with a thousand others. */
+  endSoon(): void {
+    void this.#parts.pace.turn(handOutBytesMin).then(() => this.end());
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<readonly Uint8Array[]> {

@@ -7,11 +7,11 @@ import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 const one = { put: { name: 'one' } };
 
-/** Runs once, in the next pause the store makes. */
-function inPause(store: MemoryStore, task: () => void): void {
+/** Runs once, in the next pause the store makes, which lasts until it is done. */
+function inPause(store: MemoryStore, task: () => unknown): void {
   store.between = async () => {
     store.between = async () => {};
-    task();
+    await task();
   };
 }
 
@@ -198,9 +198,10 @@ test('W1 a watch that is ended while it catches up sends nothing after what it h
   const open = hub.open(aWatch());
   const reader = new Reader(open);
   await reader.step();
-  inPause(store, () => {
+  inPause(store, async () => {
     store.commit({ put: { name: 'live' } });
     open.end();
+    await turns(2);
   });
 
   const seen = await reader.drain();
