@@ -55,13 +55,14 @@ test('the file says what each link lets through', (t) => {
   );
 });
 
-test('the example of the README is sound', (t) => {
-  const [, example = ''] = /^## Link policies$[^]*?^```yaml$([^]*?)^```$/m.exec(readFileSync(projectFile('README.md'), 'utf8')) ?? [];
+test('the examples of the pages are sound', (t) => {
+  const exampleOf = (page: string): string => /^```yaml$([^]*?)^```$/m.exec(readFileSync(projectFile(page), 'utf8'))?.[1] ?? '';
 
-  const settings = load(example);
+  const [short, long] = [load(exampleOf('README.md')), load(exampleOf('docs/policies.md'))];
 
-  t.is(settings.parentForward.length, 2);
-  t.deepEqual([...settings.children.keys()], ['eu-1', '*']);
+  t.deepEqual([short.parentForward.length, short.parentFollow.length], [1, 1]);
+  t.is(long.parentForward.length, 2);
+  t.deepEqual([...long.children.keys()], ['eu-1', '*']);
 });
 
 test('without policies no link lets anything through', (t) => {

@@ -1,6 +1,5 @@
 import test from 'ava';
 import { environmentName, type Option } from '../../src/config/option.js';
-import { renderOptionsReference } from '../../src/config/options-reference.js';
 import { options } from '../../src/config/options.js';
 import { loadSettings, type Settings } from '../../src/config/settings.js';
 import { SettingsError } from '../../src/config/settings-error.js';
@@ -202,19 +201,5 @@ test('every option with an amount has its unit last in its name', (t) => {
   for (const [key, { placeholder }] of all) {
     if (placeholder === 'duration') t.regex(key, /Ms$/, key);
     if (placeholder === 'bytes') t.regex(key, /BytesMax$/, key);
-  }
-});
-
-test('the reference lists every option with its flag, variable, key and default', (t) => {
-  const reference = renderOptionsReference();
-
-  for (const [, option] of all) {
-    const line = reference.split('\n').find((row) => row.startsWith(`| \`--${option.flag}\` |`));
-    t.true(
-      line?.includes(
-        `\`${environmentName(option)}\` | \`${option.yaml}\` | ${option.default === undefined ? '–' : `\`${option.default}\``} | ${option.help}`,
-      ),
-      option.flag,
-    );
   }
 });

@@ -1,6 +1,6 @@
 /**
  * What two shards of an unmodified kcp and its virtual-workspace server sent to kcp's own cache server, sent to ours:
- * every answer has the same status and essence, every watch shows the same events and keeps the guarantees of src/ARCHITECTURE.md.
+ * every answer has the same status and essence, every watch shows the same events and keeps the guarantees of docs/guarantees.md.
  * Exceptions are those of replay.exceptions.json and no others; one that is no longer needed fails the test too, unless
  * the server is a foreign one (TEST_SERVER), which needs only those that came from the timing of the recording.
  */

@@ -9,7 +9,7 @@
  * each answer and each watch event gives a pair. Where no pair is known, the nearest smaller one stands in.
  *
  * Compared are: status and essence of each answer; of each watch, which events came (initial events as a set, the rest per
- * object in order). The guarantees of src/ARCHITECTURE.md are checked per type, against a truth made of the answers to writes and of one
+ * object in order). The guarantees of docs/guarantees.md are checked per type, against a truth made of the answers to writes and of one
  * watch of ours per type for the deletions. What may differ is listed in replay.exceptions.json, with a reason each.
  */
 import { readFile } from 'node:fs/promises';

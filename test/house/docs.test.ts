@@ -1,11 +1,19 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { reasons } from '../../src/domain/errors.js';
 import { docsViolations, tablesIn } from './docs.js';
+import { generatedPages } from './generated-pages.js';
 import { findProjectRoot } from './sources.js';
 
 const root = findProjectRoot();
+const pages = [
+  'README.md',
+  'SECURITY.md',
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
 
 /** The exports of a compiled module; nothing when the module does not exist yet. */
 async function exportedBy(module: string): Promise<Record<string, unknown>> {
@@ -23,11 +31,7 @@ test('everything an operator can meet is documented, and everything documented e
   const metrics = tablesIn(await exportedBy('diagnostics/metrics.js')).map((entry) => entry['name']);
   const { environmentName } = await exportedBy('config/option.js');
   const { failpointVariable } = await exportedBy('diagnostics/failpoint.js');
-  const text = ['src/ARCHITECTURE.md', 'README.md']
-    .map((path) => join(root, path))
-    .filter((path) => existsSync(path))
-    .map((path) => readFileSync(path, 'utf8'))
-    .join('\n');
+  const text = ['src/ARCHITECTURE.md', ...pages].map((path) => readFileSync(join(root, path), 'utf8')).join('\n');
 
   const violations = docsViolations(
     {
@@ -53,10 +57,34 @@ test('the pages on security and on bugs name options and tests that exist', asyn
     const text = readFileSync(join(root, page), 'utf8');
     for (const [, flag = ''] of text.matchAll(/`[^`\n]*?--([a-z0-9-]+)/g)) t.true(flags.has(flag), `${page}: --${flag}`);
     for (const [, file = ''] of text.matchAll(/`(test\/[\w./-]+)`/g)) t.true(existsSync(join(root, file)), `${page}: ${file}`);
-    for (const [, file = ''] of text.matchAll(/\]\(([\w./-]+)(?:#[a-z]+)?\)/g))
-      t.true(existsSync(join(root, page, '..', file)), `${page}: ${file}`);
   }
 });
+
+test('the generated pages are as the declarations make them (npm run docs)', (t) => {
+  for (const [path, render] of Object.entries(generatedPages)) t.is(readFileSync(join(root, path), 'utf8'), render(), path);
+});
+
+test('every link of a page to a file or a heading leads there', (t) => {
+  for (const page of pages) {
+    const text = readFileSync(join(root, page), 'utf8');
+    for (const [, file = '', heading] of text.matchAll(/\]\((?!https?:)([^()\s#]*)(?:#([^()\s]*))?\)/g)) {
+      const path = file === '' ? page : join(page, '..', file);
+      t.true(existsSync(join(root, path)), `${page}: ${file}`);
+      if (heading !== undefined)
+        t.true(headingsOf(readFileSync(join(root, path), 'utf8')).includes(heading), `${page}: ${file}#${heading}`);
+    }
+  }
+});
+
+/** As they stand in a URL. */
+function headingsOf(text: string): readonly string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
 
 test('a missing entry and one that does not exist are both found', (t) => {
   const documented = {

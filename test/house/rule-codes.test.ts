@@ -5,7 +5,7 @@ import { unresolvedCodes } from './rule-codes.js';
 import { findProjectRoot, readSources, type Source } from './sources.js';
 
 const root = findProjectRoot();
-const page: Source = { path: 'src/ARCHITECTURE.md', text: '| G1 durable, G2 ordered | yes |\n| G1, G3 | `test/x` |\n' };
+const page: Source = { path: 'docs/guarantees.md', text: '| G1 durable, G2 ordered | yes |\n| G1, G3 | `test/x` |\n' };
 const watcher: Source = {
   path: 'src/watch/watcher.ts',
   text: '/**\n * A watch.\n *\n *   ──▶    Q1 No hole.\n * Q2 `x` waits; Q3 in order. Q4 No repeat (Q7).\n */\nexport const a = 1;\n/** Q5 Not a header. */\n',
@@ -52,7 +52,7 @@ test('a code that two of the named files define is found', (t) => {
   t.deepEqual(unresolvedOf(citing, other), ['src/web/a.ts:1: Q1 may be that of src/watch/watcher.ts or src/web/b.ts']);
 });
 
-test('a code resolves in its own header, in a file that is named, in the tested file and in ARCHITECTURE.md', (t) => {
+test('a code resolves in its own header, in a file that is named, in the tested file and in guarantees.md', (t) => {
   const cases: [string, string][] = [
     ['src/web/a.ts', '/** Q1 No hole. */\nimport x;\n// As Q1 has it.'],
     ['src/web/a.ts', '// As Q1 of watcher.ts has it, and (watch/watcher.ts Q2–Q4).'],

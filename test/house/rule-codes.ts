@@ -2,11 +2,11 @@
  * Which rules are cited by a code, such as W4, and whether each code leads a reader to its rule.
  *
  * A code is defined in the header of a file, which is its first comment, before any code but imports. There a line or a sentence begins with
- * it: "W4 A bookmark never overtakes an event." (watcher.ts). Those of src/ARCHITECTURE.md are in the first cell of a table's row, with words.
+ * it: "W4 A bookmark never overtakes an event." (watcher.ts). Those of docs/guarantees.md are in the first cell of a table's row, with words.
  *
  * It may be cited in comments, titles of tests and pages, and in src as the message of an assertion. Its definition is looked for in this order:
  *   1. the header of the same file
- *   2. src/ARCHITECTURE.md
+ *   2. docs/guarantees.md
  *   3. the header of `x.ts` when `x.test.ts` cites it, and of each file that the same comment, title or line names (`watcher.ts`,
  *      `watch/watcher.ts`), or that the header of the citing file names. Exactly one of them may define it.
  */
@@ -16,7 +16,7 @@ import type { Source } from './sources.js';
 /** A comment, a title or a line of a page. */
 type Passage = Readonly<{ line: number; text: string }>;
 
-const rulesPage = 'src/ARCHITECTURE.md';
+const rulesPage = 'docs/guarantees.md';
 /** What has the form of a code and is none. */
 const names = new Set(['V8']);
 

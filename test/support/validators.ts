@@ -1,5 +1,5 @@
 /**
- * The guarantees (src/ARCHITECTURE.md), each as a named validator over a recorded history; the idea is etcd's
+ * The guarantees (docs/guarantees.md), each as a named validator over a recorded history; the idea is etcd's
  * tests/robustness/validate/watch.go. A validator returns every violation it finds and never throws.
  *
  *   G1 durable    every acknowledged write is in the truth, in its writer's order, and little else

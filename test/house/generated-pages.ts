@@ -1,0 +1,81 @@
+/** The pages of docs/ that are made from declarations, so that they cannot differ from them. `npm run docs` writes them. */
+import type { Surroundings } from '../../src/commands/command.js';
+import { commands } from '../../src/commands/commands.js';
+import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
+import { configFileOption, options } from '../../src/config/options.js';
+import { metricTable } from '../../src/diagnostics/metrics.js';
+
+/** By path. */
+export const generatedPages: Readonly<Record<string, () => string>> = { 'docs/options.md': optionsPage, 'docs/metrics.md': metricsPage };
+
+function optionsPage(): string {
+  const server = Object.values<Option<unknown>>(options).map((option) => [
+    code(`--${option.flag}`),
+    code(environmentName(option)),
+    code(option.yaml),
+    defaultOf(option),
+    `${option.help} Takes ${option.accepts}.`,
+  ]);
+  const config = [code(`--${configFileOption.flag}`), code(environmentName(configFileOption)), '–', '–', configFileOption.help];
+  return `# Options of the server
+
+Each is a flag of \`strata serve\`, an environment variable, and a key of the file that \`--config\` names. A flag wins over a variable, a
+variable over the file.
+
+${table(['flag', 'environment', 'file', 'default', 'what it does'], [config, ...server])}
+## Options of the other commands
+
+${table(['flag', 'environment', 'default', 'of', 'what it does'], commandRows())}`;
+}
+
+/** An option that several commands have in the same way is one row. */
+function commandRows(): readonly (readonly string[])[] {
+  const commandsByRow = new Map<string, string[]>();
+  const rows = new Map<string, readonly string[]>();
+  for (const declare of commands) {
+    // Declaring needs none of what running does.
+    const { words, options: declared } = declare({} as Surroundings);
+    for (const option of declared as readonly CommandOption<unknown>[]) {
+      const takes = option.placeholder === '' ? '' : ` Takes ${option.accepts}.`;
+      const row = [code(`--${option.flag}`), code(environmentName(option)), defaultOf(option), `${option.help}${takes}`];
+      const at = row.join('\n');
+      rows.set(at, row);
+      commandsByRow.set(at, [...(commandsByRow.get(at) ?? []), words.join(' ')]);
+    }
+  }
+  return [...rows].map(([at, [flag = '', variable = '', defaultText = '', help = '']]) => [
+    flag,
+    variable,
+    defaultText,
+    (commandsByRow.get(at) ?? []).join(', '),
+    help,
+  ]);
+}
+
+function metricsPage(): string {
+  const rows = Object.values(metricTable).map(({ name, kind, labels, help }) => [
+    code(name),
+    kind,
+    labels.map(code).join(', ') || '–',
+    help,
+  ]);
+  return `# Metrics
+
+\`GET /metrics\` has these, in the text format of Prometheus, and beside them the metrics of the process that prom-client collects (\`process_…\`,
+\`nodejs_…\`). It answers those who may read the status.
+
+${table(['name', 'kind', 'labels', 'what it says'], rows)}`;
+}
+
+function defaultOf({ default: text }: Pick<CommandOption<unknown>, 'default'>): string {
+  return text === undefined ? '–' : code(text);
+}
+
+function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [header, header.map(() => '---'), ...rows.map((row) => row.map((cell) => cell.replaceAll('|', '\\|')))];
+  return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}

@@ -1,0 +1,7 @@
+/** `npm run docs` */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { generatedPages } from './generated-pages.js';
+import { findProjectRoot } from './sources.js';
+
+for (const [path, render] of Object.entries(generatedPages)) writeFileSync(join(findProjectRoot(), path), render());
