@@ -6,13 +6,14 @@
  *   npm run bench -- --all                                           a million objects, a minute of mixed load, and trees as well
  *   npm run bench -- --against=https://localhost:8012 --cert=… --key=… [--ca=…] [--token=…] [--against-pid=…]
  *                                                                    the same client asks another server in turns
+ *   npm run bench -- --from=results.json --page=docs/bench.md        pages and pictures of a run that was before
  *   TEST_SERVER=/path/to/cache-server npm run bench                  another program is the measured server
  *
  * The measured server is a child process with a folder, an authority and a port of its own; load comes from further processes, and the
  * ceilings from another. Everything ends with this one, by a signal too, and by itself after runMsMax, or longRunMsMax with --all.
  * Exit codes: 0 · 1 a check is broken, or with --strict a limit is missed · 2 wrong arguments · 130 interrupted.
  */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +22,7 @@ import { describeMachine } from './harness/machine.js';
 import { parseFlags, readOptions, UsageError, type Flags } from './harness/options.js';
 import { readProcessorMs } from './harness/process-usage.js';
 import { Progress } from './harness/progress.js';
-import { writePage, writePictures } from './harness/publish.js';
+import { formatMarkdown, formatSummary, writePage, writePictures } from './harness/publish.js';
 import { statusPath } from './harness/push-target.js';
 import { check, families, misses, type Answer, type Bench, type Question } from './harness/question.js';
 import { formatReport, type Asked, type Report } from './harness/report.js';
@@ -124,17 +125,23 @@ function chosenQuestions({ only, all }: Flags): readonly Question[] {
   return questions.filter(({ name, family, isLong }) => names.includes(name) || (names.includes(family) && (all || isLong === undefined)));
 }
 
-async function write(report: Report, { out, svg, page }: Flags): Promise<string> {
+async function write(report: Report, { out, svg, page, summary }: Flags): Promise<string> {
   const file = out ?? join(dirname(fileURLToPath(import.meta.url)), 'results', `${report.startedAt.replaceAll(':', '-')}.json`);
   await mkdir(dirname(resolve(file)), { recursive: true });
   await writeFile(file, `${JSON.stringify(report, null, 2)}\n`);
   if (svg !== undefined) await writePictures(report, resolve(svg));
-  if (page !== undefined) await writePage(report, resolve(page));
+  if (page !== undefined) await writePage(formatMarkdown(report), resolve(page));
+  if (summary !== undefined) await writePage(formatSummary(report), resolve(summary));
   return file;
 }
 
 async function main(): Promise<number> {
   const flags = parseFlags();
+  if (flags.from !== undefined) {
+    const report = JSON.parse(await readFile(flags.from, 'utf8')) as Report;
+    await write(report, { ...flags, out: flags.from });
+    return 0;
+  }
   await using cleanUp = new CleanUp();
   const running = run(flags, cleanUp);
   running.catch(() => {});

@@ -2,11 +2,13 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { drawFamily } from './picture.js';
-import { directionOf, families, misses, testedLimits } from './question.js';
-import { formatLimit, formatNumber, surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
+import { directionOf, families, misses, testedLimits, type Figure } from './question.js';
+import { formatLimit, formatNumber, formatRatio, surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
 
 const beginMark = '<!-- bench: begin -->';
 const endMark = '<!-- bench: end -->';
+/** Every client in Go speaks it. */
+const clientsProtocol = 'HTTP/2';
 
 /** Families without a figure that has a direction get no picture. */
 export async function writePictures(report: Report, folder: string): Promise<void> {
@@ -17,11 +19,36 @@ export async function writePictures(report: Report, folder: string): Promise<voi
   }
 }
 
-export async function writePage(report: Report, file: string): Promise<void> {
+/** Puts a text between the marks of the bench in a page. */
+export async function writePage(text: string, file: string): Promise<void> {
   const page = await readFile(file, 'utf8');
   const [begin, end] = [page.indexOf(beginMark), page.indexOf(endMark)];
   if (begin === -1 || end < begin) throw new Error(`${file} has no place for the table: ${beginMark} and ${endMark}`);
-  await writeFile(file, `${page.slice(0, begin)}${beginMark}\n\n${formatMarkdown(report)}\n\n${page.slice(end)}`);
+  await writeFile(file, `${page.slice(0, begin)}${beginMark}\n\n${text}\n\n${page.slice(end)}`);
+}
+
+/** The figures for which there is a goal beside the other server, asked as kcp's clients ask. */
+export function formatSummary(report: Report): string {
+  const figures = report.questions.flatMap(({ figures }) => figures).filter(hasGoalBesideOther);
+  const rows = figures.map((figure) => {
+    const { name, value, unit, against = Number.NaN, ceiling } = figure;
+    const goal = testedLimits(figure).find(({ of }) => of === 'other');
+    return [
+      name.replace(` over ${clientsProtocol}`, ''),
+      `${formatNumber(value)} ${unit}`,
+      formatNumber(against),
+      formatRatio(value / against),
+      goal === undefined ? '' : `${formatLimit(goal)}${goal.isKept ? '' : ', missed'}`,
+      ceiling === undefined ? '' : formatNumber(ceiling),
+    ];
+  });
+  return [
+    ...markdownTable(['', 'Strata', report.against ?? '', 'ratio', 'goal', 'bare server'], rows),
+    '',
+    ...surroundingsOf(report)
+      .filter(([name]) => name !== 'options')
+      .map(([name, value]) => `* ${name}: ${value}`),
+  ].join('\n');
 }
 
 /** Only figures that a reader can compare: those with a direction or a limit. */
@@ -30,17 +57,24 @@ export function formatMarkdown(report: Report): string {
     ...asked,
     figures: asked.figures.filter((figure) => directionOf(figure) !== undefined),
   }));
-  const line = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  const header = tableHeader(report);
   return [
     ...surroundingsOf(report).map(([name, value]) => `* ${name}: ${value}`),
     '',
-    line(header),
-    line(header.map(() => '---')),
-    ...tableRows({ ...report, questions }).map(line),
+    ...markdownTable(tableHeader(report), tableRows({ ...report, questions })),
     '',
     ...missedGoals(report),
   ].join('\n');
+}
+
+/** Another goal than to be as good. */
+function hasGoalBesideOther({ name, against, ratioLimit }: Figure): boolean {
+  const asked = !name.includes(' over ') || name.endsWith(` over ${clientsProtocol}`);
+  return asked && against !== undefined && ratioLimit !== undefined && ratioLimit.value !== 1;
+}
+
+function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  const line = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(header), line(header.map(() => '---')), ...rows.map(line)];
 }
 
 function missedGoals({ questions }: Report): readonly string[] {

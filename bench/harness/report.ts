@@ -72,7 +72,7 @@ export function tableRows({ questions, against }: Report): readonly (readonly st
 function cells(figure: Figure, hasOther: boolean): readonly string[] {
   const { name, value, unit, better, against, ceiling, note = '' } = figure;
   const limits = testedLimits(figure).map(formatLimit);
-  const ratio = against === undefined || better === undefined ? '' : `${formatNumber(value / against)} ×`;
+  const ratio = against === undefined || better === undefined ? '' : formatRatio(value / against);
   return [
     name,
     `${formatNumber(value)} ${unit}`,
@@ -88,6 +88,11 @@ export function formatLimit({ limit: { kind, value }, of }: ReturnType<typeof te
   const unit = { '': '', other: ' ×', ceiling: ' × ceiling' }[of];
   const shown = value < 1 && Number.isInteger(1 / value) ? `1/${1 / value}` : value.toLocaleString('en');
   return `${kind === 'at most' ? '≤' : '≥'} ${shown}${unit}`;
+}
+
+/** So that what is a hundredth is no 0.01. */
+export function formatRatio(ratio: number): string {
+  return ratio < 0.1 ? `1/${formatNumber(1 / ratio)}` : `${formatNumber(ratio)} ×`;
 }
 
 export function formatNumber(value: number): string {
