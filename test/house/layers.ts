@@ -49,6 +49,8 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   '@koa/router': ['web'],
   fresh: ['web'],
   ws: ['frames'],
+  // The types of the package's API name those of ws.
+  '@types/ws': ['frames'],
   msgpackr: ['frames'],
   '@kubernetes/client-node': ['shard'],
   pino: ['diagnostics'],
