@@ -32,6 +32,8 @@ export type StrataProcessOptions = Readonly<{
   config?: string;
   /** Shared by servers that know each other; one of its own when left out. */
   authority?: TestAuthority;
+  /** Another program that takes the same flags, in the place of this build. */
+  program?: string;
   /** Variables of the child, added to our own. */
   environment?: Readonly<Record<string, string>>;
 }>;
@@ -59,6 +61,7 @@ export class StrataProcess {
     }>,
   ) {
     const [port, etcdClientPort, etcdPeerPort] = made.ports;
+    const program = foreignServer ?? made.options.program;
     this.folder = made.folder;
     this.dataFolder = join(made.folder, 'data');
     this.logFile = join(made.folder, 'server.log');
@@ -67,7 +70,7 @@ export class StrataProcess {
     this.port = port!;
     this.#environment = made.options.environment ?? {};
     this.#command = [
-      ...(foreignServer === undefined ? [builtMain(), 'cache-server'] : [foreignServer]),
+      ...(program === undefined ? [builtMain(), 'cache-server'] : [program]),
       `--root-directory=${this.dataFolder}`,
       '--bind-address=127.0.0.1',
       `--secure-port=${this.port}`,
