@@ -19,7 +19,7 @@ const binary = 'better-sqlite3/build/Release/better_sqlite3.node';
 
 /** Everything else that is packed is a mistake. */
 const wanted =
-  /^(?:package\.json|README\.md|LICENSE|SECURITY\.md|src\/ARCHITECTURE\.md|migrations\/.*\.sql|docs\/.*\.md|examples\/.*\.yaml|build\/src\/.*\.(?:js|d\.ts))$/;
+  /^(?:package\.json|README\.md|LICENSE|SECURITY\.md|CHANGELOG\.md|src\/ARCHITECTURE\.md|migrations\/.*\.sql|docs\/.*\.md|docs\/tree\.svg|examples\/.*\.yaml|build\/src\/.*\.(?:js|d\.ts))$/;
 
 let folder = '';
 let tarball = '';

@@ -1,0 +1,87 @@
+/** The files of deploy/ use options, variables and metrics that exist, and are sound as far as can be seen without a cluster. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { parseAllDocuments } from 'yaml';
+import * as commandOptions from '../../src/config/command-options.js';
+import { environmentName, type CommandOption } from '../../src/config/option.js';
+import { configFileOption, options } from '../../src/config/options.js';
+import { loadSettings } from '../../src/config/settings.js';
+import { metricTable } from '../../src/diagnostics/metrics.js';
+import { findProjectRoot } from './sources.js';
+
+const root = join(findProjectRoot(), 'deploy');
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => /\w\.\w+$/.test(path) || path === 'Containerfile');
+const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
+const known = [
+  configFileOption,
+  ...Object.values<CommandOption<unknown>>(options),
+  ...Object.values(commandOptions).flatMap((table) => Object.values<CommandOption<unknown>>(table)),
+];
+/** Of Prometheus itself. */
+const labelsOfScrapes = ['instance', 'job', 'le'];
+const metricsOfOthers = ['up', 'process_resident_memory_bytes'];
+
+/** What of an expression in PromQL does not exist: metrics, and labels of those that it names. */
+function unknownIn(expression: string): readonly string[] {
+  const names = [...expression.matchAll(/\b(?:strata|process|nodejs)_\w+|\bup\b/g)].map(([name]) => name.replace(/_bucket$/, ''));
+  const declared = names.map((name) => Object.values(metricTable).find((metric) => metric.name === name));
+  const labels: readonly string[] = [...labelsOfScrapes, ...declared.flatMap((metric) => metric?.labels ?? [])];
+  const used = [
+    ...[...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/,\s*/)),
+    ...[...expression.matchAll(/[{,]\s*(\w+)\s*=/g)].map(([, label = '']) => label),
+  ];
+  return [
+    ...names.filter((name, i) => declared[i] === undefined && !metricsOfOthers.includes(name)),
+    ...used.filter((label) => !labels.includes(label)),
+  ];
+}
+
+/** Every text under a member of that name, at any depth. */
+function textsUnder(value: unknown, member: string): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    name === member && typeof inner === 'string' ? [inner] : textsUnder(inner, member),
+  );
+}
+
+test('every flag and variable of a file in deploy/ exists', (t) => {
+  const flags = new Set(known.map(({ flag }) => flag));
+  const variables = new Set(known.map(environmentName));
+
+  for (const path of files.filter((file) => /Containerfile|\.service$|\/kustomize\//.test(`/${file}`))) {
+    const lines = textOf(path).split('\n');
+    for (const line of lines.filter((each) => /^ExecStart=|^CMD|^\s+args:|^\s+- --/.test(each)))
+      for (const [, flag = ''] of line.matchAll(/--([a-z0-9-]+)/g)) t.true(flags.has(flag), `${path}: --${flag}`);
+    for (const [variable] of textOf(path).matchAll(/STRATA_[A-Z_]+/g)) t.true(variables.has(variable), `${path}: ${variable}`);
+  }
+});
+
+test('every metric and label that an alert or a chart names exists', (t) => {
+  const [alerts] = parseAllDocuments(textOf('monitoring/alerts.yaml')).map((document) => document.toJS() as unknown);
+  const expressions = [...textsUnder(alerts, 'expr'), ...textsUnder(JSON.parse(textOf('monitoring/grafana.json')), 'expr')];
+
+  t.true(expressions.length > 20, `${expressions.length} expressions`);
+  for (const expression of expressions) t.deepEqual(unknownIn(expression), [], expression);
+});
+
+test('a metric or a label that does not exist is found', (t) => {
+  t.deepEqual(unknownIn('sum by (shard) (rate(strata_requests_total{code="500", nope="1"}[5m])) / strata_nope'), [
+    'strata_nope',
+    'shard',
+    'nope',
+  ]);
+});
+
+test('every YAML file of deploy/ can be read, and the settings of the cache are sound', (t) => {
+  for (const path of files.filter((file) => file.endsWith('.yaml')))
+    for (const { errors } of parseAllDocuments(textOf(path))) t.deepEqual(errors, [], path);
+
+  const settings = loadSettings({
+    flags: { config: 'strata.yaml' },
+    environment: {},
+    readFile: () => textOf('kustomize/cache/strata.yaml'),
+  });
+
+  t.is(settings.rootDirectory, '/var/lib/strata');
+});
