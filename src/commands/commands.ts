@@ -2,6 +2,7 @@
 import { cachesForget, cachesList } from './caches.js';
 import { certAdmin, certCache, certServing, certShard } from './cert.js';
 import type { Command } from './command.js';
+import { kubeconfig } from './kubeconfig.js';
 import { push } from './push.js';
 import { removalsConfirm } from './removals.js';
 import { shardsForget, shardsList, shardsRemove } from './shards.js';
@@ -11,6 +12,7 @@ import { backup, check, restore } from './store-files.js';
 export const commands: readonly Command[] = [
   push,
   status,
+  kubeconfig,
   backup,
   restore,
   check,

@@ -2,9 +2,10 @@
  * The options of the commands beside `serve`: a flag and a variable each. The same flag means the same in every command, because they
  * share a variable.
  */
+import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
 import { parseCacheUrl, parseCacheUrls } from './cache-url.js';
-import { bare, choice, directory, duration, file, neededFile, parsedBy } from './option.js';
+import { bare, choice, directory, duration, file, name, neededFile, parsedBy } from './option.js';
 import { options } from './options.js';
 
 /** `strata cert …` */
@@ -54,6 +55,26 @@ export const statusOptions = {
     default: 'table',
     words: ['table', 'json'],
     help: 'A table for people, or JSON for programs: of status as the cache sent it.',
+  }),
+} as const;
+
+/** `strata kubeconfig` */
+export const kubeconfigOptions = {
+  cache: operatorOptions.cache,
+  caFile: operatorOptions.caFile,
+  certFile: operatorOptions.certFile,
+  keyFile: operatorOptions.keyFile,
+  shard: name({
+    flag: 'shard',
+    accepts: 'the name of a shard',
+    parse: parseShardName,
+    help: 'The shard to look at; all of them when left out.',
+  }),
+  cluster: name({
+    flag: 'cluster',
+    accepts: 'the name of a logical cluster or a canonical path',
+    parse: (text) => parseClusterName(text) ?? parseCanonicalPath(text),
+    help: 'The logical cluster to look at, or a canonical path, which is for reading alone; all of them when left out.',
   }),
 } as const;
 
