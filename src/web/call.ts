@@ -161,18 +161,18 @@ export function answeredAs({ request }: Call, asked: Asked): Answered {
 }
 
 /** The form an answer takes. Throws Refused(400) for an unknown `includeObject`. */
-export function formOf({ type, path, query, cluster }: Call, { form, tableVersion }: Answered, clock: Clock): ObjectForm {
-  const showsVersion = cluster === '*';
+export function formOf({ type, path, query, shard, cluster }: Call, { form, tableVersion }: Answered, clock: Clock): ObjectForm {
+  const open = { shard: shard === '*', cluster: cluster === '*' };
   switch (form) {
     case 'object':
       return wholeForm(type, path.version);
     case 'partial':
-      return partialForm(type, path.version, showsVersion);
+      return partialForm(type, path.version, open.cluster);
     case 'table': {
       const includeObject = parseIncludeObject(query.get('includeObject') ?? undefined);
       if (includeObject === undefined)
         throw new Refused(badRequest(`unrecognized includeObject value: ${JSON.stringify(query.get('includeObject'))}`));
-      return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, showsVersion, now: () => clock.wallMs() });
+      return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, open, now: () => clock.wallMs() });
     }
   }
 }

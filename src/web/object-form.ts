@@ -7,7 +7,7 @@ import { formatApiVersion } from '../domain/resource.js';
 import type { StoredObject } from '../domain/object.js';
 import { inVersion, revisionText } from '../domain/splice.js';
 import { encode, join, type Part } from './parts.js';
-import { cells, columnDefinitions, type IncludeObject } from './table.js';
+import { cells, columnDefinitions, columnsOf, type IncludeObject, type OpenPlace } from './table.js';
 
 /** One way to write objects of a type. Forms with the same `id` write the same bytes. */
 export interface ObjectForm {
@@ -96,27 +96,28 @@ export type TableOptions = Readonly<{
   id: string;
   tableVersion: 'v1' | 'v1beta1';
   includeObject: IncludeObject;
-  showsVersion: boolean;
+  open: OpenPlace;
   now: () => number;
 }>;
 
 /** Every table form is its own: the first table of a watch has the columns, later ones have none. */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
-  const { id, tableVersion, includeObject, showsVersion, now } = options;
+  const { id, tableVersion, includeObject, open, now } = options;
   const whole = wholeForm(type, version);
-  const partial = partialForm(type, version, showsVersion);
+  const partial = partialForm(type, version, open.cluster);
   const apiVersion = `meta.k8s.io/${tableVersion}`;
-  const columns = encode(JSON.stringify(columnDefinitions(type, version)));
+  const columns = columnsOf(type, version, open);
+  const definitions = encode(JSON.stringify(columnDefinitions(columns)));
   let columnsSent = false;
 
   const row = (object: StoredObject, resourceVersion: string): readonly Part[] => {
     const parsed: unknown = JSON.parse(textForCells(object, whole.single(object, resourceVersion)));
     const shown = { Metadata: partial, Object: whole, None: undefined }[includeObject];
     const beside = shown === undefined ? [] : [',"object":', ...shown.single(object, resourceVersion)];
-    return [encode(`{"cells":${JSON.stringify(cells(type, version, parsed, now()))}`), ...beside, '}'];
+    return [encode(`{"cells":${JSON.stringify(cells(columns, parsed, now()))}`), ...beside, '}'];
   };
   const table = (resourceVersion: string, rows: readonly Part[]): readonly Part[] => {
-    const received = columnsSent ? '[]' : columns;
+    const received = columnsSent ? '[]' : definitions;
     columnsSent = true;
     const opening = `{"kind":"Table","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${resourceVersion}"},"columnDefinitions":`;
     return [opening, received, ',"rows":[', ...rows, ']}'];
@@ -125,7 +126,7 @@ export function tableForm(type: ServedType, version: string, options: TableOptio
     id: `table ${id}`,
     isOwn: true,
     typeMeta: { apiVersion, kind: 'Table', listKind: 'Table' },
-    listOpening: join([`{"kind":"Table","apiVersion":"${apiVersion}","columnDefinitions":`, columns, ',"rows":[']),
+    listOpening: join([`{"kind":"Table","apiVersion":"${apiVersion}","columnDefinitions":`, definitions, ',"rows":[']),
     element: row,
     single: (object, resourceVersion) => table(resourceVersion, row(object, resourceVersion)),
     bare: (metadata) => {

@@ -3,6 +3,9 @@
  *
  * Columns are the name and the type's printer columns, or else the age; a cell whose path leads nowhere is null. Values
  * are for people: for an int64 to the last digit, read the object.
+ *
+ * A request for all shards, or all logical clusters, shows those of each object right behind its name: many objects have
+ * the same name then. kubectl puts NAMESPACE before the name and leaves the other columns in our order.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
  */
 import type { Column, ServedType } from '../domain/catalogue.js';
@@ -22,7 +25,12 @@ const ageDescription =
   'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
 
 const nameColumn: Column = { name: 'Name', type: 'string', format: 'name', description: nameDescription, jsonPath: '.metadata.name' };
+const shardColumn: Column = placeColumn('Shard', 'kcp.io/shard', 'The shard that the object belongs to.');
+const clusterColumn: Column = placeColumn('Cluster', 'kcp.io/cluster', 'The logical cluster that the object is in.');
 const ageColumn: Column = { name: 'Age', type: 'date', description: ageDescription, jsonPath: '.metadata.creationTimestamp' };
+
+/** What of its objects' place a request leaves open, and its table shows. */
+export type OpenPlace = Readonly<{ shard: boolean; cluster: boolean }>;
 
 /** The `includeObject` parameter; undefined when it is none of Kubernetes' three words (400). */
 export function parseIncludeObject(text: string | undefined): IncludeObject | undefined {
@@ -30,8 +38,15 @@ export function parseIncludeObject(text: string | undefined): IncludeObject | un
   return text === 'Metadata' || text === 'Object' || text === 'None' ? text : undefined;
 }
 
-export function columnDefinitions(type: ServedType, version: string): readonly ColumnDefinition[] {
-  return columnsOf(type, version).map((column) => ({
+/** The columns of a table of a type in a version. */
+export function columnsOf(type: ServedType, version: string, open: OpenPlace): readonly Column[] {
+  const own = type.versions.find(({ name }) => name === version)?.columns ?? [];
+  const place = [...(open.shard ? [shardColumn] : []), ...(open.cluster ? [clusterColumn] : [])];
+  return [nameColumn, ...place, ...(own.length > 0 ? own : [ageColumn])];
+}
+
+export function columnDefinitions(columns: readonly Column[]): readonly ColumnDefinition[] {
+  return columns.map((column) => ({
     name: column.name,
     type: column.type,
     format: column.format ?? '',
@@ -40,9 +55,9 @@ export function columnDefinitions(type: ServedType, version: string): readonly C
   }));
 }
 
-/** One row: a cell per column definition. */
-export function cells(type: ServedType, version: string, object: unknown, nowMs: number): readonly Cell[] {
-  return columnsOf(type, version).map((column) => {
+/** One row: a cell per column. */
+export function cells(columns: readonly Column[], object: unknown, nowMs: number): readonly Cell[] {
+  return columns.map((column) => {
     const [value] = find(pathOf(column), object);
     return cellOf(column.type, value, nowMs);
   });
@@ -76,9 +91,9 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
 }
 
-function columnsOf(type: ServedType, version: string): readonly Column[] {
-  const columns = type.versions.find(({ name }) => name === version)?.columns ?? [];
-  return [nameColumn, ...(columns.length > 0 ? columns : [ageColumn])];
+/** Every object that leaves the server has its place in annotations, whatever was sent. */
+function placeColumn(name: string, annotation: string, description: string): Column {
+  return { name, type: 'string', description, jsonPath: `.metadata.annotations.${annotation.replaceAll('.', '\\.')}` };
 }
 
 /** Remembers the parsed path of each column: a list has thousands of rows, the catalogue a handful of columns. */

@@ -102,7 +102,7 @@ function aTable(options: Partial<TableOptions> = {}): ObjectForm {
     id: 'x',
     tableVersion: 'v1',
     includeObject: 'Metadata',
-    showsVersion: false,
+    open: { shard: false, cluster: false },
     now: () => 0,
     ...options,
   });

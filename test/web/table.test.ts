@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
-import type { ServedType } from '../../src/domain/catalogue.js';
-import { cells, columnDefinitions, formatAge, parseIncludeObject, type Cell } from '../../src/web/table.js';
+import type { Column, ServedType } from '../../src/domain/catalogue.js';
+import { cells, columnDefinitions, columnsOf, formatAge, parseIncludeObject, type Cell } from '../../src/web/table.js';
 import { projectFile } from '../support/project.js';
 
 const now = Date.parse('2026-11-21T00:40:56Z');
@@ -11,6 +11,10 @@ function builtIn(resource: string): ServedType {
   const type = kcpTypes.find((each) => each.resource === resource);
   if (type === undefined) throw new Error(`no type ${resource}`);
   return type;
+}
+
+function onePlace(type: ServedType, version: string): readonly Column[] {
+  return columnsOf(type, version, { shard: false, cluster: false });
 }
 
 function withColumn(type: string, jsonPath = '.spec.x'): ServedType {
@@ -27,14 +31,14 @@ test('columns and cells are those of upstream', (t) => {
     const table = title === 'watch table' ? answer[0].object : answer;
     const rows = table.rows.filter((row: { object: unknown }) => row.object !== null);
 
-    t.deepEqual(columnDefinitions(builtIn('apiexports'), 'v1alpha2'), table.columnDefinitions, title);
-    for (const row of rows) t.deepEqual(cells(builtIn('apiexports'), 'v1alpha2', row.object, now), row.cells, title);
+    t.deepEqual(columnDefinitions(onePlace(builtIn('apiexports'), 'v1alpha2')), table.columnDefinitions, title);
+    for (const row of rows) t.deepEqual(cells(onePlace(builtIn('apiexports'), 'v1alpha2'), row.object, now), row.cells, title);
   }
 });
 
 test('a type without columns shows Name and Age, and so does a version it does not have', (t) => {
   for (const version of ['v1', 'v9']) {
-    const definitions = columnDefinitions(builtIn('clusterroles'), version);
+    const definitions = columnDefinitions(onePlace(builtIn('clusterroles'), version));
     t.deepEqual(
       definitions.map(({ name, type }) => [name, type]),
       [
@@ -44,7 +48,7 @@ test('a type without columns shows Name and Age, and so does a version it does n
     );
     t.regex(definitions[1]?.description ?? '', /^CreationTimestamp is a timestamp/);
     const object = { metadata: { name: 'system:x', creationTimestamp: '2026-11-21T00:35:44Z' } };
-    t.deepEqual(cells(builtIn('clusterroles'), version, object, now), ['system:x', '5m12s']);
+    t.deepEqual(cells(onePlace(builtIn('clusterroles'), version), object, now), ['system:x', '5m12s']);
   }
 });
 
@@ -56,9 +60,15 @@ test('columns come with their descriptions, priority and format', (t) => {
     ],
   };
 
-  t.deepEqual(columnDefinitions(type, 'v1')[1], { name: 'X', type: 'integer', format: 'int32', description: 'what', priority: 1 });
+  t.deepEqual(columnDefinitions(onePlace(type, 'v1'))[1], {
+    name: 'X',
+    type: 'integer',
+    format: 'int32',
+    description: 'what',
+    priority: 1,
+  });
   t.deepEqual(
-    columnDefinitions(builtIn('shards'), 'v1alpha1').map(({ name }) => name),
+    columnDefinitions(onePlace(builtIn('shards'), 'v1alpha1')).map(({ name }) => name),
     ['Name', 'Region', 'URL', 'External URL', 'Age'],
   );
 });
@@ -74,7 +84,7 @@ test('a filtered column shows the matching condition', (t) => {
     },
   };
 
-  t.deepEqual(cells(builtIn('apiexports'), 'v1alpha1', object, now), ['one', null, 'True']);
+  t.deepEqual(cells(onePlace(builtIn('apiexports'), 'v1alpha1'), object, now), ['one', null, 'True']);
 });
 
 test('a cell has the type of its column or is null', (t) => {
@@ -104,13 +114,20 @@ test('a cell has the type of its column or is null', (t) => {
     ['object', {}, null],
   ];
   for (const [type, x, cell] of cases)
-    t.deepEqual(cells(withColumn(type), 'v1', { metadata: { name: 'n' }, spec: { x } }, now), ['n', cell], `${type} ${String(x)}`);
+    t.deepEqual(
+      cells(onePlace(withColumn(type), 'v1'), { metadata: { name: 'n' }, spec: { x } }, now),
+      ['n', cell],
+      `${type} ${String(x)}`,
+    );
 });
 
 test('of several values the first is shown; a value that is no object has no cells', (t) => {
-  t.deepEqual(cells(withColumn('string', '.spec.x[*]'), 'v1', { metadata: { name: 'n' }, spec: { x: ['a', 'b'] } }, now), ['n', 'a']);
-  t.deepEqual(cells(withColumn('string', '..x'), 'v1', { metadata: { name: 'n' }, spec: { x: 1 } }, now), ['n', null]);
-  for (const value of [null, undefined, 7, [], {}]) t.deepEqual(cells(withColumn('string'), 'v1', value, now), [null, null]);
+  t.deepEqual(cells(onePlace(withColumn('string', '.spec.x[*]'), 'v1'), { metadata: { name: 'n' }, spec: { x: ['a', 'b'] } }, now), [
+    'n',
+    'a',
+  ]);
+  t.deepEqual(cells(onePlace(withColumn('string', '..x'), 'v1'), { metadata: { name: 'n' }, spec: { x: 1 } }, now), ['n', null]);
+  for (const value of [null, undefined, 7, [], {}]) t.deepEqual(cells(onePlace(withColumn('string'), 'v1'), value, now), [null, null]);
 });
 
 test('ages are written like those of Kubernetes', (t) => {
