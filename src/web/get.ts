@@ -1,11 +1,20 @@
-/** GET of one object. On `shards/*` it is the object of whichever shard has it; several shards: 409 naming them. */
+/**
+ * GET of one object. On `shards/*` or `clusters/*` it is the object of whichever shard or logical cluster has it; where several have
+ * one of that name, 409 says which.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
 import { Refused, resourceVersionTooLarge } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
+import type { Scope } from '../domain/scope.js';
 import { objectAnswer } from './answer.js';
 import { answeredAs, formOf, namespaceOf, type Answer, type Call, type KubePorts } from './call.js';
 import { objectNotFound } from './kube-request.js';
 import { parseResourceVersion } from './list-options.js';
+
+/** How many logical clusters a conflict names. */
+const placesNamedMax = 10;
 
 export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'one');
@@ -20,21 +29,58 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });
 }
 
-async function find(call: Call, { objects }: KubePorts): Promise<StoredObject> {
+async function find(call: Call, ports: KubePorts): Promise<StoredObject> {
   const { type, path, shard, cluster, identity } = call;
   const name = path.name ?? '';
   const namespace = namespaceOf(call);
-  // A name alone means nothing under all clusters, nor one identity's object under all identities.
-  if (cluster === '*') throw new Refused(objectNotFound(path, name));
+  if (path.subresource !== undefined) throw new Refused(objectNotFound(path, name));
   const { group, resource } = type;
-  const found = await objects.find({ group, resource, identity, shard, cluster, namespace, name });
-  const [only, ...others] = found;
-  if (only === undefined || path.subresource !== undefined) throw new Refused(objectNotFound(path, name));
-  if (others.length === 0) return only;
-  const shards = found.map(({ key }) => key.shard).join(', ');
+  const scope = { group, resource, identity, shard, cluster, namespace, name };
+  const { first, keys } = cluster === '*' ? await findInAnyCluster(scope, call, ports) : held(await ports.objects.find(scope));
+  if (first === undefined) throw new Refused(objectNotFound(path, name));
+  if (keys.length === 1) return first;
   throw new Refused({
     reason: 'Conflict',
-    message: `${formatGroupResource(type)} ${JSON.stringify(name)} is on several shards: ${shards}`,
+    message: `${formatGroupResource(type)} ${JSON.stringify(name)} ${formatPlaces(scope, keys)}`,
     details: { name, group, kind: resource },
   });
+}
+
+/** What has the name: the first of it, and the keys of all. */
+type Found = Readonly<{ first: StoredObject | undefined; keys: readonly Key[] }>;
+
+function held(objects: readonly StoredObject[]): Found {
+  return { first: objects[0], keys: objects.map(({ key }) => key) };
+}
+
+/**
+ * No index leads from a name to its logical clusters: this looks at every key of the type, page by page as a list does, until it
+ * has found more places than a refusal names.
+ */
+async function findInAnyCluster(scope: Scope, { exchange }: Call, { objects, revisions }: KubePorts): Promise<Found> {
+  const snapshot = objects.snapshot(scope, revisions.published);
+  const keys: Key[] = [];
+  let first: StoredObject | undefined;
+  let after: Key | undefined;
+  try {
+    do {
+      const page = await snapshot.page(after);
+      first ??= page.objects[0];
+      keys.push(...page.objects.map(({ key }) => key));
+      after = page.next;
+      await turn();
+    } while (after !== undefined && keys.length <= placesNamedMax && !exchange.isOver);
+  } finally {
+    snapshot.close();
+  }
+  return { first, keys };
+}
+
+function formatPlaces({ shard, cluster }: Scope, keys: readonly Key[]): string {
+  if (cluster !== '*') return `is on several shards: ${keys.map((key) => key.shard).join(', ')}`;
+  const named = keys.slice(0, placesNamedMax);
+  const others = named.length < keys.length ? ' and others' : '';
+  return shard === '*'
+    ? `is in several places (shard/cluster): ${named.map((key) => `${key.shard}/${key.cluster}`).join(', ')}${others}`
+    : `is in several logical clusters: ${named.map((key) => key.cluster).join(', ')}${others}`;
 }

@@ -27,6 +27,21 @@ law('get -A has the namespace before the name, and the place behind it', async (
   t.deepEqual(rows(stdout, 5), ['NAMESPACE NAME SHARD CLUSTER AGE', 'default reads amber acme']);
 });
 
+law('get NAME at a wildcard URL finds what exists once, and says where it is when it exists several times', async (t, strata) => {
+  await place(strata, 'single', 'birch', 'beta');
+  await place(strata, 'double', 'amber', 'acme');
+  await place(strata, 'double', 'birch', 'beta');
+  const kubectl = await at(strata, '*', '*');
+
+  const single = await kubectl.ok('get', ['apiexports', 'single']);
+  const double = await kubectl.run(['get', 'apiexports', 'double']);
+  const none = await kubectl.run(['get', 'apiexports', 'none']);
+
+  t.deepEqual(rows(single.stdout, 4), ['NAME SHARD CLUSTER AGE', 'single birch beta']);
+  t.regex(double.stderr, /Error from server \(Conflict\): .*"double" is in several places \(shard\/cluster\): amber\/acme, birch\/beta/);
+  t.regex(none.stderr, /Error from server \(NotFound\): apiexports\.apis\.kcp\.io "none" not found/);
+});
+
 async function shows(t: ExecutionContext, kubectl: Kubectl, expected: readonly string[]): Promise<void> {
   const columns = (expected[0] ?? '').split(' ').length;
   t.deepEqual(rows((await kubectl.ok('get', ['apiexports'])).stdout, columns), expected);

@@ -85,6 +85,60 @@ test('a write accepts no canonical path and no wildcard as its place', async (t)
   t.is((await client.list(aPath({ shard: '*', cluster: '*' }))).items.length, 1);
 });
 
+test('under all logical clusters a name that exists once is found; one that exists several times is 409 and says where', async (t) => {
+  const client = (await aServer(t)).client();
+  await client.create(aPath({ shard: 'birch', cluster: 'beta' }), anApiExport({ name: 'once' }));
+  for (const [shard, cluster] of [
+    ['amber', 'acme'],
+    ['amber', 'beta'],
+    ['birch', 'acme'],
+  ] as const)
+    await client.create(aPath({ shard, cluster }), anApiExport());
+  const everywhere = { shard: '*', cluster: '*' };
+
+  t.is(await answerOf(client, aPath({ ...everywhere, name: 'once' })), '200 once');
+  t.is(await answerOf(client, aPath({ shard: 'birch', cluster: '*', name: 'one' })), '200 one');
+  t.is(
+    await answerOf(client, aPath({ ...everywhere, name: 'one' })),
+    '409 Conflict: apiexports.apis.kcp.io "one" is in several places (shard/cluster): amber/acme, amber/beta, birch/acme',
+  );
+  t.is(
+    await answerOf(client, aPath({ shard: 'amber', cluster: '*', name: 'one' })),
+    '409 Conflict: apiexports.apis.kcp.io "one" is in several logical clusters: acme, beta',
+  );
+  t.is(await answerOf(client, aPath({ ...everywhere, name: 'none' })), '404 NotFound: apiexports.apis.kcp.io "none" not found');
+  t.is(
+    await answerOf(client, aPath({ shard: 'cedar', cluster: '*', name: 'one' })),
+    '404 NotFound: apiexports.apis.kcp.io "one" not found',
+  );
+});
+
+test('under all logical clusters a name is looked for in one namespace, and what was deleted is gone', async (t) => {
+  const client = (await aServer(t)).client();
+  const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'one' }, rules: [] };
+  for (const namespace of ['default', 'other']) await client.create(aPath({ ...roles, namespace }), role);
+  const one = aPath({ ...roles, shard: '*', cluster: '*', namespace: 'default', name: 'one' });
+
+  t.is(await answerOf(client, one), '200 one');
+  await client.delete(aPath({ ...roles, namespace: 'default', name: 'one' }));
+  t.is(await answerOf(client, one), '404 NotFound: roles.rbac.authorization.k8s.io "one" not found');
+});
+
+test('a conflict under all logical clusters names ten places, and that there are others', async (t) => {
+  const client = (await aServer(t)).client();
+  const clusters = Array.from({ length: 300 }, (_, i) => `c${String(i).padStart(3, '0')}`);
+  await Promise.all(
+    clusters.map((cluster) => client.create(aPath({ cluster }), anApiExport({ name: cluster === 'c299' ? 'last' : 'one' }))),
+  );
+
+  t.is(
+    await answerOf(client, aPath({ shard: 'amber', cluster: '*', name: 'one' })),
+    `409 Conflict: apiexports.apis.kcp.io "one" is in several logical clusters: ${clusters.slice(0, 10).join(', ')} and others`,
+  );
+  t.is(await answerOf(client, aPath({ shard: '*', cluster: '*', name: 'last' })), '200 last');
+});
+
 test('under all shards a name is found where it is; on several shards it is 409 and names them', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath({ shard: 'birch' }), anApiExport());
@@ -97,7 +151,6 @@ test('under all shards a name is found where it is; on several shards it is 409 
     '409 Conflict: apiexports.apis.kcp.io "one" is on several shards: birch, cedar',
   );
   t.is((await client.list(aPath({ shard: '*' }))).items.length, 2);
-  t.is(await answerOf(client, aPath({ shard: '*', cluster: '*', name: 'one' })), '404 NotFound: apiexports.apis.kcp.io "one" not found');
 });
 
 test('wildcards with a namespace or a field selector list what matches, and all lists stamp the place', async (t) => {
