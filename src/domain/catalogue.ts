@@ -212,7 +212,7 @@ export class Catalogue {
   }
 }
 
-export function serves(type: ServedType, version: string): boolean {
+export function serves(type: Pick<ServedType, 'versions'>, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
 }
 

@@ -1,11 +1,12 @@
 /**
  * Who may do what: members of system:masters everything; a certificate of a shard or a cache reads everything, and a shard's
- * writes its own shard; everyone else may only ask for health.
+ * writes its own shard; whoever reads may ask what it may do itself; everyone else may only ask for health.
  */
 import { isMaster, mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
 import type { ShardName } from '../domain/shard.js';
 import type { ResourcePath, Verb } from './kube-request.js';
+import { findReviewType } from './review-types.js';
 
 export type AskedFor = Readonly<{
   path: string;
@@ -21,8 +22,9 @@ export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined 
 }
 
 /** With GET, anything is a read. A write is one of kube's verbs on a resource of one shard; only masters write anything else, as shards. */
-function mayAsk(caller: Caller, { method, shard, verb }: AskedFor): boolean {
+function mayAsk(caller: Caller, { method, shard, resource, verb }: AskedFor): boolean {
   if (isMaster(caller)) return true;
+  if (verb === 'create' && resource !== undefined && findReviewType(resource) !== undefined) return mayRead(caller);
   if (method === 'GET' || method === 'HEAD') return mayRead(caller);
   return verb !== undefined && shard !== undefined && shard !== '*' && mayWriteFor(caller, shard);
 }

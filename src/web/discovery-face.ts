@@ -2,7 +2,8 @@
 import type { ServedType } from '../domain/catalogue.js';
 import type { Refusal } from '../domain/errors.js';
 import { notAcceptable } from './accept.js';
-import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer } from './discovery.js';
+import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer, type Described } from './discovery.js';
+import { reviewTypes } from './review-types.js';
 import { openApiDocument, openApiIndex, type TaggedAnswer } from './openapi.js';
 import { versionAnswer } from './version.js';
 
@@ -16,17 +17,18 @@ export function discover(
   asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly ServedType[] }>,
 ): Discovered | undefined {
   const { accept, version, types } = asked;
+  const described = () => [...types(), ...reviewTypes];
   const [root, ...own] = rest;
   switch (root) {
     case 'version':
       return own.length === 0 ? found(versionAnswer(version)) : undefined;
     case 'api':
-      if (own.length === 0) return aggregated(coreVersions, accept, types);
-      return own.length === 1 ? found(apiResources(types(), '', own[0] ?? '')) : undefined;
+      if (own.length === 0) return aggregated(coreVersions, accept, described);
+      return own.length === 1 ? found(apiResources(described(), '', own[0] ?? '')) : undefined;
     case 'apis':
-      if (own.length === 0) return aggregated(apiGroups, accept, types);
-      if (own.length === 1) return found(apiGroup(types(), own[0] ?? ''));
-      return own.length === 2 ? found(apiResources(types(), own[0] ?? '', own[1] ?? '')) : undefined;
+      if (own.length === 0) return aggregated(apiGroups, accept, described);
+      if (own.length === 1) return found(apiGroup(described(), own[0] ?? ''));
+      return own.length === 2 ? found(apiResources(described(), own[0] ?? '', own[1] ?? '')) : undefined;
     case 'openapi':
       return own[0] === 'v3' ? found(openApi(own.slice(1), types)) : undefined;
     default:
@@ -38,7 +40,7 @@ function found(answer: DiscoveryAnswer | undefined): Discovered | undefined {
   return answer && { kind: 'answer', answer };
 }
 
-function aggregated(make: typeof coreVersions, accept: string | undefined, types: () => readonly ServedType[]): Discovered {
+function aggregated(make: typeof coreVersions, accept: string | undefined, types: () => readonly Described[]): Discovered {
   const form = parseDiscoveryForm(accept);
   return form === undefined ? { kind: 'refused', refusal: notAcceptable() } : { kind: 'answer', answer: make(types(), form) };
 }

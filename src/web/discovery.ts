@@ -12,13 +12,19 @@
 import { serves, type ServedType } from '../domain/catalogue.js';
 import { compareVersions } from '../domain/version-order.js';
 import { formatApiVersion } from '../domain/resource.js';
+import { verbs, type Verb } from './kube-request.js';
 
 export type Answer = Readonly<{ contentType: string; body: string }>;
 
 /** The format of the whole of /api or /apis. */
 export type DiscoveryForm = 'v2' | 'v2beta1' | 'legacy';
 
-const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+/** What discovery says of a type. `verbs`: those it has, where they are not all. */
+export type Described = Pick<
+  ServedType,
+  'group' | 'resource' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced' | 'versions'
+> &
+  Readonly<{ verbs?: readonly Verb[] }>;
 
 /** The form an Accept header prefers; undefined when it accepts none of ours (406). */
 export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {
@@ -31,56 +37,56 @@ export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | 
 }
 
 /** /api: the core group. */
-export function coreVersions(types: readonly ServedType[], form: DiscoveryForm): Answer {
+export function coreVersions(types: readonly Described[], form: DiscoveryForm): Answer {
   const core = types.filter(({ group }) => group === '');
   if (form !== 'legacy') return aggregated(core, form);
   return json({ kind: 'APIVersions', apiVersion: 'v1', versions: versionsOf(core, ''), serverAddressByClientCIDRs: [] });
 }
 
 /** /apis: every group but the core. */
-export function apiGroups(types: readonly ServedType[], form: DiscoveryForm): Answer {
+export function apiGroups(types: readonly Described[], form: DiscoveryForm): Answer {
   const named = types.filter(({ group }) => group !== '');
   if (form !== 'legacy') return aggregated(named, form);
   return json({ kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf(named).map((group) => groupOf(named, group)) });
 }
 
 /** /apis/GROUP */
-export function apiGroup(types: readonly ServedType[], group: string): Answer | undefined {
+export function apiGroup(types: readonly Described[], group: string): Answer | undefined {
   if (group === '' || !types.some((type) => type.group === group)) return undefined;
   return json({ kind: 'APIGroup', apiVersion: 'v1', ...groupOf(types, group) });
 }
 
 /** /apis/GROUP/VERSION, and /api/v1 with the group ''. */
-export function apiResources(types: readonly ServedType[], group: string, version: string): Answer | undefined {
+export function apiResources(types: readonly Described[], group: string, version: string): Answer | undefined {
   if (!versionsOf(types, group).includes(version)) return undefined;
   const resources = servedAt(types, group, version).map((type) => ({
     name: type.resource,
     singularName: type.singular,
     namespaced: type.namespaced,
     kind: type.kind,
-    verbs,
+    verbs: type.verbs ?? verbs,
     ...namesOf(type),
   }));
   return json({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: formatApiVersion(group, version), resources });
 }
 
 /** Groups in the order of the types that name them first. */
-export function groupsOf(types: readonly ServedType[]): readonly string[] {
+export function groupsOf(types: readonly Described[]): readonly string[] {
   return [...new Set(types.map(({ group }) => group))];
 }
 
 /** The versions of a group, the preferred one first. */
-export function versionsOf(types: readonly ServedType[], group: string): readonly string[] {
+export function versionsOf(types: readonly Described[], group: string): readonly string[] {
   const names = types.filter((type) => type.group === group).flatMap(({ versions }) => versions.map(({ name }) => name));
   return [...new Set(names)].sort(compareVersions);
 }
 
 /** The types of a group that are served in a version. */
-export function servedAt(types: readonly ServedType[], group: string, version: string): readonly ServedType[] {
+export function servedAt<Type extends Described>(types: readonly Type[], group: string, version: string): readonly Type[] {
   return types.filter((type) => type.group === group && serves(type, version));
 }
 
-function aggregated(types: readonly ServedType[], form: 'v2' | 'v2beta1'): Answer {
+function aggregated(types: readonly Described[], form: 'v2' | 'v2beta1'): Answer {
   const items = groupsOf(types).map((group) => ({
     metadata: { name: group, creationTimestamp: null },
     versions: versionsOf(types, group).map((version) => ({
@@ -93,24 +99,24 @@ function aggregated(types: readonly ServedType[], form: 'v2' | 'v2beta1'): Answe
   return { ...json(body), contentType: `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList` };
 }
 
-function aggregatedResource(type: ServedType, version: string): object {
+function aggregatedResource(type: Described, version: string): object {
   return {
     resource: type.resource,
     responseKind: { group: type.group, version, kind: type.kind },
     scope: type.namespaced ? 'Namespaced' : 'Cluster',
     singularResource: type.singular,
-    verbs,
+    verbs: type.verbs ?? verbs,
     ...namesOf(type),
   };
 }
 
-function groupOf(types: readonly ServedType[], group: string): object {
+function groupOf(types: readonly Described[], group: string): object {
   const versions = versionsOf(types, group).map((version) => ({ groupVersion: formatApiVersion(group, version), version }));
   return { name: group, versions, preferredVersion: versions[0] };
 }
 
 /** Kubernetes leaves out what is empty. */
-function namesOf({ shortNames, categories }: ServedType): object {
+function namesOf({ shortNames, categories }: Described): object {
   return { ...(shortNames.length > 0 && { shortNames }), ...(categories.length > 0 && { categories }) };
 }
 

@@ -1,5 +1,6 @@
 /** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
 import type { IncomingMessage } from 'node:http';
+import { serves } from '../domain/catalogue.js';
 import { badRequest, Refused, unreachable } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { Exchange } from '../http/exchange.js';
@@ -13,6 +14,7 @@ import { discover, type DiscoveryAnswer } from './discovery-face.js';
 import { get } from './get.js';
 import { parseKubePath, parseTarget, type KubePath } from './kube-path.js';
 import {
+  isRead,
   methodNotAllowed,
   objectNotFound,
   parseResourcePath,
@@ -23,6 +25,8 @@ import {
 } from './kube-request.js';
 import { list } from './list.js';
 import { patch } from './patch.js';
+import { review } from './reviews.js';
+import { findReviewType, type ReviewType } from './review-types.js';
 import { update } from './update.js';
 import { watch } from './watch.js';
 
@@ -59,8 +63,12 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (resource === undefined)
     throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
 
-  const isRead = verb === 'get' || verb === 'list' || verb === 'watch';
-  const cluster = isRead ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
+  const reviewType = findReviewType(resource);
+  if (reviewType !== undefined) {
+    assertReview(method, resource, reviewType);
+    return review(reviewType, { shard: path.shard, cluster: path.cluster }, { exchange, heavy: ports.heavy.of(caller.user) });
+  }
+  const cluster = verb !== undefined && isRead(verb) ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
   const resolution = ports.catalogue.resolve({
     group: resource.group,
     version: resource.version,
@@ -117,6 +125,12 @@ function run(call: Call, ports: KubePorts): Promise<Answer> {
     default:
       return unreachable(call.verb);
   }
+}
+
+/** Throws Refused for anything but the create of one. */
+function assertReview(method: string, path: ResourcePath, type: ReviewType): void {
+  if (!serves(type, path.version) || path.identity !== undefined || path.namespace !== undefined) throw new Refused(resourceNotFound(path));
+  if (method !== 'POST' || path.name !== undefined) throw new Refused(methodNotAllowed(method, path));
 }
 
 /** Discovery, and what upstream answers below a shard without being a resource. */

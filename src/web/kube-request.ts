@@ -2,7 +2,9 @@
 import { badRequest, type Refusal } from '../domain/errors.js';
 import { formatGroupResource } from '../domain/resource.js';
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
+/** In the order of discovery. */
+export const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
+export type Verb = (typeof verbs)[number];
 
 export type ResourcePath = Readonly<{
   group: string;
@@ -59,6 +61,26 @@ export function verbOf(method: string, { name, forcedWatch }: ResourcePath, quer
     default:
       return undefined;
   }
+}
+
+const methods: Readonly<Record<Verb, string>> = {
+  get: 'GET',
+  list: 'GET',
+  watch: 'GET',
+  create: 'POST',
+  update: 'PUT',
+  patch: 'PATCH',
+  delete: 'DELETE',
+  deletecollection: 'DELETE',
+};
+
+/** The method that a verb comes with: `verbOf` the other way. */
+export function methodOf(verb: Verb): string {
+  return methods[verb];
+}
+
+export function isRead(verb: Verb): boolean {
+  return methods[verb] === 'GET';
 }
 
 /** A boolean parameter as Kubernetes reads it: anything that is there and not "0" or "false", even the empty text. */

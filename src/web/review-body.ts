@@ -1,0 +1,92 @@
+/** What a review asks: the spec in its body, in JSON, YAML or protobuf. Members that decide nothing are left out. */
+import { badRequest, Refused, type RefusalDetails } from '../domain/errors.js';
+import { isObject } from '../domain/members.js';
+import type { HeavyWork } from '../domain/ports.js';
+import { formatApiVersion, formatGroupResource } from '../domain/resource.js';
+import type { Exchange } from '../http/exchange.js';
+import { mediaType, readBody, readJsonBody } from './body.js';
+import { decodeReview } from './review-protobuf.js';
+import type { ReviewType } from './review-types.js';
+
+/** A review is a few words, and is read in the serving thread. */
+const reviewBytesMax = 16 * 1024;
+const protobuf = 'application/vnd.kubernetes.protobuf';
+
+type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>;
+
+export type ResourceAttributes = Texts<'namespace' | 'verb' | 'group' | 'version' | 'resource' | 'subresource' | 'name'>;
+export type PathAttributes = Texts<'path' | 'verb'>;
+
+/** What somebody wants to do: with a resource, or with a path that is none. */
+export type Access =
+  | Readonly<{ resourceAttributes: ResourceAttributes; nonResourceAttributes?: undefined }>
+  | Readonly<{ nonResourceAttributes: PathAttributes; resourceAttributes?: undefined }>;
+
+/** The `spec` as it was sent. Throws Refused. */
+export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Readonly<Record<string, unknown>>> {
+  const review =
+    mediaType(exchange.request) === protobuf
+      ? decodeReview(await readBody(exchange, reviewBytesMax))
+      : parseJson(await readJsonBody(exchange, reviewBytesMax, heavy));
+  const { apiVersion, kind, spec } = isObject(review) ? review : {};
+  if (kind !== type.kind || apiVersion !== formatApiVersion(type.group, 'v1'))
+    throw new Refused(badRequest(`the object provided is unrecognized (must be of type ${type.kind})`));
+  return isObject(spec) ? spec : {};
+}
+
+/** Throws Refused: 422 unless it is one of both. */
+export function readAccess(type: ReviewType, spec: Readonly<Record<string, unknown>>): Access {
+  const { resourceAttributes, nonResourceAttributes } = spec;
+  if (isObject(resourceAttributes) && isObject(nonResourceAttributes))
+    throw invalid(
+      type,
+      'nonResourceAttributes',
+      'FieldValueInvalid',
+      'Invalid value: cannot be specified in combination with resourceAttributes',
+    );
+  if (isObject(resourceAttributes))
+    return {
+      resourceAttributes: textsOf('resourceAttributes', resourceAttributes, [
+        'namespace',
+        'verb',
+        'group',
+        'version',
+        'resource',
+        'subresource',
+        'name',
+      ]),
+    };
+  if (isObject(nonResourceAttributes))
+    return { nonResourceAttributes: textsOf('nonResourceAttributes', nonResourceAttributes, ['path', 'verb']) };
+  const message = 'Required value: exactly one of nonResourceAttributes or resourceAttributes must be specified';
+  throw invalid(type, 'resourceAttributes', 'FieldValueRequired', message);
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString());
+  } catch {
+    throw new Refused(badRequest('the body of the request is not JSON'));
+  }
+}
+
+function textsOf<Name extends string>(
+  field: string,
+  value: Readonly<Record<string, unknown>>,
+  names: readonly Name[],
+): Partial<Record<Name, string>> {
+  const texts: Partial<Record<Name, string>> = {};
+  for (const name of names) {
+    const text = Object.hasOwn(value, name) ? (value[name] ?? '') : '';
+    if (typeof text !== 'string') throw new Refused(badRequest(`spec.${field}.${name} must be a string`));
+    if (text !== '') texts[name] = text;
+  }
+  return texts;
+}
+
+function invalid(type: ReviewType, member: string, reason: string, message: string): Refused {
+  const field = `spec.${member}`;
+  const details: RefusalDetails = { group: type.group, kind: type.kind, causes: [{ reason, message, field }] };
+  const subject = formatGroupResource({ group: type.group, resource: type.kind });
+  return new Refused({ reason: 'Invalid', message: `${subject} "" is invalid: ${field}: ${message}`, details });
+}

@@ -1,0 +1,35 @@
+/**
+ * What callers may ask about themselves: `kubectl auth can-i` and `kubectl auth whoami`. A review is answered and never stored, so it is no
+ * type of the catalogue.
+ * https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
+ */
+import type { Described } from './discovery.js';
+import type { ResourcePath } from './kube-request.js';
+
+export type ReviewKind = 'SelfSubjectAccessReview' | 'SelfSubjectRulesReview' | 'SelfSubjectReview';
+export type ReviewType = Described & Readonly<{ kind: ReviewKind }>;
+
+export const reviewTypes: readonly ReviewType[] = [
+  reviewType('authorization.k8s.io', 'SelfSubjectAccessReview'),
+  reviewType('authorization.k8s.io', 'SelfSubjectRulesReview'),
+  reviewType('authentication.k8s.io', 'SelfSubjectReview'),
+];
+
+export function findReviewType({ group, resource }: Pick<ResourcePath, 'group' | 'resource'>): ReviewType | undefined {
+  return reviewTypes.find((type) => type.group === group && type.resource === resource);
+}
+
+function reviewType(group: string, kind: ReviewKind): ReviewType {
+  const singular = kind.toLowerCase();
+  return {
+    group,
+    kind,
+    singular,
+    resource: `${singular}s`,
+    shortNames: [],
+    categories: [],
+    namespaced: false,
+    versions: [{ name: 'v1', columns: [] }],
+    verbs: ['create'],
+  };
+}
