@@ -1,7 +1,7 @@
 /** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
 import type { IncomingMessage } from 'node:http';
 import { serves } from '../domain/catalogue.js';
-import { badRequest, Refused, unreachable } from '../domain/errors.js';
+import { Refused, unreachable } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { Exchange } from '../http/exchange.js';
 import { asksPartial } from './accept.js';
@@ -12,7 +12,7 @@ import { remove } from './delete.js';
 import { removeCollection } from './delete-collection.js';
 import { discover, type DiscoveryAnswer } from './discovery-face.js';
 import { get } from './get.js';
-import { parseKubePath, parseTarget, type KubePath } from './kube-path.js';
+import { parseKubePath, parseTarget, placeMissing, type KubePath } from './kube-path.js';
 import {
   isRead,
   methodNotAllowed,
@@ -32,6 +32,12 @@ import { watch } from './watch.js';
 
 /** Room that a discovery document waits for before it is made. */
 const discoveryBytesMax = 1024 * 1024;
+
+/**
+ * What is described without a shard. kubectl shows no Status of a discovery that fails, only "unknown reason"; so discovery is answered, and
+ * the request that follows is refused.
+ */
+const placeless: readonly string[] = ['version', 'api', 'apis', 'openapi'];
 
 /** `target` is the path and query as they came. */
 export type Asked = Readonly<{ target: string; exchange: Exchange }>;
@@ -53,13 +59,13 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb });
   if (forbidden !== undefined) throw new Refused(forbidden);
   const { path, query } = mustParse(understood);
-  if (path.shard === undefined && path.rest[0] !== 'version') throw new Refused(badRequest('a shard name is required'));
+  if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
   if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
   const other = answerOther(path, request, ports, version);
   if (other !== undefined) return other;
-  if (path.shard === undefined) throw new Refused(badRequest('a shard name is required'));
-  if (path.cluster === undefined) throw new Refused(badRequest('a cluster name is required'));
+  if (path.shard === undefined) throw new Refused(placeMissing('shard'));
+  if (path.cluster === undefined) throw new Refused(placeMissing('cluster'));
   if (resource === undefined)
     throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
 

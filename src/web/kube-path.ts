@@ -1,9 +1,10 @@
 /**
  * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`. It is split before it is decoded, so that an
- * encoded '/' stays inside its segment, and `%2A` is `*`.
+ * encoded '/' stays inside its segment, and `%2A` is `*`. Where a part of the prefix is missing, what follows it is read all the same: the caller
+ * learns what is missing from the answer to what it asks for.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
-import { badRequest } from '../domain/errors.js';
+import { badRequest, type Refusal } from '../domain/errors.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 
@@ -28,11 +29,22 @@ export function parseKubePath(path: string): Parsed<KubePath> {
   const own = prefix.every((segment, i) => segments[i] === segment) ? segments.slice(prefix.length) : segments;
 
   const [first, shardText, ...behindShard] = own;
-  if (first !== 'shards') return parsed({ shard: undefined, cluster: undefined, rest: own });
-  if (shardText === undefined || shardText === '') return refused(badRequest('a shard name is required'));
+  if (first !== 'shards') return parseBehindShard(undefined, own);
+  if (shardText === undefined || shardText === '') return refused(placeMissing('shard'));
   const shard = shardText === '*' ? '*' : parseShardName(shardText);
   if (shard === undefined) return refused(badRequest(`invalid shard: ${JSON.stringify(shardText)} does not match the regex`));
 
+  return parseBehindShard(shard, behindShard);
+}
+
+/** The refusal of a URL that lacks a part of its prefix. */
+export function placeMissing(what: 'shard' | 'cluster'): Refusal {
+  return badRequest(
+    `a ${what} name is required: a URL begins with /services/cache/shards/SHARD/clusters/CLUSTER, where * stands for all of them`,
+  );
+}
+
+function parseBehindShard(shard: ShardName | '*' | undefined, behindShard: readonly string[]): Parsed<KubePath> {
   const [second, clusterText, ...behindCluster] = behindShard;
   if (second !== 'clusters') return parsed({ shard, cluster: undefined, rest: behindShard });
   const cluster = parseClusterPlace(clusterText ?? '');

@@ -72,6 +72,27 @@ law('400: a write to all shards and clusters', async (t, kubectl) => {
     );
 });
 
+law('400: a server URL without a shard or a logical cluster', async (t, kubectl) => {
+  const rule = /a URL begins with \/services\/cache\/shards\/SHARD\/clusters\/CLUSTER, where \* stands for all of them/;
+  const file = await kubectl.file('placeless', apiExport('placeless'));
+
+  for (const at of ['', '/services/cache', '/clusters/root:org', '/services/cache/shards/amber']) {
+    const placeless = await Kubectl.create(server!, { at });
+    const commands = [
+      ['get', 'apiexports'],
+      ['get', 'apiexports', 'one'],
+      ['create', '-f', file],
+      ['auth', 'can-i', 'get', 'apiexports'],
+    ];
+    for (const command of commands) {
+      const ran = await placeless.run(command);
+      refused(t, ran, rule);
+      t.regex(ran.stderr, /Error from server \(BadRequest\)/);
+      t.notRegex(ran.stderr, /unknown reason/);
+    }
+  }
+});
+
 law('403: a shard’s certificate that writes another shard’s objects', async (t, kubectl) => {
   const birch = await server!.authority.issue({ user: 'birch', groups: ['strata'], uris: ['strata://shard/birch'] });
   const asBirch = await Kubectl.create(server!, { as: birch });

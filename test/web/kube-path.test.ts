@@ -14,6 +14,8 @@ function clusterText(cluster: ClusterPlace): string {
   return cluster.kind === 'name' ? cluster.name : `path(${cluster.path})`;
 }
 
+const urlRule = 'a URL begins with /services/cache/shards/SHARD/clusters/CLUSTER, where * stands for all of them';
+
 for (const [path, expected] of [
   ['/shards/amber/clusters/acme/apis/g/v1/things', 'amber acme apis g v1 things'],
   ['/services/cache/shards/amber/clusters/acme/apis/g/v1/things', 'amber acme apis g v1 things'],
@@ -25,15 +27,17 @@ for (const [path, expected] of [
   ['/shards/amber/clusters/root%3Aorg/api', 'amber path(root:org) api'],
   ['/shards/amber/clusters/acme/apis/g/v1/things/a%2Fb', 'amber acme apis g v1 things a/b'],
   ['/shards/amber/clusters/acme/apis/g/v1/things/100%25', 'amber acme apis g v1 things 100%'],
+  ['/clusters/root:org/api', '- path(root:org) api'],
+  ['/services/cache/clusters/%2A/apis', '- * apis'],
   ['/shards/amber', 'amber -'],
   ['/shards/amber/version', 'amber - version'],
   ['/version', '- - version'],
   ['/', '- -'],
   ['/services/cache', '- -'],
   ['/services/other/shards/amber', '- - services other shards amber'],
-  ['/shards', 'BadRequest: a shard name is required'],
-  ['/shards/', 'BadRequest: a shard name is required'],
-  ['/shards//clusters/acme', 'BadRequest: a shard name is required'],
+  ['/shards', `BadRequest: a shard name is required: ${urlRule}`],
+  ['/shards/', `BadRequest: a shard name is required: ${urlRule}`],
+  ['/shards//clusters/acme', `BadRequest: a shard name is required: ${urlRule}`],
   ['/shards/AMBER/clusters/acme', 'BadRequest: invalid shard: "AMBER" does not match the regex'],
   [`/shards/${'a'.repeat(62)}/clusters/acme`, `BadRequest: invalid shard: "${'a'.repeat(62)}" does not match the regex`],
   ['/shards/a%00b/clusters/acme', 'BadRequest: invalid shard: "a\\u0000b" does not match the regex'],

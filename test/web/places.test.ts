@@ -198,3 +198,19 @@ test('one object of a namespaced type needs its namespace, a cluster-scoped one 
   t.regex(await answerOf(client, aPath({ namespace: 'team', name: 'one' })), /^404 NotFound/);
   t.regex(await answerOf(client, aPath({ namespace: 'team' }), 'POST', anApiExport()), /^404 NotFound/);
 });
+
+test('a URL without a shard or a logical cluster is answered by what it lacks, below discovery', async (t) => {
+  const client = (await aServer(t)).client();
+  const rule = 'a URL begins with /services/cache/shards/SHARD/clusters/CLUSTER, where * stands for all of them';
+  const path = '/apis/apis.kcp.io/v1alpha2/apiexports';
+
+  for (const before of ['', '/services/cache', '/clusters/root:org', '/services/cache/clusters/acme']) {
+    for (const described of ['/api', '/apis', '/apis/apis.kcp.io', '/apis/apis.kcp.io/v1alpha2', '/openapi/v3', '/version'])
+      t.is((await client.raw('GET', before + described)).status, 200, before + described);
+    for (const method of ['GET', 'POST', 'DELETE'])
+      t.is(await answerOf(client, before + path, method, {}), `400 BadRequest: a shard name is required: ${rule}`);
+    for (const nothing of ['/nothing', '/metrics', '/apis/none'].filter((other) => before !== '' || other !== '/metrics'))
+      t.is(await answerOf(client, before + nothing), `400 BadRequest: a shard name is required: ${rule}`);
+  }
+  t.is(await answerOf(client, `/services/cache/shards/amber${path}`), `400 BadRequest: a cluster name is required: ${rule}`);
+});
