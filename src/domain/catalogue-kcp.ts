@@ -2,8 +2,9 @@
  * The types of kcp's cache server, as of kcp main of August 2026 (dac74f59). Adding a type is a line of data.
  *
  * Versions stand in order of preference; the first is the storage version. Subresources and schemas are left out on
- * purpose: a cache serves whole replicas and validates none. Columns are those of kcp's own definitions; a version
- * without columns shows Name and Age.
+ * purpose: a cache serves whole replicas and validates none. Columns, short names and categories are those of kcp's own
+ * definitions; a version without columns shows Name and Age. Of kcp's types only workspaces have a short name there, and no
+ * cache has workspaces; that of definitions is Kubernetes' own.
  */
 import type { Column, ServedType, ServedVersion } from './catalogue.js';
 

@@ -168,6 +168,15 @@ law('delete --all leaves nothing of a type', async (t, kubectl) => {
   t.is((await kubectl.ok('get', ['shards', '-o', 'name'])).stdout, '');
 });
 
+law('a type is found by its singular, its short name and its category', async (t, kubectl) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('called', apiExport('called'))]);
+
+  for (const called of ['apiexport', 'APIExport', 'apiexports.apis.kcp.io', 'apiexports.v1alpha1.apis.kcp.io'])
+    t.regex((await kubectl.ok('get', [called, 'called', '-o', 'name'])).stdout, /^apiexport\.apis\.kcp\.io\/called\n$/, called);
+  for (const called of ['crd', 'crds']) t.regex((await kubectl.ok('get', [called])).stderr, /No resources found/, called);
+  t.regex((await kubectl.ok('get', ['kcp', '-o', 'name'])).stdout, /apiexport\.apis\.kcp\.io\/called\n/);
+});
+
 law('api-resources names the types, version the server', async (t, kubectl) => {
   const resources = await kubectl.ok('api-resources', []);
   const version = await kubectl.ok('version', []);

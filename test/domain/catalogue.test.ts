@@ -496,3 +496,9 @@ test('a ClusterCachedResource as kcp wrote it declares its type from the moment 
   t.is(catalogue.withdraw(place).length, 1);
   t.deepEqual(catalogue.declared(), []);
 });
+
+test('short names are those of the definitions of kcp and of Kubernetes', (t) => {
+  const named = kcpTypes.flatMap(({ resource, shortNames }) => shortNames.map((name) => `${name} ${resource}`));
+
+  t.deepEqual(named, ['crd customresourcedefinitions', 'crds customresourcedefinitions']);
+});
