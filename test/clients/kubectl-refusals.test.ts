@@ -168,9 +168,18 @@ law('a refusal that is known before the body is shown also when the body is long
 });
 
 law('422: an invalid name', async (t, kubectl) => {
-  const file = await kubectl.file('invalid', apiExport('Bad_Name'));
+  for (const [file, name] of [
+    ['invalid', 'Bad_Name'],
+    ['spaced', 'Bad Name!'],
+  ] as const) {
+    const ran = await kubectl.run(['create', '-f', await kubectl.file(file, apiExport(name))]);
 
-  refused(t, await kubectl.run(['create', '-f', file]), /The APIExport "Bad_Name" is invalid: metadata\.name: Invalid value: "Bad_Name"/);
+    refused(
+      t,
+      ran,
+      new RegExp(`The APIExport "${name}" is invalid: metadata\\.name: Invalid value: "${name}": a lowercase RFC 1123 subdomain`),
+    );
+  }
 });
 
 law('429: with Retry-After, which kubectl obeys before it gives up', async (t) => {

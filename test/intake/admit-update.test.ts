@@ -250,3 +250,11 @@ test('repeated fields are warned of even when nothing changes', (t) => {
     'duplicate field "metadata.name"',
   ]);
 });
+
+test('an object whose name no create would accept stays updatable', (t) => {
+  const current = aStored(anExport(replica));
+  const key = { ...current.key, name: 'Bad Name!' };
+
+  const body = anExport({ ...replica, name: key.name }, { spec: { n: 2 } });
+  t.is(updated(body, { ...current, key }, { mustNameRevision: false }).mutation.key.name, 'Bad Name!');
+});
