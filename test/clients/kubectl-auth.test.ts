@@ -5,7 +5,7 @@ import { kubectlLaws } from './kubectl-law.js';
 
 const law = kubectlLaws();
 
-law('auth can-i answers for the certificate and the place of the URL', async (t, strata) => {
+law('auth can-i answers for the certificate and the place of the URL', async (t, { strata }) => {
   const master = await Kubectl.create(strata);
   const own = await asShard(strata, 'amber', 'amber');
   const other = await asShard(strata, 'amber', 'birch');
@@ -25,14 +25,14 @@ law('auth can-i answers for the certificate and the place of the URL', async (t,
   t.regex(await answer(everywhere, 'create', 'apiexports'), /^1 no/);
 });
 
-law('auth can-i --list shows the verbs that the certificate has at this place', async (t, strata) => {
+law('auth can-i --list shows the verbs that the certificate has at this place', async (t, { strata }) => {
   const list = async (kubectl: Kubectl): Promise<string> => (await kubectl.ok('auth', ['can-i', '--list'])).stdout;
 
   t.regex(await list(await Kubectl.create(strata)), /\*\.\* +\[\] +\[\] +\[\* create delete/);
   t.regex(await list(await asShard(strata, 'amber', 'birch')), /\*\.\* +\[\] +\[\] +\[get list watch\]/);
 });
 
-law('auth whoami shows the name, the groups and what the certificate speaks for', async (t, strata) => {
+law('auth whoami shows the name, the groups and what the certificate speaks for', async (t, { strata }) => {
   const { stdout } = await (await asShard(strata, 'amber', '*')).ok('auth', ['whoami']);
 
   t.regex(stdout, /Username +amber\n/);
@@ -40,7 +40,7 @@ law('auth whoami shows the name, the groups and what the certificate speaks for'
   t.regex(stdout, /strata:\/\/shard\/amber/);
 });
 
-law('a certificate without any right is told that it may not even ask', async (t, strata) => {
+law('a certificate without any right is told that it may not even ask', async (t, { strata }) => {
   const dev = await Kubectl.create(strata, { as: await strata.authority.issue({ user: 'dev', groups: ['developers'] }) });
 
   t.regex((await dev.run(['auth', 'whoami'])).stderr, /you do not have permission to call it/);
@@ -50,7 +50,7 @@ law('a certificate without any right is told that it may not even ask', async (t
   );
 });
 
-law('a review that a file holds is answered by create', async (t, strata) => {
+law('a review that a file holds is answered by create', async (t, { strata }) => {
   const kubectl = await Kubectl.create(strata);
   const spec = { resourceAttributes: { verb: 'create', group: 'apis.kcp.io', resource: 'apiexports' } };
   const file = await kubectl.file('review', { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec });

@@ -2,27 +2,33 @@
 import test, { type ExecutionContext } from 'ava';
 import { StrataProcess } from '../support/strata-process.js';
 import { installed } from './installed.js';
+import { Kubectl } from './kubectl.js';
 
-const lawMsMax = 60_000;
+const startMsMax = 60_000;
 
-export type Law = (title: string, implementation: (t: ExecutionContext, strata: StrataProcess) => Promise<void>) => void;
+/** `kubectl`: for the server's master at one place, shared by the file. */
+export type Installed = Readonly<{ kubectl: Kubectl; strata: StrataProcess }>;
 
-/** Registers the hooks of the file. */
-export function kubectlLaws(): Law {
-  let server: StrataProcess | undefined;
-  test.before('start a server', async (t) => {
-    t.timeout(lawMsMax);
-    if ((await installed('kubectl', 'version', '--client')) !== undefined) server = await StrataProcess.start();
+export type Law = (title: string, implementation: (t: ExecutionContext, installed: Installed) => Promise<void>) => void;
+
+/** Registers the hooks of the file. Every test may take `timeoutMs`. */
+export function kubectlLaws({ timeoutMs = 60_000 } = {}): Law {
+  let shared: Installed | undefined;
+  test.before('start a server and write a kubeconfig', async (t) => {
+    t.timeout(startMsMax);
+    if ((await installed('kubectl', 'version', '--client')) === undefined) return;
+    const strata = await StrataProcess.start();
+    shared = { strata, kubectl: await Kubectl.create(strata) };
   });
-  test.after.always(async () => await server?.[Symbol.asyncDispose]());
+  test.after.always(async () => await shared?.strata[Symbol.asyncDispose]());
   return (title, implementation) =>
     test.serial(title, async (t) => {
-      if (server === undefined) {
+      if (shared === undefined) {
         t.log('SKIPPED: kubectl is not installed');
         t.pass();
         return;
       }
-      t.timeout(lawMsMax);
-      await implementation(t, server);
+      t.timeout(timeoutMs);
+      await implementation(t, shared);
     });
 }

@@ -1,17 +1,15 @@
 /**
  * What a user sees when kubectl is refused. kubectl speaks HTTP/2, and each refusal must arrive whole as its Status, also one
- * that was sent before the body was read (on e892933 a reset stream replaced it). Skipped with a log line where kubectl is missing.
+ * that was sent before the body was read (on e892933 a reset stream replaced it).
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import anyTest, { type ExecutionContext, type TestFn } from 'ava';
+import type { ExecutionContext } from 'ava';
 import { StrataProcess } from '../support/strata-process.js';
 import { fill, smallDisk } from '../store/small-disk.js';
-import { installed, type Ran } from './installed.js';
+import type { Ran } from './installed.js';
+import { kubectlLaws } from './kubectl-law.js';
 import { Kubectl, onePlace } from './kubectl.js';
-
-type Context = { kubectl: Kubectl | undefined };
-const test = anyTest as TestFn<Context>;
 
 const apiExports = `${onePlace}/apis/apis.kcp.io/v1alpha2/apiexports`;
 /** A refusal that races with its body is lost only in some runs. */
@@ -19,28 +17,11 @@ const rounds = 10;
 /** Above the limit of a body, and far above every window of HTTP/2. */
 const longText = 'x'.repeat(3_500_000);
 
-let server: StrataProcess | undefined;
-let shared: Kubectl | undefined;
-let skipped = 0;
+const law = kubectlLaws({ timeoutMs: 180_000 });
 
-test.before('start a server and write a kubeconfig', async (t) => {
-  t.timeout(60_000);
-  if ((await installed('kubectl', 'version', '--client')) === undefined) return;
-  server = await StrataProcess.start();
-  shared = await Kubectl.create(server);
-  await shared.ok('create', ['-f', await shared.file('there', apiExport('there'))]);
-});
+law('415: a strategic merge patch of a kcp type', async (t, { kubectl }) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('there', apiExport('there'))]);
 
-test.beforeEach((t) => {
-  t.context.kubectl = shared;
-});
-
-test.after.always(async (t) => {
-  if (skipped > 0) t.log(`${skipped} kubectl tests skipped: kubectl is not installed`);
-  await server?.[Symbol.asyncDispose]();
-});
-
-law('415: a strategic merge patch of a kcp type', async (t, kubectl) => {
   for (let round = 0; round < rounds; round += 1)
     refused(
       t,
@@ -49,7 +30,7 @@ law('415: a strategic merge patch of a kcp type', async (t, kubectl) => {
     );
 });
 
-law('415: server-side apply', async (t, kubectl) => {
+law('415: server-side apply', async (t, { kubectl }) => {
   const file = await kubectl.file('applied', apiExport('there', { applied: 'yes' }));
 
   for (let round = 0; round < rounds; round += 1)
@@ -60,8 +41,8 @@ law('415: server-side apply', async (t, kubectl) => {
     );
 });
 
-law('400: a write to all shards and clusters', async (t, kubectl) => {
-  const everywhere = await Kubectl.create(server!, { at: '/services/cache/shards/*/clusters/*' });
+law('400: a write to all shards and clusters', async (t, { kubectl, strata }) => {
+  const everywhere = await Kubectl.create(strata, { at: '/services/cache/shards/*/clusters/*' });
   const file = await kubectl.file('everywhere', apiExport('everywhere'));
 
   for (let round = 0; round < rounds; round += 1)
@@ -72,12 +53,12 @@ law('400: a write to all shards and clusters', async (t, kubectl) => {
     );
 });
 
-law('400: a server URL without a shard or a logical cluster', async (t, kubectl) => {
+law('400: a server URL without a shard or a logical cluster', async (t, { kubectl, strata }) => {
   const rule = /a URL begins with \/services\/cache\/shards\/SHARD\/clusters\/CLUSTER, where \* stands for all of them/;
   const file = await kubectl.file('placeless', apiExport('placeless'));
 
   for (const at of ['', '/services/cache', '/clusters/root:org', '/services/cache/shards/amber']) {
-    const placeless = await Kubectl.create(server!, { at });
+    const placeless = await Kubectl.create(strata, { at });
     const commands = [
       ['get', 'apiexports'],
       ['get', 'apiexports', 'one'],
@@ -93,9 +74,9 @@ law('400: a server URL without a shard or a logical cluster', async (t, kubectl)
   }
 });
 
-law('403: a shard’s certificate that writes another shard’s objects', async (t, kubectl) => {
-  const birch = await server!.authority.issue({ user: 'birch', groups: ['strata'], uris: ['strata://shard/birch'] });
-  const asBirch = await Kubectl.create(server!, { as: birch });
+law('403: a shard’s certificate that writes another shard’s objects', async (t, { kubectl, strata }) => {
+  const birch = await strata.authority.issue({ user: 'birch', groups: ['strata'], uris: ['strata://shard/birch'] });
+  const asBirch = await Kubectl.create(strata, { as: birch });
   const file = await kubectl.file('forbidden', apiExport('forbidden'));
 
   for (let round = 0; round < rounds; round += 1)
@@ -106,9 +87,9 @@ law('403: a shard’s certificate that writes another shard’s objects', async 
     );
 });
 
-law('403: a certificate without any right, which reads', async (t) => {
-  const nobody = await server!.authority.issue({ user: 'nobody', groups: ['people'] });
-  const asNobody = await Kubectl.create(server!, { as: nobody });
+law('403: a certificate without any right, which reads', async (t, { strata }) => {
+  const nobody = await strata.authority.issue({ user: 'nobody', groups: ['people'] });
+  const asNobody = await Kubectl.create(strata, { as: nobody });
 
   refused(
     t,
@@ -117,7 +98,7 @@ law('403: a certificate without any right, which reads', async (t) => {
   );
 });
 
-law('404: an absent object, and a type that is not served', async (t, kubectl) => {
+law('404: an absent object, and a type that is not served', async (t, { kubectl }) => {
   const file = await kubectl.file('unserved', apiExport('unserved'));
 
   refused(
@@ -133,7 +114,7 @@ law('404: an absent object, and a type that is not served', async (t, kubectl) =
     );
 });
 
-law('405: a PUT of a collection', async (t, kubectl) => {
+law('405: a PUT of a collection', async (t, { kubectl }) => {
   const file = await kubectl.file('put', apiExport('put'));
 
   for (let round = 0; round < rounds; round += 1)
@@ -144,7 +125,7 @@ law('405: a PUT of a collection', async (t, kubectl) => {
     );
 });
 
-law('413: an object above the limit of a body', async (t, kubectl) => {
+law('413: an object above the limit of a body', async (t, { kubectl }) => {
   const file = await kubectl.file('long', { ...apiExport('long'), spec: { text: longText } });
 
   for (let round = 0; round < rounds; round += 1)
@@ -155,8 +136,8 @@ law('413: an object above the limit of a body', async (t, kubectl) => {
     );
 });
 
-law('a refusal that is known before the body is shown also when the body is long', async (t, kubectl) => {
-  const everywhere = await Kubectl.create(server!, { at: '/services/cache/shards/*/clusters/*' });
+law('a refusal that is known before the body is shown also when the body is long', async (t, { kubectl, strata }) => {
+  const everywhere = await Kubectl.create(strata, { at: '/services/cache/shards/*/clusters/*' });
   const file = await kubectl.file('long-everywhere', { ...apiExport('long'), spec: { text: longText } });
 
   for (let round = 0; round < rounds; round += 1)
@@ -167,7 +148,7 @@ law('a refusal that is known before the body is shown also when the body is long
     );
 });
 
-law('422: an invalid name', async (t, kubectl) => {
+law('422: an invalid name', async (t, { kubectl }) => {
   for (const [file, name] of [
     ['invalid', 'Bad_Name'],
     ['spaced', 'Bad Name!'],
@@ -220,21 +201,10 @@ async function untilRefused(kubectl: Kubectl, file: string): Promise<Ran> {
   }
 }
 
-function refused(t: ExecutionContext<Context>, { code, stdout, stderr }: Ran, says: RegExp): void {
+function refused(t: ExecutionContext, { code, stdout, stderr }: Ran, says: RegExp): void {
   t.not(code, 0, stdout.slice(-500));
   t.regex(stderr.slice(-4_000), says);
   t.notRegex(stderr, /stream error|RST_STREAM|connection reset|EOF/);
-}
-
-/** A test that needs kubectl: without it, the test logs that and counts itself. */
-function law(title: string, implementation: (t: ExecutionContext<Context>, kubectl: Kubectl) => Promise<void>): void {
-  test.serial(title, async (t) => {
-    t.timeout(180_000);
-    if (t.context.kubectl !== undefined) return await implementation(t, t.context.kubectl);
-    skipped += 1;
-    t.log('SKIPPED: kubectl is not installed');
-    t.pass();
-  });
 }
 
 function apiExport(name: string, labels: Readonly<Record<string, string>> = {}): Readonly<Record<string, unknown>> {

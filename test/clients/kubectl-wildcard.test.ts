@@ -7,7 +7,7 @@ import { kubectlLaws } from './kubectl-law.js';
 
 const law = kubectlLaws();
 
-law('get at a wildcard URL shows where each object is', async (t, strata) => {
+law('get at a wildcard URL shows where each object is', async (t, { strata }) => {
   await place(strata, 'shown', 'amber', 'acme');
   await place(strata, 'shown', 'birch', 'beta');
 
@@ -17,7 +17,7 @@ law('get at a wildcard URL shows where each object is', async (t, strata) => {
   await shows(t, await at(strata, 'amber', 'acme'), ['NAME AGE', 'shown']);
 });
 
-law('get -A has the namespace before the name, and the place behind it', async (t, strata) => {
+law('get -A has the namespace before the name, and the place behind it', async (t, { strata }) => {
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'reads' }, rules: [] };
   const path = aPath({ group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1', namespace: 'default' });
   await strata.client().create(path, role);
@@ -27,7 +27,7 @@ law('get -A has the namespace before the name, and the place behind it', async (
   t.deepEqual(rows(stdout, 5), ['NAMESPACE NAME SHARD CLUSTER AGE', 'default reads amber acme']);
 });
 
-law('get NAME at a wildcard URL finds what exists once, and says where it is when it exists several times', async (t, strata) => {
+law('get NAME at a wildcard URL finds what exists once, and says where it is when it exists several times', async (t, { strata }) => {
   await place(strata, 'single', 'birch', 'beta');
   await place(strata, 'double', 'amber', 'acme');
   await place(strata, 'double', 'birch', 'beta');

@@ -1,36 +1,12 @@
 /**
  * kubectl as it is installed, pointed at one shard and cluster: how a user looks into a cache.
- * Every command runs against the same server and an object or two of its own. Skipped with a log line where kubectl is missing.
+ * Every command runs against the same server and an object or two of its own.
  */
-import anyTest, { type ExecutionContext, type TestFn } from 'ava';
-import { StrataProcess } from '../support/strata-process.js';
-import { installed } from './installed.js';
-import { Kubectl } from './kubectl.js';
+import { kubectlLaws } from './kubectl-law.js';
 
-type Context = { kubectl: Kubectl | undefined };
-const test = anyTest as TestFn<Context>;
+const law = kubectlLaws();
 
-let server: StrataProcess | undefined;
-let shared: Kubectl | undefined;
-let skipped = 0;
-
-test.before('start a server and write a kubeconfig', async (t) => {
-  t.timeout(60_000);
-  if ((await installed('kubectl', 'version', '--client')) === undefined) return;
-  server = await StrataProcess.start();
-  shared = await Kubectl.create(server);
-});
-
-test.beforeEach((t) => {
-  t.context.kubectl = shared;
-});
-
-test.after.always(async (t) => {
-  if (skipped > 0) t.log(`${skipped} kubectl tests skipped: kubectl is not installed`);
-  await server?.[Symbol.asyncDispose]();
-});
-
-law('get answers a table, and yaml of the whole object', async (t, kubectl) => {
+law('get answers a table, and yaml of the whole object', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('table', apiExport('table-one', { tier: 'gold' }))]);
 
   const table = await kubectl.ok('get', ['apiexports', 'table-one']);
@@ -43,7 +19,7 @@ law('get answers a table, and yaml of the whole object', async (t, kubectl) => {
   t.regex(yaml.stdout, /tier: gold/);
 });
 
-law('get -w shows the existing objects and what changes', async (t, kubectl) => {
+law('get -w shows the existing objects and what changes', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('watched', apiExport('watched-one'))]);
 
   const seen = await kubectl.watch(
@@ -62,7 +38,7 @@ law('get -w shows the existing objects and what changes', async (t, kubectl) => 
   );
 });
 
-law('get NAME -w shows that object alone', async (t, kubectl) => {
+law('get NAME -w shows that object alone', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('single', apiExport('single-one'))]);
 
   const seen = await kubectl.watch(['get', 'apiexports', 'single-one', '-w', '-o', 'name'], 2, async () => {
@@ -76,7 +52,7 @@ law('get NAME -w shows that object alone', async (t, kubectl) => {
   );
 });
 
-law('-l and --field-selector narrow a list', async (t, kubectl) => {
+law('-l and --field-selector narrow a list', async (t, { kubectl }) => {
   await kubectl.ok('create', [
     '-f',
     await kubectl.file('narrow', apiExport('narrow-gold', { narrow: 'gold' }), apiExport('narrow-tin', { narrow: 'tin' })),
@@ -89,7 +65,7 @@ law('-l and --field-selector narrow a list', async (t, kubectl) => {
   t.regex(byField.stdout.trim(), /^\S+\/narrow-tin$/);
 });
 
-law('a list in chunks is whole', async (t, kubectl) => {
+law('a list in chunks is whole', async (t, { kubectl }) => {
   const names = Array.from({ length: 9 }, (_, index) => `chunk-${index}`);
   await kubectl.ok('create', ['-f', await kubectl.file('chunks', ...names.map((name) => apiExport(name, { chunked: 'yes' })))]);
 
@@ -105,7 +81,7 @@ law('a list in chunks is whole', async (t, kubectl) => {
   );
 });
 
-law('apply creates an object, leaves an equal one alone, and changes a different one: a kcp type', async (t, kubectl) => {
+law('apply creates an object, leaves an equal one alone, and changes a different one: a kcp type', async (t, { kubectl }) => {
   const file = await kubectl.file('applied', apiExport('applied-one'));
 
   const created = await kubectl.ok('apply', ['-f', file]);
@@ -121,7 +97,7 @@ law('apply creates an object, leaves an equal one alone, and changes a different
 
 law(
   'apply creates an object, leaves an equal one alone, and changes a different one: a ClusterRole, by strategic merge patch',
-  async (t, kubectl) => {
+  async (t, { kubectl }) => {
     const file = await kubectl.file('role', clusterRole('applied:role', ['get']));
 
     const created = await kubectl.ok('apply', ['-f', file]);
@@ -136,7 +112,7 @@ law(
   },
 );
 
-law('patch, as edit does it, replace and delete', async (t, kubectl) => {
+law('patch, as edit does it, replace and delete', async (t, { kubectl }) => {
   const file = await kubectl.file('life', apiExport('life-one', { step: 'one' }));
   await kubectl.ok('create', ['-f', file]);
 
@@ -152,7 +128,7 @@ law('patch, as edit does it, replace and delete', async (t, kubectl) => {
   t.regex((await kubectl.run(['get', 'apiexports', 'life-one'])).stderr, /NotFound/);
 });
 
-law('edit with an editor that changes a label', async (t, kubectl) => {
+law('edit with an editor that changes a label', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('edited', apiExport('edited-one', { step: 'before' }))]);
 
   await kubectl.ok('edit', ['apiexports', 'edited-one'], { KUBE_EDITOR: 'sed -i s/before/after/' });
@@ -160,7 +136,7 @@ law('edit with an editor that changes a label', async (t, kubectl) => {
   t.is((await kubectl.ok('get', ['apiexports', 'edited-one', '-o', 'jsonpath={.metadata.labels.step}'])).stdout, 'after');
 });
 
-law('delete --all leaves nothing of a type', async (t, kubectl) => {
+law('delete --all leaves nothing of a type', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('all', shard('all-one'), shard('all-two'))]);
 
   await kubectl.ok('delete', ['shards', '--all', '--timeout=10s']);
@@ -168,7 +144,7 @@ law('delete --all leaves nothing of a type', async (t, kubectl) => {
   t.is((await kubectl.ok('get', ['shards', '-o', 'name'])).stdout, '');
 });
 
-law('a type is found by its singular, its short name and its category', async (t, kubectl) => {
+law('a type is found by its singular, its short name and its category', async (t, { kubectl }) => {
   await kubectl.ok('create', ['-f', await kubectl.file('called', apiExport('called'))]);
 
   for (const called of ['apiexport', 'APIExport', 'apiexports.apis.kcp.io', 'apiexports.v1alpha1.apis.kcp.io'])
@@ -177,7 +153,7 @@ law('a type is found by its singular, its short name and its category', async (t
   t.regex((await kubectl.ok('get', ['kcp', '-o', 'name'])).stdout, /apiexport\.apis\.kcp\.io\/called\n/);
 });
 
-law('api-resources names the types, version the server', async (t, kubectl) => {
+law('api-resources names the types, version the server', async (t, { kubectl }) => {
   const resources = await kubectl.ok('api-resources', []);
   const version = await kubectl.ok('version', []);
 
@@ -185,17 +161,6 @@ law('api-resources names the types, version the server', async (t, kubectl) => {
   t.regex(resources.stdout, /rolebindings\s.*rbac\.authorization\.k8s\.io\/v1\s+true\s+RoleBinding/);
   t.regex(version.stdout, /Server Version: v\d/);
 });
-
-/** A test that needs kubectl: without it, the test logs that and counts itself. */
-function law(title: string, implementation: (t: ExecutionContext<Context>, kubectl: Kubectl) => Promise<void>): void {
-  test.serial(title, async (t) => {
-    t.timeout(60_000);
-    if (t.context.kubectl !== undefined) return await implementation(t, t.context.kubectl);
-    skipped += 1;
-    t.log('SKIPPED: kubectl is not installed');
-    t.pass();
-  });
-}
 
 function apiExport(name: string, labels: Readonly<Record<string, string>> = {}): Readonly<Record<string, unknown>> {
   return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name, labels }, spec: { n: 1 } };
