@@ -8,7 +8,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { anonymous, type Caller } from '../domain/caller.js';
-import { extensionIds, extensionsOf, urisOf } from './certificate-extensions.js';
+import { attributeIds, extensionIds, extensionsOf, fieldsOf, subjectOf, urisOf, type Fields } from './certificate-fields.js';
 import { parseSpokenFor, speakersGroup } from './spoken-for.js';
 
 /** Reads the certificate: to be called once per connection. */
@@ -17,13 +17,20 @@ export function callerOf(socket: TLSSocket): Caller {
   return certificate === undefined ? anonymous : parseCaller(certificate);
 }
 
-/** The last CN and every O, as Go reads them. Without a CN the certificate names nobody. */
+/** The last CN and every O, as Go reads them. Without a CN, or where one of these is no text, the certificate names nobody. */
 export function parseCaller(certificate: X509Certificate): Caller {
-  const user = subjectOf(certificate, 'CN').at(-1);
-  const validUntilMs = Date.parse(certificate.validTo);
+  try {
+    return readCaller(fieldsOf(certificate), Date.parse(certificate.validTo));
+  } catch {
+    return anonymous;
+  }
+}
+
+function readCaller(fields: Fields, validUntilMs: number): Caller {
+  const user = subjectOf(fields, attributeIds.commonName).at(-1);
+  const groups = Object.freeze(subjectOf(fields, attributeIds.organization));
   if (user === undefined || user === '' || Number.isNaN(validUntilMs)) return anonymous;
-  const groups = Object.freeze(subjectOf(certificate, 'O'));
-  const speaksFor = groups.includes(speakersGroup) ? parseSpokenFor(alternativeUrisOf(certificate)) : undefined;
+  const speaksFor = groups.includes(speakersGroup) ? parseSpokenFor(alternativeUrisOf(fields)) : undefined;
   return Object.freeze({
     user,
     groups,
@@ -32,20 +39,13 @@ export function parseCaller(certificate: X509Certificate): Caller {
   });
 }
 
-/** Every value of a field of the subject, in order. OpenSSL reads them; Node gives a field that occurs once as a text, else as a list. */
-function subjectOf(certificate: X509Certificate, field: 'CN' | 'O'): readonly string[] {
-  const subject: Partial<Record<string, string | string[]>> | undefined = certificate.toLegacyObject().subject;
-  const values = subject?.[field] ?? [];
-  return typeof values === 'string' ? [values] : values;
-}
-
 /**
  * The URIs of every subject alternative name. An extension that cannot be read has none: such a certificate speaks for nobody, and is
  * otherwise who it is, because a name of a kind unknown here is no mistake.
  */
-function alternativeUrisOf(certificate: X509Certificate): readonly string[] {
+function alternativeUrisOf(fields: Fields): readonly string[] {
   try {
-    const names = extensionsOf(certificate).filter(({ id }) => id === extensionIds.subjectAlternativeName);
+    const names = extensionsOf(fields).filter(({ id }) => id === extensionIds.subjectAlternativeName);
     return names.flatMap(({ value }) => urisOf(value));
   } catch {
     return [];

@@ -16,7 +16,7 @@ import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { Reloadable } from '../domain/reloaded.js';
-import { extensionIds, extensionsOf, pathLengthOf } from './certificate-extensions.js';
+import { extensionIds, extensionsOf, fieldsOf, pathLengthOf } from './certificate-fields.js';
 import { readText } from './pair-files.js';
 import { pollFiles } from './polled-files.js';
 
@@ -144,7 +144,7 @@ function intermediatesOf(certificate: X509Certificate): readonly X509Certificate
 function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   if (!certificate.ca) return undefined;
   try {
-    const extensions = extensionsOf(certificate);
+    const extensions = extensionsOf(fieldsOf(certificate));
     if (extensions.some(({ isCritical, id }) => isCritical && !judgedExtensions.has(id))) return undefined;
     const constraints = extensions.find(({ id }) => id === extensionIds.basicConstraints);
     return constraints === undefined ? Infinity : pathLengthOf(constraints.value);

@@ -242,12 +242,12 @@ export type WatchRequest = Readonly<{
   sink: Sink;
 }>;
 
-/**
- * An open watch: pieces to write, in order, several when they are there. While it is asked for the next, it may write to its sink instead. It ends
- * when its time is up, or soon after `end`.
- */
+/** An open watch: pieces to write, in order, several when they are there. While it is asked for the next, it may write to its sink instead. */
 export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
+  /** Nothing that is published from now on is shown. It ends by itself when its time is up. */
   end(): void;
+  /** Its client has gone, maybe with a thousand others: it ends in a turn of the event loop that has time for it. */
+  abandon(): void;
 }
 
 export interface Watches {

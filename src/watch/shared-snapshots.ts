@@ -7,11 +7,11 @@
  *   informer 3                                 ──page 1──page 2──▶      within `keptMs` of the last reader
  *
  * Every reader has a snapshot of its own, at its own revision, so a slow one keeps nobody else at a revision that is compacted. Most views, such
- * as one logical cluster, are read once in a while by one reader. Of these nothing is kept, because pages that outlive V8's young
- * generation cost full collections: a third of the processor time of such a list.
+ * as one logical cluster, are read once in a while by one reader. Nothing of these is kept, so that they push out
+ * nothing that others share.
  *
- * Bounds: `sharedBytesMax` of encoded pages over all views, the oldest leave first. Views that nobody reads are remembered for `keptMs`,
- * `idleViewsMax` of them. The event loop gets a turn before every page, and after some of them (pace.ts).
+ * Bounds: `sharedBytesMax` of encoded pages over all views, the oldest leave first. Views that nobody reads are remembered for `keptMs`: those with
+ * `keptBytesMin` of pages, and `idleViewsMax` others. The event loop gets a turn before every page, and after some of them (pace.ts).
  */
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -25,6 +25,7 @@ import { SharedStarts } from './shared-starts.js';
 
 const keptMs = 10_000;
 const idleViewsMax = 500;
+const keptBytesMin = 64 * 1024;
 
 type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined }>;
 
@@ -34,6 +35,8 @@ type Shared = {
   readonly state: Revision;
   readonly pages: Map<string, Promise<Page>>;
   readers: number;
+  /** Bytes of those pages that are kept. */
+  bytes: number;
   /** A second reader has come: only now is anything kept. */
   isReadAgain: boolean;
   /** Its first pages had to leave for its later ones, so nobody who comes can share much. For a single reader no more are kept. */
@@ -57,7 +60,7 @@ export class SharedSnapshots implements Snapshots {
   readonly #onShared: (chunks: number) => void;
   /** By view, then by state. */
   readonly #open = new Map<string, Map<Revision, Shared>>();
-  /** Those that nobody reads, the oldest first. */
+  /** Those that nobody reads and that keep little, the oldest first. */
   readonly #idle = new Set<Shared>();
   /** Every kept page, oldest first. */
   readonly #kept = new Map<Promise<Page>, Readonly<{ shared: Shared; at: string; bytes: number }>>();
@@ -101,7 +104,7 @@ export class SharedSnapshots implements Snapshots {
   /** From now on nothing is kept that nobody reads. */
   close(): void {
     this.#isClosed = true;
-    for (const shared of this.#idle) this.#end(shared);
+    for (const states of this.#open.values()) for (const shared of states.values()) if (shared.readers === 0) this.#end(shared);
   }
 
   #join(view: string, state: Revision): Shared {
@@ -109,7 +112,16 @@ export class SharedSnapshots implements Snapshots {
     // As a rule the next reader asks for this state or a later one.
     for (const other of states.values()) if (other.readers === 0 && other.state < state) this.#end(other);
     const known = states.get(state);
-    const shared = known ?? { view, state, pages: new Map(), readers: 0, isReadAgain: false, isTooLong: false, cancelEnd: () => {} };
+    const shared = known ?? {
+      view,
+      state,
+      pages: new Map(),
+      readers: 0,
+      bytes: 0,
+      isReadAgain: false,
+      isTooLong: false,
+      cancelEnd: () => {},
+    };
     shared.isReadAgain = known !== undefined;
     shared.cancelEnd();
     this.#idle.delete(shared);
@@ -124,19 +136,23 @@ export class SharedSnapshots implements Snapshots {
     const states = [...(this.#open.get(shared.view)?.values() ?? [])];
     if (states.every(({ readers }) => readers === 0)) this.#starts.end(shared.view);
     if (this.#isClosed) return this.#end(shared);
-    this.#idle.add(shared);
     shared.cancelEnd = this.#parts.clock.after(keptMs, () => this.#end(shared));
+    this.#addIfIdle(shared);
     for (const oldest of this.#idle) {
       if (this.#idle.size <= idleViewsMax) break;
       this.#end(oldest);
     }
   }
 
+  #addIfIdle(shared: Shared): void {
+    if (shared.readers === 0 && shared.bytes < keptBytesMin) this.#idle.add(shared);
+  }
+
   #end(shared: Shared): void {
     shared.cancelEnd();
-    this.#idle.delete(shared);
     for (const page of shared.pages.values()) this.#forget(page);
     shared.pages.clear();
+    this.#idle.delete(shared);
     const states = this.#open.get(shared.view);
     states?.delete(shared.state);
     if (states?.size === 0) this.#open.delete(shared.view);
@@ -166,6 +182,7 @@ export class SharedSnapshots implements Snapshots {
     if (!shared.isReadAgain || (shared.isTooLong && shared.readers === 1)) return void shared.pages.delete(at);
     this.#kept.set(page, kept);
     this.#keptBytes += bytes;
+    shared.bytes += bytes;
     for (const [oldest, { shared: other }] of this.#kept) {
       if (this.#keptBytes <= this.#sharedBytesMax) break;
       shared.isTooLong ||= other === shared;
@@ -177,6 +194,8 @@ export class SharedSnapshots implements Snapshots {
     const kept = this.#kept.get(page);
     if (kept === undefined) return;
     kept.shared.pages.delete(kept.at);
+    kept.shared.bytes -= kept.bytes;
+    this.#addIfIdle(kept.shared);
     this.#kept.delete(page);
     this.#keptBytes -= kept.bytes;
   }

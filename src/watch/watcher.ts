@@ -83,6 +83,7 @@ export class Watcher implements OpenWatch, Receiver {
   #wantedBytes = 0;
   #reservedBytes = 0;
   #ended = false;
+  #isAbandoned = false;
   #fault: unknown;
   #wake: () => void = () => {};
   /** Whether all it had is handed out and its reader asks for more: only then the sink may be written to. */
@@ -131,8 +132,9 @@ export class Watcher implements OpenWatch, Receiver {
     this.#isInStream = false;
     this.#position = this.#queue[0]?.after ?? after;
     this.#dropQueue();
-    if (wasLive) this.#parts.observe.fellBack();
-    else this.#fault = fault;
+    if (!wasLive) this.#fault = fault;
+    // An abandoned one finds no room, and is not slow.
+    else if (!this.#isAbandoned) this.#parts.observe.fellBack();
     this.#wake();
   }
 
@@ -157,8 +159,8 @@ export class Watcher implements OpenWatch, Receiver {
     this.#wake();
   }
 
-  /** In a turn of the event loop that has time for it: its client may have gone with a thousand others. */
-  endSoon(): void {
+  abandon(): void {
+    this.#isAbandoned = true;
     void this.#parts.pace.turn(handOutBytesMin).then(() => this.end());
   }
 

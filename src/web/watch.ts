@@ -53,7 +53,7 @@ async function follow(call: Call, ports: KubePorts, request: WatchRequest): Prom
   const moves = ports.commits.subscribe(({ movedPaths }) => {
     if (canonicalPath !== undefined && movedPaths.includes(canonicalPath)) open.end();
   });
-  exchange.onEnd(() => open.end());
+  exchange.onEnd(() => open.abandon());
   exchange.limit(request.timeoutMs + lastBytesMs, () => exchange.cut());
   try {
     await send(open, exchange);

@@ -1,6 +1,7 @@
 import test from 'ava';
 import type { Room } from '../../src/domain/room.js';
 import { aScope } from '../support/objects.js';
+import { endlessRoom } from '../support/an-exchange.js';
 import { aHub, aWatch, everything, initial, selecting } from './a-hub.js';
 import type { MemoryStore } from './memory-store.js';
 import { plainEvents, Reader, received, turns } from './plain-events.js';
@@ -416,6 +417,38 @@ test('a reader that leaves at any point leaves nothing open', async (t) => {
     t.is(store.openSnapshots, 0);
     t.is(clock.timers, timers);
   }
+});
+
+test('a watch that is ended shows nothing that is published from then on, in the same tick or later', async (t) => {
+  const { hub, store } = aHub();
+  const open = hub.open(aWatch({ bookmarks: false }));
+  const reader = new Reader(open);
+  const drained = reader.drain();
+  await turns(3);
+
+  store.commit(one);
+  open.end();
+  store.commit({ put: { name: 'later' } });
+  await turns(1);
+  store.commit({ put: { name: 'much-later' } });
+
+  t.deepEqual(await drained, ['ADDED one@1']);
+});
+
+test('a watch that is abandoned has not fallen back, whatever is published until it has ended', async (t) => {
+  const { hub, store, counts } = aHub();
+  let isClosed = false;
+  const room = { ...endlessRoom, tryTake: () => !isClosed };
+  const open = hub.open(aWatch({ room }));
+  const drained = new Reader(open).drain();
+  await turns(3);
+
+  isClosed = true;
+  open.abandon();
+  store.commit(one);
+  await drained;
+
+  t.deepEqual([counts.fellBack, hub.openWatches], [0, 0]);
 });
 
 test('a watch ignores other types, clusters and shards', async (t) => {

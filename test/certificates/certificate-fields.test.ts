@@ -7,7 +7,15 @@ import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import test, { type ExecutionContext } from 'ava';
 import { parseCaller } from '../../src/certificates/caller-from-certificate.js';
-import { extensionIds, extensionsOf, pathLengthOf, urisOf } from '../../src/certificates/certificate-extensions.js';
+import {
+  attributeIds,
+  extensionIds,
+  extensionsOf,
+  fieldsOf,
+  pathLengthOf,
+  subjectOf,
+  urisOf,
+} from '../../src/certificates/certificate-fields.js';
 import { TestAuthority } from '../support/test-authority.js';
 
 const day = 86_400_000;
@@ -49,7 +57,7 @@ for (const section of sections) {
     const certificate = await withExtensions(t, section);
     const expected = new x509.X509Certificate(Uint8Array.from(certificate.raw));
 
-    const extensions = extensionsOf(certificate);
+    const extensions = extensionsOf(fieldsOf(certificate));
 
     t.deepEqual(
       extensions.map(({ isCritical, value }) => [isCritical, Buffer.from(value).toString('hex')]),
@@ -69,24 +77,82 @@ for (const section of sections) {
 }
 
 test('a certificate without extensions has none', async (t) => {
-  t.deepEqual(extensionsOf(await selfSigned(new x509.Name('CN=amber'), [])), []);
+  t.deepEqual(extensionsOf(fieldsOf(await selfSigned(new x509.Name('CN=amber'), []))), []);
 });
 
 test('a certificate that is cut short, or whose lengths are wrong, is refused', async (t) => {
   const { raw } = await withExtensions(t, sections[5]!);
 
-  for (let length = 0; length < raw.length; length++) t.throws(() => extensionsOf({ raw: raw.subarray(0, length) }));
+  for (let length = 0; length < raw.length; length++) t.throws(() => extensionsOf(fieldsOf({ raw: raw.subarray(0, length) })));
   for (const wrong of ['', '3080', '30', '3081', '3084ffffffff', '3085', '30020500', '3003020100']) {
-    t.throws(() => extensionsOf({ raw: Buffer.from(wrong, 'hex') }), undefined, wrong);
+    t.throws(() => extensionsOf(fieldsOf({ raw: Buffer.from(wrong, 'hex') })), undefined, wrong);
   }
 });
 
-test('a path length that no chain reaches is refused', (t) => {
-  t.is(pathLengthOf(Buffer.from('30060101ff020103', 'hex')), 3);
-  t.is(pathLengthOf(Buffer.from('30030101ff', 'hex')), Infinity);
-  for (const wrong of ['30060101ff020180', '30070101ff02020100', '30050101ff0200']) {
-    t.throws(() => pathLengthOf(Buffer.from(wrong, 'hex')), undefined, wrong);
-  }
+test('a path length may be of any size, and not negative or empty', (t) => {
+  for (const [hex, expected] of [
+    ['30060101ff020103', 3],
+    ['30070101ff02020080', 128],
+    ['30090101ff02047fffffff', 2_147_483_647],
+    ['30030101ff', Infinity],
+  ] as const)
+    t.is(pathLengthOf(Buffer.from(hex, 'hex')), expected);
+  for (const wrong of ['30060101ff020180', '30050101ff0200']) t.throws(() => pathLengthOf(Buffer.from(wrong, 'hex')), undefined, wrong);
+});
+
+test('an authority with a long path length vouches for its clients', async (t) => {
+  const [section] = ['basicConstraints=critical,CA:TRUE,pathlen:255'];
+  t.is(
+    pathLengthOf(extensionsOf(fieldsOf(await withExtensions(t, section))).find(({ id }) => id === extensionIds.basicConstraints)!.value),
+    255,
+  );
+});
+
+test('a URI that is put together from parts makes the alternative names unreadable, so it hides no second claim', (t) => {
+  const parts = Buffer.from('30098601 61a604160262 63'.replaceAll(' ', ''), 'hex');
+
+  t.throws(() => urisOf(parts), { message: /put together/ });
+});
+
+/** Elements of DER: a tag, and the content as hexadecimal digits. */
+function element(tag: string, ...contents: readonly string[]): string {
+  const content = contents.join('');
+  return tag + (content.length / 2).toString(16).padStart(2, '0') + content;
+}
+
+/** The fields of a certificate as far as its subject. */
+function fieldsWith(...attributes: readonly (readonly [id: string, value: string])[]): ReturnType<typeof fieldsOf> {
+  const names = attributes.map(([id, value]) => element('31', element('30', element('06', id), value)));
+  const upToSubject = [element('a0', '020102'), '020101', '3000', '3000', '3000', element('30', ...names)];
+  return fieldsOf({ raw: Buffer.from(element('30', element('30', ...upToSubject)), 'hex') });
+}
+
+const [commonName, organization, uniqueIdentifier] = ['550403', '55040a', '55042d'];
+const hexOf = (text: string, encoding: BufferEncoding = 'utf8'): string => Buffer.from(text, encoding).toString('hex');
+
+test('a subject is read in every kind of text, whatever its other attributes hold', (t) => {
+  const fields = fieldsWith(
+    [commonName!, element('0c', hexOf('zoë'))],
+    [uniqueIdentifier!, element('03', '0001')],
+    [organization!, element('13', hexOf('printable'))],
+    [organization!, element('14', hexOf('é', 'latin1'))],
+    [organization!, element('1e', '00e9d83dde00')],
+    [organization!, element('1c', '0001f600')],
+  );
+
+  t.deepEqual(subjectOf(fields, attributeIds.commonName), ['zoë']);
+  t.deepEqual(subjectOf(fields, attributeIds.organization), ['printable', 'é', 'é😀', '😀']);
+});
+
+test('a group that is no text, or that is put together from parts, names nobody', (t) => {
+  for (const [what, value] of [
+    ['no UTF-8', element('0c', 'fffe')],
+    ['a bit string', element('03', '0001')],
+    ['constructed', element('2c', element('0c', hexOf('system:')), element('0c', hexOf('masters')))],
+    ['half a character', element('1e', '004100')],
+    ['no character', element('1c', '00110000')],
+  ] as const)
+    t.throws(() => subjectOf(fieldsWith([organization!, value]), attributeIds.organization), undefined, what);
 });
 
 test('of several CN the last names the caller, and every O is a group, whatever it holds', async (t) => {

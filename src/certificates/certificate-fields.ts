@@ -1,0 +1,138 @@
+/**
+ * What a certificate says and Node does not show value by value: its subject, and its extensions, each with its bytes. asn1js reads the bytes, and this
+ * file knows where things stand in a certificate. @peculiar/x509, which knows that as well, is 190 modules, at each start.
+ *
+ *   Certificate ─ SEQUENCE ─ tbsCertificate ─ SEQUENCE ─┬─ [0] version, if there is one ─ serial number ─ signature ─ issuer ─ validity ─ subject
+ *                                                       └─ [3] ─ SEQUENCE ─ extension ─ SEQUENCE ─ id ─ critical, if it is ─ OCTET STRING
+ *
+ * Whoever asks has the certificate from OpenSSL, which has read it before. Each reader throws for what is not in the form that RFC 5280 gives to
+ * what it looks for. Names of attributes and extensions are object identifiers, such as 2.5.29.15.
+ */
+import type { X509Certificate } from 'node:crypto';
+import {
+  type BaseBlock,
+  BmpString,
+  Boolean as Asn1Boolean,
+  Constructed,
+  fromBER,
+  IA5String,
+  Integer,
+  NumericString,
+  ObjectIdentifier,
+  OctetString,
+  Primitive,
+  PrintableString,
+  Sequence,
+  Set as Asn1Set,
+  TeletexString,
+  UniversalString,
+  Utf8String,
+  VisibleString,
+} from 'asn1js';
+
+/** The fields of a certificate, in order. */
+export type Fields = readonly BaseBlock[];
+
+export type CertificateExtension = Readonly<{ id: string; isCritical: boolean; value: Uint8Array }>;
+
+export const attributeIds = { commonName: '2.5.4.3', organization: '2.5.4.10' } as const;
+export const extensionIds = { keyUsage: '2.5.29.15', subjectAlternativeName: '2.5.29.17', basicConstraints: '2.5.29.19' } as const;
+
+const contextClass = 3;
+const versionTag = 0;
+const extensionsTag = 3;
+const uriTag = 6;
+/** Behind the version. */
+const subjectPosition = 4;
+const negativeBit = 0x80;
+const unicodeBytes = 4;
+/** OpenSSL takes all of them for Latin-1. */
+const latin1Strings = [PrintableString, IA5String, NumericString, VisibleString, TeletexString];
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function fieldsOf({ raw }: Pick<X509Certificate, 'raw'>): Fields {
+  const [toBeSigned] = membersOf(read(raw));
+  return membersOf(toBeSigned);
+}
+
+/** Every value of one attribute of the subject, in order. What other attributes hold does not matter. */
+export function subjectOf(fields: Fields, id: string): readonly string[] {
+  const isVersioned = fields[0] !== undefined && isContext(fields[0], versionTag);
+  const subject = fields[subjectPosition + (isVersioned ? 1 : 0)];
+  const attributes = membersOf(subject).flatMap((names) => membersOf(names, Asn1Set).map((attribute) => membersOf(attribute)));
+  return attributes
+    .filter(([type]) => type instanceof ObjectIdentifier && type.valueBlock.toString() === id)
+    .map(([, value]) => textOf(value));
+}
+
+export function extensionsOf(fields: Fields): readonly CertificateExtension[] {
+  const wrapped = fields.find((element) => element instanceof Constructed && isContext(element, extensionsTag));
+  if (wrapped === undefined) return [];
+  const [extensions] = (wrapped as Constructed).valueBlock.value;
+  return membersOf(extensions).map(extensionOf);
+}
+
+/** The URIs of a subject alternative name, in which names of other kinds may stand as well. */
+export function urisOf(subjectAlternativeName: Uint8Array): readonly string[] {
+  return membersOf(read(subjectAlternativeName))
+    .filter((name) => isContext(name, uriTag))
+    .map((name) => {
+      if (!(name instanceof Primitive)) throw new Error('a URI is put together from parts');
+      return Buffer.from(name.valueBlock.valueHexView).toString('latin1');
+    });
+}
+
+/** How many authorities may stand between one with these constraints and a leaf. */
+export function pathLengthOf(basicConstraints: Uint8Array): number {
+  const length = membersOf(read(basicConstraints)).find((element) => element instanceof Integer);
+  if (length === undefined) return Infinity;
+  const digits = length.valueBlock.valueHexView;
+  if (digits.length === 0 || (digits[0]! & negativeBit) !== 0) throw new Error('the path length is no number of certificates');
+  return digits.reduce((sum, digit) => sum * 256 + digit, 0);
+}
+
+function extensionOf(element: BaseBlock): CertificateExtension {
+  const members = membersOf(element);
+  const [id, critical] = members;
+  const value = members.at(-1);
+  if (!(id instanceof ObjectIdentifier) || !(value instanceof OctetString)) throw new Error('an extension has no id or no value');
+  return {
+    id: id.valueBlock.toString(),
+    isCritical: critical instanceof Asn1Boolean && critical.valueBlock.value,
+    value: value.valueBlock.valueHexView,
+  };
+}
+
+/** asn1js replaces what is no UTF-8, and so would give a name that nobody signed. */
+function textOf(value: BaseBlock | undefined): string {
+  if (value === undefined || value.idBlock.isConstructed)
+    throw new Error('an attribute has no value, or one that is put together from parts');
+  if (value instanceof Utf8String) return utf8.decode(value.valueBlock.valueHexView);
+  if (value instanceof BmpString) return Buffer.from(value.valueBlock.valueHexView).swap16().toString('utf16le');
+  if (value instanceof UniversalString) return textOfCodePoints(Buffer.from(value.valueBlock.valueHexView));
+  const latin1 = latin1Strings.find((kind) => value instanceof kind);
+  if (latin1 === undefined) throw new Error('an attribute is no text');
+  return Buffer.from((value as PrintableString).valueBlock.valueHexView).toString('latin1');
+}
+
+function textOfCodePoints(bytes: Buffer): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += unicodeBytes) text += String.fromCodePoint(bytes.readUInt32BE(at));
+  return text;
+}
+
+function isContext({ idBlock: { tagClass, tagNumber } }: BaseBlock, tag: number): boolean {
+  return tagClass === contextClass && tagNumber === tag;
+}
+
+function membersOf(element: BaseBlock | undefined, kind: typeof Sequence | typeof Asn1Set = Sequence): readonly BaseBlock[] {
+  if (!(element instanceof kind)) throw new Error('a sequence or a set is missing');
+  return element.valueBlock.value;
+}
+
+/** One element, and nothing behind it. */
+function read(bytes: Uint8Array): BaseBlock {
+  const { result, offset } = fromBER(Uint8Array.from(bytes));
+  if (offset !== bytes.length) throw new Error(`the bytes are not one element: ${result.error}`);
+  return result;
+}
