@@ -55,9 +55,7 @@ test('the pages on security and on bugs name options and tests that exist', asyn
   const options = [...tablesIn(await exportedBy('config/options.js')), ...tablesIn(await exportedBy('config/command-options.js'))];
   const flags = new Set(textsOf(options.map((option) => option['flag'])));
 
-  for (const page of ['SECURITY.md',
-  'CHANGELOG.md',
-  'CONTRIBUTING.md', 'docs/security.md', 'docs/bugs.md']) {
+  for (const page of ['SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'docs/security.md', 'docs/bugs.md']) {
     const text = readFileSync(join(root, page), 'utf8');
     for (const [, flag = ''] of text.matchAll(/`[^`\n]*?--([a-z0-9-]+)/g)) t.true(flags.has(flag), `${page}: --${flag}`);
     for (const [, file = ''] of text.matchAll(/`(test\/[\w./-]+)`/g)) t.true(existsSync(join(root, file)), `${page}: ${file}`);
