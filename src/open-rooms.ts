@@ -78,7 +78,7 @@ export type WatchPolicies = (publish: (policies: LinkPolicies) => void) => Reloa
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 /** How long a plain writer must be quiet until what it wrote counts as everything. */
 const plainQuietMs = 30_000;
-const sharedBytesMax = 32 * 1024 * 1024;
+const sharedBytesMax = 64 * 1024 * 1024;
 /** Changes wait for one another, so that handing them out to watches takes no more than a quarter of the time; but not for long. */
 const handOuts = { periodFactor: 4, periodMsMax: 10 };
 /** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
