@@ -29,11 +29,14 @@ export async function writePage(text: string, file: string): Promise<void> {
 
 /** The figures for which there is a goal beside the other server, asked as kcp's clients ask. */
 export function formatSummary(report: Report): string {
-  const figures = report.questions.flatMap(({ figures }) => figures).filter(hasGoalBesideOther);
-  const rows = figures.map((figure) => {
+  const found = report.questions.flatMap(({ name, figures }) =>
+    figures.filter(hasGoalBesideOther).map((figure) => ({ question: name, figure })),
+  );
+  const rows = found.map(({ question, figure }) => {
     const { name, value, unit, against = Number.NaN, ceiling } = figure;
     const goal = testedLimits(figure).find(({ of }) => of === 'other');
     return [
+      question,
       name.replace(` over ${clientsProtocol}`, ''),
       `${formatNumber(value)} ${unit}`,
       formatNumber(against),
@@ -43,7 +46,7 @@ export function formatSummary(report: Report): string {
     ];
   });
   return [
-    ...markdownTable(['', 'Strata', report.against ?? '', 'ratio', 'goal', 'bare server'], rows),
+    ...markdownTable(['question', 'figure', 'Strata', report.against ?? '', 'ratio', 'goal', 'bare server'], rows),
     '',
     ...surroundingsOf(report)
       .filter(([name]) => name !== 'options')
