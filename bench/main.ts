@@ -125,21 +125,23 @@ function chosenQuestions({ only, all }: Flags): readonly Question[] {
   return questions.filter(({ name, family, isLong }) => names.includes(name) || (names.includes(family) && (all || isLong === undefined)));
 }
 
-async function write(report: Report, { out, svg, page, summary }: Flags): Promise<string> {
+async function write(report: Report, { out }: Flags): Promise<string> {
   const file = out ?? join(dirname(fileURLToPath(import.meta.url)), 'results', `${report.startedAt.replaceAll(':', '-')}.json`);
   await mkdir(dirname(resolve(file)), { recursive: true });
   await writeFile(file, `${JSON.stringify(report, null, 2)}\n`);
+  return file;
+}
+
+async function publish(report: Report, { svg, page, summary }: Flags): Promise<void> {
   if (svg !== undefined) await writePictures(report, resolve(svg));
   if (page !== undefined) await writePage(formatMarkdown(report), resolve(page));
   if (summary !== undefined) await writePage(formatSummary(report), resolve(summary));
-  return file;
 }
 
 async function main(): Promise<number> {
   const flags = parseFlags();
   if (flags.from !== undefined) {
-    const report = JSON.parse(await readFile(flags.from, 'utf8')) as Report;
-    await write(report, { ...flags, out: flags.from });
+    await publish(JSON.parse(await readFile(flags.from, 'utf8')) as Report, flags);
     return 0;
   }
   await using cleanUp = new CleanUp();
@@ -152,6 +154,7 @@ async function main(): Promise<number> {
   }
   console.log(formatReport(report));
   console.log(`results in ${await write(report, flags)}`);
+  await publish(report, flags);
   return !report.holds || (flags.strict && report.limitsMissed > 0) ? exitBroken : 0;
 }
 

@@ -3,25 +3,21 @@
  * committer's thread starts (server.ts).
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { callerOf } from './certificates/caller-from-certificate.js';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
-import type { Health } from './diagnostics/health.js';
-import type { Log } from './diagnostics/log.js';
-import type { Metrics } from './diagnostics/metrics.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
 import { Refused } from './domain/errors.js';
-import type { Clock, Shards } from './domain/ports.js';
+import type { Shards } from './domain/ports.js';
 import type { Resource } from './domain/resource.js';
 import type { Revision } from './domain/revision.js';
 import type { Scope } from './domain/scope.js';
 import type { LinkPolicies } from './domain/link-policies.js';
-import type { Reloadable, Reloaded } from './domain/reloaded.js';
+import { ReloadedTogether, type Reloadable, type Reloaded } from './domain/reloaded.js';
 import type { TreeStatus } from './domain/status.js';
 import { describeServer } from './describe-server.js';
-import type { OpenCertificates } from './open-certificates.js';
 import { openEndpoint, intakeRules } from './open-endpoint.js';
+import { openListener, type ServingParts } from './open-listener.js';
 import { openTier } from './open-tier.js';
 import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
@@ -40,9 +36,6 @@ import { ShardRemoval } from './intake/shard-removal.js';
 import { Standbys } from './intake/standbys.js';
 import type { SqliteStore } from './store/sqlite/store.js';
 import { version } from './version.js';
-import { limitReached } from './http/limit-reached.js';
-import { Listener } from './http/listener.js';
-import type { Quotas } from './http/quotas.js';
 import { Hub } from './watch/hub.js';
 import { Pace } from './watch/pace.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
@@ -60,17 +53,12 @@ export type OpenServer = Readonly<{
   failed: Promise<Error>;
 }>;
 
-export type RoomParts = Readonly<{
-  store: SqliteStore;
-  log: Log;
-  clock: Clock;
-  random: () => number;
-  metrics: Metrics;
-  health: Health;
-  certificates: OpenCertificates;
-  quotas: Quotas;
-  watchPolicies: WatchPolicies | undefined;
-}>;
+export type RoomParts = ServingParts &
+  Readonly<{
+    store: SqliteStore;
+    random: () => number;
+    watchPolicies: WatchPolicies | undefined;
+  }>;
 
 /** Publishes other link policies than those of the settings, from the call on until its result is closed. */
 export type WatchPolicies = (publish: (policies: LinkPolicies) => void) => Reloadable | undefined;
@@ -206,33 +194,25 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     { ports, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
     settings,
   );
-  const listener = new Listener(
-    certificates.serving.pair,
-    {
-      clock,
-      quotas,
-      callerOf,
-      refused: limitReached({ clock, log, metrics }),
-      handle: app,
-      upgrade: ({ request, socket, head, caller, refusal }) =>
-        endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
-    },
-    { ...settings, clientAuthorities: certificates.authorities },
-  );
+  const listener = openListener(settings, parts, {
+    handle: app,
+    upgrade: ({ request, socket, head, caller, refusal }) =>
+      endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
+  });
   const delay = new EventLoopDelay({ clock }, eventLoop);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
   describeServer({ metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating });
   await listener.listen();
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
-  const reloadables = Object.entries({
+  const reloadables = new ReloadedTogether({
     ...certificates.watch(listener),
     policies: watchPolicies?.((changed) => tier.changePolicies(changed)),
-  }).filter((entry): entry is [string, Reloadable] => entry[1] !== undefined);
+  });
 
   const stop = async (): Promise<void> => {
     health.beginShutdown();
-    for (const [, reloadable] of reloadables) reloadable.close();
+    reloadables.close();
     certificates.expiry.close();
     listener.beginStop();
     store.beginClose();
@@ -260,6 +240,5 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     await removalsEnded;
     delay.close();
   };
-  const reload = (): ReadonlyMap<string, Reloaded> => new Map(reloadables.map(([what, reloadable]) => [what, reloadable.reload()]));
-  return { port: listener.port, reload, stop, failed: store.failed };
+  return { port: listener.port, reload: () => reloadables.reload(), stop, failed: store.failed };
 }

@@ -22,7 +22,7 @@ export async function pushJob({ target, shard, objects, round, thenChanges }: Pu
 export async function pushManyJob({ target, shard, objects, clusters }: PushManyJob): Promise<Pick<Pushed, 'syncMs'>> {
   const pushing = await PushingShard.open(target, shard);
   try {
-    return { syncMs: await pushing.send(sync(batchesWhenAsked(shard, objects, clusters))) };
+    return { syncMs: await pushing.send(sync(batchesWhenAsked(shard, objects, 0, clusters))) };
   } finally {
     await pushing.close();
   }

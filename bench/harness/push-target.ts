@@ -1,7 +1,7 @@
 /** The measured server as its pushers see it, and the figures that it reports to an operator. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StatusReport } from '../../src/domain/status.js';
+import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
 import type { PushTarget } from './jobs.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
@@ -24,15 +24,19 @@ export async function pushTargetOf(server: StrataProcess): Promise<PushTarget> {
 
 /** Resolves when the server holds so many exports of a shard. */
 export async function untilHolds(server: StrataProcess, shard: string, objects: number): Promise<void> {
-  const { group, resource } = exportsType;
   const deadline = performance.now() + heldMsMax;
   for (;;) {
-    const { shards } = await readStatus(server);
-    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
+    const slice = exportsOf(await readStatus(server), shard);
     if (slice?.objects === objects) return;
     if (performance.now() > deadline) throw new Error(`the server does not hold what ${shard} has: ${JSON.stringify(slice)}`);
     await sleep(pollMs);
   }
+}
+
+/** The slice of a shard's exports. */
+export function exportsOf({ shards }: StatusReport, shard: string): SliceStatus | undefined {
+  const { group, resource } = exportsType;
+  return shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
 }
 
 export async function readStatus(server: Pick<StrataProcess, 'client'>): Promise<StatusReport> {

@@ -139,23 +139,16 @@ export function connectUrl({ port }: PushTarget): string {
 
 /** Objects as a source gives them, in batches, all made beforehand. */
 export function putBatches(shard: string, objects: number, round: number): readonly Batch[] {
-  const all = Array.from({ length: objects }, (_, index): Outgoing => ({
-    kind: 'put',
-    version,
-    object: pushedObject(shard, index, round),
-  }));
-  return Array.from({ length: Math.ceil(objects / batchObjects) }, (_, batch) =>
-    all.slice(batch * batchObjects, (batch + 1) * batchObjects),
-  );
+  return [...batchesWhenAsked(shard, objects, round)];
 }
 
-/** The same in so many logical clusters, each batch made when it is asked for. */
-export function* batchesWhenAsked(shard: string, objects: number, clusters: number): Generator<Batch> {
+/** The same, each batch made when it is asked for. */
+export function* batchesWhenAsked(shard: string, objects: number, round: number, clusters?: number): Generator<Batch> {
   for (let first = 0; first < objects; first += batchObjects) {
     yield Array.from({ length: Math.min(batchObjects, objects - first) }, (_, at): Outgoing => ({
       kind: 'put',
       version,
-      object: pushedObject(shard, first + at, 0, clusters),
+      object: pushedObject(shard, first + at, round, clusters),
     }));
   }
 }

@@ -11,13 +11,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
-import { exportsType } from '../harness/mixed-objects.js';
-import { pushTargetOf, readStatus } from '../harness/push-target.js';
+import { exportsOf, pushTargetOf, readStatus } from '../harness/push-target.js';
 import { PushingShard, putBatches, sync } from '../harness/pushing-shard.js';
 import { check, type Question } from '../harness/question.js';
 import { TreeProcesses } from '../harness/tree-processes.js';
 
-const { group, resource } = exportsType;
 const ours = 'below';
 const theirs = 'above';
 const percentMax = 1;
@@ -93,11 +91,8 @@ async function open(server: StrataProcess, shard: string): Promise<PushingShard>
 
 /** Objects of each shard. */
 async function counts(server: StrataProcess): Promise<readonly number[]> {
-  const { shards } = await readStatus(server);
-  return [theirs, ours].map((name) => {
-    const slices = shards.find(({ shard }) => shard === name)?.slices ?? [];
-    return slices.find((slice) => slice.group === group && slice.resource === resource)?.objects ?? 0;
-  });
+  const status = await readStatus(server);
+  return [theirs, ours].map((shard) => exportsOf(status, shard)?.objects ?? 0);
 }
 
 async function holds(server: StrataProcess, objects: number): Promise<void> {

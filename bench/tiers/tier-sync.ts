@@ -7,15 +7,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../../test/support/strata-process.js';
-import { exportsType } from '../harness/mixed-objects.js';
-import { pushTargetOf, readStatus } from '../harness/push-target.js';
+import { exportsOf, pushTargetOf, readStatus } from '../harness/push-target.js';
 import { PushingShard, putBatches, sync } from '../harness/pushing-shard.js';
 import { median } from '../harness/statistics.js';
 import { metric } from '../harness/metrics-text.js';
 import { check, type Question } from '../harness/question.js';
 import { TreeProcesses } from '../harness/tree-processes.js';
 
-const { group, resource } = exportsType;
 const shard = 'synced';
 const rounds = 2;
 const absences = 2;
@@ -85,14 +83,13 @@ async function untilRevision(child: StrataProcess, changes: number, before = 0):
   const deadline = performance.now() + waitMsMax;
   const client = child.client();
   for (;;) {
-    const { cache, shards } = await readStatus({ client: () => client });
-    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
-    const publishedMs = Date.now() - (slice?.changedAgoMs ?? 0);
+    const status = await readStatus({ client: () => client });
+    const publishedMs = Date.now() - (exportsOf(status, shard)?.changedAgoMs ?? 0);
     const openedMs = (await connections(child)).slice(before).at(-1);
     const { text } = await client.raw('GET', '/metrics');
     const published = metric(text, 'strata_published_revision');
     if (published >= changes && openedMs !== undefined) return publishedMs - openedMs;
-    if (performance.now() > deadline) throw new Error(`the child is at ${cache.resourceVersion}`);
+    if (performance.now() > deadline) throw new Error(`the child is at ${status.cache.resourceVersion}`);
     await sleep(pollMs);
   }
 }

@@ -9,9 +9,8 @@ import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
-import type { SpokenFor } from '../domain/caller.js';
+import { formatSpokenFor, type SpokenFor } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
-import { formatSpokenFor } from './spoken-for.js';
 
 /** A certificate and its private key (PKCS #8), both PEM. */
 export type CertificateAndKey = Readonly<{ certificatePem: string; keyPem: string }>;

@@ -25,7 +25,3 @@ export function parseSpokenFor(uris: readonly string[]): SpokenFor | undefined {
   const shard = kind === 'shard' ? parseShardName(name) : undefined;
   return shard && { kind: 'shard', shard };
 }
-
-export function formatSpokenFor(spokenFor: SpokenFor): string {
-  return `strata://${spokenFor.kind}/${spokenFor.kind === 'shard' ? spokenFor.shard : spokenFor.name}`;
-}

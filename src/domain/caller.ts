@@ -3,6 +3,10 @@ import type { ShardName } from './shard.js';
 /** Whom a certificate speaks for: the one URI `strata://shard/NAME` or `strata://cache/NAME` in it. */
 export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache'; name: string }>;
 
+export function formatSpokenFor(spokenFor: SpokenFor): string {
+  return `strata://${spokenFor.kind}/${spokenFor.kind === 'shard' ? spokenFor.shard : spokenFor.name}`;
+}
+
 /** Who sent a request, by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. */
 export type Caller = Readonly<{ user: string; groups: readonly string[]; speaksFor?: SpokenFor; validUntilMs?: number }>;
 

@@ -8,3 +8,20 @@ export interface Reloadable {
   /** Ends the reading at intervals. */
   close(): void;
 }
+
+/** Several, by their names in the log; what is undefined is left out. */
+export class ReloadedTogether {
+  readonly #all: readonly (readonly [name: string, reloadable: Reloadable])[];
+
+  constructor(all: Readonly<Record<string, Reloadable | undefined>>) {
+    this.#all = Object.entries(all).filter((entry): entry is [string, Reloadable] => entry[1] !== undefined);
+  }
+
+  reload(): ReadonlyMap<string, Reloaded> {
+    return new Map(this.#all.map(([name, reloadable]) => [name, reloadable.reload()]));
+  }
+
+  close(): void {
+    for (const [, reloadable] of this.#all) reloadable.close();
+  }
+}

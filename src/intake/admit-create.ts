@@ -7,6 +7,7 @@
  *    creationTimestamp and generation are ours, and it is not being deleted.
  * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten.
  */
+import { invalid } from '../domain/invalid.js';
 import { compose, type MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Mutation } from '../domain/mutation.js';
@@ -17,7 +18,6 @@ import { createCauses } from './check-meta.js';
 import { chooseNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
 import { readObject } from './read-object.js';
-import { invalid } from './refusals.js';
 import { formatTimestamp } from './timestamp.js';
 
 const shardAnnotation = 'kcp.io/shard';

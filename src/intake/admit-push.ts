@@ -6,6 +6,7 @@
  *    bug or from malice, and either should be reported, not overwritten.
  * P3 A body without a uid is refused: one made up here would differ at every sync.
  */
+import { invalid } from '../domain/invalid.js';
 import { serves, type ServedType } from '../domain/catalogue.js';
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 import { compose } from '../domain/compose.js';
@@ -22,7 +23,6 @@ import { createCauses, placeCauses } from './check-meta.js';
 import { namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
 import { readObject } from './read-object.js';
-import { invalid } from './refusals.js';
 
 /** What holds for all objects of one frame. */
 export type PushInputs = Readonly<{

@@ -8,6 +8,7 @@
  * U3 A body that changes nothing is no mutation; comparing may take long, so the caller does it.
  * U4 Where the object is comes from its key alone, that is from the URL it was found by.
  */
+import { invalid } from '../domain/invalid.js';
 import { compose, type MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -21,7 +22,7 @@ import { updateCauses } from './check-meta.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
 import { readObject } from './read-object.js';
-import { conflict, invalid, invalidValue } from './refusals.js';
+import { conflict, invalidValue } from './refusals.js';
 import { StoredMeta } from './stored-meta.js';
 
 /** The part of the request that admission looks at. */

@@ -4,6 +4,7 @@
  *
  * Bounds: nesting of `nestingMax`, Go's own; `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
  */
+import { invalid } from '../domain/invalid.js';
 import { isUtf8 } from 'node:buffer';
 import type { ServedType } from '../domain/catalogue.js';
 import { badRequest, Refused } from '../domain/errors.js';
@@ -13,7 +14,7 @@ import { formatApiVersion } from '../domain/resource.js';
 import type { FieldValidation } from '../domain/write-request.js';
 import { cannotUnmarshal } from './meta-shape.js';
 import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
-import { invalid, invalidValue } from './refusals.js';
+import { invalidValue } from './refusals.js';
 
 const nestingMax = 10_000;
 /** Of the object, its labels, its annotations and all that stands in its metadata: each is checked, and a megabyte could hold 300,000. */

@@ -6,22 +6,6 @@ import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 
 const modified = 'the object has been modified; please apply your changes to the latest version and try again';
-/** More help nobody; a body of 3 MiB could have hundreds of thousands. */
-const causesMax = 100;
-
-/** What is invalid: `kind` is the Kind, but the plural resource where upstream has that. */
-export type Subject = Readonly<{ group: string; kind: string; name: string }>;
-
-export function invalid({ group, kind, name }: Subject, all: readonly Cause[]): Refusal {
-  const causes = all.slice(0, causesMax);
-  const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
-  const list = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`;
-  return {
-    reason: 'Invalid',
-    message: `${formatGroupResource({ group, resource: kind })} ${JSON.stringify(name)} is invalid: ${list}`,
-    details: { ...(name !== '' && { name }), ...(group !== '' && { group }), kind, causes },
-  };
-}
 
 export function invalidValue(field: string, value: string | bigint, flaw: string): Cause {
   const shown = typeof value === 'string' ? JSON.stringify(value) : String(value);

@@ -8,6 +8,7 @@ import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { Scope } from '../domain/scope.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
 import { objectAnswer } from './answer.js';
 import { answeredAs, formOf, namespaceOf, type Answer, type Call, type KubePorts } from './call.js';
 import { objectNotFound } from './kube-request.js';
@@ -58,20 +59,13 @@ function held(objects: readonly StoredObject[]): Found {
  * has found more places than a refusal names.
  */
 async function findInAnyCluster(scope: Scope, { exchange }: Call, { objects, revisions }: KubePorts): Promise<Found> {
-  const snapshot = objects.snapshot(scope, revisions.published);
   const keys: Key[] = [];
   let first: StoredObject | undefined;
-  let after: Key | undefined;
-  try {
-    do {
-      const page = await snapshot.page(after);
-      first ??= page.objects[0];
-      keys.push(...page.objects.map(({ key }) => key));
-      after = page.next;
-      await turn();
-    } while (after !== undefined && keys.length <= placesNamedMax && !exchange.isOver);
-  } finally {
-    snapshot.close();
+  for await (const page of snapshotPages(objects.snapshot(scope, revisions.published))) {
+    first ??= page[0];
+    keys.push(...page.map(({ key }) => key));
+    await turn();
+    if (keys.length > placesNamedMax || exchange.isOver) break;
   }
   return { first, keys };
 }

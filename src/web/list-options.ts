@@ -3,6 +3,7 @@
  * that is wrong.
  */
 import { badRequest, type Cause, type Refusal } from '../domain/errors.js';
+import { invalid } from '../domain/invalid.js';
 import { attempt, mustParse, type Parsed } from '../domain/parsed.js';
 import { Refused } from '../domain/errors.js';
 import { parseFieldSelector, parseLabelSelector, type Selector } from '../domain/selector.js';
@@ -172,9 +173,6 @@ function refuse(causes: readonly Cause[]): void {
   if (causes.length > 0) throw new Refused(invalidOptions('ListOptions', causes));
 }
 
-/** 422 in the words of apimachinery's aggregate of field errors. */
 export function invalidOptions(kind: string, causes: readonly Cause[]): Refusal {
-  const lines = causes.map(({ field, message }) => `${field}: ${message}`);
-  const all = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
-  return { reason: 'Invalid', message: `${kind}.meta.k8s.io "" is invalid: ${all}`, details: { group: 'meta.k8s.io', kind, causes } };
+  return invalid({ group: 'meta.k8s.io', kind, name: '' }, causes);
 }

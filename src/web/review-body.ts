@@ -1,8 +1,10 @@
 /** What a review asks: the spec in its body, in JSON, YAML or protobuf. Members that decide nothing are left out. */
-import { badRequest, Refused, type RefusalDetails } from '../domain/errors.js';
+import { badRequest, Refused } from '../domain/errors.js';
+import { invalid } from '../domain/invalid.js';
+import { jsonValue } from '../domain/json-value.js';
 import { isObject } from '../domain/members.js';
 import type { HeavyWork } from '../domain/ports.js';
-import { formatApiVersion, formatGroupResource } from '../domain/resource.js';
+import { formatApiVersion } from '../domain/resource.js';
 import type { Exchange } from '../http/exchange.js';
 import { mediaType, readBody, readJsonBody } from './body.js';
 import { decodeReview } from './review-protobuf.js';
@@ -38,7 +40,7 @@ export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy
 export function readAccess(type: ReviewType, spec: Readonly<Record<string, unknown>>): Access {
   const { resourceAttributes, nonResourceAttributes } = spec;
   if (isObject(resourceAttributes) && isObject(nonResourceAttributes))
-    throw invalid(
+    throw misfit(
       type,
       'nonResourceAttributes',
       'FieldValueInvalid',
@@ -59,15 +61,13 @@ export function readAccess(type: ReviewType, spec: Readonly<Record<string, unkno
   if (isObject(nonResourceAttributes))
     return { nonResourceAttributes: textsOf('nonResourceAttributes', nonResourceAttributes, ['path', 'verb']) };
   const message = 'Required value: exactly one of nonResourceAttributes or resourceAttributes must be specified';
-  throw invalid(type, 'resourceAttributes', 'FieldValueRequired', message);
+  throw misfit(type, 'resourceAttributes', 'FieldValueRequired', message);
 }
 
 function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString());
-  } catch {
-    throw new Refused(badRequest('the body of the request is not JSON'));
-  }
+  const value = jsonValue(Buffer.from(bytes).toString());
+  if (value === undefined) throw new Refused(badRequest('the body of the request is not JSON'));
+  return value;
 }
 
 function textsOf<Name extends string>(
@@ -84,9 +84,6 @@ function textsOf<Name extends string>(
   return texts;
 }
 
-function invalid(type: ReviewType, member: string, reason: string, message: string): Refused {
-  const field = `spec.${member}`;
-  const details: RefusalDetails = { group: type.group, kind: type.kind, causes: [{ reason, message, field }] };
-  const subject = formatGroupResource({ group: type.group, resource: type.kind });
-  return new Refused({ reason: 'Invalid', message: `${subject} "" is invalid: ${field}: ${message}`, details });
+function misfit({ group, kind }: ReviewType, member: string, reason: string, message: string): Refused {
+  return new Refused(invalid({ group, kind, name: '' }, [{ reason, message, field: `spec.${member}` }]));
 }

@@ -2,7 +2,7 @@
  * POST of a review: what the caller may do, or who it is. Every answer comes from the rule that decides about the request itself
  * (`authorize.ts`), and from what makes a write impossible at this URL.
  */
-import type { Caller } from '../domain/caller.js';
+import { formatSpokenFor, type Caller } from '../domain/caller.js';
 import { unreachable, type Refusal } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { HeavyWork } from '../domain/ports.js';
@@ -109,6 +109,6 @@ function rulesOf(asker: Asker): object {
 }
 
 function userOf({ user, groups, speaksFor }: Caller): object {
-  const uri = speaksFor && `strata://${speaksFor.kind}/${speaksFor.kind === 'shard' ? speaksFor.shard : speaksFor.name}`;
+  const uri = speaksFor && formatSpokenFor(speaksFor);
   return { username: user, groups, ...(uri !== undefined && { extra: { 'certificate-uri': [uri] } }) };
 }

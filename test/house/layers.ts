@@ -16,6 +16,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'describe-server.ts': 'all',
   'open-certificates.ts': 'all',
   'open-endpoint.ts': 'all',
+  'open-listener.ts': 'all',
   'open-rooms.ts': 'all',
   'open-tier.ts': 'all',
   'stand-aside.ts': 'all',

@@ -1,0 +1,20 @@
+/** A 422, in the words of apimachinery's aggregate of field errors. */
+import type { Cause, Refusal } from './errors.js';
+import { formatGroupResource } from './resource.js';
+
+/** More help nobody; a body of 3 MiB could have hundreds of thousands. */
+const causesMax = 100;
+
+/** What is invalid: `kind` is the Kind, but the plural resource where upstream has that. */
+export type Subject = Readonly<{ group: string; kind: string; name: string }>;
+
+export function invalid({ group, kind, name }: Subject, all: readonly Cause[]): Refusal {
+  const causes = all.slice(0, causesMax);
+  const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
+  const list = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`;
+  return {
+    reason: 'Invalid',
+    message: `${formatGroupResource({ group, resource: kind })} ${JSON.stringify(name)} is invalid: ${list}`,
+    details: { ...(name !== '' && { name }), ...(group !== '' && { group }), kind, causes },
+  };
+}

@@ -1,0 +1,34 @@
+/** Opens what accepts connections, in front of a server that serves and of one that stands aside alike. */
+import { callerOf } from './certificates/caller-from-certificate.js';
+import type { Settings } from './config/settings.js';
+import type { Health } from './diagnostics/health.js';
+import type { Log } from './diagnostics/log.js';
+import type { Metrics } from './diagnostics/metrics.js';
+import type { Clock } from './domain/ports.js';
+import { limitReached } from './http/limit-reached.js';
+import { Listener, type ListenerParts } from './http/listener.js';
+import type { Quotas } from './http/quotas.js';
+import type { OpenCertificates } from './open-certificates.js';
+
+/** What a server has before its store is open. */
+export type ServingParts = Readonly<{
+  log: Log;
+  clock: Clock;
+  metrics: Metrics;
+  health: Health;
+  certificates: OpenCertificates;
+  quotas: Quotas;
+}>;
+
+/** It has yet to `listen`. */
+export function openListener(
+  settings: Settings,
+  { log, clock, metrics, certificates, quotas }: ServingParts,
+  { handle, upgrade }: Pick<ListenerParts, 'handle' | 'upgrade'>,
+): Listener {
+  return new Listener(
+    certificates.serving.pair,
+    { clock, quotas, callerOf, refused: limitReached({ clock, log, metrics }), handle, upgrade },
+    { ...settings, clientAuthorities: certificates.authorities },
+  );
+}
