@@ -122,8 +122,13 @@ test('an unknown variable ends the start and names the one that was meant, for a
   }
 });
 
-test('the command starts where env takes no options, such as that of BusyBox', async (t) => {
-  const [first] = (await readFile(builtMain(), 'utf8')).split('\n');
+test('the command starts where env takes no options, such as that of BusyBox, and keeps the young generation of V8 small', async (t) => {
+  const [first = '', second = ''] = (await readFile(builtMain(), 'utf8')).split('\n');
+  await using server = await StrataProcess.start();
 
-  t.is(first, '#!/usr/bin/env node');
+  const [program, option] = (await readFile(`/proc/${server.pid}/cmdline`, 'utf8')).split('\0');
+
+  t.is(first, '#!/bin/sh');
+  t.notRegex(second, /\benv\b/);
+  t.deepEqual([program, option], ['node', '--max-semi-space-size=4'], 'node has taken the place of the shell');
 });
