@@ -17,15 +17,16 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { askInTurns } from './harness/ask-in-turns.js';
 import { CleanUp } from './harness/clean-up.js';
 import { describeMachine } from './harness/machine.js';
 import { parseFlags, readOptions, UsageError, type Flags } from './harness/options.js';
-import { readProcessorMs } from './harness/process-usage.js';
 import { Progress } from './harness/progress.js';
 import { formatMarkdown, formatSummary, writePage, writePictures } from './harness/publish.js';
 import { statusPath } from './harness/push-target.js';
-import { check, families, misses, type Answer, type Bench, type Question } from './harness/question.js';
-import { formatReport, type Asked, type Report } from './harness/report.js';
+import { families, misses, type Question } from './harness/question.js';
+import { formatReport, type Report } from './harness/report.js';
+import { SteadinessMeter } from './harness/steadiness.js';
 import { openSurroundings } from './harness/surroundings.js';
 import { questions } from './questions.js';
 
@@ -47,31 +48,20 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const progress = new Progress(
     process.stderr,
-    chosen.reduce((sum, { steps = () => 1 }) => sum + steps(options), 0),
+    chosen.reduce((sum, { rounds = () => 1 }) => sum + rounds(options), 0),
   );
   const asksOverHttp = chosen.some(({ needs = [] }) => needs.includes('http'));
-  const surroundings = await openSurroundings({ flags, options, folder, progress, asksOverHttp }, stack);
-  const spans = new Map<string, { fromMs: number; toMs: number }>();
-  const bench: Bench = { ...surroundings, spans };
-  const takesPushes = (await bench.server.client().raw('GET', statusPath)).status === 200;
-  const asked: Asked[] = [];
-  for (const question of chosen) {
-    const { name, family, asks, needs = [], steps } = question;
-    const why = missing(needs, { http: bench.http !== undefined, push: takesPushes });
-    progress.say(why === undefined ? `${name}: ${asks}` : `${name}: left out, ${why}`);
-    if (why === undefined) {
-      progress.show(name);
-      const fromMs = performance.now();
-      const processorMs = await readProcessorMs(bench.server.pid);
-      const answer = await question.ask(bench).catch(failed);
-      const toMs = performance.now();
-      spans.set(name, { fromMs, toMs });
+  const bench = await openSurroundings({ flags, options, folder, progress, asksOverHttp }, stack);
+  const has = { http: bench.http !== undefined, push: (await bench.server.client().raw('GET', statusPath)).status === 200 };
+  const steadiness = new SteadinessMeter();
+  const asked = await askInTurns(
+    chosen.filter((question) => canBeAsked(question, has, progress)),
+    bench,
+    () => {
       if (flags.profile !== undefined) process.kill(bench.server.pid, 'SIGUSR2');
-      const serverProcessorMs = (await readProcessorMs(bench.server.pid)) - processorMs;
-      asked.push({ name, family, asks, elapsedMs: toMs - fromMs, serverProcessorMs, ...answer });
-    }
-    if (steps === undefined) progress.advance();
-  }
+      steadiness.sample();
+    },
+  );
   progress.end();
   return {
     startedAt,
@@ -80,7 +70,7 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
     against: flags.against === undefined ? undefined : flags['against-name'],
     client: bench.http?.client.version,
     elapsedMs: performance.now() - startedMs,
-    machine,
+    machine: { ...machine, steadiness: steadiness.read() },
     options,
     questions: asked,
     holds: asked.every(({ checks }) => checks.every(({ holds }) => holds)),
@@ -88,16 +78,11 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   };
 }
 
-/** A question that fails does not take the others with it. */
-function failed(error: unknown): Answer {
-  console.error(error);
-  return { figures: [], checks: [check('the question is answered', false, error instanceof Error ? error.message : String(error))] };
-}
-
-function missing(needs: NonNullable<Question['needs']>, has: Readonly<Record<'http' | 'push', boolean>>): string | undefined {
-  if (needs.includes('http') && !has.http) return 'go is not installed';
-  if (needs.includes('push') && !has.push) return 'this server accepts no pushes';
-  return undefined;
+function canBeAsked({ name, needs = [] }: Question, has: Readonly<Record<'http' | 'push', boolean>>, progress: Progress): boolean {
+  const lacking = needs.find((need) => !has[need]);
+  if (lacking !== undefined)
+    progress.say(`${name}: left out, ${lacking === 'http' ? 'go is not installed' : 'this server accepts no pushes'}`);
+  return lacking === undefined;
 }
 
 /** Without what is of this machine only or a secret. */

@@ -1,10 +1,10 @@
 /**
- * A question that any server of the API can be asked. Its rounds alternate between the targets and take turns in who goes first, so that other
- * load on the machine meets all of them; the bare server is asked in the first round only. A value is the median of its rounds. The two that run
- * on Node get a round before, which is thrown away: V8 compiles what the question needs meanwhile (a get and an update
- * took 170 and 810 µs of processor time in the first round, 120 and 550 in later ones).
+ * A question that any server of the API can be asked. In each round all targets are asked, over each protocol, and they take turns in who goes first;
+ * between two rounds the run asks other questions, so that a round meets what else the machine does at another time. A value is the median of its
+ * rounds. Before the first, the two that run on Node are asked once for nothing: V8 compiles what the question needs meanwhile (a get and an update
+ * took 170 and 810 µs of processor time when asked first, 120 and 550 later).
  *
- *   thrown away    measured ─ bare │ round 1    measured ─ against ─ bare │ round 2    against ─ measured │ …
+ *   thrown away    measured ─ bare │ round 1    measured ─ against ─ bare │ other questions │ round 2    against ─ bare ─ measured │ …
  *
  * Another server that fails is not asked that question any more.
  */
@@ -12,7 +12,8 @@ import type { CacheTarget } from './cache-target.js';
 import type { Protocol } from './client.js';
 import type { GoClient } from './go-client.js';
 import { mergeRounds, type Sample } from './merge-rounds.js';
-import type { Answer, Bench, Question } from './question.js';
+import type { BenchOptions } from './options.js';
+import type { Bench, Question } from './question.js';
 
 export type Asking = Readonly<{
   target: CacheTarget;
@@ -37,36 +38,44 @@ type HttpSpec = Readonly<
 const bothProtocols: readonly Protocol[] = ['HTTP/2', 'HTTP/1.1'];
 
 export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infinity, measure, ...named }: HttpSpec): Question {
-  const roundsOf = (rounds: number): number => Math.min(rounds, roundsMax);
+  const roundsOf = ({ rounds }: BenchOptions): number => Math.min(rounds, roundsMax);
   return {
     ...named,
     needs: ['http'],
-    steps: ({ rounds }) => protocols.length * roundsOf(rounds),
-    ask: async (bench) => {
+    rounds: roundsOf,
+    async *ask(bench) {
       const { http, options, progress } = bench;
       if (http === undefined) throw new Error(`${named.name} needs the Go client`);
-      let targets = http.targets.filter(({ role }) => role !== 'bare' || bare === undefined);
-      const rounds = roundsOf(options.rounds);
-      const answers: Answer[] = [];
+      const { client } = http;
+      const rounds = roundsOf(options);
       const remarks: string[] = [];
-      for (const protocol of protocols) {
-        const samples = new Map<CacheTarget, Sample[]>(targets.map((target) => [target, []]));
-        for (let round = rounds > 1 ? 0 : 1; round <= rounds; round++) {
-          const asked = targets.filter(({ role }) => (round === 0 ? role !== 'against' : role !== 'bare' || round === 1));
-          for (const target of round % 2 === 0 ? asked.toReversed() : asked) {
-            progress.show(`${named.name} over ${protocol}, ${target.role}, round ${round}`);
-            const asking = { target, protocol, http1: protocol === 'HTTP/1.1', client: http.client, objects: options.objects, bench };
-            const sample = await measure(asking).catch((error: unknown) => {
-              if (target.role === 'measured') throw error;
-              remarks.push(`${target.role}, over ${protocol}: ${error instanceof Error ? error.message : String(error)}`);
-            });
-            if (sample === undefined) targets = targets.filter((other) => other !== target);
-            else if (round > 0) samples.get(target)!.push(sample);
-          }
-          if (round > 0) progress.advance();
+      const samples = new Map(protocols.map((protocol) => [protocol, new Map<CacheTarget['role'], Sample[]>()]));
+      let targets = http.targets.filter(({ role }) => role !== 'bare' || bare === undefined);
+
+      const askAll = async (asked: readonly CacheTarget[], protocol: Protocol, when: string, keep: boolean): Promise<void> => {
+        for (const target of asked) {
+          const { role } = target;
+          progress.show(`${named.name} over ${protocol}, ${role}, ${when}`);
+          const asking = { target, protocol, http1: protocol === 'HTTP/1.1', client, objects: options.objects, bench };
+          const sample = await measure(asking).catch((error: unknown) => {
+            if (role === 'measured') throw error;
+            remarks.push(`${role}, over ${protocol}: ${error instanceof Error ? error.message : String(error)}`);
+          });
+          const kept = samples.get(protocol)!;
+          if (sample === undefined) targets = targets.filter((other) => other !== target);
+          else if (keep) kept.set(role, [...(kept.get(role) ?? []), sample]);
         }
-        answers.push(mergeRounds(protocol, new Map([...samples].map(([{ role }, some]) => [role, some]))));
+      };
+
+      if (rounds > 1) {
+        const onNode = targets.filter(({ role }) => role !== 'against');
+        for (const protocol of protocols) await askAll(onNode, protocol, 'thrown away', false);
       }
+      for (let round = 1; round <= rounds; round++) {
+        for (const protocol of protocols) await askAll(rotated(targets, round - 1), protocol, `round ${round}`, true);
+        yield;
+      }
+      const answers = protocols.map((protocol) => mergeRounds(protocol, samples.get(protocol)!));
       return {
         figures: answers.flatMap(({ figures }) => figures),
         checks: answers.flatMap(({ checks }) => checks),
@@ -74,4 +83,9 @@ export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infi
       };
     },
   };
+}
+
+function rotated<T>(all: readonly T[], by: number): readonly T[] {
+  const at = all.length === 0 ? 0 : by % all.length;
+  return [...all.slice(at), ...all.slice(0, at)];
 }

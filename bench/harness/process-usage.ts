@@ -2,14 +2,10 @@
  * A process's memory and processor time, as Linux counts them. Processor time
  * hardly depends on other load of the machine, so it shows the difference of two builds where elapsed time is noise.
  */
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 
 const bytesPerKb = 1024;
-/** Linux gives processor time in hundredths of a second, whatever its own clock does. */
-const msPerTick = 10;
 const nanosecondsPerMs = 1e6;
-const userTicksField = 11;
-const systemTicksField = 12;
 
 export type ProcessMemory = Readonly<{ residentBytes: number; peakBytes: number }>;
 
@@ -18,18 +14,23 @@ export async function readProcessMemory(pid: number): Promise<ProcessMemory> {
   return { residentBytes: field(status, 'VmRSS'), peakBytes: field(status, 'VmHWM') };
 }
 
-/** Of all threads, since the process began. */
+/** Of all threads that it has now, since each began. (The sum in `stat` includes those that ended, but counts hundredths of a second.) */
 export async function readProcessorMs(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The program's name, in parentheses, may hold anything, so fields are counted after it.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[userTicksField]) + Number(fields[systemTicksField])) * msPerTick;
+  const threads = await readdir(`/proc/${pid}/task`);
+  const each = await Promise.all(threads.map((thread) => readThreadMs(pid, thread).catch(ofEndedThread)));
+  return each.reduce((sum, ms) => sum + ms, 0);
 }
 
-/** Of its first thread, which serves. */
-export async function readThreadMs(pid: number): Promise<number> {
-  const [nanoseconds] = (await readFile(`/proc/${pid}/task/${pid}/schedstat`, 'utf8')).split(' ');
+/** Of its first thread, which serves, or of another. */
+export async function readThreadMs(pid: number, thread = String(pid)): Promise<number> {
+  const [nanoseconds] = (await readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8')).split(' ');
   return Number(nanoseconds) / nanosecondsPerMs;
+}
+
+function ofEndedThread(error: unknown): number {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT' || code === 'ESRCH') return 0;
+  throw error;
 }
 
 function field(status: string, name: string): number {

@@ -1,6 +1,6 @@
 /**
  * Loaded into the measured server by `--profile` (node --import): writes a V8 CPU profile of each of its threads. The main
- * thread's is cut at every SIGUSR2, so that there is one per question, numbered in the order of questions; a worker's
+ * thread's is cut at every SIGUSR2, so that there is one for each round of each question, numbered in the order of asking; a worker's
  * covers the whole run. (NODE_OPTIONS does not allow node --cpu-prof.)
  */
 import { mkdirSync, writeFileSync } from 'node:fs';

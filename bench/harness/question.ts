@@ -28,9 +28,10 @@ export type Question = Readonly<{
   needs?: readonly Need[];
   /** Only with --all, or named by --only: all others together take less than ten minutes. */
   isLong?: true;
-  /** How many measurements it makes of each target, for the progress bar. */
-  steps?: (options: BenchOptions) => number;
-  ask: (bench: Bench) => Promise<Answer>;
+  /** How often it yields, for the progress bar; without it never. */
+  rounds?: (options: BenchOptions) => number;
+  /** One that is asked in rounds yields after each of them, and other questions are asked before the next. */
+  ask: (bench: Bench) => Promise<Answer> | AsyncGenerator<void, Answer, void>;
 }>;
 
 /** `remarks`: laws that another server broke. */
@@ -59,6 +60,8 @@ export type Figure = Readonly<{
 
 export type Check = Readonly<{ law: string; holds: boolean; detail: string }>;
 
+export type Span = Readonly<{ fromMs: number; toMs: number }>;
+
 export type Bench = Readonly<{
   server: StrataProcess;
   target: Target;
@@ -67,8 +70,8 @@ export type Bench = Readonly<{
   /** A second one, for jobs that run while another does. */
   secondLoad: LoadProcess;
   loop: LoopSampler;
-  /** When each question was asked, by its name. */
-  spans: ReadonlyMap<string, Readonly<{ fromMs: number; toMs: number }>>;
+  /** When each question was asked, by its name: a span for each round. */
+  spans: ReadonlyMap<string, readonly Span[]>;
   /** For files that belong to this run alone. */
   folder: string;
   options: BenchOptions;

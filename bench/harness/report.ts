@@ -1,5 +1,6 @@
 /** The run as a table for people. The JSON has everything in it as well. */
 import type { Machine } from './machine.js';
+import type { Steadiness } from './steadiness.js';
 import { misses, testedLimits, type Answer, type Family, type Figure } from './question.js';
 
 export type Asked = Answer & Readonly<{ name: string; family: Family; asks: string; elapsedMs: number; serverProcessorMs: number }>;
@@ -13,7 +14,7 @@ export type Report = Readonly<{
   /** The client of the questions over HTTP; undefined when none was asked. */
   client: string | undefined;
   elapsedMs: number;
-  machine: Machine;
+  machine: Machine & Readonly<{ steadiness: Steadiness }>;
   options: Readonly<Record<string, unknown>>;
   questions: readonly Asked[];
   holds: boolean;
@@ -44,12 +45,17 @@ export function formatReport(report: Report): string {
 /** What the figures belong to. */
 export function surroundingsOf(report: Report): readonly (readonly [name: string, value: string])[] {
   const { machine, against, client } = report;
+  const { steadiness } = machine;
   return [
     ['run', `${report.startedAt}, ${(report.elapsedMs / msPerMinute).toFixed(1)} minutes, ${report.command}`],
     ['server', against === undefined ? report.server : `${report.server}; against ${against}`],
     [
       'machine',
       `${machine.processor}, ${machine.cores} cores, ${machine.memoryGib} GiB, Linux ${machine.kernel}, load before ${machine.loadBefore.toFixed(1)}`,
+    ],
+    [
+      'steady',
+      `a fixed piece of work took ${formatNumber(steadiness.p10Ms)} to ${formatNumber(steadiness.p90Ms)} ms of processor time (10th and 90th percentile of ${steadiness.samples})`,
     ],
     ['versions', `Node ${machine.node}, SQLite ${machine.sqlite}${client === undefined ? '' : `, ${client}`}`],
     [

@@ -17,9 +17,9 @@ export const loop: Question = {
   async ask({ loop: sampler, spans }) {
     const { samples } = sampler;
     if (samples.length === 0) return { figures: [], checks: [] };
-    const during = [...spans].map(([name, { fromMs, toMs }]) => ({
+    const during = [...spans].map(([name, rounds]) => ({
       name,
-      samples: samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs),
+      samples: samples.filter(({ atMs }) => rounds.some(({ fromMs, toMs }) => atMs >= fromMs && atMs <= toMs)),
     }));
     return {
       figures: [

@@ -30,7 +30,6 @@ function delayAt({ perSecond, watchers, protocols, isLong }: Load): Question {
     family: 'watches',
     asks: `How long does a change take to ${watchers} watchers at a steady ${perSecond.toLocaleString('en')}/s?`,
     protocols,
-    roundsMax: 2,
     ...(isLong && { isLong }),
     measure: async ({ client, target, http1, objects, bench: { options } }) => {
       const loaded = await client.run(target, {

@@ -18,7 +18,6 @@ export const slowWatchers = httpQuestion({
   name: 'slow-watchers',
   family: 'watches',
   asks: 'What do 4 of 40 watchers that read nothing cost the others?',
-  roundsMax: 2,
   measure: async ({ client, target, http1, objects, bench: { options } }) => {
     const { pid } = target;
     const resident = async (): Promise<number> => (pid === undefined ? Number.NaN : (await readProcessMemory(pid)).residentBytes);
