@@ -10,7 +10,7 @@
  * build/: a process that starts just then fails. So a server that must not notice runs from an installed package.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -28,15 +28,19 @@ const launcher = `#!/bin/sh
 const remove = (folder) => rmSync(folder, { recursive: true, force: true });
 
 removeLeftovers();
-const { status } = spawnSync(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '--outDir', fresh], { stdio: 'inherit' });
-if (status === 0) {
+/** The server, and the page of its console, whose code knows a browser and no Node. */
+const projects = ['.', join('src', 'console', 'page')];
+const tsc = join('node_modules', 'typescript', 'bin', 'tsc');
+const compile = (project) => spawnSync(process.execPath, [tsc, '--project', project, '--outDir', fresh], { stdio: 'inherit' }).status === 0;
+if (projects.every(compile)) {
+  copyFileSync(join('src', 'console', 'page', 'console.css'), join(fresh, 'src', 'console', 'page', 'console.css'));
   const main = join(fresh, 'src', 'main.js');
   writeFileSync(main, launcher + readFileSync(main, 'utf8').replace(/^#!.*\n/, ''));
   chmodSync(main, 0o755);
   exchange();
 } else {
   remove(fresh);
-  process.exitCode = status ?? 1;
+  process.exitCode = 1;
 }
 
 function exchange() {

@@ -5,6 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
+import type { LastLines } from './diagnostics/last-lines.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
 import { Refused } from './domain/errors.js';
@@ -16,6 +17,7 @@ import type { LinkPolicies } from './domain/link-policies.js';
 import { ReloadedTogether, type Reloadable, type Reloaded } from './domain/reloaded.js';
 import type { TreeStatus } from './domain/status.js';
 import { describeServer } from './describe-server.js';
+import { openConsole } from './open-console.js';
 import { openEndpoint, intakeRules } from './open-endpoint.js';
 import { openListener, type ServingParts } from './open-listener.js';
 import { openTier } from './open-tier.js';
@@ -58,6 +60,7 @@ export type RoomParts = ServingParts &
     store: SqliteStore;
     random: () => number;
     watchPolicies: WatchPolicies | undefined;
+    lastLines: LastLines;
   }>;
 
 /** Publishes other link policies than those of the settings, from the call on until its result is closed. */
@@ -74,7 +77,7 @@ const turnBytesMax = 1024 * 1024;
 
 /** Resolves when the server listens. */
 export async function openRooms(settings: Settings, parts: RoomParts): Promise<OpenServer> {
-  const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies } = parts;
+  const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies, lastLines } = parts;
   const catalogue = new Catalogue(kcpTypes);
   const pace = new Pace(turnBytesMax);
   const newest = new NewestChanges({ commits: store, revisions: store });
@@ -190,8 +193,9 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     gzip: new Gzip(),
     limits: { ...settings, pieceBytesMax },
   };
+  const console = settings.console ? openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock }) : undefined;
   const app = createApp(
-    { ports, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
+    { ports, console, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
     settings,
   );
   const listener = openListener(settings, parts, {
@@ -206,7 +210,13 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
   const reloadables = new ReloadedTogether({
-    ...certificates.watch(listener),
+    ...certificates.watch({
+      show: (pair) => listener.show(pair),
+      trust: (authorities) => {
+        listener.trust(authorities);
+        console?.sessions.endAll();
+      },
+    }),
     policies: watchPolicies?.((changed) => tier.changePolicies(changed)),
   });
 
@@ -239,6 +249,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     await store.close();
     await removalsEnded;
     delay.close();
+    console?.close();
   };
   return { port: listener.port, reload: () => reloadables.reload(), stop, failed: store.failed };
 }

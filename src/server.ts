@@ -6,6 +6,7 @@
  */
 import type { Settings } from './config/settings.js';
 import { Health } from './diagnostics/health.js';
+import { LastLines } from './diagnostics/last-lines.js';
 import type { Log } from './diagnostics/log.js';
 import { createMetrics, type Metrics } from './diagnostics/metrics.js';
 import type { Clock } from './domain/ports.js';
@@ -29,7 +30,9 @@ export type ServerParts = Readonly<{
 }>;
 
 /** Throws an error that says what is wrong when the server cannot start. */
-export async function startServer(settings: Settings, { log, clock, random, watchPolicies }: ServerParts): Promise<RunningServer> {
+export async function startServer(settings: Settings, { log: given, clock, random, watchPolicies }: ServerParts): Promise<RunningServer> {
+  const lastLines = new LastLines(clock);
+  const log = lastLines.of(given);
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
   const certificates = await openCertificates(settings, { clock, log });
@@ -53,7 +56,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     const { standAside } = await import('./stand-aside.js');
     return reachable(settings, await standAside(settings, store, parts));
   }
-  return reachable(settings, await openRooms(settings, { ...parts, store, random, watchPolicies }));
+  return reachable(settings, await openRooms(settings, { ...parts, store, random, watchPolicies, lastLines }));
 }
 
 function storeObserver(metrics: Metrics) {

@@ -14,7 +14,7 @@ import type { Clock } from '../domain/ports.js';
 
 export type CacheAccess = CommandValues<typeof operatorOptions>;
 
-type Question = Readonly<{ method: 'GET' | 'DELETE'; path: string }>;
+type Question = Readonly<{ method: 'GET' | 'POST' | 'DELETE'; path: string }>;
 type Answer = Readonly<{ status: number; text: string }>;
 
 const answerBytesMax = 64 * 1024 * 1024;
@@ -45,6 +45,13 @@ export function countOf(answer: string, member: string, received: string): numbe
   const count = (JSON.parse(answer) as Readonly<Record<string, unknown>> | null)?.[member];
   if (typeof count === 'number') return count;
   throw new CacheError(`what was answered does not say how many ${received}; it came from no cache`);
+}
+
+/** A text in an answer. */
+export function textOfAnswer(answer: string, member: string): string {
+  const text = memberOf(JSON.parse(answer), member);
+  if (typeof text === 'string') return text;
+  throw new CacheError(`what was answered has no ${member}; it came from no cache`);
 }
 
 async function exchange(

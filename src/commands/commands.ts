@@ -2,6 +2,7 @@
 import { cachesForget, cachesList } from './caches.js';
 import { certAdmin, certCache, certServing, certShard } from './cert.js';
 import type { Command } from './command.js';
+import { consoleLink } from './console.js';
 import { kubeconfig } from './kubeconfig.js';
 import { push } from './push.js';
 import { removalsConfirm } from './removals.js';
@@ -12,6 +13,7 @@ import { backup, check, restore } from './store-files.js';
 export const commands: readonly Command[] = [
   push,
   status,
+  consoleLink,
   kubeconfig,
   backup,
   restore,

@@ -16,6 +16,12 @@ export const listenOptions = {
     max: 65_535,
     help: 'The port to serve HTTPS on; 0 takes any free one.',
   }),
+  console: toggle({
+    flag: 'console',
+    yaml: 'listen.console',
+    default: 'true',
+    help: 'Whether /console shows this cache to people who may read it.',
+  }),
   http2: toggle({ flag: 'http2', yaml: 'listen.http2', default: 'true', help: 'Whether HTTP/2 is offered besides HTTP/1.1.' }),
   http2StreamsMax: count({
     flag: 'http2-max-streams-per-connection',

@@ -192,6 +192,8 @@ type Labels<Label extends string> = [Label] extends [never] ? [] : [labels: Read
 
 export interface Counter<Label extends string = never> {
   add(amount: number, ...labels: Labels<Label>): void;
+  /** Of all labels together. */
+  total(): number;
 }
 
 export interface Gauge<Label extends string = never> {
@@ -247,7 +249,14 @@ function createInstrument(registry: Registry, { kind, name, help, labels, bucket
   switch (kind) {
     case 'counter': {
       const counter = new PromCounter(common);
-      return { add: (amount: number, values: Record<string, string> = {}) => counter.inc(values, amount) };
+      let total = 0;
+      return {
+        add: (amount: number, values: Record<string, string> = {}) => {
+          total += amount;
+          counter.inc(values, amount);
+        },
+        total: () => total,
+      };
     }
     case 'gauge': {
       const gauge = new PromGauge(common);

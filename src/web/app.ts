@@ -11,15 +11,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
 import { Refused, type Refusal } from '../domain/errors.js';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
+import { shown } from '../diagnostics/shown.js';
 import type { Exchange } from '../http/exchange.js';
 import type { KubePorts } from './call.js';
+import { consoleRoutes, type ConsoleParts, type ReadObjects } from './console-routes.js';
 import { answer, withoutQuery } from './kube-face.js';
 import type { Verb } from './kube-request.js';
 import { respond, respondRefused } from './respond.js';
 import { routes, type RouteParts } from './routes.js';
 import { failure } from './status.js';
 
-export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string }>;
+/** `console`: undefined where it is off. */
+export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string; console: ConsoleParts | undefined }>;
 
 export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number }>;
 
@@ -31,9 +34,11 @@ type Asked = { readonly exchange: Exchange; readonly refusal: Error | undefined;
 
 /** Writes of one object: a collection may take as long as a list. */
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
+const changing: readonly Verb[] = [...writes, 'deletecollection'];
 
 export function createApp(parts: AppParts, limits: AppLimits): App {
-  const audit = new BoundedLog({ clock: parts.ports.clock, log: parts.log });
+  const logParts = { clock: parts.ports.clock, log: parts.log };
+  const audit = { forbidden: new BoundedLog(logParts), refused: new BoundedLog(logParts) };
   const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, audit }, limits);
   const koa = new Koa();
   koa.silent = true;
@@ -46,7 +51,11 @@ export function createApp(parts: AppParts, limits: AppLimits): App {
     return serveAsked(asked, next);
   });
   const askedOf = ({ state }: Context): Asked => state['asked'] as Asked;
-  koa.use(routes({ ...parts, clock: parts.ports.clock }, (context) => askedOf(context).exchange).routes());
+  const exchangeOf = (context: Context): Exchange => askedOf(context).exchange;
+  koa.use(routes({ ...parts, clock: parts.ports.clock }, exchangeOf).routes());
+  const readObjects: ReadObjects = (exchange, target, caller) =>
+    answer({ target, exchange, caller }, parts.ports, parts.version, assertRead);
+  if (parts.console !== undefined) koa.use(consoleRoutes(parts.console, exchangeOf, readObjects).routes());
   koa.use((context) => kubeFace(askedOf(context), parts, limits));
   const throughKoa = koa.callback();
   return (exchange, refusal) => {
@@ -61,10 +70,18 @@ export function createApp(parts: AppParts, limits: AppLimits): App {
 
 /** Whether no route of koa can be meant. */
 function isOfObjects(target = '/'): boolean {
-  return target.includes('/clusters/');
+  return target.includes('/clusters/') && !target.startsWith('/console/');
 }
 
-type ServeParts = AppParts & Readonly<{ audit: BoundedLog }>;
+/** The console shows pages of lists, and objects. Throws Refused(405). */
+function assertRead(verb: Verb): void {
+  if (verb !== 'get' && verb !== 'list')
+    throw new Refused({ reason: 'MethodNotAllowed', message: `the console gets and lists, it does not ${verb}` });
+}
+
+/** Two, so that clients that compete for an object hide nobody who may not be there at all. */
+type Audit = Readonly<Record<'forbidden' | 'refused', BoundedLog>>;
+type ServeParts = AppParts & Readonly<{ audit: Audit }>;
 
 async function serve(asked: Asked, handle: () => Promise<void>, parts: ServeParts, limits: AppLimits): Promise<void> {
   const { metrics, ports } = parts;
@@ -90,7 +107,10 @@ async function kubeFace(asked: Asked, { ports, version }: AppParts, { requestTim
     asked.verb = verb;
     if (writes.includes(verb)) exchange.limit(Math.min(requestTimeoutMs, writeTimeoutMs), () => cutShort(exchange));
   };
-  await respond(exchange, await answer({ target: exchange.request.url ?? '/', exchange }, ports, version, noteVerb));
+  await respond(
+    exchange,
+    await answer({ target: exchange.request.url ?? '/', exchange, caller: exchange.caller }, ports, version, noteVerb),
+  );
 }
 
 /** A request whose time is up: 504 while nothing has been sent yet, else it is cut. */
@@ -109,17 +129,19 @@ function answerRefusal(asked: Asked, error: unknown, parts: ServeParts): void {
   const refusal = error instanceof Refused ? error.refusal : internalError;
   const { method, url = '/' } = exchange.request;
   if (!(error instanceof Refused)) log.error('request.failed', { method, path: withoutQuery(url), error });
-  if (refusal.reason === 'Forbidden') logForbidden(asked, parts);
+  if (refusal.reason === 'Forbidden' || (asked.verb !== undefined && changing.includes(asked.verb))) logRefused(asked, refusal, parts);
   metrics.refusals.add(1, { reason: refusal.reason });
   respondRefused(exchange, failure(refusal));
 }
 
-/** The audit line: who was refused what. Never the query or the body, which may hold anything. */
-function logForbidden({ exchange, verb }: Asked, { audit }: ServeParts): void {
+/** The audit line: who was refused what, and of a write why. Never the query or the body, which may hold anything. */
+function logRefused({ exchange, verb }: Asked, { reason, message }: Refusal, { audit }: ServeParts): void {
   const { user, groups, speaksFor } = exchange.caller;
   const { method = 'GET', url = '/' } = exchange.request;
   const who = { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }) };
-  audit.warn('request.forbidden', { ...who, verb: verb ?? method.toLowerCase(), path: withoutQuery(url) });
+  const what = { verb: verb ?? method.toLowerCase(), path: withoutQuery(url) };
+  if (reason === 'Forbidden') audit.forbidden.warn('request.forbidden', { ...who, ...what });
+  else audit.refused.info('request.refused', { ...who, ...what, reason, message: shown(message) });
 }
 
 const internalError: Refusal = {

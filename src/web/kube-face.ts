@@ -1,5 +1,6 @@
 /** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
 import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../domain/caller.js';
 import { serves } from '../domain/catalogue.js';
 import { Refused, unreachable } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
@@ -39,8 +40,8 @@ const discoveryBytesMax = 1024 * 1024;
  */
 const placeless: readonly string[] = ['version', 'api', 'apis', 'openapi'];
 
-/** `target` is the path and query as they came. */
-export type Asked = Readonly<{ target: string; exchange: Exchange }>;
+/** `target` is the path and query as they came; `caller` whom the answer is for: of the connection, or of a session on it. */
+export type Asked = Readonly<{ target: string; exchange: Exchange; caller: Caller }>;
 
 export type FaceAnswer =
   | Answer
@@ -49,8 +50,8 @@ export type FaceAnswer =
 
 /** Calls `noteVerb` as soon as the verb is known, so that metrics name it whatever becomes of the request. */
 export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
-  const { target, exchange } = asked;
-  const { caller, request } = exchange;
+  const { target, exchange, caller } = asked;
+  const { request } = exchange;
   const method = request.method ?? 'GET';
   const understood = attempt(() => understand(target, method));
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;

@@ -85,6 +85,7 @@ function aCache(): RequestListener {
   const known = new Set([parseShardName('amber')!]);
   const app = createApp(
     {
+      console: undefined,
       ports: { clock: systemClock } as unknown as KubePorts,
       freshness: { report: async () => aStatusReport(), ofType: () => Promise.reject(new Error('no look-up')) },
       shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },

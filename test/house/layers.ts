@@ -15,6 +15,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'server.ts': 'all',
   'describe-server.ts': 'all',
   'open-certificates.ts': 'all',
+  'open-console.ts': 'all',
   'open-endpoint.ts': 'all',
   'open-listener.ts': 'all',
   'open-rooms.ts': 'all',
@@ -39,8 +40,9 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   store: ['domain', 'diagnostics'],
   tier: ['domain', 'diagnostics', 'frames', 'sender', 'intake'],
   watch: ['domain', 'diagnostics'],
+  console: ['domain', 'diagnostics'],
   http: ['domain', 'diagnostics'],
-  web: ['domain', 'diagnostics', 'http'],
+  web: ['domain', 'diagnostics', 'console', 'http'],
 };
 
 /** Which rooms a library lives in. */
@@ -64,6 +66,9 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   commander: ['main.ts', 'config'],
   yaml: ['domain'],
   piscina: ['heavy'],
+  // The page's, and the files of both are served to it.
+  'lit-html': ['console'],
+  uplot: ['console'],
 };
 
 /** Node's own modules that compute and touch nothing outside. */

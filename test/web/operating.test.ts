@@ -33,6 +33,7 @@ async function anApp(
   const removed: ShardName[] = [];
   const app = createApp(
     {
+      console: undefined,
       ports: { clock: new ManualClock(nowMs) } as unknown as KubePorts,
       freshness: { report: async () => report, ofType: () => Promise.reject(new Error('nobody asks')) },
       shards: {

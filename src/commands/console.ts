@@ -1,0 +1,18 @@
+/** `strata console`: a link to the console of a cache, for a browser that has no client certificate. */
+import { operatorOptions } from '../config/command-options.js';
+import { formatDuration } from '../config/quantity.js';
+import { askCache, countOf, textOfAnswer } from './ask-cache.js';
+import { command, type Command } from './command.js';
+
+export const consoleLink: Command = command({
+  words: ['console'],
+  operands: '',
+  help: 'Print a link to the console of a cache: a page in the browser, to read',
+  options: operatorOptions,
+  run: async ({ options }, { print, clock }) => {
+    const answer = await askCache({ clock }, options, { method: 'POST', path: '/console/links' });
+    const link = new URL(textOfAnswer(answer, 'path'), options.cache).href;
+    const good = formatDuration(countOf(answer, 'expiresInMs', 'milliseconds the link is good'));
+    print(`${link}\n\nIt is good once, within ${good}. The session that it opens reads as this certificate does, for an hour.\n`);
+  },
+});

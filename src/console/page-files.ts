@@ -1,0 +1,87 @@
+/**
+ * The files of the page, read once: its own, and those of lit and uPlot from their packages. The page asks no other host for anything, and its
+ * policy allows nothing else. Browsers find packages by an import map, which stands in the page with its hash in the policy.
+ */
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+
+export type PageFile = Readonly<{ contentType: string; bytes: Buffer; etag: string }>;
+
+export type PageFiles = Readonly<{
+  page: Buffer;
+  /** For Content-Security-Policy. */
+  policy: string;
+  /** By their names below /console/assets/. */
+  assets: ReadonlyMap<string, PageFile>;
+}>;
+
+/** What the page's modules import, and the file of its package that has it. */
+const packages: Readonly<Record<string, string>> = {
+  'lit-html': 'lit-html/lit-html.js',
+  'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',
+  uplot: 'uplot/dist/uPlot.esm.js',
+};
+/** What those import in turn, by paths beside their own, and a style sheet. */
+const beside: readonly string[] = ['lit-html/directive.js', 'lit-html/directive-helpers.js', 'uplot/dist/uPlot.min.css'];
+const contentTypes: Readonly<Record<string, string>> = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' };
+const own = new URL('page/', import.meta.url);
+
+export async function readPageFiles(): Promise<PageFiles> {
+  const names = (await readdir(own)).filter((name) => /\.(?:js|css)$/.test(name));
+  const assets = new Map<string, PageFile>();
+  for (const name of names) assets.set(name, await readPageFile(fileURLToPath(new URL(name, own))));
+  for (const name of [...Object.values(packages), ...beside]) assets.set(name, await readPageFile(packageFile(name)));
+  const imports = Object.fromEntries(Object.entries(packages).map(([name, file]) => [name, `/console/assets/${file}`]));
+  const map = JSON.stringify({ imports });
+  return { page: Buffer.from(pageWith(map)), policy: policyWith(map), assets };
+}
+
+/** In the root of a package stands what is for browsers; its exports would name to Node what is for Node. */
+function packageFile(path: string): string {
+  const [name = ''] = path.split('/');
+  const found = import.meta.resolve(name);
+  const folder = `/node_modules/${name}/`;
+  return fileURLToPath(new URL(path.slice(name.length + 1), found.slice(0, found.lastIndexOf(folder) + folder.length)));
+}
+
+async function readPageFile(file: string): Promise<PageFile> {
+  const bytes = await readFile(file);
+  const contentType = contentTypes[file.slice(file.lastIndexOf('.') + 1)]!;
+  return { contentType, bytes, etag: `"${hashOf(bytes).slice(0, 27)}"` };
+}
+
+function pageWith(importMap: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>Strata</title>
+    <link rel="icon" href="data:," />
+    <link rel="stylesheet" href="/console/assets/uplot/dist/uPlot.min.css" />
+    <link rel="stylesheet" href="/console/assets/console.css" />
+    <script type="importmap">${importMap}</script>
+    <script type="module" src="/console/assets/main.js"></script>
+  </head>
+  <body></body>
+</html>
+`;
+}
+
+function policyWith(importMap: string): string {
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${hashOf(importMap)}'`,
+    "style-src 'self'",
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+function hashOf(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('base64');
+}

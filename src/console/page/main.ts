@@ -1,0 +1,156 @@
+/**
+ * The console: asks for an overview every second while somebody looks, draws what it knows, and goes where the address says.
+ *
+ *   address, answers ─▶ state.ts ─▶ views ─▶ lit-html changes what differs
+ *
+ * An answer that takes long makes the next question later, so that a console never is much of what a cache does.
+ */
+import { html, nothing, render, type TemplateResult } from 'lit-html';
+import { askObject, askOverview, askPage } from './ask.js';
+import { Charts } from './charts.js';
+import { objectsView } from './objects-view.js';
+import { overviewView } from './overview-view.js';
+import { parsePlace, formatPlace, type ObjectsPlace } from './place.js';
+import { after, begin, isSameList, typeOf, type Event, type State } from './state.js';
+
+const everyMs = 1_000;
+const timesWhatItTook = 10;
+
+let state = begin(parsePlace(location.hash));
+let charts: Charts | undefined;
+/** Ends what the list, and what the open object waits for. */
+let listing = new AbortController();
+let showing = new AbortController();
+
+function happen(event: Event): void {
+  state = after(state, event);
+  draw();
+}
+
+function draw(): void {
+  render(page(state), document.body);
+  const { place, overview } = state;
+  const room = document.querySelector('#charts');
+  if (room === null || overview === undefined || place.kind !== 'overview') return;
+  charts ??= new Charts();
+  if (charts.element.parentElement !== room) room.append(charts.element);
+  charts.show(overview.activity);
+}
+
+function page({ place, overview, failure }: State): TemplateResult {
+  const at = (kind: typeof place.kind): 'page' | 'false' => (place.kind === kind ? 'page' : 'false');
+  return html`
+    <header class="top">
+      <h1>Strata</h1>
+      ${overview === undefined ? nothing : cacheLine(overview.cache)}
+      <nav>
+        <a href="#/" aria-current=${at('overview')}>Overview</a>
+        <a
+          href=${formatPlace({ kind: 'objects', type: '', shard: '*', cluster: '*', name: '', open: undefined })}
+          aria-current=${at('objects')}
+          >Objects</a
+        >
+      </nav>
+    </header>
+    <main>
+      ${failure === undefined ? nothing : html`<p class="notice" role="alert">${failure}${overview === undefined ? '' : '; this is what it said last'}</p>`}
+      ${
+        overview === undefined
+          ? html`<p class="empty">asking…</p>`
+          : place.kind === 'overview'
+            ? overviewView(overview)
+            : objectsView(state, place, overview, { go, more })
+      }
+    </main>
+  `;
+}
+
+function cacheLine({ id, version, ready, resourceVersion }: NonNullable<State['overview']>['cache']): TemplateResult {
+  return html`<p>
+    <span class="badge ${ready ? 'fresh' : 'away'}">${ready ? 'ready' : 'not ready'}</span> ${id}
+    <small>${version}, at ${resourceVersion}</small>
+  </p>`;
+}
+
+function go(place: ObjectsPlace): void {
+  location.hash = formatPlace(place);
+}
+
+function arrive(): void {
+  const place = parsePlace(location.hash);
+  const before = state.place;
+  happen({ kind: 'went', place });
+  if (place.kind === 'overview') return;
+  if (!isSameList(before, place)) more();
+  show(place);
+}
+
+/** Asks for the next page of the list. */
+function more(): void {
+  const { place, list } = state;
+  if (place.kind === 'overview') return;
+  const type = typeOf(state, place);
+  listing.abort();
+  if (type === undefined) return;
+  listing = new AbortController();
+  const { signal } = listing;
+  happen({ kind: 'listing' });
+  askPage({ ...place, type }, list.pages.at(-1)?.continueWith ?? '', signal).then(
+    (answer) => happen({ kind: 'page', page: answer }),
+    (error: unknown) => void (signal.aborted || happen({ kind: 'unlisted', why: messageOf(error) })),
+  );
+}
+
+function show(place: ObjectsPlace): void {
+  showing.abort();
+  const type = typeOf(state, place);
+  if (place.open === undefined || type === undefined) return;
+  showing = new AbortController();
+  const { signal } = showing;
+  askObject(type, place.open, signal).then(
+    (text) => void (signal.aborted || happen({ kind: 'object', text })),
+    (error: unknown) => void (signal.aborted || happen({ kind: 'unshown', why: messageOf(error) })),
+  );
+}
+
+async function ask(): Promise<void> {
+  const startedMs = performance.now();
+  const isFirst = state.overview === undefined;
+  if (document.visibilityState === 'visible') {
+    try {
+      happen({ kind: 'overview', overview: await askOverview() });
+      // What the address names is a type only now.
+      if (isFirst) arriveFirst();
+    } catch (error) {
+      happen({ kind: 'unanswered', why: messageOf(error) });
+    }
+  }
+  const tookMs = performance.now() - startedMs;
+  setTimeout(() => void ask(), Math.max(everyMs, tookMs * timesWhatItTook));
+}
+
+function arriveFirst(): void {
+  if (state.place.kind === 'overview') return;
+  more();
+  show(state.place);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** '/' goes to the name, Escape closes the object. */
+function press(event: KeyboardEvent): void {
+  const { place } = state;
+  if (place.kind === 'overview' || event.ctrlKey || event.metaKey || event.altKey) return;
+  const isTyping = event.target instanceof HTMLInputElement;
+  if (event.key === 'Escape' && place.open !== undefined) go({ ...place, open: undefined });
+  if (event.key !== '/' || isTyping) return;
+  event.preventDefault();
+  document.querySelector<HTMLInputElement>('#name')?.focus();
+}
+
+addEventListener('hashchange', arrive);
+addEventListener('keydown', press);
+draw();
+void ask();

@@ -1,0 +1,123 @@
+/** The objects of a type: those of one shard, logical cluster, canonical path or name, page by page, and one of them as YAML. */
+import { html, nothing, type TemplateResult } from 'lit-html';
+import type { Column, Row } from './ask.js';
+import { formatCount } from './format.js';
+import type { Overview } from './overview.js';
+import { formatPlace, type ObjectName, type ObjectsPlace } from './place.js';
+import { typeName, typeOf, type List, type Shown, type State } from './state.js';
+
+export type Acts = Readonly<{ go: (place: ObjectsPlace) => void; more: () => void }>;
+
+export function objectsView(state: State, place: ObjectsPlace, overview: Overview, acts: Acts): TemplateResult {
+  const isUnknown = place.type !== '' && typeOf(state, place) === undefined;
+  return html`
+    ${form(place, overview, acts)} ${isUnknown ? html`<p class="notice">This cache serves no type ${place.type}.</p>` : nothing}
+    <div class="browser ${place.open === undefined ? '' : 'split'}">
+      ${listView(state.list, place, acts)} ${place.open === undefined ? nothing : objectView(state.object, place, place.open)}
+    </div>
+  `;
+}
+
+function form(place: ObjectsPlace, { types, shards }: Overview, { go }: Acts): TemplateResult {
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    const text = (name: string): string => String(given.get(name) ?? '').trim();
+    go({ ...place, type: text('type'), shard: text('shard'), cluster: text('cluster') || '*', name: text('name'), open: undefined });
+  };
+  return html`
+    <form class="filters" @submit=${submit} @change=${(event: Event) => (event.currentTarget as HTMLFormElement).requestSubmit()}>
+      <label
+        >Type
+        <select name="type">
+          ${place.type === '' ? html`<option value="">choose one</option>` : nothing}
+          ${types.map((type) => html`<option value=${typeName(type)} ?selected=${typeName(type) === place.type}>${typeName(type)} (${formatCount(type.objects)})</option>`)}
+        </select></label
+      >
+      <label
+        >Shard
+        <select name="shard">
+          <option value="*">all</option>
+          ${shards.map(({ shard }) => html`<option value=${shard} ?selected=${shard === place.shard}>${shard}</option>`)}
+        </select></label
+      >
+      <label
+        >Cluster or path
+        <input name="cluster" .value=${place.cluster === '*' ? '' : place.cluster} placeholder="all" autocomplete="off" spellcheck="false"
+      /></label>
+      <label
+        >Name <input id="name" name="name" .value=${place.name} placeholder="any (press /)" autocomplete="off" spellcheck="false"
+      /></label>
+      <button class="unseen">Show</button>
+    </form>
+  `;
+}
+
+function listView({ pages, isAsking, failure }: List, place: ObjectsPlace, { more }: Acts): TemplateResult {
+  const [first] = pages;
+  const rows = pages.flatMap((page) => page.rows);
+  const isMore = pages.at(-1)?.continueWith !== '' && pages.length > 0;
+  return html`
+    <div class="list">
+      ${first === undefined || rows.length === 0 ? nothing : tableOf(first.columns, rows, place)}
+      <p class="empty" role="status">
+        ${failure ?? (isAsking ? 'asking…' : first === undefined ? 'Choose a type.' : rows.length === 0 ? 'There is no such object.' : `${formatCount(rows.length)} shown${isMore ? ', there are more' : ''}`)}
+      </p>
+      ${isMore ? html`<button id="more" ?disabled=${isAsking} @click=${more}>More</button>` : nothing}
+    </div>
+  `;
+}
+
+function tableOf(columns: readonly Column[], rows: readonly Row[], place: ObjectsPlace): TemplateResult {
+  const shown = columns.map((column, at) => ({ ...column, at })).filter(({ priority }) => priority === 0);
+  const nameOf = objectNames(columns, place);
+  return html`
+    <div class="wide">
+      <table>
+        <thead>
+          <tr>
+            ${shown.map(({ name }) => html`<th>${name}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map((row) => {
+            const object = nameOf(row);
+            const isOpen = place.open !== undefined && sameObject(place.open, object);
+            const link = formatPlace({ ...place, open: object });
+            return html`<tr class=${isOpen ? 'open' : ''}>
+              ${shown.map(({ name, at }) => html`<td>${name === 'Name' ? html`<a href=${link}>${row.cells[at]}</a>` : row.cells[at]}</td>`)}
+            </tr>`;
+          })}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+/** Shard and cluster are columns where the list is of several, else they are those that were asked for. */
+function objectNames(columns: readonly Column[], { shard, cluster }: ObjectsPlace): (row: Row) => ObjectName {
+  const [shardAt, clusterAt] = ['Shard', 'Cluster'].map((name) => columns.findIndex((column) => column.name === name)) as [number, number];
+  return ({ cells, object: { metadata } }) => ({
+    shard: shardAt === -1 ? shard : String(cells[shardAt]),
+    cluster: clusterAt === -1 ? cluster : String(cells[clusterAt]),
+    namespace: metadata.namespace ?? '',
+    name: metadata.name,
+  });
+}
+
+function sameObject(one: ObjectName, other: ObjectName): boolean {
+  return one.name === other.name && one.namespace === other.namespace && one.cluster === other.cluster && one.shard === other.shard;
+}
+
+function objectView({ text, failure }: Shown, place: ObjectsPlace, { shard, cluster, namespace, name }: ObjectName): TemplateResult {
+  return html`
+    <article aria-label="object">
+      <header>
+        <h2>${name}</h2>
+        <small>${shard} / ${cluster}${namespace === '' ? '' : ` / ${namespace}`}</small>
+        <a class="close" href=${formatPlace({ ...place, open: undefined })} aria-label="close (Esc)">×</a>
+      </header>
+      ${failure === undefined ? html`<pre tabindex="0">${text ?? 'asking…'}</pre>` : html`<p class="notice">${failure}</p>`}
+    </article>
+  `;
+}

@@ -1,0 +1,42 @@
+/** Where the page is: what its address says after the '#', so that a place can be kept and sent to somebody. Pure. */
+export type Place = Readonly<{ kind: 'overview' }> | ObjectsPlace;
+
+/** `type`: resource.group, and its identity behind a colon. `open`: the object that is shown. */
+export type ObjectsPlace = Readonly<{
+  kind: 'objects';
+  type: string;
+  shard: string;
+  cluster: string;
+  name: string;
+  open: ObjectName | undefined;
+}>;
+
+export type ObjectName = Readonly<{ shard: string; cluster: string; namespace: string; name: string }>;
+
+const everything = '*';
+
+export function parsePlace(hash: string): Place {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
+  if (path !== 'objects') return { kind: 'overview' };
+  const asked = new URLSearchParams(query);
+  const open = asked.get('open')?.split('/');
+  return {
+    kind: 'objects',
+    type: asked.get('type') ?? '',
+    shard: asked.get('shard') || everything,
+    cluster: asked.get('cluster') || everything,
+    name: asked.get('name') ?? '',
+    open: open?.length === 4 ? { shard: open[0]!, cluster: open[1]!, namespace: open[2]!, name: open[3]! } : undefined,
+  };
+}
+
+export function formatPlace(place: Place): string {
+  if (place.kind === 'overview') return '#/';
+  const { type, shard, cluster, name, open } = place;
+  const query = new URLSearchParams({ type });
+  if (shard !== everything) query.set('shard', shard);
+  if (cluster !== everything) query.set('cluster', cluster);
+  if (name !== '') query.set('name', name);
+  if (open !== undefined) query.set('open', [open.shard, open.cluster, open.namespace, open.name].join('/'));
+  return `#/objects?${query}`;
+}

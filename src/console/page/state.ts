@@ -1,0 +1,73 @@
+/** What the page knows, and what becomes of it with each event. Pure: main.ts asks and draws. */
+import type { Page } from './ask.js';
+import type { Overview, TypeView } from './overview.js';
+import type { ObjectsPlace, Place } from './place.js';
+
+export type State = Readonly<{
+  place: Place;
+  overview: Overview | undefined;
+  /** Why the cache could not be asked the last time; undefined when it could. */
+  failure: string | undefined;
+  list: List;
+  object: Shown;
+}>;
+
+/** The objects that the browser shows. */
+export type List = Readonly<{ pages: readonly Page[]; isAsking: boolean; failure: string | undefined }>;
+/** The one that is open. */
+export type Shown = Readonly<{ text: string | undefined; failure: string | undefined }>;
+
+export type Event =
+  | Readonly<{ kind: 'went'; place: Place }>
+  | Readonly<{ kind: 'overview'; overview: Overview }>
+  | Readonly<{ kind: 'unanswered'; why: string }>
+  | Readonly<{ kind: 'listing' }>
+  | Readonly<{ kind: 'page'; page: Page }>
+  | Readonly<{ kind: 'unlisted'; why: string }>
+  | Readonly<{ kind: 'object'; text: string }>
+  | Readonly<{ kind: 'unshown'; why: string }>;
+
+const noList: List = { pages: [], isAsking: false, failure: undefined };
+const nothingShown: Shown = { text: undefined, failure: undefined };
+
+export function begin(place: Place): State {
+  return { place, overview: undefined, failure: undefined, list: noList, object: nothingShown };
+}
+
+export function after(state: State, event: Event): State {
+  switch (event.kind) {
+    case 'went': {
+      const kept = isSameList(state.place, event.place) ? state.list : noList;
+      return { ...state, place: event.place, list: kept, object: nothingShown };
+    }
+    case 'overview':
+      return { ...state, overview: event.overview, failure: undefined };
+    case 'unanswered':
+      return { ...state, failure: event.why };
+    case 'listing':
+      return { ...state, list: { ...state.list, isAsking: true, failure: undefined } };
+    case 'page':
+      return { ...state, list: { pages: [...state.list.pages, event.page], isAsking: false, failure: undefined } };
+    case 'unlisted':
+      return { ...state, list: { ...state.list, isAsking: false, failure: event.why } };
+    case 'object':
+      return { ...state, object: { text: event.text, failure: undefined } };
+    case 'unshown':
+      return { ...state, object: { text: undefined, failure: event.why } };
+  }
+}
+
+/** Whether both places list the same objects, whichever of them is open. */
+export function isSameList(one: Place, other: Place): boolean {
+  if (one.kind === 'overview' || other.kind === 'overview') return false;
+  return (['type', 'shard', 'cluster', 'name'] as const).every((member) => one[member] === other[member]);
+}
+
+/** The type that is browsed; undefined before it is known, or when there is none of that name. */
+export function typeOf({ overview }: State, { type }: ObjectsPlace): TypeView | undefined {
+  return overview?.types.find((one) => typeName(one) === type);
+}
+
+export function typeName({ group, resource, identity }: TypeView): string {
+  return `${resource}${group === '' ? '' : `.${group}`}${identity === '' ? '' : `:${identity}`}`;
+}

@@ -1,0 +1,82 @@
+/**
+ * Who may see the console without a client certificate, which few browsers have: whoever may read the cache asks for a link, and whoever opens it first
+ * gets a session that reads as they do.
+ *
+ *   link ── opened within linkMs, once ──▶ session ── sessionMs, the certificate's end, or other authorities ──▶ gone
+ *
+ * Tokens are 256 random bits; only their hashes are kept, in memory. Bounds: linksMax, sessionsMax; the oldest makes room.
+ */
+import { createHash } from 'node:crypto';
+import type { Caller } from '../domain/caller.js';
+import type { Clock } from '../domain/ports.js';
+
+/** `randomBytes`: so many of them, from a source that nobody can guess. */
+export type SessionParts = Readonly<{ clock: Clock; randomBytes: (count: number) => Buffer }>;
+
+/** How long a link may wait, and a session last. */
+export const linkMs = 60_000;
+export const sessionMs = 3_600_000;
+const tokenBytes = 32;
+const linksMax = 100;
+const sessionsMax = 1_000;
+
+type Held = Readonly<{ caller: Caller; untilMs: number }>;
+
+export class ConsoleSessions {
+  readonly #parts: SessionParts;
+  /** By the hash of their token, the oldest first. */
+  readonly #links = new Map<string, Held>();
+  readonly #sessions = new Map<string, Held>();
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+  }
+
+  /** The token of a new link for a caller who may read. */
+  makeLink(caller: Caller): string {
+    return this.#hold(this.#links, { caller, untilMs: this.#nowMs + linkMs }, linksMax);
+  }
+
+  /** The token of a new session; undefined when the link is used up, too old, or none. */
+  enter(linkToken: string): string | undefined {
+    const hash = hashOf(linkToken);
+    const link = this.#links.get(hash);
+    this.#links.delete(hash);
+    if (link === undefined || link.untilMs < this.#nowMs) return undefined;
+    return this.#hold(this.#sessions, { caller: link.caller, untilMs: this.#nowMs + sessionMs }, sessionsMax);
+  }
+
+  /** Undefined when there is no such session, or none any more. */
+  callerOf(sessionToken: string): Caller | undefined {
+    const hash = hashOf(sessionToken);
+    const session = this.#sessions.get(hash);
+    if (session === undefined) return undefined;
+    const { caller, untilMs } = session;
+    const isOver = untilMs < this.#nowMs || (caller.validUntilMs !== undefined && caller.validUntilMs < this.#parts.clock.wallMs());
+    if (!isOver) return caller;
+    this.#sessions.delete(hash);
+    return undefined;
+  }
+
+  /** Nobody is sure any more that these callers would be trusted. */
+  endAll(): void {
+    this.#links.clear();
+    this.#sessions.clear();
+  }
+
+  get #nowMs(): number {
+    return this.#parts.clock.now();
+  }
+
+  #hold(held: Map<string, Held>, one: Held, countMax: number): string {
+    const token = this.#parts.randomBytes(tokenBytes).toString('base64url');
+    const [oldest] = held.keys();
+    if (held.size >= countMax && oldest !== undefined) held.delete(oldest);
+    held.set(hashOf(token), one);
+    return token;
+  }
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('base64');
+}

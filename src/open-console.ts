@@ -1,0 +1,47 @@
+/** Opens the console: what it shows is what the other rooms report. */
+import { randomBytes } from 'node:crypto';
+import { ActivityLog } from './console/activity.js';
+import { overviewOf } from './console/overview.js';
+import { readPageFiles, type PageFiles } from './console/page-files.js';
+import { ConsoleSessions } from './console/sessions.js';
+import type { LastLines } from './diagnostics/last-lines.js';
+import type { Metrics } from './diagnostics/metrics.js';
+import type { Catalogue } from './domain/catalogue.js';
+import type { Clock, Freshness } from './domain/ports.js';
+import type { ConsoleParts } from './web/console-routes.js';
+
+/** Five minutes. */
+const activityOptions = { intervalMs: 2_000, samplesMax: 150 };
+
+type Parts = Readonly<{
+  cacheId: string;
+  freshness: Freshness;
+  catalogue: Catalogue;
+  metrics: Metrics;
+  lastLines: LastLines;
+  clock: Clock;
+}>;
+
+export type OpenConsole = ConsoleParts & Readonly<{ close: () => void }>;
+
+export function openConsole({ cacheId, freshness, catalogue, metrics, lastLines, clock }: Parts): OpenConsole {
+  const totals = () => ({
+    requests: metrics.requests.total(),
+    written: metrics.mutations.total(),
+    events: metrics.eventsSent.total(),
+    refused: metrics.refusals.total(),
+  });
+  const activity = new ActivityLog({ clock, totals }, activityOptions);
+  let read: Promise<PageFiles> | undefined;
+  return {
+    cacheId,
+    sessions: new ConsoleSessions({ clock, randomBytes }),
+    files: () => (read ??= readPageFiles()),
+    overview: async () => {
+      const builtIn = catalogue.forCluster('*').filter(({ identity }) => identity === '');
+      const types = [...builtIn, ...catalogue.declared()];
+      return overviewOf({ report: await freshness.report(), types, activity: activity.read(), lines: lastLines.read() });
+    },
+    close: () => activity.close(),
+  };
+}

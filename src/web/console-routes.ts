@@ -1,0 +1,125 @@
+/**
+ * The console, /console: a page for people, and what it asks for. It reads, and nothing else. Whoever may read the cache may see it, by a client
+ * certificate or by the session that `strata console` makes a link for; the session counts here and nowhere else.
+ *
+ *   POST /console/links ─▶ {"path": "/console/enter?link=…"} ─▶ GET, once ─▶ cookie, /console ─▶ overview, objects/shards/S/clusters/C/…
+ *
+ * The cookie is named after the cache, because cookies of one host are the same for all its ports.
+ */
+import Router from '@koa/router';
+import type { Context } from 'koa';
+import { linkMs, sessionMs, type ConsoleSessions } from '../console/sessions.js';
+import type { Overview } from '../console/page/overview.js';
+import type { PageFiles } from '../console/page-files.js';
+import { mayRead, type Caller } from '../domain/caller.js';
+import { Refused } from '../domain/errors.js';
+import type { Exchange } from '../http/exchange.js';
+import { jsonAnswer } from './answer.js';
+import type { FaceAnswer } from './kube-face.js';
+import { respond } from './respond.js';
+
+export type ConsoleParts = Readonly<{
+  sessions: ConsoleSessions;
+  overview: () => Promise<Overview>;
+  files: () => Promise<PageFiles>;
+  /** Of this cache: part of the cookie's name. */
+  cacheId: string;
+}>;
+
+/** Answers a read of objects, whose target is a path of the kube face, for that caller. */
+export type ReadObjects = (exchange: Exchange, target: string, caller: Caller) => Promise<FaceAnswer>;
+
+/** Room that an overview waits for before it is made. */
+const overviewBytesMax = 1024 * 1024;
+const objectsPrefix = '/console/objects';
+const msPerSecond = 1_000;
+const common = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-cache, private',
+};
+
+export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context) => Exchange, readObjects: ReadObjects): Router {
+  const { sessions, overview, files, cacheId } = parts;
+  const cookie = `__Host-strata-${cacheId}`;
+  const readerOf = ({ caller, request }: Exchange): Caller | undefined =>
+    mayRead(caller) ? caller : sessions.callerOf(cookieOf(request.headers.cookie, cookie));
+  const router = new Router();
+  const read = (path: string | RegExp, handle: (exchange: Exchange, caller: Caller, context: Context) => Promise<void>): void => {
+    router.get(path, async (context: Context) => {
+      const exchange = exchangeOf(context);
+      exchange.admit();
+      const caller = readerOf(exchange);
+      if (caller === undefined) sendText(exchange, 401, noSession);
+      else await handle(exchange, caller, context);
+    });
+  };
+
+  router.post('/console/links', async (context: Context) => {
+    const exchange = exchangeOf(context);
+    exchange.admit();
+    const { caller } = exchange;
+    if (!mayRead(caller)) {
+      const message = `forbidden: User ${JSON.stringify(caller.user)} cannot read this cache, and so see its console`;
+      throw new Refused({ reason: 'Forbidden', message, details: {} });
+    }
+    const path = `/console/enter?link=${sessions.makeLink(caller)}`;
+    await respond(exchange, jsonAnswer(201, JSON.stringify({ path, expiresInMs: linkMs })));
+  });
+  router.get('/console/enter', async (context: Context) => {
+    const exchange = exchangeOf(context);
+    exchange.admit();
+    const session = sessions.enter(new URLSearchParams(context.querystring).get('link') ?? '');
+    if (session === undefined) return sendText(exchange, 401, usedUp);
+    const attributes = `Path=/; Max-Age=${sessionMs / msPerSecond}; HttpOnly; Secure; SameSite=Strict`;
+    exchange.response.writeHead(303, {
+      ...common,
+      location: '/console',
+      'set-cookie': `${cookie}=${session}; ${attributes}`,
+      'content-length': 0,
+    });
+    exchange.response.end();
+  });
+  read('/console', async (exchange) => {
+    const { page, policy } = await files();
+    send(exchange, 200, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy }, page);
+  });
+  read(/^\/console\/assets\/(.+)$/, async (exchange, _, { path }) => {
+    const file = (await files()).assets.get(path.slice('/console/assets/'.length));
+    if (file === undefined) return sendText(exchange, 404, 'there is no such file\n');
+    const { contentType, bytes, etag } = file;
+    if (exchange.request.headers['if-none-match'] === etag) return send(exchange, 304, { etag }, Buffer.alloc(0));
+    send(exchange, 200, { 'content-type': contentType, etag }, bytes);
+  });
+  read('/console/overview', async (exchange) => {
+    if (await exchange.room.take(overviewBytesMax)) await respond(exchange, jsonAnswer(200, JSON.stringify(await overview())));
+  });
+  read(/^\/console\/objects\//, async (exchange, caller) => {
+    const target = (exchange.request.url ?? '').slice(objectsPrefix.length);
+    await respond(exchange, await readObjects(exchange, target, caller));
+  });
+  return router;
+}
+
+const noSession =
+  'To see the console of this cache, run: strata console --cache=… --cert-file=… --key-file=…\nand open the link that it prints.\n';
+const usedUp = 'This link was opened before, or is older than a minute. Run strata console for a new one.\n';
+
+/** The value of the cookie of that name, '' without one. */
+function cookieOf(header: string | undefined, name: string): string {
+  const found = header?.split(';').find((pair) => pair.trimStart().startsWith(`${name}=`));
+  return found?.trim().slice(name.length + 1) ?? '';
+}
+
+function sendText(exchange: Exchange, code: number, text: string): void {
+  send(exchange, code, { 'content-type': 'text/plain; charset=utf-8' }, Buffer.from(text));
+}
+
+function send({ request, response, isOver, room }: Exchange, code: number, headers: Readonly<Record<string, string>>, body: Buffer): void {
+  if (isOver) return;
+  room.settle(body.length);
+  response.writeHead(code, { ...common, ...headers, ...(code === 304 ? {} : { 'content-length': body.length }) });
+  if (request.method === 'HEAD') response.end();
+  else response.end(body);
+}

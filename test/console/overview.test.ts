@@ -1,0 +1,79 @@
+import test from 'ava';
+import { overviewOf } from '../../src/console/overview.js';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { parseShardName } from '../../src/domain/shard.js';
+import type { ShardStatus, SliceStatus, StatusReport } from '../../src/domain/status.js';
+import { aStatusReport } from '../support/status-report.js';
+
+const slice: SliceStatus = {
+  group: 'apis.kcp.io',
+  resource: 'apiexports',
+  identity: '',
+  everSynced: true,
+  whole: true,
+  syncedIn: 'this-term',
+  current: null,
+  objects: 2,
+  bytes: 100,
+  digest: null,
+  changedAgoMs: 5_000,
+  lagMs: 3,
+  sourceConnected: true,
+  held: null,
+};
+const shard: ShardStatus = {
+  shard: parseShardName('amber')!,
+  via: 'local',
+  removed: false,
+  connection: { kind: 'connected', forMs: 9_000, peer: '10.0.0.7' },
+  standbys: 0,
+  slices: [slice, { ...slice, resource: 'apiresourceschemas', objects: 5, bytes: 900, changedAgoMs: null, lagMs: 8 }],
+};
+
+test('a shard is one line: sums of its types, the longest lag, the last change', (t) => {
+  const { shards } = overviewOf(parts([shard]));
+
+  t.deepEqual(shards, [
+    {
+      shard: 'amber',
+      via: 'local',
+      state: 'fresh',
+      forMs: 9_000,
+      types: 2,
+      whole: 2,
+      objects: 7,
+      bytes: 1_000,
+      lagMs: 8,
+      changedAgoMs: 5_000,
+    },
+  ]);
+});
+
+for (const [state, changed] of [
+  ['removed', { removed: true }],
+  ['away', { connection: { kind: 'away', forMs: 10 } }],
+  ['away', { slices: [{ ...slice, sourceConnected: false }] }],
+  ['held', { slices: [{ ...slice, held: { removes: 9, forMs: 1, releaseInMs: 2 } }] }],
+  ['partial', { slices: [slice, { ...slice, whole: false }] }],
+] as const)
+  test(`a shard is ${state}: ${JSON.stringify(changed).slice(0, 60)}`, (t) => {
+    t.is(overviewOf(parts([{ ...shard, ...changed } as ShardStatus])).shards[0]!.state, state);
+  });
+
+test('a type is one line: those with the most objects first, and every served type', (t) => {
+  const { types } = overviewOf(parts([shard, { ...shard, shard: parseShardName('beryl')! }]));
+
+  t.like(types[0], { resource: 'apiresourceschemas', objects: 10, bytes: 1_800, shards: 2 });
+  t.like(types[1], { resource: 'apiexports', group: 'apis.kcp.io', objects: 4, shards: 2 });
+  t.is(types.length, kcpTypes.length);
+});
+
+function parts(shards: readonly ShardStatus[]) {
+  const report: StatusReport = { ...aStatusReport(), shards };
+  return {
+    report,
+    types: kcpTypes,
+    activity: { intervalMs: 1, perSecond: { requests: [], written: [], events: [], refused: [] } },
+    lines: [],
+  };
+}
