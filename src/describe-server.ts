@@ -1,14 +1,19 @@
 /** What a server reports on itself: values that are cheaper to ask for than to follow, and what readiness and liveness mean. */
+import { join } from 'node:path';
+import type { Settings } from './config/settings.js';
 import type { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { Health } from './diagnostics/health.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { showReport } from './diagnostics/report-metrics.js';
 import { callerKinds } from './domain/caller.js';
 import type { Freshness } from './domain/ports.js';
+import { protocols } from './http/connection.js';
 import type { Listener } from './http/listener.js';
 import type { Quotas } from './http/quotas.js';
 import type { Endpoint } from './intake/endpoint.js';
+import { bytesOf, databaseName } from './store/sqlite/store-files.js';
 import type { SqliteStore } from './store/sqlite/store.js';
+import { version } from './version.js';
 import type { Tier } from './tier/tier.js';
 import type { Hub } from './watch/hub.js';
 
@@ -27,11 +32,15 @@ export type DescribedServer = Readonly<{
   isAuthenticating: boolean;
 }>;
 
+export type DescribeOptions = Pick<Settings, 'dataDirectory' | 'metricsSlicesMax'>;
+
 const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
 
-export function describeServer(server: DescribedServer): void {
+export function describeServer(server: DescribedServer, { dataDirectory, metricsSlicesMax }: DescribeOptions): void {
   const { metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
-  metrics.beforeRender(async () => showReport(metrics, await freshness.report()));
+  const databaseFile = join(dataDirectory, databaseName);
+  metrics.buildInfo.set(1, { version: version() });
+  metrics.beforeRender(async () => showReport(metrics, await freshness.report(), { slicesMax: metricsSlicesMax }));
   metrics.beforeRender(() => {
     metrics.pushSessions.set(endpoint.openPushers);
     metrics.publishedRevision.set(store.published);
@@ -43,7 +52,9 @@ export function describeServer(server: DescribedServer): void {
     metrics.openWatches.set(hub.openWatches);
     metrics.requestsInFlight.set(quotas.used('requests'));
     metrics.bufferedBytes.set(quotas.used('bufferedBytes'));
-    for (const caller of callerKinds) metrics.connectionsOpen.set(listener.connectionsOf(caller), { caller });
+    showConnections(metrics, listener);
+    metrics.storeFileBytes.set(bytesOf(databaseFile) ?? 0, { file: 'database' });
+    metrics.storeFileBytes.set(bytesOf(`${databaseFile}-wal`) ?? 0, { file: 'log' });
     metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
     metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
   });
@@ -51,4 +62,10 @@ export function describeServer(server: DescribedServer): void {
   health.add('readyz', { name: 'client-ca', isPublic: true, failure: () => (isAuthenticating ? undefined : noClientCa) });
   health.add('readyz', { name: 'store', failure: () => store.lastFailure });
   health.add('readyz', { name: 'parent', failure: () => (tier.isReady ? undefined : 'what the parent has is not here yet') });
+}
+
+/** Every kind has a value, because an alert cannot compare with none. */
+function showConnections({ connectionsOpen }: Metrics, { connections }: Listener): void {
+  for (const caller of callerKinds) for (const protocol of protocols) connectionsOpen.set(0, { caller, protocol });
+  for (const { peer, protocol } of connections) connectionsOpen.add(1, { caller: peer.kind, protocol });
 }

@@ -12,6 +12,7 @@ import { CommanderError } from 'commander';
 import { commandGroups, commands } from './commands/commands.js';
 import type { Surroundings } from './commands/command.js';
 import { runCommandLine, type DeclaredCommand } from './config/command-line.js';
+import { formatCompletion, shells } from './config/completion.js';
 import { configFileOption, options } from './config/options.js';
 import { idleLinks } from './config/idle-links.js';
 import { PolicyFile } from './config/policy-file.js';
@@ -30,6 +31,7 @@ const exitUsage = 2;
 
 const surroundings: Surroundings = {
   print: (text) => void process.stdout.write(text),
+  isTerminal: process.stdout.isTTY === true,
   environment: process.env,
   clock: systemClock,
   random: Math.random,
@@ -37,6 +39,18 @@ const surroundings: Surroundings = {
   untilStopped: (log) => {
     exitOnBugs(log);
     return firstSignal();
+  },
+};
+
+const completion: DeclaredCommand = {
+  words: ['completion'],
+  operands: '<shell>',
+  help: `Print what a shell completes commands and flags by: ${shells.join(', ')}`,
+  options: [],
+  run: async ({ operands: [text] }) => {
+    const shell = shells.find((name) => name === text);
+    if (shell === undefined) throw new SettingsError([`${JSON.stringify(text)} is none of ${shells.join(', ')}`]);
+    surroundings.print(formatCompletion(shell, { name: 'strata', commands: everyCommand() }));
   },
 };
 
@@ -93,7 +107,8 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
   const watchPolicies: ServerParts['watchPolicies'] = (publish) =>
     PolicyFile.watch({ clock: systemClock, log, sources, running: settings }, publish);
   const server = await startServer(settings, { log, clock: systemClock, random: Math.random, watchPolicies });
-  log.info('server.started', { url: server.url, version: version() });
+  const { dataDirectory, parentUrls } = settings;
+  log.info('server.started', { url: server.url, version: version(), dataDirectory, ...(parentUrls.length === 0 ? {} : { parentUrls }) });
   hangUp.answer(() => logReloaded(log, server.reload()));
   void stopAsked.then(() => hangUp.answer(() => log.info('server.not-reloaded', { why: 'it is stopping' })));
 
@@ -161,6 +176,10 @@ function exitOnBugs(log: Log): void {
   process.on('uncaughtException', crash);
 }
 
+function everyCommand(): readonly DeclaredCommand[] {
+  return [serve, cacheServerHelp, ...commands.map((command) => command(surroundings)), completion];
+}
+
 function upstreamHelp(): string {
   const lines = describeUpstreamFlags().map(({ flag, meaning }) => `  ${`${flag.length === 1 ? '-' : '--'}${flag}`.padEnd(46)} ${meaning}`);
   return `Usage: cache-server [flags]\n\nRuns strata in the place of kcp's cache server.\n\n${lines.join('\n')}\n`;
@@ -185,7 +204,7 @@ async function main(): Promise<void> {
           description: 'A hierarchical cache server for kcp',
           version: version(),
           groups: commandGroups,
-          commands: [serve, cacheServerHelp, ...commands.map((command) => command(surroundings))],
+          commands: everyCommand(),
         },
         args,
       );

@@ -1,5 +1,6 @@
 /**
- * Whom a certificate speaks for, as it is written into it: the group `strata` and one URI, `strata://shard/NAME` or `strata://cache/NAME`.
+ * Whom a certificate speaks for, as it is written into it: the group `strata` and one URI, `strata://shard/NAME`,
+ * `strata://cache/NAME` or `strata://reader/NAME`.
  *
  * There is one spelling. Whatever else begins with that scheme, in any case, is a claim that cannot be understood, and of
  * two claims nobody knows which is meant: then the certificate speaks for nothing. URIs of other schemes (SPIFFE) do not count.
@@ -12,15 +13,15 @@ import { parseShardName } from '../domain/shard.js';
 export const speakersGroup = 'strata';
 
 const claimPattern = /^\s*strata:/i;
-const spokenForPattern = /^strata:\/\/(shard|cache)\/([^/]+)$/;
+const spokenForPattern = /^strata:\/\/(shard|cache|reader)\/([^/]+)$/;
 
 export function parseSpokenFor(uris: readonly string[]): SpokenFor | undefined {
   const [claim, ...others] = uris.filter((uri) => claimPattern.test(uri));
   if (claim === undefined || others.length > 0) return undefined;
   const [, kind, name = ''] = spokenForPattern.exec(claim) ?? [];
-  if (kind === 'cache') {
-    const cache = parseCacheName(name);
-    return cache === undefined ? undefined : { kind, name: cache };
+  if (kind === 'cache' || kind === 'reader') {
+    const parsed = parseCacheName(name);
+    return parsed === undefined ? undefined : { kind, name: parsed };
   }
   const shard = kind === 'shard' ? parseShardName(name) : undefined;
   return shard && { kind: 'shard', shard };

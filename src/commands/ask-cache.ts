@@ -5,14 +5,10 @@
  * `answerBytesMax` of answer.
  */
 import { request } from 'node:https';
-import { readPair, readText, type SecureContextPair } from '../certificates/pair-files.js';
-import type { operatorOptions } from '../config/command-options.js';
-import type { CommandValues } from '../config/command-values.js';
 import { CacheError } from '../domain/errors.js';
 import { jsonValue } from '../domain/json-value.js';
 import type { Clock } from '../domain/ports.js';
-
-export type CacheAccess = CommandValues<typeof operatorOptions>;
+import { openCacheAccess, type CacheAccess, type CacheOptions } from './cache-access.js';
 
 type Question = Readonly<{ method: 'GET' | 'POST' | 'DELETE'; path: string }>;
 type Answer = Readonly<{ status: number; text: string }>;
@@ -20,12 +16,15 @@ type Answer = Readonly<{ status: number; text: string }>;
 const answerBytesMax = 64 * 1024 * 1024;
 
 /** The JSON text of a success. Throws CacheError for everything else. */
-export async function askCache({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
-  const ca = access.caFile === undefined ? undefined : readText(access.caFile, 'CA of the cache');
-  const pair = readPair(access);
+export async function askCache(parts: { clock: Clock }, options: CacheOptions, question: Question): Promise<string> {
+  return askOpened(parts, await openCacheAccess(options), question);
+}
+
+/** The same where it is known already how to reach the cache. */
+export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
   let answer: Answer;
   try {
-    answer = await exchange({ clock }, { ...access, ...pair, ca }, question);
+    answer = await exchange({ clock }, access, question);
   } catch (cause) {
     throw new CacheError(complaintOf(cause, access), { cause });
   }
@@ -36,8 +35,13 @@ export async function askCache({ clock }: { clock: Clock }, access: CacheAccess,
 }
 
 /** The text of its status report. Throws as `askCache` does. */
-export function askStatus(parts: { clock: Clock }, access: CacheAccess): Promise<string> {
-  return askCache(parts, access, { method: 'GET', path: '/services/cache/status' });
+export function askStatus(parts: { clock: Clock }, options: CacheOptions): Promise<string> {
+  return askCache(parts, options, { method: 'GET', path: '/services/cache/status' });
+}
+
+/** What a command prints of an answer: what it means, or the answer itself for programs. */
+export function answered({ output }: Pick<CacheOptions, 'output'>, answer: string, sentence: string): string {
+  return `${output === 'json' ? answer.trimEnd() : sentence}\n`;
 }
 
 /** A count in an answer; `received`: what it counts, for the error. */
@@ -56,7 +60,7 @@ export function textOfAnswer(answer: string, member: string): string {
 
 async function exchange(
   { clock }: { clock: Clock },
-  { cache, timeoutMs, cert, key, ca }: Pick<CacheAccess, 'cache' | 'timeoutMs'> & SecureContextPair & Readonly<{ ca: string | undefined }>,
+  { cache, timeoutMs, cert, key, ca, serverName }: CacheAccess,
   { method, path }: Question,
 ): Promise<Answer> {
   const overdue = new AbortController();
@@ -70,6 +74,7 @@ async function exchange(
           cert,
           key,
           ...(ca === undefined ? {} : { ca }),
+          ...(serverName === undefined ? {} : { servername: serverName }),
           agent: false,
           signal: overdue.signal,
           headers: { accept: 'application/json' },
@@ -94,7 +99,7 @@ async function exchange(
   }
 }
 
-function complaintOf(cause: unknown, { cache, caFile, timeoutMs }: CacheAccess): string {
+function complaintOf(cause: unknown, { cache, caSource, timeoutMs }: CacheAccess): string {
   const code = memberOf(cause, 'code');
   switch (code) {
     case 'ECONNREFUSED':
@@ -111,7 +116,7 @@ function complaintOf(cause: unknown, { cache, caFile, timeoutMs }: CacheAccess):
       return `the certificate that ${cache} shows is not valid now`;
     default:
       if (typeof code === 'string' && untrusted.has(code))
-        return `the certificate that ${cache} shows is not one that ${caFile === undefined ? 'Node trusts; give its CA as --ca-file' : `${caFile} signed`}`;
+        return `the certificate that ${cache} shows is not one that ${caSource === undefined ? 'Node trusts; give its CA as --ca-file' : `${caSource} signed`}`;
       return `${cache} cannot be asked`;
   }
 }

@@ -1,12 +1,12 @@
 /** `strata caches …`: lists which caches one knows as its parent and its children, and forgets one that is gone for good. */
 import { formatDuration } from '../config/quantity.js';
-import { operatorOptions, statusOptions } from '../config/command-options.js';
+import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import { childNeighbour, type Neighbour } from '../domain/via.js';
 import type { LinkConnection, LinkStatus, StatusReport } from '../domain/status.js';
 import { alignedRows } from './aligned-rows.js';
-import { askCache, askStatus, countOf } from './ask-cache.js';
+import { answered, askCache, askStatus, countOf } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 
@@ -26,7 +26,7 @@ export const cachesList: Command = command({
   words: ['caches', 'list'],
   operands: '',
   help: 'List the caches that a cache knows as its parent and its children',
-  options: statusOptions,
+  options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
     const caches = knownCaches(parseStatusReport(await askStatus({ clock }, options)));
     print(options.output === 'json' ? `${JSON.stringify(caches)}\n` : formatCaches(caches));
@@ -42,7 +42,8 @@ export const cachesForget: Command = command({
     const name = parseCacheName(text);
     if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
     const answer = await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/caches/${name}` });
-    print(`Forgot the cache ${name}; ${countOf(answer, 'shards', 'shards are left')} shards that came by it are nobody's.\n`);
+    const shards = countOf(answer, 'shards', 'shards are left');
+    print(answered(options, answer, `Forgot the cache ${name}; ${shards} shards that came by it are nobody's.`));
   },
 });
 

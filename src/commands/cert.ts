@@ -4,7 +4,7 @@
  * Each states what it gives: a master's can do everything. Files are named after the kind, so that no name of one kind is
  * that of another, of the administrator or of the authority (`ca`), and `--force` replaces nothing but the same pair:
  *
- *   shard-NAME.crt  cache-NAME.crt  serving-NAME.crt  admin.crt      with a .key beside each
+ *   shard-NAME.crt  cache-NAME.crt  reader-NAME.crt  serving-NAME.crt  admin.crt      with a .key beside each
  */
 import type { CertificateAndKey } from '../certificates/authority.js';
 import type { LocalAuthority } from '../certificates/local-authority.js';
@@ -67,6 +67,27 @@ export const certCache: Command = command({
       usage: ({ certFile, keyFile, caFile }) => [
         ['its parent', `strata serve --client-ca-file ${caFile}`],
         ['the cache', `shows ${certFile} with ${keyFile}`],
+      ],
+    };
+    await issue(signed, options, surroundings);
+  },
+});
+
+export const certReader: Command = command({
+  words: ['cert', 'reader'],
+  operands: '<name>',
+  help: 'Issue a certificate that reads everything and changes nothing: for Prometheus, and for people who look',
+  options: certOptions,
+  run: async ({ operands: [text = ''], options }, surroundings) => {
+    const name = parseCacheName(text);
+    if (name === undefined)
+      throw new SettingsError([`${JSON.stringify(text)} is not the name of a reader: lower case letters, digits and '-'`]);
+    const signed: Issue = {
+      ...speaker({ kind: 'reader', name }),
+      gives: 'reads everything and changes nothing',
+      usage: ({ certFile, keyFile, caFile }) => [
+        ['the cache', `strata serve --client-ca-file ${caFile}`],
+        ['the reader', `shows ${certFile} with ${keyFile}: at /metrics, for strata status, strata console, kubectl get`],
       ],
     };
     await issue(signed, options, surroundings);

@@ -7,6 +7,8 @@ import type { Clock } from '../domain/ports.js';
 export type Surroundings = Readonly<{
   /** Prints answers; errors are thrown. */
   print: (text: string) => void;
+  /** Whether somebody reads them as they come. */
+  isTerminal: boolean;
   environment: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   /** In [0, 1). */

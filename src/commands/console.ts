@@ -1,7 +1,8 @@
 /** `strata console`: a link to the console of a cache, for a browser that has no client certificate. */
 import { operatorOptions } from '../config/command-options.js';
 import { formatDuration } from '../config/quantity.js';
-import { askCache, countOf, textOfAnswer } from './ask-cache.js';
+import { answered, askOpened, countOf, textOfAnswer } from './ask-cache.js';
+import { openCacheAccess } from './cache-access.js';
 import { command, type Command } from './command.js';
 
 export const consoleLink: Command = command({
@@ -10,9 +11,16 @@ export const consoleLink: Command = command({
   help: 'Print a link to the console of a cache: a page in the browser, to read',
   options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
-    const answer = await askCache({ clock }, options, { method: 'POST', path: '/console/links' });
-    const link = new URL(textOfAnswer(answer, 'path'), options.cache).href;
+    const access = await openCacheAccess(options);
+    const answer = await askOpened({ clock }, access, { method: 'POST', path: '/console/links' });
+    const link = new URL(textOfAnswer(answer, 'path'), access.cache).href;
     const good = formatDuration(countOf(answer, 'expiresInMs', 'milliseconds the link is good'));
-    print(`${link}\n\nIt is good once, within ${good}. The session that it opens reads as this certificate does, for an hour.\n`);
+    print(
+      answered(
+        options,
+        answer,
+        `${link}\n\nIt is good once, within ${good}. The session that it opens reads as this certificate does, for an hour.`,
+      ),
+    );
   },
 });

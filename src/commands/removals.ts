@@ -1,7 +1,7 @@
 /** `strata removals …`: lets a cache make a removal that it holds because it would take much at once. */
 import { operatorOptions } from '../config/command-options.js';
 import { listOf, numberOf, recordOf, textOf } from './members.js';
-import { askCache } from './ask-cache.js';
+import { answered, askCache } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { shardNamed } from './shards.js';
 
@@ -14,8 +14,11 @@ export const removalsConfirm: Command = command({
     const shard = shardNamed(text);
     const held = `/services/cache/shards/${encodeURIComponent(shard)}/held`;
     const path = type === undefined ? held : `${held}/${encodeURIComponent(type)}`;
-    const answer = recordOf(JSON.parse(await askCache({ clock }, options, { method: 'DELETE', path })));
-    for (const confirmed of listOf(answer['confirmed']).map(recordOf))
-      print(`Confirmed: ${numberOf(confirmed['removes'])} objects of ${textOf(confirmed['type'])} leave the shard ${shard}.\n`);
+    const answer = await askCache({ clock }, options, { method: 'DELETE', path });
+    const confirmed = listOf(recordOf(JSON.parse(answer))['confirmed']).map(recordOf);
+    const sentences = confirmed.map(
+      (one) => `Confirmed: ${numberOf(one['removes'])} objects of ${textOf(one['type'])} leave the shard ${shard}.`,
+    );
+    print(answered(options, answer, sentences.join('\n')));
   },
 });

@@ -2,7 +2,7 @@
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
-import { askCache, askStatus, countOf } from './ask-cache.js';
+import { answered, askCache, askStatus, countOf } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 import { formatShardList } from './status-table.js';
@@ -13,7 +13,8 @@ export const shardsList: Command = command({
   help: 'List the shards that a cache knows',
   options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
-    print(formatShardList(parseStatusReport(await askStatus({ clock }, options))));
+    const { shards } = parseStatusReport(await askStatus({ clock }, options));
+    print(options.output === 'json' ? `${JSON.stringify(shards)}\n` : formatShardList(shards));
   },
 });
 
@@ -25,7 +26,8 @@ export const shardsRemove: Command = command({
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const shard = shardNamed(text);
     const answer = await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/shards/${encodeURIComponent(shard)}` });
-    print(`Removed the shard ${shard} and ${countOf(answer, 'objectsRemoved', 'objects were removed')} objects of it.\n`);
+    const objects = countOf(answer, 'objectsRemoved', 'objects were removed');
+    print(answered(options, answer, `Removed the shard ${shard} and ${objects} objects of it.`));
   },
 });
 
@@ -36,8 +38,8 @@ export const shardsForget: Command = command({
   options: operatorOptions,
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const shard = shardNamed(text);
-    await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/shards/${encodeURIComponent(shard)}/record` });
-    print(`Forgot the shard ${shard}.\n`);
+    const path = `/services/cache/shards/${encodeURIComponent(shard)}/record`;
+    print(answered(options, await askCache({ clock }, options, { method: 'DELETE', path }), `Forgot the shard ${shard}.`));
   },
 });
 

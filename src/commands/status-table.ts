@@ -17,7 +17,7 @@ export function formatStatusTable(report: StatusReport): string {
 }
 
 /** The shards themselves, one row each. */
-export function formatShardList({ shards }: StatusReport): string {
+export function formatShardList(shards: readonly ShardStatus[]): string {
   const rows = shards.map((shard) => {
     const sum = (count: (slice: SliceStatus) => number): number => shard.slices.reduce((total, slice) => total + count(slice), 0);
     const everSynced = `${shard.slices.filter((slice) => slice.everSynced).length} of ${shard.slices.length}`;

@@ -1,17 +1,36 @@
 /** `strata status`: how fresh each shard's part of a cache is. */
 import { statusOptions } from '../config/command-options.js';
+import { CacheError } from '../domain/errors.js';
+import { pause } from '../domain/pause.js';
 import { askStatus } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 import { formatStatusTable } from './status-table.js';
+
+const watchMs = 2_000;
+/** An interrupt ends the process, and nothing else does. */
+const never = new AbortController().signal;
+/** Of a terminal: to the upper left, and everything behind it away. */
+const clear = '\x1b[H\x1b[J';
 
 export const status: Command = command({
   words: ['status'],
   operands: '',
   help: 'Show how fresh each shard and type of a cache is',
   options: statusOptions,
-  run: async ({ options }, { print, clock }) => {
-    const text = await askStatus({ clock }, options);
-    print(options.output === 'json' ? `${text.trimEnd()}\n` : formatStatusTable(parseStatusReport(text)));
+  run: async ({ options }, { print, isTerminal, clock }) => {
+    const show = async (): Promise<string> => {
+      const text = await askStatus({ clock }, options);
+      return options.output === 'json' ? `${text.trimEnd()}\n` : formatStatusTable(parseStatusReport(text));
+    };
+    if (!options.watch) return print(await show());
+    for (;;) {
+      const shown = await show().catch((error: unknown) => {
+        if (error instanceof CacheError) return `${error.message}\n`;
+        throw error;
+      });
+      print(isTerminal && options.output === 'table' ? clear + shown : shown);
+      await pause(clock, watchMs, never);
+    }
   },
 });

@@ -32,38 +32,46 @@ export const storeFileOptions = {
   dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
 } as const;
 
-/** Of every command that asks a cache as an operator does. */
+const cacheUrl = {
+  flag: 'cache',
+  accepts: 'the URL of a cache without a path, such as https://localhost:6443',
+  help: 'The cache to ask.',
+} as const;
+const certFile = { flag: 'cert-file', help: 'The client certificate (PEM) to show.' } as const;
+const keyFile = { flag: 'key-file', help: 'Its key (PEM).' } as const;
+const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' });
+
+/** Of every command that asks a cache as an operator does. What a kubeconfig says, flags of their own say better. */
 export const operatorOptions = {
-  cache: parsedBy({
-    flag: 'cache',
-    placeholder: 'url',
-    accepts: 'the URL of a cache without a path, such as https://localhost:6443',
-    parse: parseCacheUrl,
-    help: 'The cache to ask.',
+  cacheKubeconfig: file({
+    flag: 'cache-kubeconfig',
+    help: 'A kubeconfig, such as `strata kubeconfig` prints, instead of the four that follow: its current context.',
   }),
-  caFile: file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),
-  certFile: neededFile({ flag: 'cert-file', help: 'The client certificate (PEM) to show.' }),
-  keyFile: neededFile({ flag: 'key-file', help: 'Its key (PEM).' }),
+  cache: name({ ...cacheUrl, parse: parseCacheUrl }),
+  caFile,
+  certFile: file(certFile),
+  keyFile: file(keyFile),
   timeoutMs: duration({ flag: 'timeout', default: '60s', min: '100ms', max: '1h', help: 'How long the cache may take to answer.' }),
+  output: choice({
+    flag: 'output',
+    default: 'table',
+    words: ['table', 'json'],
+    help: 'Words and tables for people, or JSON for programs, as the cache sent it where nothing else is said.',
+  }),
 } as const;
 
 /** `strata status` */
 export const statusOptions = {
   ...operatorOptions,
-  output: choice({
-    flag: 'output',
-    default: 'table',
-    words: ['table', 'json'],
-    help: 'A table for people, or JSON for programs: of status as the cache sent it.',
-  }),
+  watch: bare({ flag: 'watch', help: 'Shows it again every two seconds, until it is interrupted; as JSON, a line each time.' }),
 } as const;
 
 /** `strata kubeconfig` */
 export const kubeconfigOptions = {
-  cache: operatorOptions.cache,
-  caFile: operatorOptions.caFile,
-  certFile: operatorOptions.certFile,
-  keyFile: operatorOptions.keyFile,
+  cache: parsedBy({ ...cacheUrl, placeholder: 'url', parse: parseCacheUrl }),
+  caFile,
+  certFile: neededFile(certFile),
+  keyFile: neededFile(keyFile),
   shard: name({
     flag: 'shard',
     accepts: 'the name of a shard',
@@ -108,8 +116,8 @@ export const agentOptions = {
     help: 'The cache to push into. Given several times, or several separated by commas, they are tried in turn.',
   }),
   caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),
-  certFile: operatorOptions.certFile,
-  keyFile: operatorOptions.keyFile,
+  certFile: neededFile(certFile),
+  keyFile: neededFile(keyFile),
   takesOver: bare({
     flag: 'take-over',
     help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',

@@ -84,6 +84,20 @@ export const options = {
     words: logFormats,
     help: 'Logs for machines or for people.',
   }),
+  accessLog: toggle({
+    flag: 'access-log',
+    yaml: 'log.access',
+    default: 'false',
+    help: 'Whether each request has a line: who asked for what, and what came of it. Never a query or a body.',
+  }),
+  metricsSlicesMax: count({
+    flag: 'metrics-slices-max',
+    yaml: 'metrics.slicesMax',
+    default: '1000',
+    min: 0,
+    max: 1_000_000,
+    help: 'Of how many slices (a type on a shard) metrics have seven series each; where there are more, each shard has these seven once.',
+  }),
 
   queueMutationsMax: count({
     flag: 'queue-mutations-max',

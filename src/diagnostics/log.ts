@@ -46,12 +46,19 @@ export function createLog({ clock, stream }: { clock: Clock; stream: NodeJS.Writ
       base: null,
       messageKey: 'event',
       timestamp: () => `,"time":"${new Date(clock.wallMs()).toISOString()}"`,
-      formatters: { level: (label) => ({ level: label }) },
+      formatters: { level: (label) => ({ level: label }), log: withRoundNumbers },
       serializers: { error: stdSerializers.errWithCause },
     },
     destination,
   );
   return wrap(logger);
+}
+
+/** To a tenth: more of a duration or a rate is noise. */
+function withRoundNumbers(fields: Record<string, unknown>): Record<string, unknown> {
+  const isLong = (value: unknown): value is number => typeof value === 'number' && !Number.isInteger(value);
+  const rounded = Object.entries(fields).map(([name, value]) => [name, isLong(value) ? Math.round(value * 10) / 10 : value]);
+  return Object.fromEntries(rounded);
 }
 
 function wrap(logger: Logger): Log {

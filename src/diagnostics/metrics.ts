@@ -127,8 +127,8 @@ export const metricTable = {
   connectionsOpen: {
     kind: 'gauge',
     name: 'strata_connections_open',
-    help: 'Connections after their handshake, by kind of caller.',
-    labels: ['caller'],
+    help: 'Connections after their handshake, by kind of caller and by what they speak.',
+    labels: ['caller', 'protocol'],
   },
   requestsInFlight: {
     kind: 'gauge',
@@ -173,6 +173,13 @@ export const metricTable = {
     help: 'Changes in the log on the disk, those included that nobody may read any more.',
     labels: [],
   },
+  buildInfo: { kind: 'gauge', name: 'strata_build_info', help: '1; the label says what runs.', labels: ['version'] },
+  storeFileBytes: {
+    kind: 'gauge',
+    name: 'strata_store_file_bytes',
+    help: 'Bytes of the files on the disk: the database, and the log that it has not taken over yet.',
+    labels: ['file'],
+  },
   historyBytes: { kind: 'gauge', name: 'strata_history_bytes', help: 'Bytes of their bodies.', labels: [] },
   eventLoopDelayP99Seconds: {
     kind: 'gauge',
@@ -206,6 +213,8 @@ export interface Gauge<Label extends string = never> {
 
 export interface Histogram<Label extends string = never> {
   observe(value: number, ...labels: Labels<Label>): void;
+  /** Begins to measure, in seconds and finer than a Clock; what it returns ends and observes it. */
+  time(): (...labels: Labels<Label>) => void;
 }
 
 type Table = typeof metricTable;
@@ -268,7 +277,13 @@ function createInstrument(registry: Registry, { kind, name, help, labels, bucket
     }
     case 'histogram': {
       const histogram = new PromHistogram({ ...common, buckets: [...(buckets ?? [])] });
-      return { observe: (value: number, values: Record<string, string> = {}) => histogram.observe(values, value) };
+      return {
+        observe: (value: number, values: Record<string, string> = {}) => histogram.observe(values, value),
+        time: () => {
+          const end = histogram.startTimer();
+          return (values: Record<string, string> = {}) => void end(values);
+        },
+      };
     }
   }
 }

@@ -1,12 +1,21 @@
-/** The content of a status report as metrics: shards, their slices, and links. With each report, what it no longer has is forgotten. */
+/**
+ * The content of a status report as metrics: shards, their slices, and links. With each report, what it no longer has is forgotten.
+ *
+ * A slice has seven series. Where there are more slices than `slicesMax`, each shard has those seven once, of all its types together, and the type `*`.
+ */
 import { formatResource } from '../domain/resource.js';
 import { childNeighbour } from '../domain/via.js';
-import type { CertificateStatus, LinkStatus, ShardStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type { CertificateStatus, HeldStatus, LinkStatus, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
 import type { Metrics } from './metrics.js';
 
-export function showReport(metrics: Metrics, { tree, certificates, shards }: StatusReport): void {
+export function showReport(
+  metrics: Metrics,
+  { tree, certificates, shards }: StatusReport,
+  { slicesMax }: Readonly<{ slicesMax: number }>,
+): void {
   showCertificates(metrics, certificates);
-  showShards(metrics, shards);
+  const slices = shards.reduce((sum, shard) => sum + shard.slices.length, 0);
+  showShards(metrics, slices > slicesMax ? shards.map(withoutTypes) : shards);
   if (tree !== undefined) metrics.treeComplete.set(tree.complete ? 1 : 0);
   showLinks(metrics, tree === undefined ? [] : linksOf(tree));
 }
@@ -20,7 +29,34 @@ function showCertificates({ certificateExpiresSeconds }: Metrics, certificates: 
   for (const [use, seconds] of firstSeconds) certificateExpiresSeconds.set(seconds, { use });
 }
 
-function showShards(metrics: Metrics, shards: readonly ShardStatus[]): void {
+type ShownSlice = Pick<
+  SliceStatus,
+  'group' | 'resource' | 'identity' | 'everSynced' | 'whole' | 'objects' | 'bytes' | 'changedAgoMs' | 'lagMs'
+> &
+  Readonly<{ held: Pick<HeldStatus, 'removes'> | null }>;
+type ShownShard = Pick<ShardStatus, 'shard' | 'connection'> & Readonly<{ slices: readonly ShownSlice[] }>;
+
+/** What is true of all its types, their sums, the last change and the longest lag. */
+function withoutTypes({ shard, connection, slices }: ShardStatus): ShownShard {
+  const sum = (of: (slice: SliceStatus) => number): number => slices.reduce((total, slice) => total + of(slice), 0);
+  const known = (of: (slice: SliceStatus) => number | null): readonly number[] => slices.map(of).filter((value) => value !== null);
+  const [changed, lags] = [known(({ changedAgoMs }) => changedAgoMs), known(({ lagMs }) => lagMs)];
+  const all: ShownSlice = {
+    group: '',
+    resource: '*',
+    identity: '',
+    everSynced: slices.every(({ everSynced }) => everSynced),
+    whole: slices.every(({ whole }) => whole),
+    objects: sum(({ objects }) => objects),
+    bytes: sum(({ bytes }) => bytes),
+    changedAgoMs: changed.length === 0 ? null : changed.reduce((a, b) => Math.min(a, b)),
+    lagMs: lags.length === 0 ? null : lags.reduce((a, b) => Math.max(a, b)),
+    held: { removes: sum(({ held }) => held?.removes ?? 0) },
+  };
+  return { shard, connection, slices: slices.length === 0 ? [] : [all] };
+}
+
+function showShards(metrics: Metrics, shards: readonly ShownShard[]): void {
   const { shardConnected, sliceEverSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } =
     metrics;
   const ofSlices = [sliceEverSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds];

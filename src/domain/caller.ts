@@ -1,7 +1,7 @@
 import type { ShardName } from './shard.js';
 
-/** Whom a certificate speaks for: the one URI `strata://shard/NAME` or `strata://cache/NAME` in it. */
-export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache'; name: string }>;
+/** Whom a certificate speaks for: the one URI `strata://shard/NAME`, `strata://cache/NAME` or `strata://reader/NAME` in it. */
+export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache' | 'reader'; name: string }>;
 
 export function formatSpokenFor(spokenFor: SpokenFor): string {
   return `strata://${spokenFor.kind}/${spokenFor.kind === 'shard' ? spokenFor.shard : spokenFor.name}`;
@@ -23,9 +23,14 @@ export function isMaster(caller: Caller): boolean {
   return caller.groups.includes('system:masters');
 }
 
-/** May read everything: masters, and every shard and cache. */
+/** May read everything: masters, and every shard, cache and reader. */
 export function mayRead(caller: Caller): boolean {
   return isMaster(caller) || caller.speaksFor !== undefined;
+}
+
+/** May open a session over a websocket, as a shard or a cache. A reader pushes nothing and follows nobody. */
+export function maySpeak(caller: Caller): boolean {
+  return mayRead(caller) && (isMaster(caller) || caller.speaksFor?.kind !== 'reader');
 }
 
 /** May write what belongs to a shard: masters, and that shard. */
@@ -34,7 +39,7 @@ export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
 }
 
 /** The kinds of callers that metrics distinguish. `other` has a certificate that allows nothing. */
-export const callerKinds = ['masters', 'shard', 'cache', 'other', 'anonymous'] as const;
+export const callerKinds = ['masters', 'shard', 'cache', 'reader', 'other', 'anonymous'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 
 export function kindOf(caller: Caller): CallerKind {

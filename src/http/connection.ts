@@ -19,6 +19,10 @@ import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { networkOf } from './unproven-sockets.js';
 
+/** What is spoken on a connection. */
+export const protocols = ['HTTP/2', 'HTTP/1.1', 'websocket'] as const;
+type Protocol = (typeof protocols)[number];
+
 export type ConnectionParts = Readonly<{
   clock: Clock;
   quotas: Quotas;
@@ -86,6 +90,11 @@ export class Connection implements ExchangeOwner {
     const { validUntilMs } = caller;
     if (validUntilMs !== undefined)
       this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.wallMs()), () => this.destroy());
+  }
+
+  get protocol(): Protocol {
+    if (this.#isHandedOver) return 'websocket';
+    return this.#session === undefined ? 'HTTP/1.1' : 'HTTP/2';
   }
 
   /** Whether these authorities would say of its peer what the handshake said. */

@@ -15,7 +15,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Duplex } from 'node:stream';
 import type { SecureVersion, TLSSocket } from 'node:tls';
-import type { Caller, CallerKind } from '../domain/caller.js';
+import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
 import type { Exchange } from './exchange.js';
@@ -155,11 +155,9 @@ export class Listener {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** How many connections callers of that kind have. */
-  connectionsOf(kind: CallerKind): number {
-    let count = 0;
-    for (const { peer } of this.#connections.values()) if (peer.kind === kind) count += 1;
-    return count;
+  /** After their handshake. */
+  get connections(): Iterable<Pick<Connection, 'peer' | 'protocol'>> {
+    return this.#connections.values();
   }
 
   async listen(): Promise<void> {

@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
-import { mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
+import { maySpeak, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
 import type { ByeReason } from '../frames/bye.js';
 import { firstFrame } from '../frames/first-frame.js';
@@ -92,13 +92,13 @@ export class Endpoint {
 
   #refusalOf(request: IncomingMessage, caller: Caller): Refusal | undefined {
     const path = pathOf(request);
-    if (!mayRead(caller)) return forbidden(caller, path);
+    if (!maySpeak(caller)) return forbidden(caller, path);
     if (path !== connectPath) return { reason: 'NotFound', message: 'the server could not find the requested resource', details: {} };
     // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
     if (request.headers.origin !== undefined) return forbidden(caller, path);
     if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
     const own = [...this.#sessions.values()].filter(({ user }) => user === caller.user).length;
-    if (own < this.#limits.sessionsPerCallerMax && this.#hasRoom(caller.speaksFor?.kind)) return undefined;
+    if (own < this.#limits.sessionsPerCallerMax && this.#hasRoom(roleOf(caller))) return undefined;
     return { reason: 'ServiceUnavailable', message: noRoom, details: { retryAfterSeconds: noRoomRetryMs / 1_000 } };
   }
 
@@ -118,7 +118,7 @@ export class Endpoint {
   async #accept(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<void> {
     const connection = await this.#parts.accept(request, socket, head);
     if (connection === undefined) return;
-    const open: OpenConnection = { user: caller.user, role: caller.speaksFor?.kind, bye: (...why) => connection.close(...why) };
+    const open: OpenConnection = { user: caller.user, role: roleOf(caller), bye: (...why) => connection.close(...why) };
     const cancel = this.#endWithCertificate(open, caller);
     this.#sessions.set(connection, open);
     try {
@@ -166,6 +166,11 @@ export class Endpoint {
 
 function forbidden({ user }: Caller, path: string): Refusal {
   return { reason: 'Forbidden', message: `forbidden: User ${JSON.stringify(user)} cannot connect to ${JSON.stringify(path)}`, details: {} };
+}
+
+/** Undefined: a master's session may be either. */
+function roleOf({ speaksFor }: Caller): Role | undefined {
+  return speaksFor === undefined || speaksFor.kind === 'reader' ? undefined : speaksFor.kind;
 }
 
 function pathOf({ url = '/' }: IncomingMessage): string {

@@ -43,7 +43,7 @@ export class KubeconfigFiles {
 
   /** Throws CacheError with what is wrong and where. */
   static async open({ log }: { log: Log }, options: KubeconfigOptions): Promise<KubeconfigFiles> {
-    return new KubeconfigFiles(log, options, await readContent(options, undefined));
+    return new KubeconfigFiles(log, options, await readKubeconfig(options));
   }
 
   /** What was found last. */
@@ -77,6 +77,11 @@ export class KubeconfigFiles {
     }
     return this.#content;
   }
+}
+
+/** What the files hold, once. Throws CacheError. */
+export function readKubeconfig(options: KubeconfigOptions): Promise<KubeconfigContent> {
+  return readContent(options, undefined);
 }
 
 /** `last` itself when nothing has changed. Throws CacheError. */

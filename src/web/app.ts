@@ -24,7 +24,7 @@ import { failure } from './status.js';
 /** `console`: undefined where it is off. */
 export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string; console: ConsoleParts | undefined }>;
 
-export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number }>;
+export type AppOptions = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number; accessLog: boolean }>;
 
 /** Answers one request; `refusal`: why it must be refused. */
 export type App = (exchange: Exchange, refusal: Error | undefined) => void;
@@ -36,10 +36,10 @@ type Asked = { readonly exchange: Exchange; readonly refusal: Error | undefined;
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
 const changing: readonly Verb[] = [...writes, 'deletecollection'];
 
-export function createApp(parts: AppParts, limits: AppLimits): App {
+export function createApp(parts: AppParts, options: AppOptions): App {
   const logParts = { clock: parts.ports.clock, log: parts.log };
   const audit = { forbidden: new BoundedLog(logParts), refused: new BoundedLog(logParts) };
-  const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, audit }, limits);
+  const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, audit }, options);
   const koa = new Koa();
   koa.silent = true;
   /** Koa makes a request's context, and begins to answer it, within the call that hands it over. */
@@ -56,13 +56,13 @@ export function createApp(parts: AppParts, limits: AppLimits): App {
   const readObjects: ReadObjects = (exchange, target, caller) =>
     answer({ target, exchange, caller }, parts.ports, parts.version, assertRead);
   if (parts.console !== undefined) koa.use(consoleRoutes(parts.console, exchangeOf, readObjects).routes());
-  koa.use((context) => kubeFace(askedOf(context), parts, limits));
+  koa.use((context) => kubeFace(askedOf(context), parts, options));
   const throughKoa = koa.callback();
   return (exchange, refusal) => {
     const asked: Asked = { exchange, refusal, verb: undefined };
     const { request, response } = exchange;
     arriving = asked;
-    const answered = isOfObjects(request.url) ? serveAsked(asked, () => kubeFace(asked, parts, limits)) : throughKoa(request, response);
+    const answered = isOfObjects(request.url) ? serveAsked(asked, () => kubeFace(asked, parts, options)) : throughKoa(request, response);
     arriving = undefined;
     void answered.then(() => exchange.answered());
   };
@@ -83,24 +83,26 @@ function assertRead(verb: Verb): void {
 type Audit = Readonly<Record<'forbidden' | 'refused', BoundedLog>>;
 type ServeParts = AppParts & Readonly<{ audit: Audit }>;
 
-async function serve(asked: Asked, handle: () => Promise<void>, parts: ServeParts, limits: AppLimits): Promise<void> {
+async function serve(asked: Asked, handle: () => Promise<void>, parts: ServeParts, options: AppOptions): Promise<void> {
   const { metrics, ports } = parts;
   const { exchange, refusal } = asked;
   const startedMs = ports.clock.now();
+  const observe = metrics.requestSeconds.time();
   try {
     if (refusal !== undefined) throw refusal;
-    exchange.limit(limits.requestTimeoutMs, () => cutShort(exchange));
-    if (limits.syntheticDelayMs > 0) await delay(limits.syntheticDelayMs);
+    exchange.limit(options.requestTimeoutMs, () => cutShort(exchange));
+    if (options.syntheticDelayMs > 0) await delay(options.syntheticDelayMs);
     await handle();
   } catch (error) {
     answerRefusal(asked, error, parts);
   }
   const { verb = 'other' } = asked;
   metrics.requests.add(1, { verb, code: String(exchange.response.statusCode) });
-  if (verb !== 'watch') metrics.requestSeconds.observe((ports.clock.now() - startedMs) / 1000, { verb });
+  if (verb !== 'watch') observe({ verb });
+  if (options.accessLog) logAnswered(asked, ports.clock.now() - startedMs, parts);
 }
 
-async function kubeFace(asked: Asked, { ports, version }: AppParts, { requestTimeoutMs, writeTimeoutMs }: AppLimits): Promise<void> {
+async function kubeFace(asked: Asked, { ports, version }: AppParts, { requestTimeoutMs, writeTimeoutMs }: AppOptions): Promise<void> {
   const { exchange } = asked;
   exchange.admit();
   const noteVerb = (verb: Verb): void => {
@@ -132,6 +134,21 @@ function answerRefusal(asked: Asked, error: unknown, parts: ServeParts): void {
   if (refusal.reason === 'Forbidden' || (asked.verb !== undefined && changing.includes(asked.verb))) logRefused(asked, refusal, parts);
   metrics.refusals.add(1, { reason: refusal.reason });
   respondRefused(exchange, failure(refusal));
+}
+
+/** A line for each request, where the operator wants it. A watch has it at its end. */
+function logAnswered({ exchange, verb }: Asked, tookMs: number, { log }: ServeParts): void {
+  const { caller, request, response } = exchange;
+  const { method = 'GET', url = '/', httpVersion } = request;
+  const { statusCode: code } = response;
+  log.info('request.answered', {
+    user: caller.user,
+    verb: verb ?? method.toLowerCase(),
+    path: withoutQuery(url),
+    code,
+    tookMs,
+    httpVersion,
+  });
 }
 
 /** The audit line: who was refused what, and of a write why. Never the query or the body, which may hold anything. */

@@ -2,7 +2,8 @@
  * As much OpenAPI v3 as kubectl needs to apply, create and explain: pure functions from types to documents.
  *
  * kubectl needs one thing of a document: whether the PATCH operation of the kind has the parameter `fieldValidation`.
- * If so it leaves validation to the server. The schemas say nothing beyond "an object", as a cache validates none.
+ * If so it leaves validation to the server. The schemas name the fields that every object of a kind may have, for `kubectl explain`, and no more:
+ * a cache validates none, and what a field holds is the business of the shard that has its definition.
  * `application/strategic-merge-patch+json` is in no document on purpose: kubectl would then compute such patches from
  * the schemas; without it, it decides by the types it was built with, which is right for every type here.
  *
@@ -126,10 +127,63 @@ function pathParameter(name: string): object {
 function schemaOf(type: ServedType, version: string): object {
   return {
     type: 'object',
-    properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: { type: 'object' } },
+    description: `${type.kind} of a shard, as the cache holds it. It checks no field but metadata's.`,
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      metadata: metadataSchema,
+      ...fieldsOf(type),
+    },
     'x-kubernetes-group-version-kind': [groupVersionKind(type, version)],
     'x-kubernetes-preserve-unknown-fields': true,
   };
+}
+
+/** Whatever a shard has there. */
+const anyObject = {
+  type: 'object',
+  description: 'As the shard has it: the fields are those of its definition there.',
+  'x-kubernetes-preserve-unknown-fields': true,
+};
+const anyObjects = { type: 'array', items: anyObject, description: anyObject.description };
+const texts = { type: 'object', additionalProperties: { type: 'string' } };
+const metadataSchema = {
+  type: 'object',
+  description: 'What every object has; canonical path, logical cluster and shard stand in annotations kcp.io/….',
+  properties: {
+    name: { type: 'string' },
+    namespace: { type: 'string' },
+    labels: texts,
+    annotations: texts,
+    uid: { type: 'string' },
+    resourceVersion: { type: 'string', description: 'A revision of this cache, which is not that of the shard.' },
+    generation: { type: 'integer', format: 'int64' },
+    creationTimestamp: { type: 'string', format: 'date-time' },
+    deletionTimestamp: { type: 'string', format: 'date-time' },
+    finalizers: { type: 'array', items: { type: 'string' } },
+    ownerReferences: anyObjects,
+    managedFields: anyObjects,
+  },
+};
+
+/** What a kind has beside metadata: spec and status, but for these of Kubernetes and kcp. */
+const otherFields: Readonly<Record<string, Readonly<Record<string, object>>>> = {
+  Role: { rules: anyObjects },
+  ClusterRole: { rules: anyObjects, aggregationRule: anyObject },
+  RoleBinding: { subjects: anyObjects, roleRef: anyObject },
+  ClusterRoleBinding: { subjects: anyObjects, roleRef: anyObject },
+  MutatingWebhookConfiguration: { webhooks: anyObjects },
+  ValidatingWebhookConfiguration: { webhooks: anyObjects },
+  MutatingAdmissionPolicy: { spec: anyObject },
+  MutatingAdmissionPolicyBinding: { spec: anyObject },
+  ValidatingAdmissionPolicyBinding: { spec: anyObject },
+  APIConversion: { spec: anyObject },
+  APIResourceSchema: { spec: anyObject },
+};
+
+/** A declared type is whatever its shard says: nothing is known of its fields. */
+function fieldsOf({ kind, identity }: ServedType): Readonly<Record<string, object>> {
+  return identity === '' ? (otherFields[kind] ?? { spec: anyObject, status: anyObject }) : {};
 }
 
 function groupVersionKind({ group, kind }: ServedType, version: string): object {

@@ -153,6 +153,53 @@ law('a type is found by its singular, its short name and its category', async (t
   t.regex((await kubectl.ok('get', ['kcp', '-o', 'name'])).stdout, /apiexport\.apis\.kcp\.io\/called\n/);
 });
 
+law('describe, annotate and diff show an object, and what would change', async (t, { kubectl }) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('described', apiExport('described-one', { tier: 'gold' }))]);
+  await kubectl.ok('annotate', ['apiexports', 'described-one', 'example.io/note=seen']);
+
+  const described = await kubectl.ok('describe', ['apiexports', 'described-one']);
+  t.regex(described.stdout, /^Name: +described-one$/m);
+  t.regex(described.stdout, /example\.io\/note: seen/);
+  t.regex(described.stdout, /^Labels: +tier=gold$/m);
+  t.regex(described.stdout, /^Spec:\n +N: +1$/m);
+
+  const changed = await kubectl.run(['diff', '-f', await kubectl.file('differs', apiExport('described-one', { tier: 'tin' }))]);
+  t.is(changed.code, 1, changed.stderr);
+  t.regex(changed.stdout, /^-\s+tier: gold$[^]*^\+\s+tier: tin$/m);
+  t.is((await kubectl.ok('get', ['apiexports', 'described-one', '-o', 'jsonpath={.metadata.labels.tier}'])).stdout, 'gold');
+});
+
+law('a role takes a patch of each type', async (t, { kubectl }) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('patched', clusterRole('patched', ['get']))]);
+  const patch = (type: string, body: object) =>
+    kubectl.ok('patch', ['clusterroles', 'patched', `--type=${type}`, '-p', JSON.stringify(body)]);
+
+  await patch('strategic', { metadata: { labels: { by: 'strategic' } } });
+  await patch('merge', { metadata: { annotations: { by: 'merge' } } });
+  await patch('json', [{ op: 'add', path: '/rules/0/verbs/-', value: 'list' }]);
+
+  const object = (await kubectl.object('clusterroles', 'patched', {})) as {
+    metadata: Record<string, object>;
+    rules: { verbs: string[] }[];
+  };
+  t.like(object.metadata, { labels: { by: 'strategic' }, annotations: { by: 'merge' } });
+  t.deepEqual(object.rules[0]!.verbs, ['get', 'list']);
+});
+
+law('explain names the fields that a kind has, and says whose business the others are', async (t, { kubectl }) => {
+  const whole = await kubectl.ok('explain', ['apiexport']);
+  t.regex(whole.stdout, /^GROUP: +apis\.kcp\.io$/m);
+  for (const field of ['metadata', 'spec', 'status']) t.regex(whole.stdout, new RegExp(`^ +${field}\t<`, 'm'));
+  t.regex((await kubectl.ok('explain', ['apiexport.spec'])).stdout, /As the shard has it/);
+  t.regex((await kubectl.ok('explain', ['apiexport.metadata.resourceVersion'])).stdout, /not that of the shard/);
+
+  const role = await kubectl.ok('explain', ['clusterrole']);
+  t.regex(role.stdout, /^ +rules\t</m);
+  t.notRegex(role.stdout, /^ +spec\t/m);
+  t.notRegex((await kubectl.ok('explain', ['apiresourceschema'])).stdout, /^ +status\t/m);
+  t.regex((await kubectl.run(['explain', 'apiexport.nonsense'])).stderr, /field "nonsense" does not exist/);
+});
+
 law('api-resources names the types, version the server', async (t, { kubectl }) => {
   const resources = await kubectl.ok('api-resources', []);
   const version = await kubectl.ok('version', []);

@@ -13,6 +13,7 @@ export async function called(command: Command, { operands = [], flags = {}, envi
   let printed = '';
   const declared = command({
     print: (text) => void (printed += text),
+    isTerminal: false,
     environment,
     clock: systemClock,
     random: Math.random,

@@ -32,7 +32,7 @@ import { TestAuthority } from '../support/test-authority.js';
 import { called } from './called.js';
 
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };
-const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1_000, requestsInFlightMax: 10 };
+const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1_000, requestsInFlightMax: 10, accessLog: false };
 
 type Town = Readonly<{
   folder: string;
@@ -117,7 +117,7 @@ test('status prints a table for people, and the JSON of the cache for programs',
 
   t.is(await called(status, { flags }), formatStatusTable(aStatusReport()));
   t.deepEqual(JSON.parse(await called(status, { flags: { ...flags, output: 'json' } })), aStatusReport());
-  t.is(await called(shardsList, { flags }), formatShardList(aStatusReport()));
+  t.is(await called(shardsList, { flags }), formatShardList(aStatusReport().shards));
 });
 
 test('a shard’s own certificate reads the status, and cannot remove anything', async (t) => {

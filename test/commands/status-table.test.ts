@@ -22,7 +22,7 @@ elder     child/west   apiresourceschemas.apis.kcp.io       connected 5s        
 
 test('the list has one row for each shard', (t) => {
   t.is(
-    formatShardList(aStatusReport()),
+    formatShardList(aStatusReport().shards),
     `SHARD     VIA          CONNECTION        SYNCED TYPES   OBJECTS   BYTES
 amber     local        connected 3m12s   2 of 3         24        59.0 KiB
 birch     local        away 2h           1 of 1         12        29.5 KiB
@@ -37,7 +37,7 @@ test('a cache without shards says so', (t) => {
   const report = { ...aStatusReport([]), cache: { ...aStatusReport().cache, ready: false } };
 
   t.is(formatStatusTable(report), 'cache c-1, strata 0.1.0, not ready, resourceVersion 1234567000000000042\n\nno shards yet\n');
-  t.is(formatShardList(report), 'no shards yet\n');
+  t.is(formatShardList(report.shards), 'no shards yet\n');
 });
 
 test('a slice that lost something on the way, and a cache that misses a neighbour, are reported as such', (t) => {

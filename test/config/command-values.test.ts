@@ -46,7 +46,7 @@ test('missing required values are reported by their flags, all of them at once',
 });
 
 test('a cache is reached over https, at a URL without a path', (t) => {
-  const urls = (cache: string): string => readCommandValues(operatorOptions, { flags: { ...operator, cache }, environment: {} }).cache;
+  const urls = (cache: string) => readCommandValues(operatorOptions, { flags: { ...operator, cache }, environment: {} }).cache;
 
   t.is(urls('https://localhost:6443'), 'https://localhost:6443');
   t.is(urls('https://Cache.Example:443/'), 'https://cache.example');

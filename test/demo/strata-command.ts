@@ -9,6 +9,7 @@ export async function strataCommand(words: readonly string[]): Promise<string> {
   let printed = '';
   const surroundings = {
     print: (text: string) => void (printed += text),
+    isTerminal: false,
     environment: {},
     clock: systemClock,
     random: Math.random,

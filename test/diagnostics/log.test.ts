@@ -24,6 +24,14 @@ test('an event is one line of JSON with its time, level and fields, written when
   });
 });
 
+test('durations and rates are written to a tenth', (t) => {
+  const { log, written } = logTo({ level: 'info', format: 'json' });
+
+  log.info('link.lost', { afterMs: 1.0108564618069416, revision: 2177623780420883, share: 0.25, name: 'a' });
+
+  t.like(JSON.parse(written()), { afterMs: 1, revision: 2177623780420883, share: 0.3, name: 'a' });
+});
+
 test('an event below the level is not written', (t) => {
   const { log, written } = logTo({ level: 'warn', format: 'json' });
 

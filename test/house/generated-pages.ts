@@ -6,7 +6,45 @@ import { configFileOption, options } from '../../src/config/options.js';
 import { metricTable } from '../../src/diagnostics/metrics.js';
 
 /** By path. */
-export const generatedPages: Readonly<Record<string, () => string>> = { 'docs/options.md': optionsPage, 'docs/metrics.md': metricsPage };
+export const generatedPages: Readonly<Record<string, () => string>> = {
+  'docs/commands.md': commandsPage,
+  'docs/options.md': optionsPage,
+  'docs/metrics.md': metricsPage,
+};
+
+function commandsPage(): string {
+  // Declaring needs none of what running does.
+  const rows = commands
+    .map((declare) => declare({} as Surroundings))
+    .map(({ words, operands, help }) => [code(`strata ${[...words, operands].join(' ').trim()}`), `${help}.`]);
+  const rest = [
+    [code('strata serve'), 'Run a cache server.'],
+    [code('strata cache-server'), 'Run it in the place of kcp’s, with the flags of that one.'],
+    [code('strata completion <shell>'), 'Print what bash, zsh or fish completes commands and flags by.'],
+  ];
+  return `# Commands
+
+${table(['command', 'what it does'], [...rest, ...rows])}
+[options.md](options.md) has their flags. \`--help\` behind any of them shows its own.
+
+Commands that ask a cache reach it by \`--cache\`, \`--ca-file\`, \`--cert-file\` and \`--key-file\`, or by a kubeconfig, which one of them writes:
+
+\`\`\`sh
+strata kubeconfig --cache https://localhost:6443 --ca-file ca.crt --cert-file admin.crt --key-file admin.key > cache.kubeconfig
+export STRATA_CACHE_KUBECONFIG=$PWD/cache.kubeconfig
+strata status --watch
+source <(strata completion bash)
+\`\`\`
+
+| exit code | when |
+| --- | --- |
+| 0 | it is done |
+| 1 | it failed: standard error has one line that says why |
+| 2 | it was called in a wrong way |
+
+\`strata push\` has more, in [push.md](push.md#exit-codes).
+`;
+}
 
 function optionsPage(): string {
   const server = Object.values<Option<unknown>>(options).map((option) => [

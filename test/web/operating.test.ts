@@ -19,7 +19,7 @@ const amber = parseShardName('amber')!;
 const master: Caller = { user: 'admin', groups: ['system:masters'], validUntilMs: 5_000 };
 const shard: Caller = { user: 'amber', groups: ['strata'], speaksFor: { kind: 'shard', shard: amber } };
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };
-const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1_000, requestsInFlightMax: 10 };
+const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1_000, requestsInFlightMax: 10, accessLog: false };
 
 type Asked = (method: string, path: string) => Promise<{ status: number; body: Record<string, unknown> }>;
 
