@@ -1,7 +1,7 @@
 /** The process itself: how it reacts to signals, and when it refuses to start. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -111,6 +111,40 @@ test('SIGHUP does not end a server that starts or stops', async (t) => {
 
   t.deepEqual(await exited, [0, null]);
   t.true(has('server.stopped'), logged.join(''));
+});
+
+test('it starts as kcp-operator starts a cache server, and writes where the embedded etcd would', async (t) => {
+  const folder = await aFolder(t);
+  const [data, elsewhere] = [join(folder, 'var', 'etcd'), join(folder, 'elsewhere')];
+  await mkdir(elsewhere);
+  // The operator calls it /cache-server: by another name of the same file.
+  const program = join(folder, 'cache-server');
+  await symlink(builtMain(), program);
+  const authority = await TestAuthority.create(folder);
+  const pair = await authority.issue({ user: 'localhost', groups: [] });
+  const flags = [
+    `--tls-cert-file=${pair.certificateFile}`,
+    `--tls-private-key-file=${pair.keyFile}`,
+    '--root-directory=',
+    `--client-ca-file=${authority.certificateFile}`,
+    `--embedded-etcd-directory=${data}`,
+    '--logging-format=json',
+    '--v=2',
+    '--bind-address=127.0.0.1',
+    '--secure-port=0',
+  ];
+  const child = spawn(program, flags, { cwd: elsewhere, stdio: ['ignore', 'ignore', 'pipe'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  let logged = '';
+  child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
+  const exited = once(child, 'exit');
+  await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null, 20_000);
+  t.true(logged.includes(`"dataDirectory":"${data}"`), logged);
+  child.kill('SIGTERM');
+
+  t.deepEqual(await exited, [0, null]);
+  t.true((await readdir(data)).includes('strata.db'));
+  t.deepEqual(await readdir(elsewhere), []);
 });
 
 test('an unknown variable ends the start and names the one that was meant, for a server and for a command', (t) => {

@@ -6,7 +6,7 @@
  */
 import { request } from 'node:https';
 import { CacheError } from '../domain/errors.js';
-import { jsonValue } from '../domain/json-value.js';
+import { jsonValue } from '../json/json-value.js';
 import type { Clock } from '../domain/ports.js';
 import { openCacheAccess, type CacheAccess, type CacheOptions } from './cache-access.js';
 

@@ -4,7 +4,6 @@ import { operatorOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
-import { readKubeconfig } from '../shard/kubeconfig-files.js';
 
 export type CacheOptions = CommandValues<typeof operatorOptions>;
 
@@ -24,6 +23,8 @@ export async function openCacheAccess(options: CacheOptions): Promise<CacheAcces
 }
 
 async function readAccess(path: string) {
+  // Loaded only where there is one: a server loads every command at its start.
+  const { readKubeconfig } = await import('../shard/kubeconfig-files.js');
   const { entry, ca, certificate, key } = await readKubeconfig({ path, context: undefined, allowInsecure: false });
   if (certificate === undefined || key === undefined)
     throw new CacheError(`${path}: the user of its current context has no client certificate, and a cache knows people by nothing else`);

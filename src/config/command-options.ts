@@ -37,8 +37,10 @@ const cacheUrl = {
   accepts: 'the URL of a cache without a path, such as https://localhost:6443',
   help: 'The cache to ask.',
 } as const;
-const certFile = { flag: 'cert-file', help: 'The client certificate (PEM) to show.' } as const;
-const keyFile = { flag: 'key-file', help: 'Its key (PEM).' } as const;
+const certificate = { flag: 'cert-file', help: 'The client certificate (PEM) to show.' } as const;
+const key = { flag: 'key-file', help: 'Its key (PEM).' } as const;
+const certFile = neededFile(certificate);
+const keyFile = neededFile(key);
 const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' });
 
 /** Of every command that asks a cache as an operator does. What a kubeconfig says, flags of their own say better. */
@@ -49,8 +51,8 @@ export const operatorOptions = {
   }),
   cache: name({ ...cacheUrl, parse: parseCacheUrl }),
   caFile,
-  certFile: file(certFile),
-  keyFile: file(keyFile),
+  certFile: file(certificate),
+  keyFile: file(key),
   timeoutMs: duration({ flag: 'timeout', default: '60s', min: '100ms', max: '1h', help: 'How long the cache may take to answer.' }),
   output: choice({
     flag: 'output',
@@ -70,8 +72,8 @@ export const statusOptions = {
 export const kubeconfigOptions = {
   cache: parsedBy({ ...cacheUrl, placeholder: 'url', parse: parseCacheUrl }),
   caFile,
-  certFile: neededFile(certFile),
-  keyFile: neededFile(keyFile),
+  certFile,
+  keyFile,
   shard: name({
     flag: 'shard',
     accepts: 'the name of a shard',
@@ -116,8 +118,8 @@ export const agentOptions = {
     help: 'The cache to push into. Given several times, or several separated by commas, they are tried in turn.',
   }),
   caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),
-  certFile: neededFile(certFile),
-  keyFile: neededFile(keyFile),
+  certFile,
+  keyFile,
   takesOver: bare({
     flag: 'take-over',
     help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',

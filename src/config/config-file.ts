@@ -2,7 +2,7 @@
  * The configuration file: values of options by their YAML name, and link policies. An unknown key is an error with its line, and all
  * errors are reported at once.
  */
-import { ConfigSyntaxError, parseConfigDocument, type ConfigDocument } from '../domain/config-document.js';
+import { ConfigSyntaxError, parseConfigDocument, type ConfigDocument } from '../json/config-document.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Given } from './given.js';
 import type { Option } from './option.js';

@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { WebSocket, type ClientOptions } from 'ws';
 import { deferred } from '../domain/deferred.js';
 import { CacheError } from '../domain/errors.js';
-import { jsonValue } from '../domain/json-value.js';
+import { jsonValue } from '../json/json-value.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
 import { FrameSocket } from './frame-socket.js';

@@ -11,7 +11,8 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import { CacheError, Refused, type Refusal } from '../domain/errors.js';
-import { bytesOf, performTask, weightOf, type HeavyResult, type HeavyTask } from '../domain/heavy-task.js';
+import type { HeavyResult, HeavyTask } from '../domain/heavy-task.js';
+import { bytesOf, performTask, weightOf } from './perform-task.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, HeavyWork, HeavyWorks } from '../domain/ports.js';
 import { Piscina } from 'piscina';

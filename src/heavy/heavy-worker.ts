@@ -1,7 +1,8 @@
 /** What the thread for heavy work runs: one task after another, pure work on bytes. */
 import { move } from 'piscina';
 import type { Refusal } from '../domain/errors.js';
-import { performTask, type HeavyTask } from '../domain/heavy-task.js';
+import type { HeavyTask } from '../domain/heavy-task.js';
+import { performTask } from './perform-task.js';
 
 /** What crosses back: the result, or why there is none. Only a buffer of its own is moved instead of copied. */
 export type Crossing = Uint8Array | boolean | Readonly<{ refusal: Refusal }>;

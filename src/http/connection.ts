@@ -2,10 +2,17 @@
  * One TLS connection, from its handshake to the end of its socket: who is at the other end, read once, and the exchanges it carries.
  *
  * N1 It lives no longer than its peer's certificate.
- * N2 When its socket is gone, so are all its exchanges: Node leaves some of them without any event (see ARCHITECTURE.md).
+ * N2 When its socket is gone, so are all its exchanges: Node leaves some of them without any event (below).
  * N3 A peer that answers no ping over HTTP/2 is gone; over HTTP/1.1 the kernel's keep-alive finds that out.
  * N4 A peer that takes back over `takenBackMax` requests more than it lets the server answer is cut off.
  * N5 It is closed when it has stood idle for `keepAliveTimeoutMs`.
+ *
+ * Events that do not come, seen on Node 20, and the first and last on 22 and 24 as well:
+ * - After a failed write Node's TLS layer waits for it for ever. If the frame belonged to no stream's data (SETTINGS, or the headers of a watch), nobody
+ *   learns of it. HTTP/2 then stops reading, so it never sees the end of the socket. Only destroying the TLS socket ends it.
+ * - An HTTP/2 session that gives up (DATA on a stream that has ended) sends GOAWAY and falls silent.
+ * - Answers to pipelined HTTP/1.1 requests, but for the first, emit no `close` when the socket goes.
+ * - A reset stream with a paused body emits `aborted` and no `close`.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

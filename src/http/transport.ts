@@ -1,7 +1,7 @@
 /**
  * What HTTP/1.1 and HTTP/2 do differently about one request: how much of its body is in, when its answer has been taken, and how it is ended.
  *
- * Over HTTP/2 Node emits `finish` on a response only together with `close`, and no `close` at all in several cases (see ARCHITECTURE.md), so
+ * Over HTTP/2 Node emits `finish` on a response only together with `close`, and no `close` at all in several cases (see connection.ts), so
  * this listens to the stream; the end of the connection covers what is missed there.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -8,7 +8,7 @@
  * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten.
  */
 import { invalid } from '../domain/invalid.js';
-import { compose, type MetadataStamp } from '../domain/compose.js';
+import { compose, type MetadataStamp } from '../json/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Mutation } from '../domain/mutation.js';
 import { attempt, type Parsed } from '../domain/parsed.js';

@@ -9,7 +9,7 @@
 import { invalid } from '../domain/invalid.js';
 import { serves, type ServedType } from '../domain/catalogue.js';
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
-import { compose } from '../domain/compose.js';
+import { compose } from '../json/compose.js';
 import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
@@ -17,7 +17,7 @@ import { attempt, type Parsed } from '../domain/parsed.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { formatApiVersion, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import type { Allocate } from '../domain/text-edits.js';
+import type { Allocate } from '../json/text-edits.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
 import { createCauses, placeCauses } from './check-meta.js';
 import { namespaceStamp } from './object-namespace.js';

@@ -9,14 +9,14 @@
  * U4 Where the object is comes from its key alone, that is from the URL it was found by.
  */
 import { invalid } from '../domain/invalid.js';
-import { compose, type MetadataStamp } from '../domain/compose.js';
+import { compose, type MetadataStamp } from '../json/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { Mutation } from '../domain/mutation.js';
 import type { Body, StoredObject } from '../domain/object.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
-import { inVersion } from '../domain/splice.js';
+import { inVersion } from '../json/splice.js';
 import type { UpdateRequest } from '../domain/write-request.js';
 import { updateCauses } from './check-meta.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';

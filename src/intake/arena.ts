@@ -2,7 +2,7 @@
  * One buffer for the bodies of a frame, cut off piece by piece: a buffer for each would cost more than filling it. They come
  * together and leave the memory together, so none holds the others for long.
  */
-import { ownBuffer, type Allocate } from '../domain/text-edits.js';
+import { ownBuffer, type Allocate } from '../json/text-edits.js';
 
 /** What does not fit any more gets a buffer of its own. */
 export function arena(bytes: number): Allocate {

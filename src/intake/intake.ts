@@ -10,7 +10,7 @@ import type { Mutation, Outcome } from '../domain/mutation.js';
 import { uidOf } from '../domain/object-metadata.js';
 import type { Body, StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
-import { stringsDiffer } from '../domain/same-content.js';
+import { stringsDiffer } from '../json/same-content.js';
 import type { Clock, HeavyWork, Intake as IntakePort, Objects, Writer } from '../domain/ports.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
 import type { PlainOrigin } from './plain-origin.js';

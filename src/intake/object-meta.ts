@@ -6,7 +6,7 @@
  */
 import { parseCanonicalPath, type CanonicalPath } from '../domain/cluster.js';
 import { isObject } from '../domain/members.js';
-import { member, valueText, type ObjectText } from '../domain/object-text.js';
+import { member, valueText, type ObjectText } from '../json/object-text.js';
 import { cannotUnmarshal, metaMisfit } from './meta-shape.js';
 
 const pathAnnotation = 'kcp.io/path';

@@ -9,7 +9,7 @@
  *   cluster      –          any           none: the body's is dropped
  */
 import type { ServedType } from '../domain/catalogue.js';
-import type { MetadataStamp } from '../domain/compose.js';
+import type { MetadataStamp } from '../json/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { noSuchResource } from './refusals.js';
 

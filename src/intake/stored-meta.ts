@@ -1,5 +1,5 @@
 /** What an update needs of the metadata it replaces, read from the stored text: only the members asked for are read. */
-import { member, scanObject, valueText, type Members } from '../domain/object-text.js';
+import { member, scanObject, valueText, type Members } from '../json/object-text.js';
 import type { Body } from '../domain/object.js';
 
 export class StoredMeta {

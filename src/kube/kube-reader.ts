@@ -17,7 +17,7 @@
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log, LogFields } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
-import { member, valueText } from '../domain/object-text.js';
+import { member, valueText } from '../json/object-text.js';
 import type { Clock } from '../domain/ports.js';
 import { pause } from '../domain/pause.js';
 import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';

@@ -2,7 +2,7 @@
  * What selection and stamping need of an object of the server. Only these members are decoded, from their spans; the text is
  * copied as it came. An API server is trusted to write each name once, and UTF-8; the cache checks both again.
  */
-import { member, scanObject, valueText, type Members, type ObjectText } from '../domain/object-text.js';
+import { member, scanObject, valueText, type Members, type ObjectText } from '../json/object-text.js';
 
 export type SourceObject = Readonly<{
   text: ObjectText;

@@ -1,6 +1,6 @@
 /** One line of a watch, cut into what happened and the text of the object it happened to. */
 import { CacheError } from '../domain/errors.js';
-import { member, scanObject, valueText } from '../domain/object-text.js';
+import { member, scanObject, valueText } from '../json/object-text.js';
 
 export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: Uint8Array }>;
 

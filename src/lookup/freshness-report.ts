@@ -5,7 +5,7 @@
  */
 import { isObject, type Members } from '../domain/members.js';
 import { CacheFault } from './cache-fault.js';
-import { jsonValue } from '../domain/json-value.js';
+import { jsonValue } from '../json/json-value.js';
 
 /** The freshness of the objects of one type on one shard. Durations are in milliseconds. */
 export type Freshness = Readonly<{

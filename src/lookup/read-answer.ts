@@ -7,11 +7,11 @@
  *        any other Status                              refused
  *        anything else, a 404 of a proxy for example   unreadable
  */
-import { isJsonArray, isJsonObject, formatJson } from '../domain/json-tree.js';
-import { parseJson } from '../domain/json-parser.js';
+import { isJsonArray, isJsonObject, formatJson } from '../json/json-tree.js';
+import { parseJson } from '../json/json-parser.js';
 import { textAt } from '../domain/text-at.js';
 import { CacheFault } from './cache-fault.js';
-import { jsonValue } from '../domain/json-value.js';
+import { jsonValue } from '../json/json-value.js';
 
 export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
 

@@ -15,7 +15,7 @@
  */
 import { parseCanonicalPath } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
-import { member, valueText, type ObjectText } from '../domain/object-text.js';
+import { member, valueText, type ObjectText } from '../json/object-text.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { Read } from '../kube/kube-reader.js';
 import type { SourceObject } from '../kube/source-object.js';

@@ -9,7 +9,7 @@
  */
 import { dirname, resolve } from 'node:path';
 import { newClusters, newContexts, newUsers, type User } from '@kubernetes/client-node/dist/config_types.js';
-import { ConfigSyntaxError, parseConfigDocument } from '../domain/config-document.js';
+import { ConfigSyntaxError, parseConfigDocument } from '../json/config-document.js';
 import { CacheError } from '../domain/errors.js';
 import { membersOf } from '../domain/members.js';
 import { parseExecCommand, type ExecCommand } from './exec-command.js';

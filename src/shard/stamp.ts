@@ -8,8 +8,8 @@
  * T4 `kcp.io/shard` and `kcp.io/cluster` are left to the cache, which knows whose session it is.
  */
 import { formatApiVersion } from '../domain/resource.js';
-import { member, type ObjectText } from '../domain/object-text.js';
-import { annotationEdits, applyEdits, mergeEdits, removals, type Edit } from '../domain/text-edits.js';
+import { member, type ObjectText } from '../json/object-text.js';
+import { annotationEdits, applyEdits, mergeEdits, removals, type Edit } from '../json/text-edits.js';
 import type { SourceObject } from '../kube/source-object.js';
 
 export type StampedType = Readonly<{ group: string; version: string; kind: string }>;

@@ -12,7 +12,7 @@ import { linkMs, sessionMs, type ConsoleSessions } from '../console/sessions.js'
 import type { Overview } from '../console/page/overview.js';
 import type { PageFiles } from '../console/page-files.js';
 import { mayRead, type Caller } from '../domain/caller.js';
-import { Refused } from '../domain/errors.js';
+import { Refused, type Refusal } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
 import type { FaceAnswer } from './kube-face.js';
@@ -59,11 +59,9 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
   router.post('/console/links', async (context: Context) => {
     const exchange = exchangeOf(context);
     exchange.admit();
-    const { caller } = exchange;
-    if (!mayRead(caller)) {
-      const message = `forbidden: User ${JSON.stringify(caller.user)} cannot read this cache, and so see its console`;
-      throw new Refused({ reason: 'Forbidden', message, details: {} });
-    }
+    const { caller, request } = exchange;
+    // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
+    if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
     const path = `/console/enter?link=${sessions.makeLink(caller)}`;
     await respond(exchange, jsonAnswer(201, JSON.stringify({ path, expiresInMs: linkMs })));
   });
@@ -100,6 +98,11 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     await respond(exchange, await readObjects(exchange, target, caller));
   });
   return router;
+}
+
+function noLink({ user }: Caller): Refusal {
+  const message = `forbidden: User ${JSON.stringify(user)} cannot read this cache, or asks from a page, which gets no link to its console`;
+  return { reason: 'Forbidden', message, details: {} };
 }
 
 const noSession =

@@ -6,8 +6,8 @@ import { badRequest, Refused } from '../domain/errors.js';
 import { assertUtf8, mediaType, readBody, unsupportedMediaType } from './body.js';
 import type { Call } from './call.js';
 import { parseWriteOptions } from './write-options.js';
-import { parseJson } from '../domain/json-parser.js';
-import { isJsonArray, isJsonObject, type JsonObject, type JsonTree } from '../domain/json-tree.js';
+import { parseJson } from '../json/json-parser.js';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonTree } from '../json/json-tree.js';
 import { mustParse } from '../domain/parsed.js';
 
 export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;

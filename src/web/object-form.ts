@@ -5,7 +5,7 @@
 import type { ServedType } from '../domain/catalogue.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { StoredObject } from '../domain/object.js';
-import { inVersion, revisionText } from '../domain/splice.js';
+import { inVersion, revisionText } from '../json/splice.js';
 import { encode, join, type Part } from './parts.js';
 import { cells, columnDefinitions, columnsOf, type IncludeObject, type OpenPlace } from './table.js';
 

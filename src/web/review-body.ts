@@ -1,7 +1,7 @@
 /** What a review asks: the spec in its body, in JSON, YAML or protobuf. Members that decide nothing are left out. */
 import { badRequest, Refused } from '../domain/errors.js';
 import { invalid } from '../domain/invalid.js';
-import { jsonValue } from '../domain/json-value.js';
+import { jsonValue } from '../json/json-value.js';
 import { isObject } from '../domain/members.js';
 import type { HeavyWork } from '../domain/ports.js';
 import { formatApiVersion } from '../domain/resource.js';

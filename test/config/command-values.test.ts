@@ -90,7 +90,9 @@ test('the same flag means the same everywhere it is accepted', (t) => {
     t.regex(flag, /^[a-z0-9]+(-[a-z0-9]+)*$/);
     t.regex(help, /\.$/, flag);
     const before = seen.get(flag);
-    if (before !== undefined && flag !== 'cache') t.is(option, before, `${flag}, ${environmentName(option)}`);
+    // Some commands cannot do without what others can, so what an empty one is read as may differ.
+    if (before !== undefined && flag !== 'cache')
+      t.deepEqual({ ...option, read: 0 }, { ...before, read: 0 }, `${flag}, ${environmentName(option)}`);
     seen.set(flag, option);
   }
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { formatLinkPolicy } from '../../src/domain/link-policy.js';
-import { parseConfigDocument } from '../../src/domain/config-document.js';
+import { parseConfigDocument } from '../../src/json/config-document.js';
 import { linkPoliciesOf, loadSettings, type Settings } from '../../src/config/settings.js';
 import { SettingsError } from '../../src/config/settings-error.js';
 import { aPolicy } from '../support/link-rules.js';

@@ -37,18 +37,19 @@ export async function showSingleCache({ directory, port, once }: SingleCacheOpti
   say(
     `\nA wildcard list of APIExports shows ${list.items.length} objects of all shards, as of resourceVersion ${list.metadata.resourceVersion}:`,
   );
-  for (const { metadata } of list.items.slice(0, 6))
+  for (const { metadata } of list.items)
     say(`  ${metadata.annotations?.['kcp.io/shard']}  ${metadata.annotations?.['kcp.io/cluster']}  ${metadata.name}`);
   say(`\nA watch that was open all along saw ${await watched.eventsFor(list.items.length)} of them arrive. Now one changes:`);
   await touchOne(client);
   say(`  ${await watched.next()}`);
   watched.close();
 
-  say(`\nTry it:\n  kubectl --kubeconfig ${kubeconfig} get apiexports\n  kubectl --kubeconfig ${kubeconfig} get workspacetypes --watch`);
-  say(
-    `  curl --cacert ${join(directory, 'apiserver.crt')} --cert ${files.paths.certificate} --key ${files.paths.key} '${server.url}${exports}?limit=2'`,
-  );
   if (!once) {
+    say(`\nTry it:\n  kubectl --kubeconfig ${kubeconfig} get apiexports\n  kubectl --kubeconfig ${kubeconfig} get workspacetypes --watch`);
+    say(
+      `  curl --cacert ${join(directory, 'apiserver.crt')} --cert ${files.paths.certificate} --key ${files.paths.key} '${server.url}${exports}?limit=2'`,
+    );
+    say(`  build/src/main.js console --cache-kubeconfig ${kubeconfig}    # a link for the browser`);
     say('\nIt stays up until you press Ctrl-C.');
     await interrupted();
   }

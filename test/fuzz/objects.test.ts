@@ -2,12 +2,12 @@
 import test from 'ava';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { compose } from '../../src/domain/compose.js';
-import { parseJson } from '../../src/domain/json-parser.js';
-import { equalJson, formatJson } from '../../src/domain/json-tree.js';
-import { member, NotJson, scanObject, valueText, type ObjectText } from '../../src/domain/object-text.js';
-import { sameContent, stringsDiffer } from '../../src/domain/same-content.js';
-import { spliceRevision } from '../../src/domain/splice.js';
+import { compose } from '../../src/json/compose.js';
+import { parseJson } from '../../src/json/json-parser.js';
+import { equalJson, formatJson } from '../../src/json/json-tree.js';
+import { member, NotJson, scanObject, valueText, type ObjectText } from '../../src/json/object-text.js';
+import { sameContent, stringsDiffer } from '../../src/json/same-content.js';
+import { spliceRevision } from '../../src/json/splice.js';
 import { admitCreate } from '../../src/intake/admit-create.js';
 import { aCreate } from '../intake/bodies.js';
 import { aKey } from '../support/objects.js';

@@ -2,12 +2,12 @@
 import test from 'ava';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { parseJson } from '../../src/domain/json-parser.js';
-import { applyJsonPatch, parseJsonPatch } from '../../src/domain/json-patch.js';
-import { formatJson, type JsonTree } from '../../src/domain/json-tree.js';
-import { applyMergePatch } from '../../src/domain/merge-patch.js';
+import { parseJson } from '../../src/json/json-parser.js';
+import { applyJsonPatch, parseJsonPatch } from '../../src/json/json-patch.js';
+import { formatJson, type JsonTree } from '../../src/json/json-tree.js';
+import { applyMergePatch } from '../../src/json/merge-patch.js';
 import { mustParse, type Parsed } from '../../src/domain/parsed.js';
-import { applyStrategicMergePatch } from '../../src/domain/strategic-merge-patch.js';
+import { applyStrategicMergePatch } from '../../src/json/strategic-merge-patch.js';
 import { corpus, fuzz, mutated } from './fuzzing.js';
 import { patchedPlainly, type PlainOperation } from './plain-json-patch.js';
 

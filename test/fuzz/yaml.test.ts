@@ -1,10 +1,10 @@
 /** YAML: any text is read or refused; what is read comes back from what we write of it. */
 import test from 'ava';
 import fc from 'fast-check';
-import { equalJson } from '../../src/domain/json-tree.js';
-import { parseJson } from '../../src/domain/json-parser.js';
+import { equalJson } from '../../src/json/json-tree.js';
+import { parseJson } from '../../src/json/json-parser.js';
 import { mustParse } from '../../src/domain/parsed.js';
-import { formatYaml, parseYaml } from '../../src/domain/yaml.js';
+import { formatYaml, parseYaml } from '../../src/json/yaml.js';
 import { corpus, fuzz, mutated } from './fuzzing.js';
 
 const sizeOf = (text: string): number => text.length;

@@ -25,24 +25,38 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'client.ts': ['domain', 'diagnostics', 'frames', 'lookup', 'sender', 'clock.ts', 'version.ts'],
   'clock.ts': ['domain'],
   'version.ts': [],
-  commands: ['domain', 'diagnostics', 'config', 'certificates', 'frames', 'kube', 'sender', 'shard', 'store', 'clock.ts', 'version.ts'],
-  config: ['domain', 'diagnostics'],
+  commands: [
+    'domain',
+    'json',
+    'diagnostics',
+    'config',
+    'certificates',
+    'frames',
+    'kube',
+    'sender',
+    'shard',
+    'store',
+    'clock.ts',
+    'version.ts',
+  ],
+  config: ['domain', 'json', 'diagnostics'],
   diagnostics: ['domain'],
   certificates: ['domain', 'diagnostics'],
   domain: [],
-  frames: ['domain'],
-  heavy: ['domain', 'diagnostics'],
-  intake: ['domain', 'diagnostics', 'frames'],
+  json: ['domain'],
+  frames: ['domain', 'json'],
+  heavy: ['domain', 'json', 'diagnostics'],
+  intake: ['domain', 'json', 'diagnostics', 'frames'],
   sender: ['domain', 'diagnostics', 'frames'],
-  kube: ['domain', 'diagnostics', 'sender'],
-  lookup: ['domain', 'diagnostics', 'frames', 'kube'],
-  shard: ['domain', 'diagnostics', 'certificates', 'frames', 'kube', 'sender'],
-  store: ['domain', 'diagnostics'],
+  kube: ['domain', 'json', 'diagnostics', 'sender'],
+  lookup: ['domain', 'json', 'diagnostics', 'frames', 'kube'],
+  shard: ['domain', 'json', 'diagnostics', 'certificates', 'frames', 'kube', 'sender'],
+  store: ['domain', 'json', 'diagnostics'],
   tier: ['domain', 'diagnostics', 'frames', 'sender', 'intake'],
   watch: ['domain', 'diagnostics'],
   console: ['domain', 'diagnostics'],
   http: ['domain', 'diagnostics'],
-  web: ['domain', 'diagnostics', 'console', 'http'],
+  web: ['domain', 'json', 'diagnostics', 'console', 'http'],
 };
 
 /** Which rooms a library lives in. */
@@ -64,13 +78,15 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   // Needed by x509's decorators; imported for its effect, before x509.
   'reflect-metadata': ['certificates'],
   commander: ['main.ts', 'config'],
-  yaml: ['domain'],
+  yaml: ['json'],
   piscina: ['heavy'],
   // The page's, and the files of both are served to it.
   'lit-html': ['console'],
   uplot: ['console'],
 };
 
+/** They compute, and touch nothing outside. */
+const pureRooms: readonly string[] = ['domain', 'json'];
 /** Node's own modules that compute and touch nothing outside. */
 const pureBuiltins: readonly string[] = ['node:assert', 'node:buffer', 'node:crypto'];
 const builtins = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
@@ -117,7 +133,7 @@ function libraryViolation(room: string, specifier: string): string | undefined {
 
 function builtinViolation(room: string, name: string): string | undefined {
   if (name === 'node:process' && room !== 'main.ts') return 'only main.ts knows the process';
-  if (room === 'domain' && !pureBuiltins.includes(name)) return `domain is pure and may not import ${name}`;
+  if (pureRooms.includes(room) && !pureBuiltins.includes(name)) return `${room} is pure and may not import ${name}`;
   return undefined;
 }
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { StoredObject } from '../../src/domain/object.js';
 import { mustParse } from '../../src/domain/parsed.js';
-import { sameContent, stringsDiffer } from '../../src/domain/same-content.js';
+import { sameContent, stringsDiffer } from '../../src/json/same-content.js';
 import { admitUpdate, type UpdateInputs } from '../../src/intake/admit-update.js';
 import { aCreate, aDeclaredType, anExport, anUpdate, aStored, bytesOf, read, refusalOf, storedVersion, textOf } from './bodies.js';
 

@@ -4,7 +4,7 @@ import type { ServedType } from '../../src/domain/catalogue.js';
 import type { Refusal } from '../../src/domain/errors.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { mustParse, type Parsed } from '../../src/domain/parsed.js';
-import { spliceRevision } from '../../src/domain/splice.js';
+import { spliceRevision } from '../../src/json/splice.js';
 import { admitCreate, type CreateInputs } from '../../src/intake/admit-create.js';
 import type { UpdateInputs } from '../../src/intake/admit-update.js';
 import { clusterName, shardName } from '../support/objects.js';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { scanObject } from '../../src/domain/object-text.js';
+import { scanObject } from '../../src/json/object-text.js';
 import { admitCreate } from '../../src/intake/admit-create.js';
 import { admitUpdate } from '../../src/intake/admit-update.js';
 import { aCreate, anExport, anUpdate, aStored, bytesOf, storedVersion, textOf } from './bodies.js';

@@ -1,8 +1,8 @@
 /** Objects as a shard's pusher sends them: whole, in the storage version; of built-in types, and of one that shards declare. */
 import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
-import { compose } from '../../src/domain/compose.js';
-import { scanObject } from '../../src/domain/object-text.js';
+import { compose } from '../../src/json/compose.js';
+import { scanObject } from '../../src/json/object-text.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { formatApiVersion, type Resource } from '../../src/domain/resource.js';
 import { aKey, type Place } from '../support/objects.js';

@@ -1,7 +1,7 @@
 /** Link policies as an operator writes them, and objects for them to match. */
 import { parseLinkPolicy, type LinkPolicy } from '../../src/domain/link-policy.js';
-import { compose } from '../../src/domain/compose.js';
-import { scanObject } from '../../src/domain/object-text.js';
+import { compose } from '../../src/json/compose.js';
+import { scanObject } from '../../src/json/object-text.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { aKey, type Place } from './objects.js';

@@ -1,9 +1,9 @@
 /** Objects to test with, as the store holds them: real text, composed as a write composes it. */
 import { parseCanonicalPath, parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
-import { compose } from '../../src/domain/compose.js';
+import { compose } from '../../src/json/compose.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Mutation } from '../../src/domain/mutation.js';
-import { scanObject } from '../../src/domain/object-text.js';
+import { scanObject } from '../../src/json/object-text.js';
 import type { Body } from '../../src/domain/object.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';

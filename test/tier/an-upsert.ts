@@ -1,7 +1,7 @@
 /** An APIExport of amber as its pusher syncs it. It has a uid: no other cache accepts an object without one. */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
-import { compose } from '../../src/domain/compose.js';
-import { scanObject } from '../../src/domain/object-text.js';
+import { compose } from '../../src/json/compose.js';
+import { scanObject } from '../../src/json/object-text.js';
 import type { Term, Push } from '../../src/domain/push.js';
 import { aKey, anApiExport } from '../support/objects.js';
 import { firstTerm } from '../support/pushes.js';

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { compose } from '../../src/domain/compose.js';
-import { scanObject } from '../../src/domain/object-text.js';
+import { compose } from '../../src/json/compose.js';
+import { scanObject } from '../../src/json/object-text.js';
 import type { Push } from '../../src/domain/push.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { everyType, typeOf } from '../intake/a-receiver.js';

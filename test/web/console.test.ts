@@ -88,6 +88,23 @@ test('a shard’s certificate sees the console, and may make a link', async (t) 
   t.is((await reader('GET', '/console/overview')).status, 200);
 });
 
+test('a page gets no link, whoever looks at it', async (t) => {
+  const server = await aServer(t);
+
+  t.is((await server.client().raw('POST', '/console/links', { headers: { origin: 'https://elsewhere.example' } })).status, 403);
+});
+
+test('however many look at once, the cache looks at itself once', async (t) => {
+  const server = await aServer(t);
+  const master = server.client();
+  await Promise.all(Array.from({ length: 5 }, () => master.raw('GET', '/console/overview')));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => master.raw('GET', '/console/overview')));
+
+  // What each says of how long things have lasted would differ.
+  t.true(new Set(answers.map(({ text }) => text)).size <= 2);
+  await until(async () => JSON.parse((await master.raw('GET', '/console/overview')).text).activity.perSecond.requests.length > 0);
+});
+
 test('the page asks no other host for anything, and its policy lets it', async (t) => {
   const server = await aServer(t);
   const { headers, text } = await server.client().raw('GET', '/console');

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { ServedType } from '../../src/domain/catalogue.js';
-import { compose } from '../../src/domain/compose.js';
-import { scanObject } from '../../src/domain/object-text.js';
+import { compose } from '../../src/json/compose.js';
+import { scanObject } from '../../src/json/object-text.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { listEncoding, watchRepresentation } from '../../src/web/encodings.js';
 import { partialForm, tableForm, wholeForm, type ObjectForm, type TableOptions } from '../../src/web/object-form.js';

@@ -27,7 +27,7 @@ import type { Push, Speaker } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Neighbour, Via } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
-import { ownBuffer } from '../../domain/text-edits.js';
+import { ownBuffer } from '../../json/text-edits.js';
 import type { Asked, Sweeping } from './asked.js';
 
 export type WireBatch = Readonly<{

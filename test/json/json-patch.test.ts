@@ -1,9 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseJson } from '../../src/domain/json-parser.js';
-import { applyJsonPatch, parseJsonPatch } from '../../src/domain/json-patch.js';
-import { formatJson } from '../../src/domain/json-tree.js';
-import type { JsonTree } from '../../src/domain/json-tree.js';
+import { parseJson } from '../../src/json/json-parser.js';
+import { applyJsonPatch, parseJsonPatch } from '../../src/json/json-patch.js';
+import { formatJson } from '../../src/json/json-tree.js';
+import type { JsonTree } from '../../src/json/json-tree.js';
 import { mustParse } from '../../src/domain/parsed.js';
 
 const tree = (text: string): JsonTree => mustParse(parseJson(text));

@@ -5,11 +5,11 @@
  * annotations, because every object that leaves the server must carry them. A name that stands twice keeps its last
  * value, as every reader of the text would have it.
  */
-import type { ClusterName } from './cluster.js';
+import type { ClusterName } from '../domain/cluster.js';
 import { hasDuplicates } from './duplicate-members.js';
 import { member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
-import type { Body, Marks } from './object.js';
-import type { ShardName } from './shard.js';
+import type { Body, Marks } from '../domain/object.js';
+import type { ShardName } from '../domain/shard.js';
 import { annotationEdits, applyEdits, mergeEdits, ownBuffer, removals, type Allocate, type Edit } from './text-edits.js';
 
 /** Members of `metadata` a stamp may set (JSON text) or drop (undefined). */

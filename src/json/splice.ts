@@ -3,7 +3,7 @@
  * read in another served version than it was stored in. Copies bytes, parses nothing.
  */
 import { member, scanObject } from './object-text.js';
-import type { Body } from './object.js';
+import type { Body } from '../domain/object.js';
 
 const encoder = new TextEncoder();
 const quote = 0x22;

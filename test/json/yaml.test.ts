@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseJson } from '../../src/domain/json-parser.js';
-import { equalJson, formatJson } from '../../src/domain/json-tree.js';
-import type { JsonTree } from '../../src/domain/json-tree.js';
+import { parseJson } from '../../src/json/json-parser.js';
+import { equalJson, formatJson } from '../../src/json/json-tree.js';
+import type { JsonTree } from '../../src/json/json-tree.js';
 import { mustParse } from '../../src/domain/parsed.js';
-import { formatYaml, parseYaml } from '../../src/domain/yaml.js';
+import { formatYaml, parseYaml } from '../../src/json/yaml.js';
 
 const tree = (text: string): JsonTree => mustParse(parseJson(text));
 

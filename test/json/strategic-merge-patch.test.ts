@@ -1,9 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseJson } from '../../src/domain/json-parser.js';
-import { formatJson } from '../../src/domain/json-tree.js';
+import { parseJson } from '../../src/json/json-parser.js';
+import { formatJson } from '../../src/json/json-tree.js';
 import { mustParse } from '../../src/domain/parsed.js';
-import { applyStrategicMergePatch, takesStrategicMergePatch } from '../../src/domain/strategic-merge-patch.js';
+import { applyStrategicMergePatch, takesStrategicMergePatch } from '../../src/json/strategic-merge-patch.js';
 
 const rbac = 'rbac.authorization.k8s.io';
 const admission = 'admissionregistration.k8s.io';

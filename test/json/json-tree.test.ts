@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseJson } from '../../src/domain/json-parser.js';
-import { canonicalNumber, equalJson, formatJson, isJsonObject, measureJson } from '../../src/domain/json-tree.js';
-import type { JsonTree } from '../../src/domain/json-tree.js';
+import { parseJson } from '../../src/json/json-parser.js';
+import { canonicalNumber, equalJson, formatJson, isJsonObject, measureJson } from '../../src/json/json-tree.js';
+import type { JsonTree } from '../../src/json/json-tree.js';
 import { mustParse } from '../../src/domain/parsed.js';
 
 const tree = (text: string): JsonTree => mustParse(parseJson(text));

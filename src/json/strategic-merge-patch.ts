@@ -11,12 +11,12 @@
  * of a member that is not there sets it (upstream drops it), and directives inside a new list item are obeyed (upstream stores them).
  * No package does this: the schema is Kubernetes' own, in struct tags of its Go types.
  */
-import { badRequest, Refused } from './errors.js';
+import { badRequest, Refused } from '../domain/errors.js';
 import { canonicalNumber, isJsonArray, isJsonNumber, isJsonObject } from './json-tree.js';
 import type { JsonArray, JsonObject, JsonTree } from './json-tree.js';
 import { orderMerged } from './merged-order.js';
-import { attempt } from './parsed.js';
-import type { Parsed } from './parsed.js';
+import { attempt } from '../domain/parsed.js';
+import type { Parsed } from '../domain/parsed.js';
 
 const depthMax = 200;
 

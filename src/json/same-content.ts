@@ -12,8 +12,8 @@
 import { Buffer } from 'node:buffer';
 import { parseJson } from './json-parser.js';
 import { equalJson, type JsonTree } from './json-tree.js';
-import { isObject } from './members.js';
-import { mustParse } from './parsed.js';
+import { isObject } from '../domain/members.js';
+import { mustParse } from '../domain/parsed.js';
 
 const quote = 0x22;
 const backslash = 0x5c;

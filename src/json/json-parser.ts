@@ -4,10 +4,10 @@
  * Refusals are in the words of Go's encoding/json, which is what clients of Kubernetes know. A member that is named twice has its last
  * value, as there. At most `depthMax` arrays and objects may be open at once; the default is Go's own 10,000.
  */
-import { badRequest, Refused } from './errors.js';
+import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
-import { attempt } from './parsed.js';
-import type { Parsed } from './parsed.js';
+import { attempt } from '../domain/parsed.js';
+import type { Parsed } from '../domain/parsed.js';
 
 const goDepthMax = 10_000;
 

@@ -13,11 +13,11 @@
  */
 import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, Parser, Scalar } from 'yaml';
 import type { CST, Document, ParsedNode, YAMLMap } from 'yaml';
-import { badRequest, Refused } from './errors.js';
+import { badRequest, Refused } from '../domain/errors.js';
 import { formatJson, isJsonArray, isJsonNumber, isJsonObject, measureJson } from './json-tree.js';
 import type { JsonObject, JsonTree } from './json-tree.js';
-import { attempt } from './parsed.js';
-import type { Parsed } from './parsed.js';
+import { attempt } from '../domain/parsed.js';
+import type { Parsed } from '../domain/parsed.js';
 import { escapeUnprintable, formatScalar, resolvePlain } from './yaml-scalar.js';
 
 const depthMax = 200;

@@ -1,11 +1,11 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { compose, type MetadataStamp } from '../../src/domain/compose.js';
-import { duplicates } from '../../src/domain/duplicate-members.js';
-import { NotJson, scanObject } from '../../src/domain/object-text.js';
+import { compose, type MetadataStamp } from '../../src/json/compose.js';
+import { duplicates } from '../../src/json/duplicate-members.js';
+import { NotJson, scanObject } from '../../src/json/object-text.js';
 import { parseClusterName } from '../../src/domain/cluster.js';
 import { parseShardName } from '../../src/domain/shard.js';
-import { spliceRevision } from '../../src/domain/splice.js';
+import { spliceRevision } from '../../src/json/splice.js';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { duplicates, hasDuplicates } from '../../src/domain/duplicate-members.js';
-import { NotJson, scanObject } from '../../src/domain/object-text.js';
+import { duplicates, hasDuplicates } from '../../src/json/duplicate-members.js';
+import { NotJson, scanObject } from '../../src/json/object-text.js';
 
 const scan = (text: string, membersMax?: number) => scanObject(new TextEncoder().encode(text), 100, membersMax);
 

@@ -8,15 +8,15 @@
  *
  * fast-json-patch and rfc6902 patch plain objects in place, compare numbers as floats and have none of J3.
  */
-import { badRequest, Refused, unreachable } from './errors.js';
-import type { Refusal } from './errors.js';
+import { badRequest, Refused, unreachable } from '../domain/errors.js';
+import type { Refusal } from '../domain/errors.js';
 import { parseJson } from './json-parser.js';
 import { parseJsonPointer } from './json-pointer.js';
 import type { JsonPointer } from './json-pointer.js';
 import { equalJson, formatJson, isJsonArray, isJsonObject, measureJson } from './json-tree.js';
 import type { JsonObject, JsonTree } from './json-tree.js';
-import { attempt, mustParse } from './parsed.js';
-import type { Parsed } from './parsed.js';
+import { attempt, mustParse } from '../domain/parsed.js';
+import type { Parsed } from '../domain/parsed.js';
 
 const operationsMax = 10_000;
 const copiedCharactersMax = 3 * 1024 * 1024;

@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseJson } from '../../src/domain/json-parser.js';
-import { formatJson } from '../../src/domain/json-tree.js';
-import { applyMergePatch } from '../../src/domain/merge-patch.js';
+import { parseJson } from '../../src/json/json-parser.js';
+import { formatJson } from '../../src/json/json-tree.js';
+import { applyMergePatch } from '../../src/json/merge-patch.js';
 import { mustParse } from '../../src/domain/parsed.js';
 
 const merged = (target: string, patch: string): string =>

@@ -1,0 +1,109 @@
+/**
+ * How work on whole documents is done. Pure, so that it can be done in whichever thread has the time.
+ *
+ * The *weight* of a task decides where it is done: the bytes that it reads, or more where they cost more than their length.
+ *
+ * Bounds: `valuesMax` in each document, because a tree takes some 200 bytes for a value of two, and a refusal is gentler than
+ * the end of a thread's memory. Usual text has a value in fifteen bytes.
+ */
+import { Buffer } from 'node:buffer';
+import { badRequest, Refused, unreachable } from '../domain/errors.js';
+import type { HeavyResult, HeavyTask, PatchLanguage, PatchTask } from '../domain/heavy-task.js';
+import { attempt, mustParse, type Parsed } from '../domain/parsed.js';
+import { parseJson } from '../json/json-parser.js';
+import { applyJsonPatch, parseJsonPatch } from '../json/json-patch.js';
+import { formatJson, isJsonObject, measureJson, type JsonTree } from '../json/json-tree.js';
+import { applyMergePatch } from '../json/merge-patch.js';
+import { sameContent } from '../json/same-content.js';
+import { applyStrategicMergePatch } from '../json/strategic-merge-patch.js';
+import { countValues } from '../json/value-count.js';
+import { formatYaml, parseYaml } from '../json/yaml.js';
+
+const valuesMax = 500_000;
+
+export function performTask<Task extends HeavyTask>(task: Task): Parsed<HeavyResult<Task>> {
+  return attempt(() => perform(task) as HeavyResult<Task>);
+}
+
+/** The bytes that a task holds on to. */
+export function bytesOf(task: HeavyTask): number {
+  switch (task.kind) {
+    case 'patch':
+      return task.target.length + task.patch.length;
+    case 'compare':
+      return task.left.length + task.right.length;
+    default:
+      return task.text.length;
+  }
+}
+
+/** YAML takes a hundred times as long as JSON, and a `copy` in a JSON patch up to 3 MiB of work for a few bytes. */
+export function weightOf(task: HeavyTask): number {
+  switch (task.kind) {
+    case 'patch':
+      return task.language.kind === 'json' && mayCopy(task.patch) ? Infinity : bytesOf(task);
+    case 'compare':
+      return bytesOf(task);
+    default:
+      return Infinity;
+  }
+}
+
+function perform(task: HeavyTask): Uint8Array | boolean {
+  switch (task.kind) {
+    case 'patch':
+      return patched(task);
+    case 'json from yaml':
+      return bounded(formatJson(mustParse(parseYaml(Buffer.from(task.text).toString()))), task.bytesMax);
+    case 'yaml from json':
+      return Buffer.from(formatYaml(mustParse(parseJson(task.text))));
+    case 'compare':
+      return comparable(task.left, task.right) && sameContent(task.left, task.right);
+    default:
+      return unreachable(task);
+  }
+}
+
+/** What cannot be compared counts as different: that costs an event, and is never wrong. */
+function comparable(...documents: readonly Uint8Array[]): boolean {
+  return documents.every((text) => countValues(text, valuesMax) <= valuesMax);
+}
+
+function patched({ target, patch, language, bytesMax }: PatchTask): Uint8Array {
+  for (const text of [target, patch]) if (countValues(text, valuesMax) > valuesMax) throw tooManyValues;
+  const change = patchIn(mustParse(parseJson(patch)), language);
+  const after = change(mustParse(parseJson(target)));
+  if (measureJson(after, bytesMax) > bytesMax) throw tooLarge(bytesMax);
+  return bounded(formatJson(after), bytesMax);
+}
+
+function patchIn(tree: JsonTree, language: PatchLanguage): (target: JsonTree) => JsonTree {
+  if (language.kind === 'json') {
+    const operations = mustParse(parseJsonPatch(tree));
+    return (target) => mustParse(applyJsonPatch(target, operations));
+  }
+  if (!isJsonObject(tree)) throw new Refused(badRequest('a patch must be an object'));
+  if (language.kind === 'merge') return (target) => applyMergePatch(target, tree);
+  return (target) => mustParse(applyStrategicMergePatch(target, tree, language.group));
+}
+
+function bounded(text: string, bytesMax: number): Uint8Array {
+  const bytes = Buffer.from(text);
+  if (bytes.length > bytesMax) throw tooLarge(bytesMax);
+  return bytes;
+}
+
+/** Spelled out or, letter by letter, as escapes. */
+function mayCopy(patch: Uint8Array): boolean {
+  const bytes = Buffer.from(patch.buffer, patch.byteOffset, patch.byteLength);
+  return bytes.includes('copy') || bytes.includes('\\u');
+}
+
+const tooManyValues = new Refused({
+  reason: 'RequestEntityTooLarge',
+  message: `an object is patched if it and its patch have at most ${valuesMax} values each`,
+});
+
+function tooLarge(bytesMax: number): Refused {
+  return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });
+}
