@@ -9,7 +9,7 @@
  */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import Database from 'better-sqlite3';
+import { Database, type Connection } from '../../src/store/sqlite/driver.js';
 import { pack, unpack } from 'msgpackr';
 import { WebSocketServer, type WebSocket } from 'ws';
 import type { BareServerAsked, BareServerReply } from './bare-process.js';
@@ -26,7 +26,7 @@ let commit: (frames: readonly Received[]) => void = () => {
 };
 let framesPerCommitMax = 1;
 let received: Received[] = [];
-let database: Database.Database | undefined;
+let database: Connection | undefined;
 
 process.on('message', (asked: BareServerAsked) => {
   switch (asked.kind) {

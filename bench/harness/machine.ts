@@ -1,5 +1,5 @@
 /** The surroundings of a run. Figures are compared only with those of the same machine in the same hour. */
-import Database from 'better-sqlite3';
+import { Database } from '../../src/store/sqlite/driver.js';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 
 export type Machine = Readonly<{

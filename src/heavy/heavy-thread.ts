@@ -24,6 +24,8 @@ export type HeavyLimits = FairQueueLimits &
 
 type Waiting = Readonly<{ task: HeavyTask; settle: (done: Promise<Crossing>) => void }>;
 
+const youngMaxMiB = 16;
+
 export class HeavyThread implements HeavyWorks {
   readonly #clock: Clock;
   readonly #limits: HeavyLimits;
@@ -42,7 +44,8 @@ export class HeavyThread implements HeavyWorks {
       maxThreads: 1,
       concurrentTasksPerWorker: 1,
       idleTimeout: limits.idleMs,
-      resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB },
+      // What survives of a large young generation at once may pass the limit so far that V8 ends the process, and not the thread (Node 24).
+      resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB, maxYoungGenerationSizeMb: youngMaxMiB },
       recordTiming: false,
     });
     // A thread may be lost after its task is done and answered: that it ran out of memory is noticed at a garbage collection.

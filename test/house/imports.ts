@@ -7,7 +7,7 @@ import { lineOf, withoutComments } from './source-text.js';
 export type Import = Readonly<{ specifier: string; names: readonly string[] | '*'; line: number }>;
 
 const statics = /\b(?:import|export)\s+(?:type\s+)?([\w$*\s{},]+?)\s+from\s*['"]([^'"]+)['"]/g;
-const bare = /\bimport\s*\(?\s*['"]([^'"]+)['"]/g;
+const bare = /\b(?:import\s*\(?|require\()\s*['"]([^'"]+)['"]/g;
 const workers = /\bnew\s+URL\(\s*['"]([^'"]+\.js)['"]\s*,\s*import\.meta\.url/g;
 
 export function importsOf(text: string): readonly Import[] {

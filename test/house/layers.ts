@@ -62,6 +62,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
 /** Which rooms a library lives in. */
 const fences: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['store'],
+  'better-sqlite3-napi': ['store'],
   koa: ['web'],
   '@koa/router': ['web'],
   fresh: ['web'],
@@ -137,8 +138,8 @@ function builtinViolation(room: string, name: string): string | undefined {
   return undefined;
 }
 
-/** A failpoint ends the process in any thread, without being handed the process. */
-const knowProcess: readonly string[] = ['src/main.ts', 'src/diagnostics/failpoint.ts'];
+/** A failpoint ends the process in any thread, without being handed the process; which SQLite can be loaded depends on its Node. */
+const knowProcess: readonly string[] = ['src/main.ts', 'src/diagnostics/failpoint.ts', 'src/store/sqlite/driver.ts'];
 
 /** `process.env` and the like; a member or a name that is only spelled so does not count. */
 function processViolations({ path, text }: Source): readonly string[] {

@@ -5,7 +5,7 @@
  * Statements are collected by listening to `prepare` while the store opens, so that they are the very texts that run; the
  * sources are then searched for templates marked as SQL, so that none is missed.
  */
-import Database from 'better-sqlite3';
+import { Database } from '../../src/store/sqlite/driver.js';
 import test from 'ava';
 import { Committer } from '../../src/store/sqlite/committer.js';
 import { Compaction } from '../../src/store/sqlite/compaction.js';

@@ -6,7 +6,7 @@ import { builtMain } from '../support/project.js';
 import { packageOf } from './imports.js';
 
 /** In compiled files, which keep no import of types. */
-const staticImport = /^(?:import|export)\b[^;]*?\bfrom '([^']+)'|^import '([^']+)'/gm;
+const staticImport = /^(?:import|export)\b[^;]*?\bfrom '([^']+)'|^import '([^']+)'|\brequire\('([^']+)'\)/gm;
 
 /** The libraries that these files of src/ load, with all that they import. */
 function librariesOf(...entries: readonly string[]): readonly string[] {
@@ -14,8 +14,8 @@ function librariesOf(...entries: readonly string[]): readonly string[] {
   const files = new Set(entries.map((entry) => join(dirname(builtMain()), entry)));
   // A set that grows while it is walked: each file once.
   for (const file of files) {
-    for (const [, from = '', bare = ''] of readFileSync(file, 'utf8').matchAll(staticImport)) {
-      const specifier = from + bare;
+    for (const [, from = '', bare = '', required = ''] of readFileSync(file, 'utf8').matchAll(staticImport)) {
+      const specifier = from + bare + required;
       if (specifier.startsWith('.')) files.add(join(dirname(file), specifier));
       else if (!specifier.startsWith('node:')) libraries.add(packageOf(specifier));
     }
@@ -28,6 +28,7 @@ test('a server loads no library at its start that can wait', (t) => {
     '@koa/router',
     'asn1js',
     'better-sqlite3',
+    'better-sqlite3-napi',
     'commander',
     'fresh',
     'koa',
@@ -42,7 +43,7 @@ test('a server loads no library at its start that can wait', (t) => {
 });
 
 test("the committer's thread loads SQLite alone", (t) => {
-  t.deepEqual(librariesOf('store/sqlite/committer-worker.js'), ['better-sqlite3']);
+  t.deepEqual(librariesOf('store/sqlite/committer-worker.js'), ['better-sqlite3', 'better-sqlite3-napi']);
 });
 
 test('what waits is found: a server that issues a certificate loads what others do not', (t) => {

@@ -3,10 +3,10 @@
  * acknowledged commit may vanish with the power), and a library new enough to be free of the WAL-reset bug (fixed in 3.51.3),
  * which loses committed writes.
  */
-import Database from 'better-sqlite3';
 import { CacheError } from '../../domain/errors.js';
+import { Database, type Connection } from './driver.js';
 
-export type Connection = Database.Database;
+export type { Connection } from './driver.js';
 
 const sqliteVersionMin = [3, 51, 3] as const;
 const pageBytes = 8192;

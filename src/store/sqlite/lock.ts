@@ -2,9 +2,9 @@
  * One server per data directory. The lock is SQLite's own exclusive lock on an empty database beside the store: the kernel
  * drops it when the process ends, however it ends, so it can never be stale.
  */
-import Database from 'better-sqlite3';
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
+import { Database } from './driver.js';
 import { ensurePrivate } from './private-files.js';
 import { lockName } from './store-files.js';
 
