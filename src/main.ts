@@ -29,6 +29,9 @@ import { version } from './version.js';
 const exitFailure = 1;
 const exitUsage = 2;
 
+// Whoever reads what is printed may have enough of it: `strata status --watch | head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : exitFailure));
+
 const surroundings: Surroundings = {
   print: (text) => void process.stdout.write(text),
   isTerminal: process.stdout.isTTY === true,

@@ -44,7 +44,7 @@ export async function openCertificates(settings: Settings, parts: Readonly<{ clo
       expiry.watch(filesPollMs);
       return {
         'serving-certificate': serving.watch(parts, { filesPollMs }, (pair) => listener.show(pair)),
-        'client-ca': authorities?.watch({ filesPollMs }, () => listener.trust(authorities)),
+        'client-ca': authorities?.watch({ filesPollMs }, () => void listener.trust(authorities)),
       };
     },
   };

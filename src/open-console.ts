@@ -1,10 +1,13 @@
 /** Opens the console: what it shows is what the other rooms report. */
 import { randomBytes } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import { ActivityLog } from './console/activity.js';
 import { overviewOf } from './console/overview.js';
 import type { Overview } from './console/page/overview.js';
 import { readPageFiles, type PageFiles } from './console/page-files.js';
 import { ConsoleSessions } from './console/sessions.js';
+import { BoundedLog } from './diagnostics/bounded-log.js';
+import type { Log } from './diagnostics/log.js';
 import type { LastLines } from './diagnostics/last-lines.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import type { Catalogue } from './domain/catalogue.js';
@@ -14,8 +17,9 @@ import type { ConsoleParts } from './web/console-routes.js';
 /** Five minutes. */
 const activityOptions = { intervalMs: 2_000, samplesMax: 150 };
 
-/** However many people look, the cache looks at itself no more often. */
+/** However many people look, the cache looks at itself no more often, and spends no more than a tenth of its time on it. */
 const overviewMs = 500;
+const timesWhatItTook = 9;
 
 type Parts = Readonly<{
   cacheId: string;
@@ -24,11 +28,16 @@ type Parts = Readonly<{
   metrics: Metrics;
   lastLines: LastLines;
   clock: Clock;
+  log: Log;
 }>;
 
 export type OpenConsole = ConsoleParts & Readonly<{ close: () => void }>;
 
-export function openConsole({ cacheId, freshness, catalogue, metrics, lastLines, clock }: Parts): OpenConsole {
+/** `readFiles` is tried again when it failed. */
+export function openConsole(
+  { cacheId, freshness, catalogue, metrics, lastLines, clock, log }: Parts,
+  readFiles = readPageFiles,
+): OpenConsole {
   const totals = () => ({
     requests: metrics.requests.total(),
     written: metrics.mutations.total(),
@@ -37,20 +46,34 @@ export function openConsole({ cacheId, freshness, catalogue, metrics, lastLines,
   });
   const activity = new ActivityLog({ clock, totals }, activityOptions);
   let read: Promise<PageFiles> | undefined;
-  let last: Readonly<{ atMs: number; overview: Promise<Overview> }> | undefined;
+  let last: Readonly<{ nextMs: number; overview: Promise<Overview> }> | undefined;
   const look = async (): Promise<Overview> => {
     const builtIn = catalogue.forCluster('*').filter(({ identity }) => identity === '');
     const types = [...builtIn, ...catalogue.declared()];
-    return overviewOf({ report: await freshness.report(), types, activity: activity.read(), lines: lastLines.read() });
+    const report = await freshness.report();
+    return overviewOf({ report, types, activity: activity.read(), lines: lastLines.read() }, turn);
   };
   return {
     cacheId,
+    log: new BoundedLog({ clock, log }),
     sessions: new ConsoleSessions({ clock, randomBytes }),
-    files: () => (read ??= readPageFiles()),
+    files: () =>
+      (read ??= readFiles().catch((error: unknown) => {
+        read = undefined;
+        throw error;
+      })),
     overview: () => {
-      const nowMs = clock.now();
-      if (last === undefined || nowMs - last.atMs >= overviewMs) last = { atMs: nowMs, overview: look() };
-      return last.overview;
+      const startedMs = clock.now();
+      if (last !== undefined && startedMs < last.nextMs) return last.overview;
+      const overview = look();
+      const settled = (): void => {
+        const nowMs = clock.now();
+        last = { nextMs: Math.max(startedMs + overviewMs, nowMs + (nowMs - startedMs) * timesWhatItTook), overview };
+      };
+      // Until it is made, whoever else asks waits for it too.
+      last = { nextMs: Infinity, overview };
+      overview.then(settled, settled);
+      return overview;
     },
     close: () => activity.close(),
   };

@@ -193,7 +193,9 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     gzip: new Gzip(),
     limits: { ...settings, pieceBytesMax },
   };
-  const console = settings.console ? openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock }) : undefined;
+  const console = settings.console
+    ? openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock, log })
+    : undefined;
   const app = createApp(
     { ports, console, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
     settings,
@@ -212,8 +214,10 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const reloadables = new ReloadedTogether({
     ...certificates.watch({
       show: (pair) => listener.show(pair),
-      trust: (authorities) => {
-        listener.trust(authorities);
+      trust: async (authorities) => {
+        console?.sessions.endAll();
+        await listener.trust(authorities);
+        // Until the last connection of before was judged, one may have asked for a link.
         console?.sessions.endAll();
       },
     }),

@@ -21,16 +21,20 @@ export async function askInTurns(
   const bench: Bench = { ...surroundings, spans };
   const answers = new Map<Question, Asked>();
 
+  const countedTurn = async (one: UnderWay): Promise<IteratorResult<void, Answer>> => {
+    const processorMs = await readProcessorMs(server.pid);
+    const turn = await one.turns.next();
+    one.serverProcessorMs += (await readProcessorMs(server.pid)) - processorMs;
+    return turn;
+  };
   const takeTurn = async (one: UnderWay): Promise<boolean> => {
-    const { question, turns } = one;
+    const { question } = one;
     const { name, family, asks } = question;
     progress.show(name);
     if (one.spans.length === 0) progress.say(`${name}: ${asks}`);
-    const processorMs = await readProcessorMs(server.pid);
     const fromMs = performance.now();
-    const turn = await turns.next().catch(failed);
+    const turn = await countedTurn(one).catch(failed);
     one.spans.push({ fromMs, toMs: performance.now() });
-    one.serverProcessorMs += (await readProcessorMs(server.pid)) - processorMs;
     afterTurn();
     if (!turn.done) {
       progress.advance();

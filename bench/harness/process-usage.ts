@@ -14,11 +14,18 @@ export async function readProcessMemory(pid: number): Promise<ProcessMemory> {
   return { residentBytes: field(status, 'VmRSS'), peakBytes: field(status, 'VmHWM') };
 }
 
-/** Of all threads that it has now, since each began. (The sum in `stat` includes those that ended, but counts hundredths of a second.) */
+/** What each thread of a process was last seen to have taken, so that those that have ended still count. */
+const seenMs = new Map<number, Map<string, number>>();
+
+/** Of all threads that were ever seen, since each began. (The sum in `stat` counts hundredths of a second.) */
 export async function readProcessorMs(pid: number): Promise<number> {
+  const seen = seenMs.get(pid) ?? new Map<string, number>();
+  seenMs.set(pid, seen);
   const threads = await readdir(`/proc/${pid}/task`);
-  const each = await Promise.all(threads.map((thread) => readThreadMs(pid, thread).catch(ofEndedThread)));
-  return each.reduce((sum, ms) => sum + ms, 0);
+  await Promise.all(
+    threads.map(async (thread) => void seen.set(thread, await readThreadMs(pid, thread).catch(ofEndedThread(seen.get(thread))))),
+  );
+  return [...seen.values()].reduce((sum, ms) => sum + ms, 0);
 }
 
 /** Of its first thread, which serves, or of another. */
@@ -27,10 +34,12 @@ export async function readThreadMs(pid: number, thread = String(pid)): Promise<n
   return Number(nanoseconds) / nanosecondsPerMs;
 }
 
-function ofEndedThread(error: unknown): number {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT' || code === 'ESRCH') return 0;
-  throw error;
+function ofEndedThread(lastMs = 0): (error: unknown) => number {
+  return (error) => {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return lastMs;
+    throw error;
+  };
 }
 
 function field(status: string, name: string): number {

@@ -1,7 +1,9 @@
-/** Where a command reaches a cache, and as whom: as its flags say, and a kubeconfig says what they leave out. */
+/** Where a command reaches a cache, and as whom: as its flags say, or as a kubeconfig does. */
+import { isIP } from 'node:net';
 import { readPair, readText, type SecureContextPair } from '../certificates/pair-files.js';
 import { operatorOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
+import { environmentName } from '../config/option.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
 
@@ -11,36 +13,54 @@ export type CacheOptions = CommandValues<typeof operatorOptions>;
 export type CacheAccess = SecureContextPair &
   Readonly<{ cache: string; ca: string | undefined; caSource: string | undefined; serverName: string | undefined; timeoutMs: number }>;
 
-/** Throws SettingsError when something is left out, CacheError when a file cannot be used. */
+/**
+ * Throws SettingsError when something is left out, or said twice: nobody shall act with a certificate that they did not mean. CacheError when a file
+ * cannot be used.
+ */
 export async function openCacheAccess(options: CacheOptions): Promise<CacheAccess> {
   const { cacheKubeconfig, cache, caFile, certFile, keyFile, timeoutMs } = options;
-  const config = cacheKubeconfig === undefined ? undefined : await readAccess(cacheKubeconfig);
-  const own = caFile === undefined ? undefined : { ca: readText(caFile, 'CA of the cache'), caSource: caFile };
-  const pair = certFile === undefined || keyFile === undefined ? config?.pair : readPair({ certFile, keyFile });
-  const url = cache ?? config?.cache;
-  if (url === undefined || pair === undefined) throw new SettingsError(leftOut(options, { url, pair }));
-  return { cache: url, ...pair, ca: config?.ca, caSource: config && cacheKubeconfig, ...own, serverName: config?.serverName, timeoutMs };
+  if (cacheKubeconfig !== undefined) {
+    const twice = replaced.filter((name) => options[name] !== undefined).map((name) => nameOf(operatorOptions[name]));
+    if (twice.length > 0)
+      throw new SettingsError([
+        `${nameOf(operatorOptions.cacheKubeconfig)} says how to reach the cache, and so ${verbOf(twice)} ${twice.join(', ')}: leave one out`,
+      ]);
+    return { ...(await readAccess(cacheKubeconfig)), timeoutMs };
+  }
+  if (cache === undefined || certFile === undefined || keyFile === undefined) throw new SettingsError(leftOut(options));
+  const ca = caFile === undefined ? undefined : readText(caFile, 'CA of the cache');
+  return { cache, ...readPair({ certFile, keyFile }), ca, caSource: caFile, serverName: undefined, timeoutMs };
 }
 
-async function readAccess(path: string) {
+/** What a kubeconfig stands for. */
+const replaced = ['cache', 'caFile', 'certFile', 'keyFile'] as const;
+
+function nameOf(option: Readonly<{ flag: string }>): string {
+  return `--${option.flag} (${environmentName(option)})`;
+}
+
+function verbOf(names: readonly string[]): string {
+  return names.length === 1 ? 'does' : 'do';
+}
+
+async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>> {
   // Loaded only where there is one: a server loads every command at its start.
   const { readKubeconfig } = await import('../shard/kubeconfig-files.js');
   const { entry, ca, certificate, key } = await readKubeconfig({ path, context: undefined, allowInsecure: false });
   if (certificate === undefined || key === undefined)
     throw new CacheError(`${path}: the user of its current context has no client certificate, and a cache knows people by nothing else`);
-  return { cache: new URL(entry.server).origin, ca, pair: { cert: certificate, key }, serverName: entry.serverName };
+  const { server, serverName } = entry;
+  return {
+    cache: new URL(server).origin,
+    cert: certificate,
+    key,
+    ca,
+    caSource: ca === undefined ? undefined : path,
+    serverName: isIP(serverName ?? '') === 0 ? serverName : undefined,
+  };
 }
 
-function leftOut(
-  { certFile }: CacheOptions,
-  { url, pair }: Readonly<{ url: string | undefined; pair: object | undefined }>,
-): readonly string[] {
-  const either = ', or --cache-kubeconfig';
-  return [
-    ...(url === undefined ? [`--${operatorOptions.cache.flag} must be given: ${operatorOptions.cache.accepts}${either}`] : []),
-    ...(pair === undefined && certFile === undefined
-      ? [`--${operatorOptions.certFile.flag} must be given: ${operatorOptions.certFile.accepts}${either}`]
-      : []),
-    ...(pair === undefined ? [`--${operatorOptions.keyFile.flag} must be given: ${operatorOptions.keyFile.accepts}${either}`] : []),
-  ];
+function leftOut(options: CacheOptions): readonly string[] {
+  const needed = (['cache', 'certFile', 'keyFile'] as const).filter((name) => options[name] === undefined);
+  return needed.map((name) => `--${operatorOptions[name].flag} must be given: ${operatorOptions[name].accepts}; or --cache-kubeconfig`);
 }

@@ -13,14 +13,10 @@ export const consoleLink: Command = command({
   run: async ({ options }, { print, clock }) => {
     const access = await openCacheAccess(options);
     const answer = await askOpened({ clock }, access, { method: 'POST', path: '/console/links' });
-    const link = new URL(textOfAnswer(answer, 'path'), access.cache).href;
-    const good = formatDuration(countOf(answer, 'expiresInMs', 'milliseconds the link is good'));
-    print(
-      answered(
-        options,
-        answer,
-        `${link}\n\nIt is good once, within ${good}. The session that it opens reads as this certificate does, for an hour.`,
-      ),
-    );
+    const url = new URL(textOfAnswer(answer, 'path'), access.cache).href;
+    const expiresInMs = countOf(answer, 'expiresInMs', 'milliseconds the link is good');
+    const good = formatDuration(expiresInMs);
+    const sentence = `It is good once, within ${good}. The session that it opens reads as this certificate does, for an hour.`;
+    print(answered(options, JSON.stringify({ url, expiresInMs }), `${url}\n\n${sentence}`));
   },
 });

@@ -18,18 +18,20 @@ export const status: Command = command({
   operands: '',
   help: 'Show how fresh each shard and type of a cache is',
   options: statusOptions,
-  run: async ({ options }, { print, isTerminal, clock }) => {
+  run: async ({ options }, { print, isTerminal, logStream, clock }) => {
     const show = async (): Promise<string> => {
       const text = await askStatus({ clock }, options);
       return options.output === 'json' ? `${text.trimEnd()}\n` : formatStatusTable(parseStatusReport(text));
     };
     if (!options.watch) return print(await show());
     for (;;) {
-      const shown = await show().catch((error: unknown) => {
-        if (error instanceof CacheError) return `${error.message}\n`;
-        throw error;
-      });
-      print(isTerminal && options.output === 'table' ? clear + shown : shown);
+      try {
+        const shown = await show();
+        print(isTerminal && options.output === 'table' ? clear + shown : shown);
+      } catch (error) {
+        if (!(error instanceof CacheError)) throw error;
+        logStream.write(`${error.message}\n`);
+      }
       await pause(clock, watchMs, never);
     }
   },

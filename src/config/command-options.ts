@@ -43,11 +43,11 @@ const certFile = neededFile(certificate);
 const keyFile = neededFile(key);
 const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' });
 
-/** Of every command that asks a cache as an operator does. What a kubeconfig says, flags of their own say better. */
+/** Of every command that asks a cache as an operator does. */
 export const operatorOptions = {
   cacheKubeconfig: file({
     flag: 'cache-kubeconfig',
-    help: 'A kubeconfig, such as `strata kubeconfig` prints, instead of the four that follow: its current context.',
+    help: 'A kubeconfig, such as `strata kubeconfig` prints, instead of the four that follow: its current context. With one of them, the command is refused.',
   }),
   cache: name({ ...cacheUrl, parse: parseCacheUrl }),
   caFile,

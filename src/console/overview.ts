@@ -14,13 +14,23 @@ export type OverviewParts = Readonly<{
   lines: readonly LastLine[];
 }>;
 
-export function overviewOf({ report, types, activity, lines }: OverviewParts): Overview {
+/** How many shards are looked at in one turn of the event loop. */
+const shardsPerTurn = 250;
+
+/** `turn` gives the event loop back. */
+export async function overviewOf({ report, types, activity, lines }: OverviewParts, turn: () => Promise<void>): Promise<Overview> {
   const { cache, tree, shards, certificates } = report;
+  const views: ShardView[] = [];
+  const sums = new TypeSums();
+  for (const [at, shard] of shards.entries()) {
+    views.push(shardOf(shard, sums));
+    if (at % shardsPerTurn === shardsPerTurn - 1) await turn();
+  }
   return {
     cache,
     tree: tree === undefined ? null : treeOf(tree),
-    shards: shards.map(shardOf),
-    types: typesOf(types, shards),
+    shards: views,
+    types: typesOf(types, sums),
     certificates: certificates.map(({ use, subject, expiresInMs }) => ({ use, subject, expiresInMs })),
     activity,
     lines,
@@ -43,20 +53,21 @@ function neighbourOf(name: string, { connection, sending, receiving }: LinkStatu
   return { name, connected: kind === 'connected', forMs, behind: sending && sending.behind, slices, current, message: null };
 }
 
-function shardOf(status: ShardStatus): ShardView {
+function shardOf(status: ShardStatus, sums: TypeSums): ShardView {
   const { shard, via, connection, slices } = status;
-  return {
-    shard,
-    via,
-    state: stateOf(status),
-    forMs: connection.kind === 'plain' ? null : connection.forMs,
-    types: slices.length,
-    whole: slices.filter(({ whole }) => whole).length,
-    objects: sum(slices, ({ objects }) => objects),
-    bytes: sum(slices, ({ bytes }) => bytes),
-    lagMs: extreme(Math.max, slices, ({ lagMs }) => lagMs),
-    changedAgoMs: extreme(Math.min, slices, ({ changedAgoMs }) => changedAgoMs),
-  };
+  let [whole, objects, bytes] = [0, 0, 0];
+  let lagMs: number | null = null;
+  let changedAgoMs: number | null = null;
+  for (const slice of slices) {
+    if (slice.whole) whole += 1;
+    objects += slice.objects;
+    bytes += slice.bytes;
+    if (slice.lagMs !== null) lagMs = Math.max(lagMs ?? 0, slice.lagMs);
+    if (slice.changedAgoMs !== null) changedAgoMs = Math.min(changedAgoMs ?? Infinity, slice.changedAgoMs);
+    sums.add(slice);
+  }
+  const forMs = connection.kind === 'plain' ? null : connection.forMs;
+  return { shard, via, state: stateOf(status), forMs, types: slices.length, whole, objects, bytes, lagMs, changedAgoMs };
 }
 
 function stateOf({ removed, connection, slices }: ShardStatus): ShardState {
@@ -66,45 +77,41 @@ function stateOf({ removed, connection, slices }: ShardStatus): ShardState {
   return slices.every(({ whole }) => whole) ? 'fresh' : 'partial';
 }
 
-/** Every served type, those with objects first. */
-function typesOf(types: readonly ServedType[], shards: readonly ShardStatus[]): readonly TypeView[] {
-  const bySlice = new Map<string, SliceStatus[]>();
-  for (const slice of shards.flatMap(({ slices }) => slices)) {
-    const known = bySlice.get(nameOf(slice));
-    if (known === undefined) bySlice.set(nameOf(slice), [slice]);
-    else known.push(slice);
+type TypeName = Pick<SliceStatus, 'group' | 'resource' | 'identity'>;
+type TypeSum = TypeName & { shards: number; objects: number; bytes: number };
+
+/** Of each type, over all shards. */
+class TypeSums {
+  /** By resource: few have a name in common, so no text is made for each slice. */
+  readonly #byResource = new Map<string, TypeSum[]>();
+
+  add(slice: TypeName & Pick<SliceStatus, 'objects' | 'bytes'>): void {
+    const { objects, bytes } = slice;
+    const sum = this.of(slice) ?? this.#begin(slice);
+    sum.objects += objects;
+    sum.bytes += bytes;
+    if (objects > 0) sum.shards += 1;
   }
+
+  of({ group, resource, identity }: TypeName): TypeSum | undefined {
+    return this.#byResource.get(resource)?.find((sum) => sum.group === group && sum.identity === identity);
+  }
+
+  #begin({ group, resource, identity }: TypeName): TypeSum {
+    const sum = { group, resource, identity, shards: 0, objects: 0, bytes: 0 };
+    const namesakes = this.#byResource.get(resource);
+    if (namesakes === undefined) this.#byResource.set(resource, [sum]);
+    else namesakes.push(sum);
+    return sum;
+  }
+}
+
+/** Every served type, those with objects first. */
+function typesOf(types: readonly ServedType[], sums: TypeSums): readonly TypeView[] {
   return types
     .map(({ group, resource, identity, kind, namespaced, versions }): TypeView => {
-      const slices = bySlice.get(nameOf({ group, resource, identity })) ?? [];
-      return {
-        group,
-        version: versions[0]?.name ?? '',
-        resource,
-        identity,
-        kind,
-        namespaced,
-        shards: slices.filter(({ objects }) => objects > 0).length,
-        objects: sum(slices, ({ objects }) => objects),
-        bytes: sum(slices, ({ bytes }) => bytes),
-      };
+      const { shards, objects, bytes } = sums.of({ group, resource, identity }) ?? { shards: 0, objects: 0, bytes: 0 };
+      return { group, version: versions[0]?.name ?? '', resource, identity, kind, namespaced, shards, objects, bytes };
     })
     .toSorted((a, b) => b.objects - a.objects || a.resource.localeCompare(b.resource));
-}
-
-function nameOf({ group, resource, identity }: Pick<SliceStatus, 'group' | 'resource' | 'identity'>): string {
-  return `${resource}.${group}:${identity}`;
-}
-
-function sum(slices: readonly SliceStatus[], of: (slice: SliceStatus) => number): number {
-  return slices.reduce((total, slice) => total + of(slice), 0);
-}
-
-function extreme(
-  pick: (...values: number[]) => number,
-  slices: readonly SliceStatus[],
-  of: (slice: SliceStatus) => number | null,
-): number | null {
-  const known = slices.map(of).filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((a, b) => pick(a, b));
 }

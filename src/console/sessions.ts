@@ -4,7 +4,7 @@
  *
  *   link ── opened within linkMs, once ──▶ session ── sessionMs, the certificate's end, or other authorities ──▶ gone
  *
- * Tokens are 256 random bits; only their hashes are kept, in memory. Bounds: linksMax, sessionsMax; the oldest makes room.
+ * Tokens are 256 random bits; only their hashes are kept, in memory. Bounds: of each caller, and of all; the oldest makes room, the caller's own first.
  */
 import { createHash } from 'node:crypto';
 import type { Caller } from '../domain/caller.js';
@@ -17,8 +17,10 @@ export type SessionParts = Readonly<{ clock: Clock; randomBytes: (count: number)
 export const linkMs = 60_000;
 export const sessionMs = 3_600_000;
 const tokenBytes = 32;
-const linksMax = 100;
-const sessionsMax = 1_000;
+const linksMax = { ofOne: 10, ofAll: 1_000 };
+const sessionsMax = { ofOne: 50, ofAll: 5_000 };
+
+type Bound = typeof linksMax;
 
 type Held = Readonly<{ caller: Caller; untilMs: number }>;
 
@@ -68,10 +70,11 @@ export class ConsoleSessions {
     return this.#parts.clock.now();
   }
 
-  #hold(held: Map<string, Held>, one: Held, countMax: number): string {
+  #hold(held: Map<string, Held>, one: Held, bound: Bound): string {
     const token = this.#parts.randomBytes(tokenBytes).toString('base64url');
-    const [oldest] = held.keys();
-    if (held.size >= countMax && oldest !== undefined) held.delete(oldest);
+    const own = [...held].filter(([, { caller }]) => caller.user === one.caller.user);
+    const oldest = own.length >= bound.ofOne ? own[0]?.[0] : held.size >= bound.ofAll ? held.keys().next().value : undefined;
+    if (oldest !== undefined) held.delete(oldest);
     held.set(hashOf(token), one);
     return token;
   }

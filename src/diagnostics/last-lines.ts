@@ -1,19 +1,25 @@
-/** The last warnings and errors of a log, and what was refused, for people who look at the server and not at its log. Bounded: linesMax, and so many characters of each. */
+/** The last warnings and errors of a log, and what was refused, for people who look at the server and not at its log. Bounded: linesMax, charactersMax. */
 import type { Clock } from '../domain/ports.js';
 import type { Log, LogFields } from './log.js';
 
 export type LastLine = Readonly<{ agoMs: number; level: 'info' | 'warn' | 'error'; event: string; fields: string }>;
 
-type Kept = Omit<LastLine, 'agoMs'> & Readonly<{ atMs: number }>;
+type Kept = Omit<LastLine, 'agoMs'> & Readonly<{ atMs: number; order: number }>;
 
-const linesMax = 50;
 const charactersMax = 512;
-/** At level info, because clients that compete for an object cause it every day. */
-const kept: readonly string[] = ['request.refused'];
+/** Of each kind so many, so that what strangers are refused displaces nothing else. */
+const linesMax = { forbidden: 20, refused: 20, other: 50 } as const;
+type Kind = keyof typeof linesMax;
+const kinds: Readonly<Record<string, Kind>> = {
+  'request.forbidden': 'forbidden',
+  'request.refused': 'refused',
+  'console.refused': 'forbidden',
+};
 
 export class LastLines {
   readonly #clock: Clock;
-  readonly #lines: Kept[] = [];
+  #order = 0;
+  readonly #lines: Readonly<Record<Kind, Kept[]>> = { forbidden: [], refused: [], other: [] };
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -23,7 +29,8 @@ export class LastLines {
   of(log: Log, common: LogFields = {}): Log {
     const see = (level: LastLine['level'], event: string, fields: LogFields = {}): void => {
       log[level](event, fields);
-      if (level !== 'info' || kept.includes(event)) this.#keep(level, event, { ...common, ...fields });
+      // Clients that compete for an object are refused every day: at level info.
+      if (level !== 'info' || kinds[event] !== undefined) this.#keep(level, event, { ...common, ...fields });
     };
     return {
       debug: (event, fields) => log.debug(event, fields),
@@ -37,18 +44,33 @@ export class LastLines {
   /** The newest first. */
   read(): readonly LastLine[] {
     const nowMs = this.#clock.now();
-    return this.#lines.map(({ atMs, ...line }) => ({ ...line, agoMs: nowMs - atMs })).toReversed();
+    const all = Object.values(this.#lines).flat();
+    return all.toSorted((a, b) => b.order - a.order).map(({ atMs, order: _, ...line }) => ({ ...line, agoMs: nowMs - atMs }));
   }
 
   #keep(level: LastLine['level'], event: string, fields: LogFields): void {
-    const texts = Object.entries(fields).map(([name, value]) => `${name}=${formatValue(value)}`);
-    this.#lines.push({ atMs: this.#clock.now(), level, event, fields: texts.join(' ').slice(0, charactersMax) });
-    if (this.#lines.length > linesMax) this.#lines.shift();
+    const kind = kinds[event] ?? 'other';
+    const lines = this.#lines[kind];
+    this.#order += 1;
+    lines.push({ atMs: this.#clock.now(), order: this.#order, level, event, fields: textOf(fields) });
+    if (lines.length > linesMax[kind]) lines.shift();
   }
+}
+
+/** A copy: a part of a text keeps all of it in memory. */
+function textOf(fields: LogFields): string {
+  const texts = Object.entries(fields).map(([name, value]) => `${name}=${formatValue(value).slice(0, charactersMax)}`);
+  return Buffer.from(texts.join(' ').slice(0, charactersMax)).toString();
 }
 
 /** Of an error only its message: a stack is for the log. */
 function formatValue(value: unknown): string {
   if (value instanceof Error) return value.message;
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    // What cannot be shown here is in the log.
+    return '…';
+  }
 }

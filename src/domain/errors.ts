@@ -43,6 +43,20 @@ export type Refusal = Readonly<{
   continue?: string;
 }>;
 
+/** Whose messages quote what was sent, which may be anything. */
+const quoting: readonly Reason[] = ['BadRequest', 'Invalid'];
+
+/** What a log may say of a refusal: never what a body holds. `fields`: those that are wrong. */
+export function loggedRefusal({
+  reason,
+  message,
+  details,
+}: Refusal): Readonly<{ reason: Reason; message?: string; fields?: readonly string[] }> {
+  if (!quoting.includes(reason)) return { reason, message };
+  const fields = (details?.causes ?? []).flatMap(({ field }) => (field === undefined ? [] : [field]));
+  return { reason, ...(fields.length > 0 && { fields }) };
+}
+
 /** A refusal on its way to the one place that answers it. */
 export class Refused extends Error {
   readonly refusal: Refusal;

@@ -19,7 +19,7 @@ import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
 import type { Exchange } from './exchange.js';
-import { hasShortHeaders, sessionSettings } from './session-settings.js';
+import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
 import { takeBytesOnlyWhenAsked } from './transport.js';
 import { Turns } from './turns.js';
 import { endOf, UnprovenSockets, type End } from './unproven-sockets.js';
@@ -98,7 +98,7 @@ export class Listener {
     this.#server = createSecureServer({
       ...this.#context(),
       allowHTTP1: true,
-      ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+      ...(options.http2 ? {} : { ALPNCallback: withoutHttp2 }),
       // Without a CA of ours Node would trust the system's: then no certificate is asked for, and everybody is anonymous.
       requestCert: options.clientAuthorities !== undefined,
       rejectUnauthorized: false,
@@ -179,14 +179,15 @@ export class Listener {
   /**
    * From now on these are trusted: by new connections, which cannot resume an earlier session. Of the open ones only those
    * stay whose caller would be the same. One that was anonymous and would have a name now ends as well, to come back with it.
+   * Resolves when none is left that should not be.
    */
-  trust(authorities: TrustedAuthorities): void {
+  trust(authorities: TrustedAuthorities): Promise<void> {
     this.#authorities = authorities;
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
     // They began under the former authorities.
     for (const socket of this.#handshakes.sockets) socket.destroy();
-    void this.#endMisjudged(authorities);
+    return this.#endMisjudged(authorities);
   }
 
   async #endMisjudged(authorities: TrustedAuthorities): Promise<void> {

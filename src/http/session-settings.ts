@@ -1,4 +1,4 @@
-/** What an HTTP/2 client may do, as its settings say. A client without a certificate may ask for nothing but health. */
+/** What an HTTP/2 client may do, as its settings say, and how none is offered HTTP/2. A client without a certificate may ask for nothing but health. */
 import type { IncomingMessage } from 'node:http';
 import type { Settings } from 'node:http2';
 
@@ -17,4 +17,9 @@ export function sessionSettings(isAnonymous: boolean, streamsMax: number): Setti
 /** Whether a request without a certificate keeps to that: Node enforces the bound only once the client has confirmed it, and never over HTTP/1.1. */
 export function hasShortHeaders({ rawHeaders, url = '' }: IncomingMessage): boolean {
   return rawHeaders.reduce((sum, text) => sum + text.length, url.length) <= anonymousHeaderBytesMax;
+}
+
+/** Node offers h2 whatever ALPNProtocols says, unless it is to ask. */
+export function withoutHttp2({ protocols }: Readonly<{ protocols: readonly string[] }>): string | undefined {
+  return protocols.find((protocol) => protocol === 'http/1.1');
 }

@@ -1,7 +1,7 @@
 /** What a receiver asks for (receiver-step.ts decides). */
 import { shown } from '../diagnostics/shown.js';
 import type { ShardState } from '../domain/claim.js';
-import type { Refusal } from '../domain/errors.js';
+import { loggedRefusal, type Refusal } from '../domain/errors.js';
 import type { PushOutcome } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Frame, FrameOf, PushedKey } from '../frames/frame.js';
@@ -59,5 +59,5 @@ export function refusal(slice: Slice, key: PushedKey | undefined, sequence: numb
 /** For the log: what and why; never a body. */
 export function refusedFields({ slice, key, refusal: why }: ReceiverEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
   const place = { cluster: key && shown(key.cluster), namespace: key && shown(key.namespace), name: key && shown(key.name) };
-  return { slice: formatSlice(slice), ...place, reason: why.reason, message: shown(why.message) };
+  return { slice: formatSlice(slice), ...place, ...loggedRefusal(why) };
 }

@@ -47,6 +47,7 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
   const { contexts, clusters, users, current } = parseEntries(text, fail);
   const wanted = context ?? current;
   const found = contexts.find(({ name }) => name === wanted);
+  if (wanted === undefined || wanted === '') throw fail('it has no current context');
   if (found === undefined) throw fail(`there is no context ${JSON.stringify(wanted)}, but ${contexts.map(({ name }) => name).join(', ')}`);
   const ofContext = clusters.find(({ cluster }) => cluster.name === found.cluster);
   if (ofContext === undefined) throw fail(`the context ${found.name} names the cluster ${found.cluster}, which is not there`);
@@ -125,7 +126,8 @@ function parseYaml(text: string, fail: Fail): Readonly<Record<string, unknown>> 
 
 function serverOf(server: string, fail: Fail): string {
   const url = URL.canParse(server) ? new URL(server) : undefined;
-  if (url === undefined || url.protocol !== 'https:') throw fail(`${server} is no https URL`);
+  if (url === undefined || url.protocol !== 'https:')
+    throw fail(`the server ${url === undefined ? '' : `${url.protocol}//${url.host} `}is no https URL`);
   return `${url.origin}${url.pathname.replace(/\/clusters\/.*$/, '').replace(/\/$/, '')}`;
 }
 

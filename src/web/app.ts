@@ -9,7 +9,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
-import { Refused, type Refusal } from '../domain/errors.js';
+import { mayRead, type Caller } from '../domain/caller.js';
+import { loggedRefusal, Refused, type Refusal } from '../domain/errors.js';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import { shown } from '../diagnostics/shown.js';
 import type { Exchange } from '../http/exchange.js';
@@ -29,8 +30,8 @@ export type AppOptions = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: 
 /** Answers one request; `refusal`: why it must be refused. */
 export type App = (exchange: Exchange, refusal: Error | undefined) => void;
 
-/** `verb`: undefined until it is known, and of what has none. */
-type Asked = { readonly exchange: Exchange; readonly refusal: Error | undefined; verb: Verb | undefined };
+/** `verb`: undefined until it is known, and of what has none. `caller`: of the console's session, which asks by a connection without a certificate. */
+type Asked = { readonly exchange: Exchange; readonly refusal: Error | undefined; verb: Verb | undefined; caller?: Caller };
 
 /** Writes of one object: a collection may take as long as a list. */
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
@@ -38,7 +39,7 @@ const changing: readonly Verb[] = [...writes, 'deletecollection'];
 
 export function createApp(parts: AppParts, options: AppOptions): App {
   const logParts = { clock: parts.ports.clock, log: parts.log };
-  const audit = { forbidden: new BoundedLog(logParts), refused: new BoundedLog(logParts) };
+  const audit = { forbidden: new BoundedLog(logParts), refused: new BoundedLog(logParts), strangers: new BoundedLog(logParts) };
   const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, audit }, options);
   const koa = new Koa();
   koa.silent = true;
@@ -53,8 +54,15 @@ export function createApp(parts: AppParts, options: AppOptions): App {
   const askedOf = ({ state }: Context): Asked => state['asked'] as Asked;
   const exchangeOf = (context: Context): Exchange => askedOf(context).exchange;
   koa.use(routes({ ...parts, clock: parts.ports.clock }, exchangeOf).routes());
-  const readObjects: ReadObjects = (exchange, target, caller) =>
-    answer({ target, exchange, caller }, parts.ports, parts.version, assertRead);
+  const readObjects: ReadObjects = (context, target, caller) => {
+    const asked = askedOf(context);
+    asked.caller = caller;
+    const noteVerb = (verb: Verb): void => {
+      asked.verb = verb;
+      assertRead(verb);
+    };
+    return answer({ target, exchange: asked.exchange, caller }, parts.ports, parts.version, noteVerb);
+  };
   if (parts.console !== undefined) koa.use(consoleRoutes(parts.console, exchangeOf, readObjects).routes());
   koa.use((context) => kubeFace(askedOf(context), parts, options));
   const throughKoa = koa.callback();
@@ -79,8 +87,8 @@ function assertRead(verb: Verb): void {
     throw new Refused({ reason: 'MethodNotAllowed', message: `the console gets and lists, it does not ${verb}` });
 }
 
-/** Two, so that clients that compete for an object hide nobody who may not be there at all. */
-type Audit = Readonly<Record<'forbidden' | 'refused', BoundedLog>>;
+/** Several, so that clients that compete for an object hide nobody who may not be there at all. */
+type Audit = Readonly<Record<'forbidden' | 'refused' | 'strangers', BoundedLog>>;
 type ServeParts = AppParts & Readonly<{ audit: Audit }>;
 
 async function serve(asked: Asked, handle: () => Promise<void>, parts: ServeParts, options: AppOptions): Promise<void> {
@@ -136,29 +144,23 @@ function answerRefusal(asked: Asked, error: unknown, parts: ServeParts): void {
   respondRefused(exchange, failure(refusal));
 }
 
-/** A line for each request, where the operator wants it. A watch has it at its end. */
-function logAnswered({ exchange, verb }: Asked, tookMs: number, { log }: ServeParts): void {
-  const { caller, request, response } = exchange;
+/** A line for each request, where the operator wants it. A watch has it at its end. Who may not read has no more lines than their refusals. */
+function logAnswered({ exchange, verb, caller = exchange.caller }: Asked, tookMs: number, { log, audit }: ServeParts): void {
+  const { request, response } = exchange;
   const { method = 'GET', url = '/', httpVersion } = request;
-  const { statusCode: code } = response;
-  log.info('request.answered', {
-    user: caller.user,
-    verb: verb ?? method.toLowerCase(),
-    path: withoutQuery(url),
-    code,
-    tookMs,
-    httpVersion,
-  });
+  const path = shown(withoutQuery(url));
+  const fields = { user: caller.user, verb: verb ?? method.toLowerCase(), path, code: response.statusCode, tookMs, httpVersion };
+  (mayRead(caller) ? log : audit.strangers).info('request.answered', fields);
 }
 
 /** The audit line: who was refused what, and of a write why. Never the query or the body, which may hold anything. */
-function logRefused({ exchange, verb }: Asked, { reason, message }: Refusal, { audit }: ServeParts): void {
+function logRefused({ exchange, verb }: Asked, refusal: Refusal, { audit }: ServeParts): void {
   const { user, groups, speaksFor } = exchange.caller;
   const { method = 'GET', url = '/' } = exchange.request;
   const who = { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }) };
-  const what = { verb: verb ?? method.toLowerCase(), path: withoutQuery(url) };
-  if (reason === 'Forbidden') audit.forbidden.warn('request.forbidden', { ...who, ...what });
-  else audit.refused.info('request.refused', { ...who, ...what, reason, message: shown(message) });
+  const what = { verb: verb ?? method.toLowerCase(), path: shown(withoutQuery(url)) };
+  if (refusal.reason === 'Forbidden') audit.forbidden.warn('request.forbidden', { ...who, ...what });
+  else audit.refused.info('request.refused', { ...who, ...what, ...loggedRefusal(refusal) });
 }
 
 const internalError: Refusal = {

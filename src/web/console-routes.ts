@@ -2,15 +2,19 @@
  * The console, /console: a page for people, and what it asks for. It reads, and nothing else. Whoever may read the cache may see it, by a client
  * certificate or by the session that `strata console` makes a link for; the session counts here and nowhere else.
  *
- *   POST /console/links ─▶ {"path": "/console/enter?link=…"} ─▶ GET, once ─▶ cookie, /console ─▶ overview, objects/shards/S/clusters/C/…
+ *   POST /console/links ─▶ {"path": "/console/enter?link=…"} ─▶ GET, once ─▶ cookie, page that goes on to /console ─▶ overview, objects/shards/S/clusters/C/…
  *
  * The cookie is named after the cache, because cookies of one host are the same for all its ports.
  */
 import Router from '@koa/router';
+import { createHash } from 'node:crypto';
+import fresh from 'fresh';
 import type { Context } from 'koa';
 import { linkMs, sessionMs, type ConsoleSessions } from '../console/sessions.js';
 import type { Overview } from '../console/page/overview.js';
 import type { PageFiles } from '../console/page-files.js';
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import { shown } from '../diagnostics/shown.js';
 import { mayRead, type Caller } from '../domain/caller.js';
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
@@ -24,10 +28,12 @@ export type ConsoleParts = Readonly<{
   files: () => Promise<PageFiles>;
   /** Of this cache: part of the cookie's name. */
   cacheId: string;
+  /** Who asked for a link, who used one, and who was not let in. */
+  log: BoundedLog;
 }>;
 
 /** Answers a read of objects, whose target is a path of the kube face, for that caller. */
-export type ReadObjects = (exchange: Exchange, target: string, caller: Caller) => Promise<FaceAnswer>;
+export type ReadObjects = (context: Context, target: string, caller: Caller) => Promise<FaceAnswer>;
 
 /** Room that an overview waits for before it is made. */
 const overviewBytesMax = 1024 * 1024;
@@ -41,7 +47,7 @@ const common = {
 };
 
 export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context) => Exchange, readObjects: ReadObjects): Router {
-  const { sessions, overview, files, cacheId } = parts;
+  const { sessions, overview, files, cacheId, log } = parts;
   const cookie = `__Host-strata-${cacheId}`;
   const readerOf = ({ caller, request }: Exchange): Caller | undefined =>
     mayRead(caller) ? caller : sessions.callerOf(cookieOf(request.headers.cookie, cookie));
@@ -50,10 +56,18 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     router.get(path, async (context: Context) => {
       const exchange = exchangeOf(context);
       exchange.admit();
+      for (const [name, value] of Object.entries(common)) exchange.response.setHeader(name, value);
       const caller = readerOf(exchange);
-      if (caller === undefined) sendText(exchange, 401, noSession);
+      if (caller === undefined) refuse(exchange, context.path);
       else await handle(exchange, caller, context);
     });
+  };
+  const refuse = (exchange: Exchange, path: string): void => {
+    // A cookie that no other site sends is not sent either where another site's page leads here. From here on it is our own that leads.
+    if (path === '/console' && exchange.request.headers['sec-fetch-site'] === 'cross-site')
+      return sendPage(exchange, 401, `<script>${leadOn}</script>`);
+    log.warn('console.refused', { user: exchange.caller.user, path: shown(path) });
+    sendText(exchange, 401, noSession);
   };
 
   router.post('/console/links', async (context: Context) => {
@@ -62,22 +76,21 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     const { caller, request } = exchange;
     // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
     if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
+    log.info('console.link-made', { user: caller.user });
     const path = `/console/enter?link=${sessions.makeLink(caller)}`;
     await respond(exchange, jsonAnswer(201, JSON.stringify({ path, expiresInMs: linkMs })));
   });
   router.get('/console/enter', async (context: Context) => {
     const exchange = exchangeOf(context);
     exchange.admit();
+    // Who only wants to know what a link is must not use it up.
+    if (exchange.request.method === 'HEAD') return sendText(exchange, 200, '');
     const session = sessions.enter(new URLSearchParams(context.querystring).get('link') ?? '');
+    log.info('console.entered', { user: session === undefined ? null : (sessions.callerOf(session)?.user ?? null) });
     if (session === undefined) return sendText(exchange, 401, usedUp);
     const attributes = `Path=/; Max-Age=${sessionMs / msPerSecond}; HttpOnly; Secure; SameSite=Strict`;
-    exchange.response.writeHead(303, {
-      ...common,
-      location: '/console',
-      'set-cookie': `${cookie}=${session}; ${attributes}`,
-      'content-length': 0,
-    });
-    exchange.response.end();
+    exchange.response.setHeader('set-cookie', `${cookie}=${session}; ${attributes}`);
+    sendPage(exchange, 200, '<meta http-equiv="refresh" content="0; url=/console">');
   });
   read('/console', async (exchange) => {
     const { page, policy } = await files();
@@ -87,15 +100,15 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     const file = (await files()).assets.get(path.slice('/console/assets/'.length));
     if (file === undefined) return sendText(exchange, 404, 'there is no such file\n');
     const { contentType, bytes, etag } = file;
-    if (exchange.request.headers['if-none-match'] === etag) return send(exchange, 304, { etag }, Buffer.alloc(0));
+    if (fresh(exchange.request.headers, { etag })) return send(exchange, 304, { etag }, Buffer.alloc(0));
     send(exchange, 200, { 'content-type': contentType, etag }, bytes);
   });
   read('/console/overview', async (exchange) => {
     if (await exchange.room.take(overviewBytesMax)) await respond(exchange, jsonAnswer(200, JSON.stringify(await overview())));
   });
-  read(/^\/console\/objects\//, async (exchange, caller) => {
+  read(/^\/console\/objects\//, async (exchange, caller, context) => {
     const target = (exchange.request.url ?? '').slice(objectsPrefix.length);
-    await respond(exchange, await readObjects(exchange, target, caller));
+    await respond(exchange, await readObjects(context, target, caller));
   });
   return router;
 }
@@ -113,6 +126,17 @@ const usedUp = 'This link was opened before, or is older than a minute. Run stra
 function cookieOf(header: string | undefined, name: string): string {
   const found = header?.split(';').find((pair) => pair.trimStart().startsWith(`${name}=`));
   return found?.trim().slice(name.length + 1) ?? '';
+}
+
+/** With the place behind the '#', which no header can keep. */
+const leadOn = "location.replace('/console?led' + location.hash)";
+const leadOnHash = createHash('sha256').update(leadOn).digest('base64');
+
+/** One that goes on by itself: what leads to the console then is this page, whatever led to this. */
+function sendPage(exchange: Exchange, code: number, onward: string): void {
+  const html = `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;
+  const policy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
+  send(exchange, code, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy }, Buffer.from(html));
 }
 
 function sendText(exchange: Exchange, code: number, text: string): void {

@@ -1,5 +1,9 @@
+import { once as onceEvent } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import test from 'ava';
 import { askInTurns } from '../../bench/harness/ask-in-turns.js';
+import { readProcessorMs } from '../../bench/harness/process-usage.js';
 import type { Answer, Bench, Question } from '../../bench/harness/question.js';
 
 const nothing: Answer = { figures: [], checks: [] };
@@ -42,11 +46,42 @@ test('a question that fails in a round is broken, and the others are asked all t
   t.is(list!.name, 'list');
 });
 
+test('where the server has died, its questions are broken, and what was answered before is not lost', async (t) => {
+  const { asked, bench, dies } = aRun();
+  const [get, list] = await askInTurns(
+    [inRounds('get', 1, asked), { ...once('list', asked), ask: async () => (dies(), nothing) }],
+    bench,
+    () => {},
+  );
+
+  t.deepEqual(get!.checks, []);
+  t.is(list!.checks[0]!.holds, false);
+});
+
+test('a thread that has ended still counts', async (t) => {
+  const before = await readProcessorMs(process.pid);
+  const worker = new Worker(
+    'const until = Date.now() + 300; while (Date.now() < until); require("worker_threads").parentPort.once("message", () => process.exit())',
+    {
+      eval: true,
+    },
+  );
+  await onceEvent(worker, 'online');
+  await sleep(500);
+  const during = await readProcessorMs(process.pid);
+  worker.postMessage('end');
+  await onceEvent(worker, 'exit');
+
+  t.true(during - before > 100, `${during - before} ms`);
+  t.true((await readProcessorMs(process.pid)) >= during);
+});
+
 function aRun() {
   const said: string[] = [];
   const progress = { say: (text: string) => said.push(text), show: () => {}, advance: () => {} };
-  // Only what turns need of a bench: the server is this very process.
-  return { said, asked: [] as string[], bench: { progress, server: { pid: process.pid } } as unknown as Bench };
+  // Only what turns need of a bench: the server is this very process, or none.
+  const server = { pid: process.pid };
+  return { said, asked: [] as string[], bench: { progress, server } as unknown as Bench, dies: () => void (server.pid = 2 ** 22 + 1) };
 }
 
 function inRounds(name: string, rounds: number, asked: string[]): Question {

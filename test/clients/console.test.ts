@@ -105,6 +105,53 @@ inBrowser('the keyboard is enough', async (t) => {
   t.deepEqual(complaints, []);
 });
 
+inBrowser('a link works wherever it is clicked, and so does a place that somebody sent', async (t) => {
+  const server = await aServer(t);
+  await server.client().create(exports, anExport('edge'));
+  const { page, complaints } = await opened(t, server);
+  await page.locator('tr[data-shard=amber]').waitFor();
+
+  const place = `${server.url}/console#/objects?type=apiexports.apis.kcp.io&open=amber/acme//edge`;
+  await page.goto(`data:text/html,<a href="${encodeURI(place).replace('#', '%23').replace('&', '%26')}">there</a>`);
+  await page.getByText('there').click();
+  await page.getByText('kind: APIExport').waitFor();
+
+  const other = await page.context().browser()!.newContext({ ignoreHTTPSErrors: true });
+  t.teardown(() => other.close());
+  const chat = await other.newPage();
+  await chat.goto(`data:text/html,<a href="${await linkTo(t, server)}">link</a>`);
+  await chat.getByText('link').click();
+  await chat.locator('tr[data-shard=amber]').waitFor();
+  await chat.reload();
+  await chat.locator('tr[data-shard=amber]').waitFor();
+  // A page that leads on has answered 401 before.
+  t.deepEqual(
+    complaints.filter((text) => !text.includes('401')),
+    [],
+  );
+});
+
+inBrowser('what the filters show is what is listed, after going back and forth too', async (t) => {
+  const server = await aServer(t);
+  await server.client().create(exports, anExport('edge'));
+  const { page } = await opened(t, server, '#/objects?type=apiexports.apis.kcp.io');
+  const type = page.locator('select[name=type]');
+  await page.getByText('1 shown').waitFor();
+  await type.selectOption('shards.core.kcp.io');
+  await page.getByText('There is no such object.').waitFor();
+  await page.goBack();
+  await page.getByText('1 shown').waitFor();
+  t.is(await type.inputValue(), 'apiexports.apis.kcp.io');
+  await page.goForward();
+  await page.getByText('There is no such object.').waitFor();
+  t.is(await type.inputValue(), 'shards.core.kcp.io');
+
+  await page.goto(`${server.url}/console#/objects?type=nonsense.example.io&shard=nowhere`);
+  await page.getByText('serves no type nonsense.example.io').waitFor();
+  t.is(await type.inputValue(), 'nonsense.example.io');
+  t.is(await page.locator('select[name=shard]').inputValue(), 'nowhere');
+});
+
 inBrowser('nothing is wider than a phone, and a name that is markup is text', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, { ...anExport('edge'), spec: { note: '<img src=x onerror=alert(1)>' } });
@@ -116,6 +163,10 @@ inBrowser('nothing is wider than a phone, and a name that is markup is text', as
   await page.goto(`${server.url}/console#/objects?type=apiexports.apis.kcp.io&open=amber/acme//edge`);
   await page.getByText('onerror=alert(1)').waitFor();
   t.is(await page.locator('img').count(), 0);
+  t.true(await isWithin());
+  await server.client().create(exports.replace('acme', longCluster), anExport('far'));
+  await page.goto(`${server.url}/console#/objects?type=apiexports.apis.kcp.io&open=amber/${longCluster}//far`);
+  await page.locator('pre').getByText('name: far').waitFor();
   t.true(await isWithin());
   t.deepEqual(complaints, []);
 });
@@ -131,25 +182,32 @@ inBrowser('a cache that stops is said to, and what it said last stays', async (t
   t.is(await page.locator('tr[data-shard=amber]').count(), 1);
 });
 
+const longCluster = `acme-${'x'.repeat(58)}`;
 const exports = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
 
 function anExport(name: string) {
   return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name }, spec: {} };
 }
 
-/** The console as `strata console` opens it; `complaints` are what the browser logs. */
-async function opened(t: ExecutionContext, server: TestServer, hash = '', viewport = wide) {
+/** The link that `strata console` prints. */
+async function linkTo(t: ExecutionContext, server: TestServer): Promise<string> {
   const { certificateFile, keyFile } = server.master;
   const flags = [`--cache=${server.url}`, `--ca-file=${server.certificateFile}`, `--cert-file=${certificateFile}`, `--key-file=${keyFile}`];
   const { code, stdout, stderr } = await runProgram(builtMain(), ['console', ...flags], { timeoutMs: 30_000 });
   t.is(code, 0, stderr);
+  return stdout.split('\n', 1)[0]!;
+}
+
+/** The console, by that link; `complaints` are what the browser logs. */
+async function opened(t: ExecutionContext, server: TestServer, hash = '', viewport = wide) {
   const context = await browser!.newContext({ ignoreHTTPSErrors: true, viewport });
   t.teardown(() => context.close());
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('console', (message) => complaints.push(message.text()));
   page.on('pageerror', (error) => complaints.push(error.message));
-  await page.goto(stdout.split('\n', 1)[0]!);
+  await page.goto(await linkTo(t, server));
+  await page.waitForURL(`${server.url}/console`);
   if (hash !== '') await page.goto(`${server.url}/console${hash}`);
   return { page, complaints };
 }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { overviewOf } from '../../src/console/overview.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
@@ -30,8 +31,8 @@ const shard: ShardStatus = {
   slices: [slice, { ...slice, resource: 'apiresourceschemas', objects: 5, bytes: 900, changedAgoMs: null, lagMs: 8 }],
 };
 
-test('a shard is one line: sums of its types, the longest lag, the last change', (t) => {
-  const { shards } = overviewOf(parts([shard]));
+test('a shard is one line: sums of its types, the longest lag, the last change', async (t) => {
+  const { shards } = await overviewOf(parts([shard]), turn);
 
   t.deepEqual(shards, [
     {
@@ -56,12 +57,13 @@ for (const [state, changed] of [
   ['held', { slices: [{ ...slice, held: { removes: 9, forMs: 1, releaseInMs: 2 } }] }],
   ['partial', { slices: [slice, { ...slice, whole: false }] }],
 ] as const)
-  test(`a shard is ${state}: ${JSON.stringify(changed).slice(0, 60)}`, (t) => {
-    t.is(overviewOf(parts([{ ...shard, ...changed } as ShardStatus])).shards[0]!.state, state);
+  test(`a shard is ${state}: ${JSON.stringify(changed).slice(0, 60)}`, async (t) => {
+    const { shards } = await overviewOf(parts([{ ...shard, ...changed } as ShardStatus]), turn);
+    t.is(shards[0]!.state, state);
   });
 
-test('a type is one line: those with the most objects first, and every served type', (t) => {
-  const { types } = overviewOf(parts([shard, { ...shard, shard: parseShardName('beryl')! }]));
+test('a type is one line: those with the most objects first, and every served type', async (t) => {
+  const { types } = await overviewOf(parts([shard, { ...shard, shard: parseShardName('beryl')! }]), turn);
 
   t.like(types[0], { resource: 'apiresourceschemas', objects: 10, bytes: 1_800, shards: 2 });
   t.like(types[1], { resource: 'apiexports', group: 'apis.kcp.io', objects: 4, shards: 2 });
@@ -77,3 +79,13 @@ function parts(shards: readonly ShardStatus[]) {
     lines: [],
   };
 }
+
+test('thousands of shards are looked at in many turns', async (t) => {
+  let turns = 0;
+  const many = Array.from({ length: 1_000 }, (): ShardStatus => shard);
+  const { shards, types } = await overviewOf(parts(many), async () => void (turns += 1));
+
+  t.is(turns, 4);
+  t.is(shards.length, 1_000);
+  t.like(types[0], { resource: 'apiresourceschemas', objects: 5_000, shards: 1_000 });
+});

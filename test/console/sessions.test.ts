@@ -59,21 +59,34 @@ test('where the authorities change, every link and session ends', (t) => {
   t.is(sessions.enter(link), undefined);
 });
 
-test('of too many links the oldest makes room', (t) => {
+test('of too many links of one caller the oldest makes room, and nobody else’s', (t) => {
   const { sessions } = someSessions();
-  const links = Array.from({ length: 101 }, () => sessions.makeLink(master));
+  const others = sessions.makeLink({ user: 'other', groups: ['system:masters'] });
+  const links = Array.from({ length: 11 }, () => sessions.makeLink(master));
 
   t.is(sessions.enter(links[0]!), undefined);
   t.not(sessions.enter(links[1]!), undefined);
-  t.not(sessions.enter(links[100]!), undefined);
+  t.not(sessions.enter(links[10]!), undefined);
+  t.not(sessions.enter(others), undefined);
 });
 
-test('of too many sessions the oldest makes room', (t) => {
+test('of too many sessions of one caller the oldest makes room, and nobody else’s', (t) => {
   const { sessions } = someSessions();
-  const opened = Array.from({ length: 1_001 }, () => sessions.enter(sessions.makeLink(master))!);
+  const other: Caller = { user: 'other', groups: ['system:masters'] };
+  const others = sessions.enter(sessions.makeLink(other))!;
+  const opened = Array.from({ length: 51 }, () => sessions.enter(sessions.makeLink(master))!);
 
   t.is(sessions.callerOf(opened[0]!), undefined);
   t.is(sessions.callerOf(opened[1]!), master);
+  t.is(sessions.callerOf(others), other);
+});
+
+test('of too many links of all callers the oldest makes room', (t) => {
+  const { sessions } = someSessions();
+  const links = Array.from({ length: 1_001 }, (_, i) => sessions.makeLink({ user: `user-${i}`, groups: ['system:masters'] }));
+
+  t.is(sessions.enter(links[0]!), undefined);
+  t.not(sessions.enter(links[1]!), undefined);
 });
 
 function someSessions() {

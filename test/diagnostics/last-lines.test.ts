@@ -41,3 +41,29 @@ test('only so many lines are kept, and so much of each', (t) => {
   t.true(lines.read()[0]!.fields.startsWith('i=59 '));
   t.true(lines.read().every(({ fields }) => fields.length <= 512));
 });
+
+test('what strangers are refused displaces nothing else', (t) => {
+  const lines = new LastLines(new ManualClock());
+  const log = lines.of(silent);
+  log.error('store.commit-failed', { reason: 'disk' });
+  log.info('request.refused', { verb: 'create' });
+  for (let i = 0; i < 500; i++) log.warn('request.forbidden', { i });
+
+  const events = lines.read().map(({ event }) => event);
+  t.is(events.length, 22);
+  t.true(events.includes('store.commit-failed') && events.includes('request.refused'));
+});
+
+test('a long text is not kept for its beginning, and what cannot be shown stops no line', (t) => {
+  const lines = new LastLines(new ManualClock());
+  const log = lines.of(silent);
+  const circular: { self?: unknown } = {};
+  circular.self = circular;
+  log.warn('odd', { circular, big: 1n });
+  t.is(lines.read()[0]!.fields, 'circular=… big=…');
+
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 0; i < 50; i++) log.error('long', { error: new Error(`${i}${'x'.repeat(4_000_000)}`) });
+  globalThis.gc?.();
+  t.true(process.memoryUsage().heapUsed - before < 100_000_000);
+});

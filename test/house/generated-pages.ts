@@ -27,7 +27,7 @@ function commandsPage(): string {
 ${table(['command', 'what it does'], [...rest, ...rows])}
 [options.md](options.md) has their flags. \`--help\` behind any of them shows its own.
 
-Commands that ask a cache reach it by \`--cache\`, \`--ca-file\`, \`--cert-file\` and \`--key-file\`, or by a kubeconfig, which one of them writes:
+Commands that ask a cache reach it, and say who asks, by \`--cache\`, \`--ca-file\`, \`--cert-file\` and \`--key-file\`, or by a kubeconfig, which one of them writes. Both at once are refused:
 
 \`\`\`sh
 strata kubeconfig --cache https://localhost:6443 --ca-file ca.crt --cert-file admin.crt --key-file admin.key > cache.kubeconfig

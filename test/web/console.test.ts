@@ -1,7 +1,9 @@
 /** The console over the wire: who may see it, what its session may do, and that its page needs nothing from anywhere else. */
 import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:https';
 import { join, posix } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { tmpdir } from 'node:os';
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
@@ -38,12 +40,43 @@ test('a link opens one session, whose cookie no script reads and no other site s
   const server = await aServer(t);
   const path = await linkOf(server.client());
   const nobody = server.client({ as: null });
+  t.is((await nobody.raw('HEAD', path)).status, 200, 'who only asks what it is does not use it up');
   const entered = await nobody.raw('GET', path);
 
-  t.is(entered.status, 303);
-  t.is(entered.headers['location'], '/console');
+  t.is(entered.status, 200);
   t.regex(entered.headers['set-cookie']!, /^__Host-strata-[\w-]+=[\w-]{43}; Path=\/; Max-Age=3600; HttpOnly; Secure; SameSite=Strict$/);
+  t.regex(entered.text, /<meta http-equiv="refresh" content="0; url=\/console">/);
   t.is((await nobody.raw('GET', path)).status, 401);
+});
+
+test('where another site leads to the console, it leads on by itself, so that the cookie is sent', async (t) => {
+  const server = await aServer(t);
+  const nobody = server.client({ as: null });
+
+  const led = await nobody.raw('GET', '/console', { headers: { 'sec-fetch-site': 'cross-site' } });
+  t.is(led.status, 401);
+  const [, script = ''] = /<script>(.*)<\/script>/.exec(led.text) ?? [];
+  t.regex(script, /^location\.replace\('\/console\?led' \+ location\.hash\)$/);
+  t.true(led.headers['content-security-policy']!.includes(`'sha256-${createHash('sha256').update(script).digest('base64')}'`));
+  t.regex((await nobody.raw('GET', '/console', { headers: { 'sec-fetch-site': 'same-origin' } })).text, /strata console/);
+});
+
+test('who asked for a link, who used it, who was not let in and who read what is in the log', async (t) => {
+  const server = await aServer(t, { flags: { 'access-log': 'true' } });
+  const reader = await aSession(server);
+  await reader('GET', listed);
+  await server.client({ as: null }).raw('GET', '/console/overview');
+
+  const fieldsOf = (event: string) =>
+    server.logged.filter((line) => line.event === event).map(({ fields }) => fields as Record<string, unknown>);
+  t.deepEqual(fieldsOf('console.link-made'), [{ user: 'cache-client' }]);
+  t.deepEqual(fieldsOf('console.entered'), [{ user: 'cache-client' }]);
+  t.deepEqual(fieldsOf('console.refused'), [{ user: 'system:anonymous', path: '/console/overview' }]);
+  t.like(
+    fieldsOf('request.answered').find(({ path }) => path === listed),
+    { user: 'cache-client', verb: 'list', code: 200 },
+  );
+  t.notRegex(JSON.stringify(server.logged), /link=/);
 });
 
 test('a session sees the page, the overview and objects', async (t) => {
@@ -68,6 +101,10 @@ test('a session reads, below /console, and does nothing else', async (t) => {
   await server.client().create(exports, anExport);
   const reader = await aSession(server);
 
+  for (const path of ['/console/overview', `${listed}?limit=1`]) {
+    const { headers } = await reader('GET', path);
+    t.like(headers, { 'x-content-type-options': 'nosniff', 'cross-origin-resource-policy': 'same-origin' }, path);
+  }
   for (const path of ['/services/cache/status', '/metrics', exports]) t.is((await reader('GET', path)).status, 403, path);
   t.is((await reader('POST', '/console/links')).status, 403);
   t.is((await reader('DELETE', '/services/cache/shards/amber')).status, 403);
@@ -147,7 +184,8 @@ test('a file that the browser has is not sent again, and no other file is', asyn
   const master = server.client();
   const { headers } = await master.raw('GET', '/console/assets/main.js');
 
-  t.is((await master.raw('GET', '/console/assets/main.js', { headers: { 'if-none-match': headers['etag']! } })).status, 304);
+  for (const etag of [headers['etag']!, `W/${headers['etag']}`, `"other", ${headers['etag']}`, '*'])
+    t.is((await master.raw('GET', '/console/assets/main.js', { headers: { 'if-none-match': etag } })).status, 304, etag);
   for (const path of ['main.ts', 'tsconfig.json', '../sessions.js', '%2e%2e/sessions.js', 'lit-html/package.json', ''])
     t.not((await master.raw('GET', `/console/assets/${path}`)).status, 200, path);
 });
@@ -168,17 +206,73 @@ test('sessions end when the client authorities change', async (t) => {
   t.pass();
 });
 
-test('what is refused shows among the last lines', async (t) => {
+test('nobody has a session by a connection of an authority that is withdrawn, however many there are', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-console-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const [authority, other] = [await TestAuthority.create(folder), await TestAuthority.create(await mkdtemp(join(folder, 'other')))];
+  const file = join(folder, 'client-ca.crt');
+  const [own, withdrawn] = [await readFile(authority.certificateFile, 'utf8'), await readFile(other.certificateFile, 'utf8')];
+  await writeFile(file, own + withdrawn);
+  const server = await aServer(t, { authority, flags: { 'client-ca-file': file, 'tls-files-poll': '300ms' } });
+  const as = await other.issue({ user: 'gone', groups: ['system:masters'] });
+  const agent = new Agent({ keepAlive: true, maxSockets: 300, cert: as.certificate, key: as.key, rejectUnauthorized: false });
+  t.teardown(() => agent.destroy());
+  const links: string[] = [];
+  let isOver = false;
+  const ask = async (): Promise<void> => {
+    while (!isOver) {
+      const text = await answerOf(server, agent).catch(() => '');
+      if (text.includes('"path"')) links.push((JSON.parse(text) as { path: string }).path);
+      else await sleep(20);
+    }
+  };
+  const asking = Array.from({ length: 300 }, ask);
+  await until(() => links.length > 1_000, 20_000);
+  await writeFile(file, own);
+  await until(() => server.logged.some(({ event }) => event === 'client-ca.reloaded'));
+  await sleep(500);
+  isOver = true;
+  await Promise.all(asking);
+
+  const nobody = server.client({ as: null });
+  let entered = 0;
+  for (const link of links.slice(-200)) if ((await nobody.raw('GET', link)).status === 200) entered += 1;
+  t.is(entered, 0);
+});
+
+function answerOf({ port }: TestServer, agent: Agent): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', port, agent, method: 'POST', path: '/console/links' }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      response.on('end', () => resolve(text));
+      response.on('error', reject);
+    });
+    asked.on('error', reject);
+    asked.end();
+  });
+}
+
+test('what is refused shows among the last lines, and says nothing of what was sent', async (t) => {
   const server = await aServer(t);
   const master = server.client();
+  const headers = { 'content-type': 'application/json' };
   await master.create(exports, anExport);
-  t.is((await master.raw('POST', exports, { body: anExport, headers: { 'content-type': 'application/json' } })).status, 409);
+  t.is((await master.raw('POST', exports, { body: anExport, headers })).status, 409);
+  const labelled = { ...anExport, metadata: { name: 'two', labels: { one: 'hunter2 secret!' } } };
+  t.is((await master.raw('POST', exports, { body: labelled, headers })).status, 422);
+  t.is((await master.raw('POST', exports, { body: '{"hunter2": tru', headers })).status, 400);
   await server.client({ as: null }).raw('GET', exports);
 
-  const { lines } = JSON.parse((await master.raw('GET', '/console/overview')).text);
+  const { lines } = JSON.parse((await master.raw('GET', '/console/overview')).text) as {
+    lines: { level: string; event: string; fields: string }[];
+  };
+  const refused = lines.filter(({ event }) => event === 'request.refused');
   t.like(lines[0], { level: 'warn', event: 'request.forbidden' });
-  t.like(lines[1], { level: 'info', event: 'request.refused' });
-  t.regex(lines[1].fields, /verb=create .*reason=AlreadyExists/);
+  t.regex(refused[0]!.fields, /verb=create .*reason=BadRequest/);
+  t.regex(refused[1]!.fields, /verb=create .*reason=Invalid fields=\["metadata.labels/);
+  t.regex(refused[2]!.fields, /verb=create .*reason=AlreadyExists message=/);
+  t.notRegex(JSON.stringify([lines, server.logged]), /hunter2/);
 });
 
 test('a cache whose console is off has none', async (t) => {

@@ -1,4 +1,5 @@
 /** A certificate that reads: everything, and nothing else. */
+import { connect } from 'node:tls';
 import test from 'ava';
 import { RawPusher } from '../support/raw-pusher.js';
 import { aServer } from '../support/test-server.js';
@@ -66,4 +67,31 @@ test('connections are counted by who holds them and what they speak', async (t) 
   t.regex(text, /^strata_connections_open\{caller="reader",protocol="websocket"\} 0$/m);
   t.regex(text, /^strata_store_file_bytes\{file="database"\} [1-9]\d+$/m);
   t.regex(text, /^strata_store_file_bytes\{file="log"\} \d+$/m);
+});
+
+test('strangers do not fill the access log, and no path is longer than a line', async (t) => {
+  const server = await aServer(t, { flags: { 'access-log': 'true' } });
+  const stranger = server.client({ as: null, http2: false });
+  for (let i = 0; i < 300; i++) await stranger.raw('GET', `/${'x'.repeat(4_000)}`);
+
+  const lines = server.logged.filter(({ event }) => event === 'request.answered').map(({ fields }) => fields as { path: string });
+  t.true(lines.length <= 200, `${lines.length}`);
+  t.true(lines.every(({ path }) => path.length <= 256));
+});
+
+test('where HTTP/2 is turned off nobody is offered it', async (t) => {
+  const server = await aServer(t, { flags: { http2: 'false' } });
+  const protocolOf = (offered: readonly string[]) =>
+    new Promise<string>((resolve) => {
+      const socket = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: [...offered] }, () => {
+        resolve(String(socket.alpnProtocol));
+        socket.destroy();
+      });
+      socket.once('error', () => resolve('refused'));
+    });
+
+  t.is(await protocolOf(['h2', 'http/1.1']), 'http/1.1');
+  t.is(await protocolOf(['h2']), 'refused');
+  t.is(await protocolOf([]), 'false');
+  t.is((await server.client({ http2: false }).raw('GET', '/readyz')).status, 200);
 });

@@ -150,6 +150,8 @@ function press(event: KeyboardEvent): void {
   document.querySelector<HTMLInputElement>('#name')?.focus();
 }
 
+// Where another site led here, a page of the cache led on.
+if (location.search !== '') history.replaceState(null, '', location.pathname + location.hash);
 addEventListener('hashchange', arrive);
 addEventListener('keydown', press);
 draw();

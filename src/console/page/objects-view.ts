@@ -31,14 +31,16 @@ function form(place: ObjectsPlace, { types, shards }: Overview, { go }: Acts): T
         >Type
         <select name="type">
           ${place.type === '' ? html`<option value="">choose one</option>` : nothing}
-          ${types.map((type) => html`<option value=${typeName(type)} ?selected=${typeName(type) === place.type}>${typeName(type)} (${formatCount(type.objects)})</option>`)}
+          ${place.type === '' || types.some((type) => typeName(type) === place.type) ? nothing : html`<option value=${place.type} .selected=${true}>${place.type}</option>`}
+          ${types.map((type) => html`<option value=${typeName(type)} .selected=${typeName(type) === place.type}>${typeName(type)} (${formatCount(type.objects)})</option>`)}
         </select></label
       >
       <label
         >Shard
         <select name="shard">
-          <option value="*">all</option>
-          ${shards.map(({ shard }) => html`<option value=${shard} ?selected=${shard === place.shard}>${shard}</option>`)}
+          <option value="*" .selected=${place.shard === '*'}>all</option>
+          ${place.shard === '*' || shards.some(({ shard }) => shard === place.shard) ? nothing : html`<option value=${place.shard} .selected=${true}>${place.shard}</option>`}
+          ${shards.map(({ shard }) => html`<option value=${shard} .selected=${shard === place.shard}>${shard}</option>`)}
         </select></label
       >
       <label

@@ -20,13 +20,15 @@ export function parsePlace(hash: string): Place {
   if (path !== 'objects') return { kind: 'overview' };
   const asked = new URLSearchParams(query);
   const open = asked.get('open')?.split('/');
+  const isName = (text: string): boolean => text !== '.' && text !== '..';
   return {
     kind: 'objects',
     type: asked.get('type') ?? '',
     shard: asked.get('shard') || everything,
     cluster: asked.get('cluster') || everything,
     name: asked.get('name') ?? '',
-    open: open?.length === 4 ? { shard: open[0]!, cluster: open[1]!, namespace: open[2]!, name: open[3]! } : undefined,
+    open:
+      open?.length === 4 && open.every(isName) ? { shard: open[0]!, cluster: open[1]!, namespace: open[2]!, name: open[3]! } : undefined,
   };
 }
 
