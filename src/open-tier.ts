@@ -87,7 +87,7 @@ function nameOf(settings: Settings): string {
   const said = caller.speaksFor?.kind === 'cache' ? caller.speaksFor.name : undefined;
   const name = settings.cacheName ?? said;
   if (name === undefined)
-    throw new CacheError('the certificate for the parent names no cache (strata://cache/NAME): --cache-name must say which this is');
+    throw new CacheError('the certificate for the parent names no cache (strata://cache/NAME): name this one with --cache-name');
   if (said !== undefined && said !== name)
     throw new CacheError(`the certificate for the parent is that of the cache ${said}, not of ${name}`);
   return name;

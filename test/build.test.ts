@@ -1,4 +1,4 @@
-/** `npm run build`, as build.js does it, in a project of two files: what runs from build/ meanwhile, and what a failure leaves. */
+/** `npm run build`, as build.js does it, in a project of two files and a page: what runs from build/ meanwhile, and what a failure leaves. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
@@ -10,6 +10,7 @@ import { runProgram, type Ran } from './clients/installed.js';
 import { projectFile } from './support/project.js';
 
 const compilerOptions = { target: 'es2023', lib: ['es2023'], module: 'nodenext', types: ['node'], rootDir: '.', skipLibCheck: true };
+const page = join('src', 'console', 'page');
 const buildMsMax = 30_000;
 
 /** It says which build it is of, and at each line that it reads, of which one what it loads then is. */
@@ -62,7 +63,8 @@ test('what a killed build left is removed by the next, which leaves no file of a
   await project.build();
 
   t.deepEqual(await project.builds(), ['build']);
-  t.deepEqual((await readdir(join(project.folder, 'build/src'))).toSorted(), ['later.js', 'main.js']);
+  t.deepEqual((await readdir(join(project.folder, 'build/src'))).toSorted(), ['console', 'later.js', 'main.js']);
+  t.deepEqual((await readdir(join(project.folder, 'build', page))).toSorted(), ['console.css', 'main.js']);
   t.is((await stat(join(project.folder, 'build/src/main.js'))).mode & 0o111, 0o111);
 });
 
@@ -92,10 +94,19 @@ class Project {
 async function aProject(t: ExecutionContext): Promise<Project> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-build-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  await mkdir(join(folder, 'src'));
+  await mkdir(join(folder, page), { recursive: true });
   await copyFile(projectFile('build.js'), join(folder, 'build.js'));
   await symlink(projectFile('node_modules'), join(folder, 'node_modules'));
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['src'] }));
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['src'], exclude: [page] }));
+  const ofPage = {
+    extends: '../../../tsconfig.json',
+    compilerOptions: { lib: ['es2023', 'dom'], rootDir: '../../..' },
+    include: ['.'],
+    exclude: [],
+  };
+  await writeFile(join(folder, page, 'tsconfig.json'), JSON.stringify(ofPage));
+  await writeFile(join(folder, page, 'main.ts'), 'document.title = "of a page";');
+  await writeFile(join(folder, page, 'console.css'), '');
   return new Project(folder);
 }

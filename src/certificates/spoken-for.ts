@@ -2,14 +2,14 @@
  * Whom a certificate speaks for, as it is written into it: the group `strata` and one URI, `strata://shard/NAME`,
  * `strata://cache/NAME` or `strata://reader/NAME`.
  *
- * There is one spelling. Whatever else begins with that scheme, in any case, is a claim that cannot be understood, and of
+ * There is one spelling. Anything else that begins with that scheme, in upper or lower case, is a claim that cannot be understood, and of
  * two claims nobody knows which is meant: then the certificate speaks for nothing. URIs of other schemes (SPIFFE) do not count.
  */
 import type { SpokenFor } from '../domain/caller.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseShardName } from '../domain/shard.js';
 
-/** The O without which a URI gives nothing: a CA that lets people choose their names may well sign that URI for them. */
+/** The group (O) without which a URI gives nothing: a CA that lets people choose their names may well sign that URI for them. */
 export const speakersGroup = 'strata';
 
 const claimPattern = /^\s*strata:/i;

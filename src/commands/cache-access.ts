@@ -23,7 +23,7 @@ export async function openCacheAccess(options: CacheOptions): Promise<CacheAcces
     const twice = replaced.filter((name) => options[name] !== undefined).map((name) => nameOf(operatorOptions[name]));
     if (twice.length > 0)
       throw new SettingsError([
-        `${nameOf(operatorOptions.cacheKubeconfig)} says how to reach the cache, and so ${verbOf(twice)} ${twice.join(', ')}: leave one out`,
+        `${nameOf(operatorOptions.cacheKubeconfig)} says how to reach the cache, and so ${verbOf(twice)} ${twice.join(', ')}: give one or the other`,
       ]);
     return { ...(await readAccess(cacheKubeconfig)), timeoutMs };
   }
@@ -32,7 +32,7 @@ export async function openCacheAccess(options: CacheOptions): Promise<CacheAcces
   return { cache, ...readPair({ certFile, keyFile }), ca, caSource: caFile, serverName: undefined, timeoutMs };
 }
 
-/** What a kubeconfig stands for. */
+/** What a kubeconfig replaces. */
 const replaced = ['cache', 'caFile', 'certFile', 'keyFile'] as const;
 
 function nameOf(option: Readonly<{ flag: string }>): string {
@@ -48,7 +48,7 @@ async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>>
   const { readKubeconfig } = await import('../shard/kubeconfig-files.js');
   const { entry, ca, certificate, key } = await readKubeconfig({ path, context: undefined, allowInsecure: false });
   if (certificate === undefined || key === undefined)
-    throw new CacheError(`${path}: the user of its current context has no client certificate, and a cache knows people by nothing else`);
+    throw new CacheError(`${path}: the user of its current context has no client certificate, and a cache accepts nothing else`);
   const { server, serverName } = entry;
   return {
     cache: new URL(server).origin,

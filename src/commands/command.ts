@@ -7,15 +7,15 @@ import type { Clock } from '../domain/ports.js';
 export type Surroundings = Readonly<{
   /** Prints answers; errors are thrown. */
   print: (text: string) => void;
-  /** Whether somebody reads them as they come. */
+  /** Whether stdout is a terminal. */
   isTerminal: boolean;
   environment: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
-  /** Where commands log that go on until they are stopped. */
+  /** Where commands that run until stopped write logs. */
   logStream: NodeJS.WritableStream;
-  /** Resolves with the signal that stops the command. From its call on, the process logs why it crashes. */
+  /** Resolves with the signal that stops the command. Once called, the process logs why it crashes. */
   untilStopped: (log: Log) => Promise<string>;
 }>;
 

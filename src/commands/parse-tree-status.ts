@@ -1,4 +1,4 @@
-/** Parses a cache's report on its neighbours in the tree. All of it throws CacheError. */
+/** Parses a cache's report on its neighbours in the tree. All throw CacheError. */
 import { parseCacheName } from '../domain/cache-name.js';
 import { childNeighbour, type Via } from '../domain/via.js';
 import type { Members } from '../domain/members.js';

@@ -1,4 +1,4 @@
-/** `strata removals …`: lets a cache make a removal that it holds because it would take much at once. */
+/** `strata removals …`: confirms a removal that a cache holds because it is large. */
 import { operatorOptions } from '../config/command-options.js';
 import { listOf, numberOf, recordOf, textOf } from './members.js';
 import { answered, askCache } from './ask-cache.js';
@@ -8,7 +8,7 @@ import { shardNamed } from './shards.js';
 export const removalsConfirm: Command = command({
   words: ['removals', 'confirm'],
   operands: '<shard> [type]',
-  help: 'Confirm removals of much at once, by a policy or the pusher, that a cache holds: of one type of a shard, or of all',
+  help: 'Confirm large removals, by a policy or the pusher, that a cache holds back: of one type of a shard, or of all',
   options: operatorOptions,
   run: async ({ operands: [text = '', type], options }, { print, clock }) => {
     const shard = shardNamed(text);
@@ -17,7 +17,7 @@ export const removalsConfirm: Command = command({
     const answer = await askCache({ clock }, options, { method: 'DELETE', path });
     const confirmed = listOf(recordOf(JSON.parse(answer))['confirmed']).map(recordOf);
     const sentences = confirmed.map(
-      (one) => `Confirmed: ${numberOf(one['removes'])} objects of ${textOf(one['type'])} leave the shard ${shard}.`,
+      (one) => `Confirmed: ${numberOf(one['removes'])} objects of ${textOf(one['type'])} of the shard ${shard} leave the cache.`,
     );
     print(answered(options, answer, sentences.join('\n')));
   },

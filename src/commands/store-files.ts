@@ -1,6 +1,6 @@
 /**
  * `strata backup`, `restore` and `check`: what an operator does with the files of a store. They work in the store's directory, as the user who may
- * read its files; they ask no server, and none has to run.
+ * read its files; they ask no server, and need none running.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ export const backup: Command = command({
 export const restore: Command = command({
   words: ['restore'],
   operands: '<file>',
-  help: 'Put a backup in the place of the store of a server that is stopped; what was there is kept under another name',
+  help: 'Put a backup in place of a stopped server’s store; the old store is kept under another name',
   options: storeFileOptions,
   run: async ({ operands: [file = ''], options }, { print, clock }) => {
     const directory = directoryOf(options);

@@ -96,7 +96,7 @@ export const options = {
     default: '1000',
     min: 0,
     max: 1_000_000,
-    help: 'Of how many slices (a type on a shard) metrics have seven series each; where there are more, each shard has these seven once.',
+    help: 'Up to how many slices (a type on a shard) have seven metric series each; beyond that, each shard has the seven once.',
   }),
 
   queueMutationsMax: count({
@@ -149,7 +149,7 @@ export const options = {
     default: '4MiB',
     min: '64KiB',
     max: '1GiB',
-    help: 'How many unsent bytes one watch may hold; beyond it reads on from the change log.',
+    help: 'How many unsent bytes a watch may hold; beyond, it reads on from the change log.',
   }),
   listChunkBytesMax: bytes({
     flag: 'list-chunk-bytes-max',
@@ -173,7 +173,7 @@ export const options = {
     default: '30m',
     min: '1s',
     max: '24h',
-    help: 'A watch that names no timeout ends after this to twice this.',
+    help: 'A watch without a timeout ends between this and twice this.',
   }),
   watchTimeoutMaxMs: duration({
     flag: 'watch-timeout-max',
@@ -198,5 +198,5 @@ export const options = {
 /** The file itself is named by a flag or a variable, never by a file. */
 export const configFileOption = {
   flag: 'config',
-  help: 'A YAML file with any of these options, over which a flag or a variable wins, and with link policies.',
+  help: 'A YAML file with link policies and any of these options; a flag or a variable wins over it.',
 } as const;

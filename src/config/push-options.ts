@@ -16,7 +16,7 @@ export const pushOptions = {
     default: '16',
     min: 1,
     max: 100_000,
-    help: 'How many of them may show certificates of the same user; each may hold two frames in memory.',
+    help: 'How many pushers may show certificates of one user; each may hold two frames in memory.',
   }),
   pushMutationsMax: count({
     flag: 'push-mutations-max',
@@ -64,7 +64,7 @@ export const pushOptions = {
     default: 'system:shard',
     pattern: /^system:[a-z0-9-:]{1,246}$/,
     accepts: 'names of logical clusters that begin with system:',
-    help: 'Logical clusters whose objects are accepted although their names begin with system:, separated by commas.',
+    help: 'Logical clusters, separated by commas, whose objects are accepted although their names begin with system:.',
   }),
   shardAwayMaxMs: duration({
     flag: 'shard-away-max',
@@ -72,7 +72,7 @@ export const pushOptions = {
     default: '0s',
     min: '0s',
     max: '365d',
-    help: 'How long the objects of a shard are kept whose pusher stays away; 0s keeps them.',
+    help: 'How long a shard’s objects are kept while its pusher is away; 0s: for ever.',
   }),
   shardDeletedGraceMs: duration({
     flag: 'shard-deleted-grace',
@@ -80,7 +80,7 @@ export const pushOptions = {
     default: '0s',
     min: '0s',
     max: '30d',
-    help: 'How long after the deletion of its Shard object a shard is removed that nobody pushes for; 0s never removes it.',
+    help: 'How long after its Shard object is deleted a shard that nobody pushes for is removed; 0s: never.',
   }),
   removalHoldPercent: count({
     flag: 'removal-hold-percent',
@@ -88,7 +88,7 @@ export const pushOptions = {
     default: '50',
     min: 0,
     max: 100,
-    help: 'A removal of a larger part of a slice, by a policy or by a pusher that no longer names a type, is held; 100 holds nothing.',
+    help: 'Above this part of a slice, a removal by a policy, or by a pusher that no longer names a type, is held; 100: never.',
   }),
   removalHoldMin: count({
     flag: 'removal-hold-min',
@@ -104,6 +104,6 @@ export const pushOptions = {
     default: '1h',
     min: '100ms',
     max: '20d',
-    help: 'How long a removal is held that nobody confirms; then it is made. Each start restarts this time.',
+    help: 'How long an unconfirmed removal is held; then it is made. Each start begins this time anew.',
   }),
 } as const;

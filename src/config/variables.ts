@@ -44,7 +44,7 @@ function unknownNames(environment: Environment): readonly string[] {
 
 function unknownFailpoint({ [failpointVariable]: text = '' }: Environment): readonly string[] {
   if (text === '' || parseFailpoint(text) !== undefined) return [];
-  return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one with :N after it`];
+  return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one followed by :N`];
 }
 
 /** The environment without what the kubelet reports on services. */

@@ -4,7 +4,7 @@
  *
  * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
  * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a sync it goes without its body,
- *    because it exists, and `end` would remove the version that the cache has. As a change it is left out.
+ *    to say that it exists: else `end` would remove the cache's version. As a change it is left out.
  */
 import type { Slice } from '../domain/slice.js';
 import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
@@ -13,7 +13,7 @@ import type { Outgoing } from './source.js';
 /** Something sent and not acknowledged. */
 export type Pending = Readonly<{
   outgoing: Outgoing;
-  /** Its size in a frame, if anything too high. */
+  /** Its size in a frame, or a little more. */
   bytes: number;
   /** When the source reported it. */
   sinceMs: number;
@@ -28,7 +28,7 @@ export type Pending = Readonly<{
 /** How much one frame shall carry. */
 export type BatchBounds = Readonly<{ mutationsMax: number; bytesMax: number; limits: FrameLimits }>;
 
-/** The first `taken` of what was pending: some to be sent together, and those of them that are too large to be sent as they are. */
+/** `taken`: how many were used, from the front. `sent` go together; `tooLarge` cannot go as they are. */
 export type Batch = Readonly<{ taken: number; sent: readonly Pending[]; bytes: number; tooLarge: readonly Pending[] }>;
 
 export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsMax, bytesMax, limits }: BatchBounds): Batch {
@@ -135,7 +135,7 @@ function isTooLarge({ outgoing, bytes }: Pending, frameBytesMax: number, bodyByt
   return outgoing.kind === 'put' && (bodyBytes(outgoing.object) > bodyBytesMax || bytes > frameBytesMax);
 }
 
-/** Only says, within a sync, that the object exists. */
+/** Bodiless, to say that it exists; undefined unless it belongs to a sync. */
 function keptOf(item: Pending): Pending | undefined {
   if (!item.syncing || item.outgoing.kind !== 'put') return undefined;
   const outgoing: Outgoing = { ...item.outgoing, object: { ...item.outgoing.object, body: undefined } };

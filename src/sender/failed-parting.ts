@@ -1,7 +1,7 @@
 import { UpgradeRefused } from '../frames/upgrade-refused.js';
 import type { Parting } from './reconnect.js';
 
-/** No connection was made. */
+/** For a failed connect. */
 export function failedParting(error: unknown): Parting {
   const message = error instanceof Error ? error.message : String(error);
   if (!(error instanceof UpgradeRefused)) return { lastedMs: 0, reason: undefined, message, retryAfterMs: undefined };

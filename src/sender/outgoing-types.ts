@@ -1,6 +1,6 @@
 /**
- * Names the slices of a sender in one connection: all once, a part at a time, then those that come or go; and says whether these are all that the shard
- * has, once everything is named.
+ * Names a sender's slices in one connection: first all, in parts, then those that come or go. Once all are named, says whether the shard has no
+ * others.
  */
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { frameBounds } from '../frames/frame-bounds.js';
@@ -9,7 +9,7 @@ import type { FrameOf } from '../frames/frame.js';
 export class OutgoingTypes {
   readonly #slices: ReadonlyMap<string, Readonly<{ slice: Slice }>>;
   readonly #isComplete: () => boolean;
-  /** By its text, what has come or gone since it was named last. */
+  /** Slices that came or went since they were named, by text. */
   readonly #changed: Map<string, Slice>;
   #wasAll = false;
 

@@ -1,6 +1,6 @@
 /**
- * Where a link resumes: the last position that the other end was sent, as it remembers it. It is a text of this store's, but it comes
- * from a peer.
+ * Where a link resumes: the last position sent to the other end, as that end remembers it. This store wrote the text, but a peer sends
+ * it.
  */
 import type { Revisions } from '../domain/ports.js';
 import { isResourceVersion, type Revision } from '../domain/revision.js';

@@ -86,8 +86,11 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     // Who only wants to know what a link is must not use it up.
     if (exchange.request.method === 'HEAD') return sendText(exchange, 200, '');
     const session = sessions.enter(new URLSearchParams(context.querystring).get('link') ?? '');
-    log.info('console.entered', { user: session === undefined ? null : (sessions.callerOf(session)?.user ?? null) });
-    if (session === undefined) return sendText(exchange, 401, usedUp);
+    if (session === undefined) {
+      log.warn('console.refused', { user: exchange.caller.user, path: '/console/enter' });
+      return sendText(exchange, 401, usedUp);
+    }
+    log.info('console.entered', { user: sessions.callerOf(session)?.user });
     const attributes = `Path=/; Max-Age=${sessionMs / msPerSecond}; HttpOnly; Secure; SameSite=Strict`;
     exchange.response.setHeader('set-cookie', `${cookie}=${session}; ${attributes}`);
     sendPage(exchange, 200, '<meta http-equiv="refresh" content="0; url=/console">');

@@ -19,7 +19,7 @@ import { watchRepresentation } from './encodings.js';
 import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../http/send.js';
 
-/** How long a reader that has stopped reading gets to take the end of its watch, once that has ended. */
+/** How long a stalled reader has to take the last bytes of its watch once that has ended. */
 const lastBytesMs = 10_000;
 /** How much of a certificate's time is left when its watches end. */
 const certificateRestMs = 1_000;
@@ -93,7 +93,7 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
 
 /**
  * Without a timeout of the client's, the server picks a time between its minimum and twice that, so that watches do not end together. No watch
- * is longer than the longest, nor than the caller's certificate: it ends a little before, so that its end is still sent.
+ * outlasts `watchTimeoutMaxMs`, or the caller's certificate: it ends a little before, so that its end is still sent.
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;

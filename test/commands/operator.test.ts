@@ -240,7 +240,7 @@ test('a port without TLS is no cache', async (t) => {
 test('a held removal is confirmed by the shard, or by its type as well', async (t) => {
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
-  const received = 'Confirmed: 120 objects of apiexports.apis.kcp.io leave the shard amber.\n';
+  const received = 'Confirmed: 120 objects of apiexports.apis.kcp.io of the shard amber leave the cache.\n';
 
   t.is(await called(removalsConfirm, { operands: ['amber'], flags }), received);
   t.is(await called(removalsConfirm, { operands: ['amber', 'apiexports.apis.kcp.io'], flags }), received);

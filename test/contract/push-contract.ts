@@ -472,7 +472,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is((await sliceOf(store))?.objects, 0, 'a slice that was ever synced is listed though it holds nothing');
   });
 
-  test('a restart between begin and end leaves all objects there and the slice not synced (F15)', async (t) => {
+  test('a restart between begin and end leaves all objects there and the slice not synced', async (t) => {
     const { engine, lane } = await claimed(t);
     await mustPush(lane, aFullSync({}, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]));
     await mustPush(lane, [aBegin(), aKeep({ name: 'a' })]);

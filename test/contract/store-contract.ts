@@ -538,7 +538,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(again.compacted, store.compacted);
   });
 
-  test('at the compacted revision a delete carries its content; below it a delete is refused, never skipped (F22)', async (t) => {
+  test('at the compacted revision a delete carries its content; below it a delete is refused, never skipped', async (t) => {
     for (const offset of [-1, 0, 1]) {
       const engine = await open(t, { changesMax: 20 });
       const { store } = engine;
@@ -563,7 +563,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     }
   });
 
-  test('a snapshot in progress holds compaction back while the log is near its bounds, and a refused list does not (F24)', async (t) => {
+  test('a snapshot in progress holds compaction back while the log is near its bounds, and a refused list does not', async (t) => {
     const engine = await open(t, { changesMax: 100, pageRowsMax: 3 });
     const { store } = engine;
     for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));

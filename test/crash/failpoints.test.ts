@@ -77,7 +77,7 @@ test.serial(
   },
 );
 
-test.serial('a pusher’s sync that is cut short by a kill removes nothing before its end, and is not reported as whole (F15)', async (t) => {
+test.serial('a pusher’s sync that is cut short by a kill removes nothing before its end, and is not reported as whole', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   const slice = sliceOf('apiexports');

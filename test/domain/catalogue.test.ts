@@ -286,7 +286,7 @@ test('the served types do not depend on the order in which ClusterCachedResource
   t.deepEqual(views[0], views[1]);
 });
 
-test('what a shard pushes is checked against what that shard declares, whoever else declared the identity first (C4)', (t) => {
+test('what a shard pushes is checked against what that shard declares, whoever else declared the identity first', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const resource = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const [amber, bravo, cedar] = [shardName('amber'), shardName('bravo'), shardName('cedar')];

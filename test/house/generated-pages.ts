@@ -27,9 +27,10 @@ function commandsPage(): string {
 ${table(['command', 'what it does'], [...rest, ...rows])}
 [options.md](options.md) has their flags. \`--help\` behind any of them shows its own.
 
-Commands that ask a cache reach it, and say who asks, by \`--cache\`, \`--ca-file\`, \`--cert-file\` and \`--key-file\`, or by a kubeconfig, which one of them writes. Both at once are refused:
+Commands that ask a cache reach it, and say who asks, by \`--cache\`, \`--ca-file\`, \`--cert-file\` and \`--key-file\`, or by \`--cache-kubeconfig\`, as \`strata kubeconfig\` prints one; not both. \`strata push\` and \`strata kubeconfig\` itself take no such file:
 
 \`\`\`sh
+umask 077
 strata kubeconfig --cache https://localhost:6443 --ca-file ca.crt --cert-file admin.crt --key-file admin.key > cache.kubeconfig
 export STRATA_CACHE_KUBECONFIG=$PWD/cache.kubeconfig
 strata status --watch

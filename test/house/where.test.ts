@@ -45,6 +45,6 @@ function wrong({ file, name }: Named): readonly string[] {
   const path = [join(root, 'src', file), join(root, file)].find((candidate) => existsSync(candidate));
   if (path === undefined) return [`there is no ${file}`];
   const isExported =
-    name === undefined || new RegExp(`^export (?:const|function|class|type) ${name}\\b`, 'm').test(readFileSync(path, 'utf8'));
+    name === undefined || new RegExp(`^export (?:const|(?:async )?function|class|type) ${name}\\b`, 'm').test(readFileSync(path, 'utf8'));
   return isExported ? [] : [`${file} does not export ${name}`];
 }

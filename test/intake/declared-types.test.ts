@@ -165,7 +165,7 @@ test('a type that goes again while it is dropped is dropped again, however often
   t.deepEqual(ended.at(-1), instances());
 });
 
-test('T2: an object that was admitted before its type went, and is stored after the drop, is dropped as well', async (t) => {
+test('an object that was admitted before its type went, and is stored after the drop, is dropped as well', async (t) => {
   const { pushes, declare, withdraw, put } = await setUp();
   await declare();
   await put(instances());

@@ -21,7 +21,7 @@ async function* expiring(): AsyncGenerator<Uint8Array, void> {
   for (const event of [whole, expired]) yield Buffer.from(`${JSON.stringify(event)}\n`);
 }
 
-test('R3 a watch that expires after each of its syncs is opened ever more seldom', async (t) => {
+test('a watch that expires after each of its syncs is opened ever more seldom', async (t) => {
   const clock = new ManualClock();
   let opened = 0;
   const open = (): Promise<AsyncGenerator<Uint8Array, void>> => {

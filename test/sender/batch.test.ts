@@ -81,7 +81,7 @@ for (const { law, outgoing, bounds: own, sent, tooLarge = 0 } of table) {
   });
 }
 
-test('B2 within a sync an object that is too large is sent without its body, in its place, and reported', (t) => {
+test('within a sync an object that is too large is sent without its body, in its place, and reported', (t) => {
   const outgoing = syncing(put('a'), put('large', 5_001), put('b'));
 
   const { taken, sent, bytes, tooLarge } = cutBatch(exports, outgoing, bounds);
@@ -141,7 +141,7 @@ const anyOutgoing: fc.Arbitrary<Outgoing> = fc.oneof(
   }),
 );
 
-test('B1 B2 whatever a source gives comes out once and in order, in frames that the cache accepts', (t) => {
+test('whatever a source gives comes out once and in order, in frames that the cache accepts', (t) => {
   fc.assert(
     fc.property(
       fc.array(anyOutgoing, { maxLength: 60 }),

@@ -180,7 +180,7 @@ class World {
   }
 }
 
-test('C1 V1 V2 whatever breaks, the cache ends with what the sources hold, within its credit and in order', async (t) => {
+test('whatever breaks, the cache ends with what the sources hold, within its credit and in order', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   let resumed = 0;
 

@@ -152,7 +152,7 @@ test('a source that begins again mid-stream resyncs its slice', async (t) => {
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('L1 nothing that a source gives before its first begin is sent', async (t) => {
+test('nothing that a source gives before its first begin is sent', async (t) => {
   const rig = new SenderRig(t);
   const source = new FakeSource();
   const early = { connected: true, open: (signal: AbortSignal) => prefixed(source.open(signal)) };
@@ -291,7 +291,7 @@ for (const [boundary, sequence] of [
   ['begin', 1],
   ['end', 3],
 ] as const) {
-  test(`L2 a slice whose ${boundary} was refused is not synced, and is resynced after a while`, async (t) => {
+  test(`a slice whose ${boundary} was refused is not synced, and is resynced after a while`, async (t) => {
     const rig = new SenderRig(t);
     const source = rig.source(exports, ['one']);
     await rig.start();
@@ -409,7 +409,7 @@ test('a slice that waits for a resync gets one, however often it is asked for', 
   t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
-test('L3 a source is opened again only once its last reading has ended', async (t) => {
+test('a source is opened again only once its last reading has ended', async (t) => {
   const rig = new SenderRig(t);
   const source = new FakeSource();
   const letGo = deferred<void>();
@@ -496,7 +496,7 @@ test('an object that became too large keeps its old version, in a sync and after
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('N1 a cache that acknowledges nothing stops its sources at the credit and one batch', async (t) => {
+test('a cache that acknowledges nothing stops its sources at the credit and one batch', async (t) => {
   const cache = new FakeCache();
   cache.credit = { mutations: 10, bytes: 1_000_000 };
   const rig = new SenderRig(t, { cache });
@@ -513,7 +513,7 @@ test('N1 a cache that acknowledges nothing stops its sources at the credit and o
   t.deepEqual(cache.violations, []);
 });
 
-test('N1 a network that accepts nothing stops the sources', async (t) => {
+test('a network that accepts nothing stops the sources', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -532,7 +532,7 @@ test('N1 a network that accepts nothing stops the sources', async (t) => {
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('N2 slices take turns: a long sync does not hold up a short one', async (t) => {
+test('slices take turns: a long sync does not hold up a short one', async (t) => {
   const rig = new SenderRig(t, { batchMutationsMax: 2 });
   rig.source(
     exports,
@@ -872,7 +872,7 @@ test('an acknowledgement of what was never sent ends the connection, not the run
   t.is(rig.sender.state.connection.kind, 'connected');
 });
 
-test('C3 an aborted run waits for what was sent, says goodbye and leaves nothing behind', async (t) => {
+test('an aborted run waits for what was sent, says goodbye and leaves nothing behind', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -891,7 +891,7 @@ test('C3 an aborted run waits for what was sent, says goodbye and leaves nothing
   t.deepEqual(rig.sender.state.connection, { kind: 'idle' });
 });
 
-test('C3 an aborted run waits no longer than its grace', async (t) => {
+test('an aborted run waits no longer than its grace', async (t) => {
   const rig = new SenderRig(t, { shutdownGraceMs: 300 });
   rig.source(exports, ['one']);
   await rig.start();
@@ -904,7 +904,7 @@ test('C3 an aborted run waits no longer than its grace', async (t) => {
   t.is(rig.clock.pending, 0);
 });
 
-test('C3 a run that is aborted while it waits to connect again ends at once', async (t) => {
+test('a run that is aborted while it waits to connect again ends at once', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.refusal = new Error('nobody there');
   await rig.start();
@@ -915,7 +915,7 @@ test('C3 a run that is aborted while it waits to connect again ends at once', as
   t.is(rig.clock.pending, 0);
 });
 
-test('C3 a source that does not end is left behind after the grace', async (t) => {
+test('a source that does not end is left behind after the grace', async (t) => {
   const rig = new SenderRig(t, { shutdownGraceMs: 300 });
   rig.sender.add(exports, { connected: true, open: () => stubborn() });
   await rig.start();

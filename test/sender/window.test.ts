@@ -16,7 +16,7 @@ function pending(bytes = 10, sinceMs = 0): Pending {
   };
 }
 
-test('V1 mutations are numbered from 1, a frame by its first', (t) => {
+test('mutations are numbered from 1, a frame by its first', (t) => {
   const window = new Window<string>(credit);
 
   t.is(window.add('a', [pending(), pending()]), 1);
@@ -25,7 +25,7 @@ test('V1 mutations are numbered from 1, a frame by its first', (t) => {
   t.is(window.add('a', [pending()]), 4);
 });
 
-test('V2 beyond the credit nothing fits, in mutations or in bytes', (t) => {
+test('beyond the credit nothing fits, in mutations or in bytes', (t) => {
   const window = new Window<string>(credit);
   window.add('a', [pending(40), pending(40)]);
 
@@ -34,7 +34,7 @@ test('V2 beyond the credit nothing fits, in mutations or in bytes', (t) => {
   t.false(window.fits(1, 21));
 });
 
-test('V2 an object that is larger than the credit in bytes fits when nothing else is under way', (t) => {
+test('an object that is larger than the credit in bytes fits when nothing else is under way', (t) => {
   const window = new Window<string>(credit);
 
   t.true(window.fits(1, 1_000));
@@ -43,7 +43,7 @@ test('V2 an object that is larger than the credit in bytes fits when nothing els
   t.false(window.hasRoom);
 });
 
-test('V2 a cache that gives no credit is sent nothing', (t) => {
+test('a cache that gives no credit is sent nothing', (t) => {
   t.false(new Window<string>({ mutations: 0, bytes: 100 }).fits(1, 1));
   t.false(new Window<string>({ mutations: 1, bytes: 0 }).fits(1, 1));
 });
@@ -93,7 +93,7 @@ test('each owner sees how much of it is under way and how old the oldest is', (t
   );
 });
 
-test('V3 whatever is added is acknowledged or taken back, once, in order', (t) => {
+test('whatever is added is acknowledged or taken back, once, in order', (t) => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('add' as const), owner: fc.constantFrom('a', 'b'), count: fc.integer({ min: 1, max: 4 }) }),
     fc.record({ kind: fc.constant('ack' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),

@@ -10,7 +10,7 @@ import { SqliteEngine } from './sqlite-engine.js';
 
 const mebibyte = 1024 * 1024;
 
-test('the write-ahead log stays small while many read: no page of a list and no chunk of history pins it (F28)', async (t) => {
+test('the write-ahead log stays small while many read: no page of a list and no chunk of history pins it', async (t) => {
   const engine = await SqliteEngine.start(t, { snapshot: { rowsMax: 20 } });
   const { store } = engine;
   for (let i = 0; i < 200; i++) await mustWrite(store, aPut({ name: `old${i}` }, 'absent'));
@@ -102,7 +102,7 @@ test('an object that changed very often does not hold up a list of its past', as
   t.true(elapsedMs < 20, `${elapsedMs} ms`);
 });
 
-test('a snapshot that is held too long is given up once it is compacted away, never shown in part (F24)', async (t) => {
+test('a snapshot that is held too long is given up once it is compacted away, never shown in part', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyChangesMax: 500 }, snapshot: { rowsMax: 5 }, snapshotHoldMs: 60_000 });
   const { store, clock } = engine;
   for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent'));

@@ -107,7 +107,7 @@ test('the compacted revision never falls, and a repeated step changes nothing', 
   t.deepEqual(dump(database), before);
 });
 
-test('a step that is cut short leaves no trace, and is repeated without harm (F2)', (t) => {
+test('a step that is cut short leaves no trace, and is repeated without harm', (t) => {
   const whole = aHistory(t);
   whole.compaction.step({ ...step, upTo: 6 });
   const { database } = aHistory(t);

@@ -77,7 +77,7 @@ test('a committer that dies takes the store with it: waiting writers are answere
   t.is((await list(again, aScope())).length, 1);
 });
 
-test('a full disk: writers get an error, reads go on, the store is not ready, and heals by itself when there is space (F4)', async (t) => {
+test('a full disk: writers get an error, reads go on, the store is not ready, and heals by itself when there is space', async (t) => {
   const disk = smallDisk(t);
   if (disk === undefined) {
     t.pass();

@@ -205,7 +205,7 @@ test('a database that is copied elsewhere is another store from then on', async 
   for (const { store } of [engine, copy]) t.is(store.locate(texts[2]!).kind, 'ours');
 });
 
-test('a wiped database is born anew, and knows nothing of before (F17)', async (t) => {
+test('a wiped database is born anew, and knows nothing of before', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 5);
   await engine.store.close();
@@ -217,7 +217,7 @@ test('a wiped database is born anew, and knows nothing of before (F17)', async (
   t.true(texts.every((text) => engine.store.locate(text).kind !== 'ours'));
 });
 
-test('a log that lost its tail is a valid prefix, and lost versions are foreign, also after new writes (F3, F5)', async (t) => {
+test('a log that lost its tail is a valid prefix, and lost versions are foreign, also after new writes', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 40);
   const elsewhere = mkdtempSync(join(tmpdir(), 'strata-store-'));

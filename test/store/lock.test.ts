@@ -20,7 +20,7 @@ test('a second server on the same directory is refused with a reason, until the 
   t.pass();
 });
 
-test('the lock holds between processes, and is gone with a process that was killed (F6)', async (t) => {
+test('the lock holds between processes, and is gone with a process that was killed', async (t) => {
   const directory = storeDirectory(t);
   const child = spawn(process.execPath, [fileURLToPath(new URL('./hold-store.js', import.meta.url)), directory], {
     stdio: ['ignore', 'pipe', 'inherit'],

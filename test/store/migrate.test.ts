@@ -58,7 +58,7 @@ test('a database that could not give pages back can do so after its migration', 
   t.deepEqual(database.prepare('SELECT a FROM two').pluck().all(), [7]);
 });
 
-test('data of a newer release is refused with a reason, and left alone (F26)', (t) => {
+test('data of a newer release is refused with a reason, and left alone', (t) => {
   const { database, steps } = aDatabase(t);
   migrate(database, steps(second));
 
@@ -81,7 +81,7 @@ test('steps with a gap, with the same number twice, or out of order are refused 
   }
 });
 
-test('a step that fails leaves no trace of the migration (F2)', (t) => {
+test('a step that fails leaves no trace of the migration', (t) => {
   const { database, steps } = aDatabase(t);
   const broken = { ...second, '0003-three.sql': 'CREATE TABLE three (a INTEGER) STRICT; SELECT nonsense;' };
   migrate(database, steps(first));

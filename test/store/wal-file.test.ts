@@ -9,7 +9,7 @@ import { storeDirectory } from '../support/test-store.js';
 
 const mebibyte = 1024 * 1024;
 
-test('readers that follow each other without a gap do not keep the write-ahead log from starting over (F28)', async (t) => {
+test('readers that follow each other without a gap do not keep the write-ahead log from starting over', async (t) => {
   const file = join(storeDirectory(t), 'strata.db');
   const database = openWriter(file);
   t.teardown(() => database.close());

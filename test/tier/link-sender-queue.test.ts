@@ -56,7 +56,7 @@ function textsOf(frames: readonly Frame[]): readonly string[] {
   });
 }
 
-test('O1: objects leave the queue in the order they came, and numbers have no gap', (t) => {
+test('objects leave the queue in the order they came, and numbers have no gap', (t) => {
   const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
   const sync = aSync();
 
@@ -73,7 +73,7 @@ test('O1: objects leave the queue in the order they came, and numbers have no ga
   t.true(queue.isEmpty);
 });
 
-test('O2: a position goes with the last object before it, or by itself after another frame or at the start', (t) => {
+test('a position goes with the last object before it, or by itself after another frame or at the start', (t) => {
   const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
   const sync = aSync();
   queue.position('6');
@@ -101,7 +101,7 @@ test('O2: a position goes with the last object before it, or by itself after ano
   );
 });
 
-test('O2: a position waits for credit behind the objects before it, also behind one that is too large', (t) => {
+test('a position waits for credit behind the objects before it, also behind one that is too large', (t) => {
   const { queue, tooLarge } = aQueue({ mutations: 1, bytes: 1_000_000 });
   const sync = aSync();
   queue.objects(sync, [aPut('a'), aPut('b')]);

@@ -28,7 +28,7 @@ test('links that are behind by the same changes read the log once, also at the s
   t.is(history.reads, 3);
 });
 
-test('L1: a link that wants keys which another read skipped reads for itself; one that wants fewer does not', async (t) => {
+test('a link that wants keys which another read skipped reads for itself; one that wants fewer does not', async (t) => {
   const { history, readAll } = setUp();
   const isOdd = ({ name }: Key): boolean => name === 'odd';
 

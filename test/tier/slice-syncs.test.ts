@@ -257,7 +257,7 @@ test('a slice that the other end may take for current is invalidated once before
   t.is(syncs.takeWaiting(0), undefined);
 });
 
-test('Y1: a slice that the filter no longer covers is synced as empty; one that it covers differently is resynced', async (t) => {
+test('a slice that the filter no longer covers is synced as empty; one that it covers differently is resynced', async (t) => {
   const { syncs, phases } = await someSyncs({ slices: [exports, schemas] });
   syncAll(syncs);
   endAll(syncs);

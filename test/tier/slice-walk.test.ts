@@ -63,7 +63,7 @@ const anyStep = fc.oneof(
   }),
 );
 
-test('W1, W2: whatever changes between the pages, the other end holds what passes the filter, and the sum agrees', async (t) => {
+test('whatever changes between the pages, the other end holds what passes the filter, and the sum agrees', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { maxLength: 12 }), fc.array(anyStep, { maxLength: 25 }), async (before, during) => {
       for (const filter of [everything, gold]) {

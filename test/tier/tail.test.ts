@@ -32,7 +32,7 @@ const anyCommit = fc.array(
 );
 const anyPace = fc.array(fc.oneof(anyCommit, fc.constantFrom('take' as const, 'turn' as const)), { maxLength: 30 });
 
-test('A1-A3: at any pace, a tail gives every change once and in order, no key twice in a chunk, and a move only at its end', async (t) => {
+test('at any pace, a tail gives every change once and in order, no key twice in a chunk, and a move only at its end', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyCommit, { maxLength: 4 }), anyPace, fc.nat({ max: 10 }), async (before, steps, from) => {
       const history = new FakeHistory();

@@ -41,7 +41,7 @@ function assertReadOnce(t: ExecutionContext, reads: Counting['reads'], after: nu
   t.is(sorted.at(-1)?.upTo, upTo);
 }
 
-test('W8 watches at the same position read the log once, and share every encoded byte', async (t) => {
+test('watches at the same position read the log once, and share every encoded byte', async (t) => {
   const { hub, reads } = aHubWith(30, 10);
   const representation = plainEvents();
 
@@ -53,7 +53,7 @@ test('W8 watches at the same position read the log once, and share every encoded
   t.is(representation.encoded, 3);
 });
 
-test('W8 watches at different positions read each stretch of the log once: one that is further behind joins the others', async (t) => {
+test('watches at different positions read each stretch of the log once: one that is further behind joins the others', async (t) => {
   const { hub, reads } = aHubWith(40, 4);
 
   const readers = Array.from({ length: 40 }, (_, i) => new Reader(hub.open(aWatch({ start: { kind: 'after', revision: i } }))));
@@ -80,7 +80,7 @@ test('selectors and scopes of one type share the reading, and each gets its own 
   assertReadOnce(t, reads, 0, 20);
 });
 
-test('W9 a member that does not take its batch is left behind after a while, and goes on alone', async (t) => {
+test('a member that does not take its batch is left behind after a while, and goes on alone', async (t) => {
   const { hub, store, clock } = aHubWith(30, 10, { pieceBytesMax: 100 });
   const fast = new Reader(hub.open(aWatch()));
   const slow = new Reader(hub.open(aWatch()));
@@ -100,7 +100,7 @@ test('W9 a member that does not take its batch is left behind after a while, and
   t.deepEqual(received(slow.events), names(0, 31));
 });
 
-test('W9 one slow member, even with slow newcomers, does not hold the others up for longer', async (t) => {
+test('one slow member, even with slow newcomers, does not hold the others up for longer', async (t) => {
   const { hub, clock } = aHubWith(60, 10, { pieceBytesMax: 100 });
   const fast = new Reader(hub.open(aWatch()));
   await new Reader(hub.open(aWatch())).step();

@@ -87,7 +87,7 @@ test('a member that joins a group with pending changes gets none of them, and th
   t.deepEqual([first.revisions, second.revisions], [[1, 2], [2]]);
 });
 
-test('W5 a member that joins while all others leave their group over a delivery is in a group that is found', (t) => {
+test('a member that joins while all others leave their group over a delivery is in a group that is found', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const [full, next] = [new Sink(aView()), new Sink(aView())];
   full.offer = () => fanOut.leave(full.view, full);
@@ -132,7 +132,7 @@ test('a group gets a bounded part at once, and then waits for the others', (t) =
   for (const { revisions } of sinks) t.is(revisions.length, 1_000);
 });
 
-test('W7 when more waits than may, the groups furthest behind fall back to their positions, and the others go on', (t) => {
+test('when more waits than may, the groups furthest behind fall back to their positions, and the others go on', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const plain = new Sink(aView());
   const picky = Array.from({ length: 3 }, (_, i) => new Sink(aView({}, `team!=t${i}`)));
@@ -173,7 +173,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('handOut' as const), visits: fc.integer({ min: 1, max: 3 }) }) },
 ); // prettier-ignore
 
-test('W5 W6 whatever joins, leaves or is flushed: each gets its part of what came since, in order, once', (t) => {
+test('whatever joins, leaves or is flushed: each gets its part of what came since, in order, once', (t) => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
       const fanOut = new FanOut<Sink>(0);

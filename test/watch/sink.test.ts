@@ -117,7 +117,7 @@ test('sinks share the bytes of a turn, because they are framed and encrypted beh
   t.true(Math.max(...inTurns) <= 12, inTurns.join(' '));
 });
 
-test('W3 a watch whose sink stays full holds its queue at most, then reads on from the change log, and misses nothing', async (t) => {
+test('a watch whose sink stays full holds its queue at most, then reads on from the change log, and misses nothing', async (t) => {
   const { store, sink, reader, counts } = await aLiveWatch({ queueBytesMax: 300 });
 
   sink.isFull = true;
@@ -134,7 +134,7 @@ test('W3 a watch whose sink stays full holds its queue at most, then reads on fr
   t.deepEqual([sink.writes, counts.fellBack], [1, 1]);
 });
 
-test('W4 a bookmark is written behind the events before it, though nothing is published at the time', async (t) => {
+test('a bookmark is written behind the events before it, though nothing is published at the time', async (t) => {
   const { store, clock, reader } = await aLiveWatch({ periodMsMax: 10 });
 
   store.commit(...puts(1, 2));

@@ -16,7 +16,7 @@ function inPause(store: MemoryStore, task: () => unknown): void {
   };
 }
 
-test('W1 W2 commits made while a watch catches up follow what it missed, once and without a hole', async (t) => {
+test('commits made while a watch catches up follow what it missed, once and without a hole', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 5; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => store.commit({ put: { name: 'n1' } }, { delete: { name: 'n2' } }));
@@ -26,7 +26,7 @@ test('W1 W2 commits made while a watch catches up follow what it missed, once an
   t.deepEqual(seen, ['ADDED n2@2', 'ADDED n3@3', 'ADDED n4@4', 'ADDED n5@5', 'MODIFIED n1@6', 'DELETED n2@7']);
 });
 
-test('W1 commits made during the initial events come after the bookmark that ends them', async (t) => {
+test('commits made during the initial events come after the bookmark that ends them', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => store.commit({ put: { name: 'n3' } }, { put: { name: 'n4' } }));
@@ -44,7 +44,7 @@ test('a watch that begins with initial events and is no WatchList is not shown w
     t.deepEqual(await new Reader(hub.open(aWatch({ start: { ...initial, endsWithBookmark: false }, bookmarks }))).drain(), ['ADDED one@1']);
 });
 
-test('W3 a live watcher whose queue is full reads on from the change log, then is live again', async (t) => {
+test('a live watcher whose queue is full reads on from the change log, then is live again', async (t) => {
   const { hub, store, counts } = aHub({ queueBytesMax: 300 });
   const reader = new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 0 } })));
   await reader.drain();
@@ -62,7 +62,7 @@ test('W3 a live watcher whose queue is full reads on from the change log, then i
   t.is(counts.fellBack, 1);
 });
 
-test('W3 one event larger than the queue is still delivered when nothing else waits', async (t) => {
+test('one event larger than the queue is still delivered when nothing else waits', async (t) => {
   const { hub, store, counts } = aHub({ queueBytesMax: 1 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
@@ -73,7 +73,7 @@ test('W3 one event larger than the queue is still delivered when nothing else wa
   t.is(counts.fellBack, 0);
 });
 
-test('W1 commits made during the initial events come after them, even if they are more than a queue may hold', async (t) => {
+test('commits made during the initial events come after them, even if they are more than a queue may hold', async (t) => {
   const { hub, store } = aHub({ queueBytesMax: 200 });
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => {
@@ -90,7 +90,7 @@ test('W1 commits made during the initial events come after them, even if they ar
   t.deepEqual(seen, expected);
 });
 
-test('W2 W3 a watcher that never catches up, because there is always more, still gets everything once', async (t) => {
+test('a watcher that never catches up, because there is always more, still gets everything once', async (t) => {
   const { hub, store } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
@@ -148,7 +148,7 @@ test('a watch from a compacted revision is one 410 event', async (t) => {
   t.deepEqual(await new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 2 } }))).drain(), []);
 });
 
-test('W4 a bookmark waits its turn after the queued events, and none comes while a watcher catches up', async (t) => {
+test('a bookmark waits its turn after the queued events, and none comes while a watcher catches up', async (t) => {
   const { hub, store, clock } = aHub();
   for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => {
@@ -164,7 +164,7 @@ test('W4 a bookmark waits its turn after the queued events, and none comes while
   t.deepEqual((await reader.drain()).slice(4), ['ADDED queued@5', 'BOOKMARK@5', 'ADDED behind@6']);
 });
 
-test('W4 a bookmark that finds the queue full makes the watcher read on instead of overtaking the queue', async (t) => {
+test('a bookmark that finds the queue full makes the watcher read on instead of overtaking the queue', async (t) => {
   const { hub, store, clock } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
@@ -193,7 +193,7 @@ test('a watch that is ended while live sends what is queued, then ends', async (
   t.true(reader.ended);
 });
 
-test('W1 a watch that is ended while it catches up sends nothing after what it has read: its client resumes there', async (t) => {
+test('a watch that is ended while it catches up sends nothing after what it has read: its client resumes there', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch());
@@ -211,7 +211,7 @@ test('W1 a watch that is ended while it catches up sends nothing after what it h
   t.true(reader.ended);
 });
 
-test('W1 a watch that is ended during its initial events sends nothing that would look like their end', async (t) => {
+test('a watch that is ended during its initial events sends nothing that would look like their end', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch({ start: initial }));

@@ -10,7 +10,7 @@ const objects = 8;
 const updates = 240;
 const sizes = [100, 3_000, 20_000, 100_000] as const;
 
-test('W1 W2 W4 every watch sees every change once, in order and with bookmarks in their places, whoever reads slowly', async (t) => {
+test('every watch sees every change once, in order and with bookmarks in their places, whoever reads slowly', async (t) => {
   const server = await aServer(t, { flags: { 'bookmark-interval': '100ms', 'watcher-queue-bytes-max': '256KiB' } });
   const client = server.client();
   const stop = new AbortController();
