@@ -161,7 +161,10 @@ test('a failpoint is armed by its name alone; anything else is refused with a li
   t.deepEqual(problemsOf({ environment: { STRATA_FAILPOINT: '' } }), []);
   const [problem, ...more] = problemsOf({ environment: { STRATA_FAILPOINT: 'commit.befor' } });
   t.deepEqual(more, []);
-  t.regex(problem!, /^environment variable STRATA_FAILPOINT=commit\.befor: must be one of commit\.before, commit\.after, .*or one followed by :N/);
+  t.regex(
+    problem!,
+    /^environment variable STRATA_FAILPOINT=commit\.befor: must be one of commit\.before, commit\.after, .*or one followed by :N/,
+  );
 });
 
 test('variables that Kubernetes sets for services named strata are no error, and no option', (t) => {

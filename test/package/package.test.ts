@@ -19,7 +19,7 @@ const binary = 'better-sqlite3/build/Release/better_sqlite3.node';
 
 /** Everything else that is packed is a mistake. */
 const wanted =
-  /^(?:package\.json|README\.md|LICENSE|SECURITY\.md|CHANGELOG\.md|src\/ARCHITECTURE\.md|migrations\/.*\.sql|docs\/.*\.md|docs\/tree\.svg|examples\/.*\.yaml|build\/src\/.*\.(?:js|d\.ts))$/;
+  /^(?:package\.json|README\.md|LICENSE|SECURITY\.md|CHANGELOG\.md|src\/ARCHITECTURE\.md|migrations\/.*\.sql|docs\/.*\.md|docs\/tree\.svg|docs\/console\.png|deploy\/.*|src\/domain\/status\.ts|build\/src\/console\/page\/console\.css|examples\/.*\.yaml|build\/src\/.*\.(?:js|d\.ts))$/;
 
 let folder = '';
 let tarball = '';
@@ -51,7 +51,9 @@ test('the package has what runs, its types, the migrations and the pages, no map
     .split('\n')
     .map((path) => path.replace(/^package\//, ''));
   const sources = (await readdir(projectFile('src'), { recursive: true })).filter((path) => /(?<!\.d)\.ts$/.test(path));
-  const built = sources.flatMap((path) => ['.js', '.d.ts'].map((end) => `build/src/${path.replace(/\.ts$/, end)}`));
+  // What runs in the browser has no types for others.
+  const endsOf = (path: string): readonly string[] => (path.startsWith('console/page/') ? ['.js'] : ['.js', '.d.ts']);
+  const built = sources.flatMap((path) => endsOf(path).map((end) => `build/src/${path.replace(/\.ts$/, end)}`));
   const migrations = (await readdir(projectFile('migrations'))).map((path) => `migrations/${path}`);
 
   t.deepEqual(
@@ -59,7 +61,9 @@ test('the package has what runs, its types, the migrations and the pages, no map
     [],
   );
   t.deepEqual(
-    [...built, ...migrations, 'README.md', 'LICENSE', 'package.json'].filter((path) => !packed.includes(path)),
+    [...built, 'build/src/console/page/console.css', ...migrations, 'README.md', 'LICENSE', 'package.json'].filter(
+      (path) => !packed.includes(path),
+    ),
     [],
   );
 });
