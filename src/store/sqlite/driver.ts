@@ -23,9 +23,7 @@ function load(): typeof Sqlite {
   try {
     return (isNewer ? require('better-sqlite3-napi') : require('better-sqlite3')) as typeof Sqlite;
   } catch (cause) {
-    throw new CacheError(
-      `SQLite cannot be loaded: better-sqlite3 is not installed for Node ${process.version}; install the package again with this Node`,
-      { cause },
-    );
+    const why = isNewer ? '' : ', which before Node 22.14 takes a download from GitHub or a compiler';
+    throw new CacheError(`SQLite cannot be loaded: npm has not installed better-sqlite3 for Node ${process.version}${why}`, { cause });
   }
 }
