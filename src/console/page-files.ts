@@ -6,10 +6,11 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
-export type PageFile = Readonly<{ contentType: string; bytes: Buffer; etag: string }>;
+/** `etag` comes with its quotes. */
+export type PageFile = Readonly<{ contentType: string; body: string; etag: string }>;
 
 export type PageFiles = Readonly<{
-  page: Buffer;
+  page: string;
   /** For Content-Security-Policy. */
   policy: string;
   /** By their names below /console/assets/. */
@@ -34,7 +35,7 @@ export async function readPageFiles(): Promise<PageFiles> {
   for (const name of [...Object.values(packages), ...beside]) assets.set(name, await readPageFile(packageFile(name)));
   const imports = Object.fromEntries(Object.entries(packages).map(([name, file]) => [name, `/console/assets/${file}`]));
   const map = JSON.stringify({ imports });
-  return { page: Buffer.from(pageWith(map)), policy: policyWith(map), assets };
+  return { page: pageWith(map), policy: policyWith(map), assets };
 }
 
 /** In the root of a package stands what is for browsers; its exports would name to Node what is for Node. */
@@ -46,9 +47,9 @@ function packageFile(path: string): string {
 }
 
 async function readPageFile(file: string): Promise<PageFile> {
-  const bytes = await readFile(file);
+  const body = await readFile(file, 'utf8');
   const contentType = contentTypes[file.slice(file.lastIndexOf('.') + 1)]!;
-  return { contentType, bytes, etag: `"${hashOf(bytes).slice(0, 27)}"` };
+  return { contentType, body, etag: `"${hashOf(body).slice(0, 27)}"` };
 }
 
 function pageWith(importMap: string): string {
@@ -82,6 +83,6 @@ function policyWith(importMap: string): string {
   ].join('; ');
 }
 
-function hashOf(content: string | Buffer): string {
+function hashOf(content: string): string {
   return createHash('sha256').update(content).digest('base64');
 }

@@ -8,7 +8,6 @@
  */
 import Router from '@koa/router';
 import { createHash } from 'node:crypto';
-import fresh from 'fresh';
 import type { Context } from 'koa';
 import { linkMs, sessionMs, type ConsoleSessions } from '../console/sessions.js';
 import type { Overview } from '../console/page/overview.js';
@@ -20,6 +19,7 @@ import { Refused, type Refusal } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
 import type { FaceAnswer } from './kube-face.js';
+import { encode } from './parts.js';
 import { respond } from './respond.js';
 
 export type ConsoleParts = Readonly<{
@@ -49,30 +49,30 @@ const common = {
 export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context) => Exchange, readObjects: ReadObjects): Router {
   const { sessions, overview, files, cacheId, log } = parts;
   const cookie = `__Host-strata-${cacheId}`;
-  const readerOf = ({ caller, request }: Exchange): Caller | undefined =>
-    mayRead(caller) ? caller : sessions.callerOf(cookieOf(request.headers.cookie, cookie));
+  const begin = (context: Context): Exchange => {
+    const exchange = exchangeOf(context);
+    exchange.admit();
+    for (const [name, value] of Object.entries(common)) exchange.response.setHeader(name, value);
+    return exchange;
+  };
   const router = new Router();
   const read = (path: string | RegExp, handle: (exchange: Exchange, caller: Caller, context: Context) => Promise<void>): void => {
     router.get(path, async (context: Context) => {
-      const exchange = exchangeOf(context);
-      exchange.admit();
-      for (const [name, value] of Object.entries(common)) exchange.response.setHeader(name, value);
-      const caller = readerOf(exchange);
-      if (caller === undefined) refuse(exchange, context.path);
-      else await handle(exchange, caller, context);
+      const exchange = begin(context);
+      const caller = mayRead(exchange.caller) ? exchange.caller : sessions.callerOf(context.cookies.get(cookie) ?? '');
+      await (caller === undefined ? refuse(exchange, context.path) : handle(exchange, caller, context));
     });
   };
-  const refuse = (exchange: Exchange, path: string): void => {
+  const refuse = (exchange: Exchange, path: string): Promise<void> => {
     // A cookie that no other site sends is not sent either where another site's page leads here. From here on it is our own that leads.
     if (path === '/console' && exchange.request.headers['sec-fetch-site'] === 'cross-site')
-      return sendPage(exchange, 401, `<script>${leadOn}</script>`);
+      return respondPage(exchange, 401, onwardPolicy, onwardPage(`<script>${leadOn}</script>`));
     log.warn('console.refused', { user: exchange.caller.user, path: shown(path) });
-    sendText(exchange, 401, noSession);
+    return respond(exchange, { kind: 'text', code: 401, text: noSession });
   };
 
   router.post('/console/links', async (context: Context) => {
-    const exchange = exchangeOf(context);
-    exchange.admit();
+    const exchange = begin(context);
     const { caller, request } = exchange;
     // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
     if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
@@ -81,30 +81,29 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     await respond(exchange, jsonAnswer(201, JSON.stringify({ path, expiresInMs: linkMs })));
   });
   router.get('/console/enter', async (context: Context) => {
-    const exchange = exchangeOf(context);
-    exchange.admit();
+    const exchange = begin(context);
     // Who only wants to know what a link is must not use it up.
-    if (exchange.request.method === 'HEAD') return sendText(exchange, 200, '');
+    if (exchange.request.method === 'HEAD') return respond(exchange, { kind: 'text', code: 200, text: '' });
     const session = sessions.enter(new URLSearchParams(context.querystring).get('link') ?? '');
     if (session === undefined) {
       log.warn('console.refused', { user: exchange.caller.user, path: '/console/enter' });
-      return sendText(exchange, 401, usedUp);
+      return respond(exchange, { kind: 'text', code: 401, text: usedUp });
     }
     log.info('console.entered', { user: sessions.callerOf(session)?.user });
     const attributes = `Path=/; Max-Age=${sessionMs / msPerSecond}; HttpOnly; Secure; SameSite=Strict`;
     exchange.response.setHeader('set-cookie', `${cookie}=${session}; ${attributes}`);
-    sendPage(exchange, 200, '<meta http-equiv="refresh" content="0; url=/console">');
+    await respondPage(exchange, 200, onwardPolicy, onwardPage('<meta http-equiv="refresh" content="0; url=/console">'));
   });
   read('/console', async (exchange) => {
     const { page, policy } = await files();
-    send(exchange, 200, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy }, page);
+    await respondPage(exchange, 200, policy, page);
   });
   read(/^\/console\/assets\/(.+)$/, async (exchange, _, { path }) => {
     const file = (await files()).assets.get(path.slice('/console/assets/'.length));
-    if (file === undefined) return sendText(exchange, 404, 'there is no such file\n');
-    const { contentType, bytes, etag } = file;
-    if (fresh(exchange.request.headers, { etag })) return send(exchange, 304, { etag }, Buffer.alloc(0));
-    send(exchange, 200, { 'content-type': contentType, etag }, bytes);
+    await respond(
+      exchange,
+      file === undefined ? { kind: 'text', code: 404, text: 'there is no such file\n' } : { kind: 'tagged', answer: file },
+    );
   });
   read('/console/overview', async (exchange) => {
     if (await exchange.room.take(overviewBytesMax)) await respond(exchange, jsonAnswer(200, JSON.stringify(await overview())));
@@ -125,31 +124,17 @@ const noSession =
   'To see the console of this cache, run: strata console --cache=… --cert-file=… --key-file=…\nand open the link that it prints.\n';
 const usedUp = 'This link was opened before, or is older than a minute. Run strata console for a new one.\n';
 
-/** The value of the cookie of that name, '' without one. */
-function cookieOf(header: string | undefined, name: string): string {
-  const found = header?.split(';').find((pair) => pair.trimStart().startsWith(`${name}=`));
-  return found?.trim().slice(name.length + 1) ?? '';
-}
-
 /** With the place behind the '#', which no header can keep. */
 const leadOn = "location.replace('/console?led' + location.hash)";
 const leadOnHash = createHash('sha256').update(leadOn).digest('base64');
+const onwardPolicy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
 
 /** One that goes on by itself: what leads to the console then is this page, whatever led to this. */
-function sendPage(exchange: Exchange, code: number, onward: string): void {
-  const html = `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;
-  const policy = `default-src 'none'; script-src 'sha256-${leadOnHash}'; base-uri 'none'; frame-ancestors 'none'`;
-  send(exchange, code, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy }, Buffer.from(html));
+function onwardPage(onward: string): string {
+  return `<!doctype html><meta charset="utf-8"><title>Strata</title>${onward}<a href="/console">Console</a>\n`;
 }
 
-function sendText(exchange: Exchange, code: number, text: string): void {
-  send(exchange, code, { 'content-type': 'text/plain; charset=utf-8' }, Buffer.from(text));
-}
-
-function send({ request, response, isOver, room }: Exchange, code: number, headers: Readonly<Record<string, string>>, body: Buffer): void {
-  if (isOver) return;
-  room.settle(body.length);
-  response.writeHead(code, { ...common, ...headers, ...(code === 304 ? {} : { 'content-length': body.length }) });
-  if (request.method === 'HEAD') response.end();
-  else response.end(body);
+async function respondPage(exchange: Exchange, code: number, policy: string, page: string): Promise<void> {
+  exchange.response.setHeader('content-security-policy', policy);
+  await respond(exchange, { kind: 'bytes', code, contentType: 'text/html; charset=utf-8', parts: [encode(page)] });
 }

@@ -45,7 +45,7 @@ export type Asked = Readonly<{ target: string; exchange: Exchange; caller: Calle
 
 export type FaceAnswer =
   | Answer
-  | Readonly<{ kind: 'discovery'; answer: DiscoveryAnswer }>
+  | Readonly<{ kind: 'tagged'; answer: DiscoveryAnswer }>
   | Readonly<{ kind: 'text'; code: number; text: string }>;
 
 /** Calls `noteVerb` as soon as the verb is known, so that metrics name it whatever becomes of the request. */
@@ -155,7 +155,7 @@ function answerOther(
   const types = () => catalogue.forCluster(cluster?.kind === 'name' ? cluster.name : '*');
   const found = discover(rest, { accept: request.headers.accept, version, types });
   if (found?.kind === 'refused') throw new Refused(found.refusal);
-  if (found !== undefined) return { kind: 'discovery', answer: found.answer };
+  if (found !== undefined) return { kind: 'tagged', answer: found.answer };
   if (rest.join('/') === 'openapi/v2')
     throw new Refused({ reason: 'NotFound', message: 'there is no OpenAPI v2 here, only v3', details: {} });
   return undefined;

@@ -51,7 +51,7 @@ function written({ request, response }: Exchange, answered: Exclude<FaceAnswer, 
       const headers = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' };
       return { code: answered.code, headers, parts: [Buffer.from(answered.text)] };
     }
-    case 'discovery': {
+    case 'tagged': {
       const { contentType, body, etag } = answered.answer;
       const headers = { 'content-type': contentType, ...(etag === undefined ? {} : { etag }) };
       const isHeld = etag !== undefined && fresh(request.headers, { etag });
