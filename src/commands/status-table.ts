@@ -1,6 +1,7 @@
 /** A status report for people: the cache and its neighbours, then one row per shard and type, the columns in line. */
 import { alignedRows } from './aligned-rows.js';
 import { formatBytes, formatDuration } from '../config/quantity.js';
+import { sumSlices } from '../domain/slice-sums.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
 import { formatConnection } from './format-connection.js';
@@ -19,16 +20,9 @@ export function formatStatusTable(report: StatusReport): string {
 /** The shards themselves, one row each. */
 export function formatShardList(shards: readonly ShardStatus[]): string {
   const rows = shards.map((shard) => {
-    const sum = (count: (slice: SliceStatus) => number): number => shard.slices.reduce((total, slice) => total + count(slice), 0);
-    const everSynced = `${shard.slices.filter((slice) => slice.everSynced).length} of ${shard.slices.length}`;
-    return [
-      shard.shard,
-      viaOf(shard),
-      connectionOf(shard),
-      everSynced,
-      String(sum(({ objects }) => objects)),
-      formatBytes(sum(({ bytes }) => bytes)),
-    ];
+    const { everSynced, objects, bytes } = sumSlices(shard.slices);
+    const synced = `${everSynced} of ${shard.slices.length}`;
+    return [shard.shard, viaOf(shard), connectionOf(shard), synced, String(objects), formatBytes(bytes)];
   });
   return rows.length === 0
     ? 'no shards yet\n'

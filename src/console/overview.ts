@@ -5,6 +5,7 @@
 import type { LastLine } from '../diagnostics/last-lines.js';
 import type { ServedType } from '../domain/catalogue.js';
 import type { LinkStatus, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import { sumSlices, type SliceSums } from '../domain/slice-sums.js';
 import type { Activity, NeighbourView, Overview, ShardState, ShardView, TreeView, TypeView } from './page/overview.js';
 
 export type OverviewParts = Readonly<{
@@ -23,7 +24,8 @@ export async function overviewOf({ report, types, activity, lines }: OverviewPar
   const views: ShardView[] = [];
   const sums = new TypeSums();
   for (const [at, shard] of shards.entries()) {
-    views.push(shardOf(shard, sums));
+    views.push(shardOf(shard));
+    for (const slice of shard.slices) sums.add(slice);
     if (at % shardsPerTurn === shardsPerTurn - 1) await turn();
   }
   return {
@@ -53,28 +55,19 @@ function neighbourOf(name: string, { connection, sending, receiving }: LinkStatu
   return { name, connected: kind === 'connected', forMs, behind: sending && sending.behind, slices, current, message: null };
 }
 
-function shardOf(status: ShardStatus, sums: TypeSums): ShardView {
+function shardOf(status: ShardStatus): ShardView {
   const { shard, via, connection, slices } = status;
-  let [whole, objects, bytes] = [0, 0, 0];
-  let lagMs: number | null = null;
-  let changedAgoMs: number | null = null;
-  for (const slice of slices) {
-    if (slice.whole) whole += 1;
-    objects += slice.objects;
-    bytes += slice.bytes;
-    if (slice.lagMs !== null) lagMs = Math.max(lagMs ?? 0, slice.lagMs);
-    if (slice.changedAgoMs !== null) changedAgoMs = Math.min(changedAgoMs ?? Infinity, slice.changedAgoMs);
-    sums.add(slice);
-  }
+  const sums = sumSlices(slices);
+  const { whole, objects, bytes, changedAgoMs, lagMs } = sums;
   const forMs = connection.kind === 'plain' ? null : connection.forMs;
-  return { shard, via, state: stateOf(status), forMs, types: slices.length, whole, objects, bytes, lagMs, changedAgoMs };
+  return { shard, via, state: stateOf(status, sums), forMs, types: slices.length, whole, objects, bytes, lagMs, changedAgoMs };
 }
 
-function stateOf({ removed, connection, slices }: ShardStatus): ShardState {
+function stateOf({ removed, connection, slices }: ShardStatus, { removes, whole }: SliceSums): ShardState {
   if (removed) return 'removed';
   if (connection.kind === 'away' || slices.some(({ sourceConnected }) => sourceConnected === false)) return 'away';
-  if (slices.some(({ held }) => held !== null)) return 'held';
-  return slices.every(({ whole }) => whole) ? 'fresh' : 'partial';
+  if (removes !== null) return 'held';
+  return whole === slices.length ? 'fresh' : 'partial';
 }
 
 type TypeName = Pick<SliceStatus, 'group' | 'resource' | 'identity'>;

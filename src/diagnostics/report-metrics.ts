@@ -4,6 +4,7 @@
  * A slice has seven series. Where there are more slices than `slicesMax`, each shard has those seven once, of all its types together, and the type `*`.
  */
 import { formatResource } from '../domain/resource.js';
+import { sumSlices } from '../domain/slice-sums.js';
 import { childNeighbour } from '../domain/via.js';
 import type { CertificateStatus, HeldStatus, LinkStatus, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
 import type { Metrics } from './metrics.js';
@@ -38,20 +39,15 @@ type ShownShard = Pick<ShardStatus, 'shard' | 'connection'> & Readonly<{ slices:
 
 /** What is true of all its types, their sums, the last change and the longest lag. */
 function withoutTypes({ shard, connection, slices }: ShardStatus): ShownShard {
-  const sum = (of: (slice: SliceStatus) => number): number => slices.reduce((total, slice) => total + of(slice), 0);
-  const known = (of: (slice: SliceStatus) => number | null): readonly number[] => slices.map(of).filter((value) => value !== null);
-  const [changed, lags] = [known(({ changedAgoMs }) => changedAgoMs), known(({ lagMs }) => lagMs)];
+  const { everSynced, whole, removes, ...sums } = sumSlices(slices);
   const all: ShownSlice = {
+    ...sums,
     group: '',
     resource: '*',
     identity: '',
-    everSynced: slices.every(({ everSynced }) => everSynced),
-    whole: slices.every(({ whole }) => whole),
-    objects: sum(({ objects }) => objects),
-    bytes: sum(({ bytes }) => bytes),
-    changedAgoMs: changed.length === 0 ? null : changed.reduce((a, b) => Math.min(a, b)),
-    lagMs: lags.length === 0 ? null : lags.reduce((a, b) => Math.max(a, b)),
-    held: { removes: sum(({ held }) => held?.removes ?? 0) },
+    everSynced: everSynced === slices.length,
+    whole: whole === slices.length,
+    held: removes === null ? null : { removes },
   };
   return { shard, connection, slices: slices.length === 0 ? [] : [all] };
 }

@@ -3,25 +3,10 @@ import test from 'ava';
 import { overviewOf } from '../../src/console/overview.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { parseShardName } from '../../src/domain/shard.js';
-import type { ShardStatus, SliceStatus, StatusReport } from '../../src/domain/status.js';
-import { aStatusReport } from '../support/status-report.js';
+import type { ShardStatus, StatusReport } from '../../src/domain/status.js';
+import { aSlice, aStatusReport } from '../support/status-report.js';
 
-const slice: SliceStatus = {
-  group: 'apis.kcp.io',
-  resource: 'apiexports',
-  identity: '',
-  everSynced: true,
-  whole: true,
-  syncedIn: 'this-term',
-  current: null,
-  objects: 2,
-  bytes: 100,
-  digest: null,
-  changedAgoMs: 5_000,
-  lagMs: 3,
-  sourceConnected: true,
-  held: null,
-};
+const slice = aSlice({ objects: 2, bytes: 100, changedAgoMs: 5_000 });
 const shard: ShardStatus = {
   shard: parseShardName('amber')!,
   via: 'local',

@@ -69,7 +69,7 @@ const awayLink: LinkStatus = {
 
 const aRoot: TreeStatus = { name: null, route: ['c-1'], hops: 0, complete: true, parent: null, children: [] };
 
-function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
+export function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
   return {
     group: 'apis.kcp.io',
     resource: 'apiexports',
