@@ -51,13 +51,6 @@ export function countOf(answer: string, member: string, received: string): numbe
   throw new CacheError(`what was answered does not say how many ${received}; it came from no cache`);
 }
 
-/** A text in an answer. */
-export function textOfAnswer(answer: string, member: string): string {
-  const text = memberOf(JSON.parse(answer), member);
-  if (typeof text === 'string') return text;
-  throw new CacheError(`what was answered has no ${member}; it came from no cache`);
-}
-
 async function exchange(
   { clock }: { clock: Clock },
   { cache, timeoutMs, cert, key, ca, serverName }: CacheAccess,

@@ -8,14 +8,12 @@
  */
 import type { CertificateAndKey } from '../certificates/authority.js';
 import type { LocalAuthority } from '../certificates/local-authority.js';
-import { speakersGroup } from '../certificates/spoken-for.js';
-import { parseCacheName } from '../domain/cache-name.js';
+import { parseSpokenFor, speakersGroup } from '../certificates/spoken-for.js';
 import { certOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { SettingsError } from '../config/settings-error.js';
 import type { SpokenFor } from '../domain/caller.js';
 import { CacheError } from '../domain/errors.js';
-import { parseShardName } from '../domain/shard.js';
 import { command, type Command, type Surroundings } from './command.js';
 import { fileStem, parseServingName } from './serving-name.js';
 
@@ -33,65 +31,29 @@ const dayMs = 86_400_000;
 const masters = 'system:masters';
 const whoWidth = 12;
 
-export const certShard: Command = command({
-  words: ['cert', 'shard'],
-  operands: '<name>',
+export const certShard = certSpeaker('shard', {
   help: 'Issue the certificate with which a shard is pushed for',
-  options: certOptions,
-  run: async ({ operands: [text = ''], options }, surroundings) => {
-    const shard = parseShardName(text);
-    if (shard === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a shard`]);
-    const signed: Issue = {
-      ...speaker({ kind: 'shard', shard }),
-      gives: `speaks for the shard ${shard} and reads everything`,
-      usage: ({ certFile, keyFile, caFile }) => [
-        ['the cache', `strata serve --client-ca-file ${caFile}`],
-        ['the shard', `strata push --shard-name ${shard} --cert-file ${certFile} --key-file ${keyFile}`],
-      ],
-    };
-    await issue(signed, options, surroundings);
-  },
+  what: 'a shard',
+  gives: (shard) => `speaks for the shard ${shard} and reads everything`,
+  usage: (shard, { certFile, keyFile }) => ['the shard', `strata push --shard-name ${shard} --cert-file ${certFile} --key-file ${keyFile}`],
 });
 
-export const certCache: Command = command({
-  words: ['cert', 'cache'],
-  operands: '<name>',
+export const certCache = certSpeaker('cache', {
   help: 'Issue the certificate that a cache shows to its parent',
-  options: certOptions,
-  run: async ({ operands: [text = ''], options }, surroundings) => {
-    const name = parseCacheName(text);
-    if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
-    const signed: Issue = {
-      ...speaker({ kind: 'cache', name }),
-      gives: `speaks for the cache ${name} and reads everything`,
-      usage: ({ certFile, keyFile, caFile }) => [
-        ['its parent', `strata serve --client-ca-file ${caFile}`],
-        ['the cache', `shows ${certFile} with ${keyFile}`],
-      ],
-    };
-    await issue(signed, options, surroundings);
-  },
+  what: 'a cache',
+  server: 'its parent',
+  gives: (name) => `speaks for the cache ${name} and reads everything`,
+  usage: (_, { certFile, keyFile }) => ['the cache', `shows ${certFile} with ${keyFile}`],
 });
 
-export const certReader: Command = command({
-  words: ['cert', 'reader'],
-  operands: '<name>',
+export const certReader = certSpeaker('reader', {
   help: 'Issue a certificate that reads everything and changes nothing: for Prometheus, and for people who look',
-  options: certOptions,
-  run: async ({ operands: [text = ''], options }, surroundings) => {
-    const name = parseCacheName(text);
-    if (name === undefined)
-      throw new SettingsError([`${JSON.stringify(text)} is not the name of a reader: lower case letters, digits and '-'`]);
-    const signed: Issue = {
-      ...speaker({ kind: 'reader', name }),
-      gives: 'reads everything and changes nothing',
-      usage: ({ certFile, keyFile, caFile }) => [
-        ['the cache', `strata serve --client-ca-file ${caFile}`],
-        ['the reader', `shows ${certFile} with ${keyFile}: at /metrics, for strata status, strata console, kubectl get`],
-      ],
-    };
-    await issue(signed, options, surroundings);
-  },
+  what: "a reader: lower case letters, digits and '-'",
+  gives: () => 'reads everything and changes nothing',
+  usage: (_, { certFile, keyFile }) => [
+    'the reader',
+    `shows ${certFile} with ${keyFile}: at /metrics, for strata status, strata console, kubectl get`,
+  ],
 });
 
 export const certAdmin: Command = command({
@@ -136,12 +98,40 @@ export const certServing: Command = command({
   },
 });
 
-function speaker(speaksFor: SpokenFor): Pick<Issue, 'name' | 'sign'> {
-  const user = speaksFor.kind === 'shard' ? speaksFor.shard : speaksFor.name;
-  return {
-    name: `${speaksFor.kind}-${user}`,
-    sign: ({ authority }, validityDays) => authority.issueClient({ user, groups: [speakersGroup], speaksFor, validityDays }),
-  };
+/** `what` its name is of; `server`: who has to trust the authority; `usage`: who shows the certificate, and how. */
+function certSpeaker(
+  kind: SpokenFor['kind'],
+  {
+    help,
+    what,
+    server = 'the cache',
+    gives,
+    usage,
+  }: Readonly<{
+    help: string;
+    what: string;
+    server?: string;
+    gives: (name: string) => string;
+    usage: (name: string, files: Readonly<{ certFile: string; keyFile: string }>) => readonly [string, string];
+  }>,
+): Command {
+  return command({
+    words: ['cert', kind],
+    operands: '<name>',
+    help,
+    options: certOptions,
+    run: async ({ operands: [name = ''], options }, surroundings) => {
+      const speaksFor = parseSpokenFor([`strata://${kind}/${name}`]);
+      if (speaksFor === undefined) throw new SettingsError([`${JSON.stringify(name)} is not the name of ${what}`]);
+      const signed: Issue = {
+        name: `${kind}-${name}`,
+        sign: ({ authority }, validityDays) => authority.issueClient({ user: name, groups: [speakersGroup], speaksFor, validityDays }),
+        gives: gives(name),
+        usage: (files) => [[server, `strata serve --client-ca-file ${files.caFile}`], usage(name, files)],
+      };
+      await issue(signed, options, surroundings);
+    },
+  });
 }
 
 async function issue(

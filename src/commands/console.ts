@@ -1,9 +1,10 @@
 /** `strata console`: a link to the console of a cache, for a browser that has no client certificate. */
 import { operatorOptions } from '../config/command-options.js';
 import { formatDuration } from '../config/quantity.js';
-import { answered, askOpened, countOf, textOfAnswer } from './ask-cache.js';
+import { answered, askOpened } from './ask-cache.js';
 import { openCacheAccess } from './cache-access.js';
 import { command, type Command } from './command.js';
+import { numberOf, recordOf, textOf } from './members.js';
 
 export const consoleLink: Command = command({
   words: ['console'],
@@ -13,8 +14,8 @@ export const consoleLink: Command = command({
   run: async ({ options }, { print, clock }) => {
     const access = await openCacheAccess(options);
     const answer = await askOpened({ clock }, access, { method: 'POST', path: '/console/links' });
-    const url = new URL(textOfAnswer(answer, 'path'), access.cache).href;
-    const expiresInMs = countOf(answer, 'expiresInMs', 'milliseconds the link is good');
+    const members = recordOf(JSON.parse(answer));
+    const [url, expiresInMs] = [new URL(textOf(members['path']), access.cache).href, numberOf(members['expiresInMs'])];
     const good = formatDuration(expiresInMs);
     const sentence = `It is good once, within ${good}. The session that it opens reads as this certificate does, for an hour.`;
     print(answered(options, JSON.stringify({ url, expiresInMs }), `${url}\n\n${sentence}`));
