@@ -10,7 +10,7 @@ import { askObject, askOverview, askPage } from './ask.js';
 import { Charts } from './charts.js';
 import { objectsView } from './objects-view.js';
 import { overviewView } from './overview-view.js';
-import { parsePlace, formatPlace, type ObjectsPlace } from './place.js';
+import { allObjects, formatPlace, parsePlace, type ObjectsPlace } from './place.js';
 import { after, begin, isSameList, typeOf, type Event, type State } from './state.js';
 
 const everyMs = 1_000;
@@ -45,11 +45,7 @@ function page({ place, overview, failure }: State): TemplateResult {
       ${overview === undefined ? nothing : cacheLine(overview.cache)}
       <nav>
         <a href="#/" aria-current=${at('overview')}>Overview</a>
-        <a
-          href=${formatPlace({ kind: 'objects', type: '', shard: '*', cluster: '*', name: '', open: undefined })}
-          aria-current=${at('objects')}
-          >Objects</a
-        >
+        <a href=${formatPlace(allObjects)} aria-current=${at('objects')}>Objects</a>
       </nav>
     </header>
     <main>

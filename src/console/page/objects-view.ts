@@ -4,6 +4,7 @@ import type { Column, Row } from './ask.js';
 import { formatCount } from './format.js';
 import type { Overview } from './overview.js';
 import { formatPlace, type ObjectName, type ObjectsPlace } from './place.js';
+import { tableView } from './table-view.js';
 import { typeName, typeOf, type List, type Shown, type State } from './state.js';
 
 export type Acts = Readonly<{ go: (place: ObjectsPlace) => void; more: () => void }>;
@@ -73,27 +74,18 @@ function listView({ pages, isAsking, failure }: List, place: ObjectsPlace, { mor
 function tableOf(columns: readonly Column[], rows: readonly Row[], place: ObjectsPlace): TemplateResult {
   const shown = columns.map((column, at) => ({ ...column, at })).filter(({ priority }) => priority === 0);
   const nameOf = objectNames(columns, place);
-  return html`
-    <div class="wide">
-      <table>
-        <thead>
-          <tr>
-            ${shown.map(({ name }) => html`<th>${name}</th>`)}
-          </tr>
-        </thead>
-        <tbody>
-          ${rows.map((row) => {
-            const object = nameOf(row);
-            const isOpen = place.open !== undefined && sameObject(place.open, object);
-            const link = formatPlace({ ...place, open: object });
-            return html`<tr class=${isOpen ? 'open' : ''}>
-              ${shown.map(({ name, at }) => html`<td>${name === 'Name' ? html`<a href=${link}>${row.cells[at]}</a>` : row.cells[at]}</td>`)}
-            </tr>`;
-          })}
-        </tbody>
-      </table>
-    </div>
-  `;
+  const rowOf = (row: Row): TemplateResult => {
+    const object = nameOf(row);
+    const isOpen = place.open !== undefined && sameObject(place.open, object);
+    const link = formatPlace({ ...place, open: object });
+    return html`<tr class=${isOpen ? 'open' : ''}>
+      ${shown.map(({ name, at }) => html`<td>${name === 'Name' ? html`<a href=${link}>${row.cells[at]}</a>` : row.cells[at]}</td>`)}
+    </tr>`;
+  };
+  return tableView(
+    shown.map(({ name }) => ({ title: name })),
+    rows.map(rowOf),
+  );
 }
 
 /** Shard and cluster are columns where the list is of several, else they are those that were asked for. */

@@ -3,8 +3,9 @@ import { html, nothing, type TemplateResult } from 'lit-html';
 import { repeat } from 'lit-html/directives/repeat.js';
 import { formatBytes, formatCount, formatDuration, known } from './format.js';
 import type { NeighbourView, Overview, ShardState, ShardView, TreeView, TypeView } from './overview.js';
-import { formatPlace } from './place.js';
+import { allObjects, formatPlace } from './place.js';
 import { typeName } from './state.js';
+import { numbers, tableView } from './table-view.js';
 
 const shardStates: Readonly<Record<ShardState, string>> = {
   fresh: 'everything that the shard has is here',
@@ -80,46 +81,29 @@ function neighbour(role: 'parent' | 'child', { name, connected, forMs, behind, s
     <small>${role}, for ${formatDuration(forMs)}; ${flow.join(', ')}${message === null ? '' : `; ${message}`}</small>`;
 }
 
+const shardHeadings = [{ title: 'Shard' }, { title: 'State' }, { title: 'Via' }, ...numbers('Types', 'Objects', 'Bytes', 'Lag', 'Changed')];
+
 function shardTable(shards: readonly ShardView[]): TemplateResult {
+  return tableView(
+    shardHeadings,
+    repeat(shards, ({ shard }) => shard, shardRow),
+  );
+}
+
+function shardRow({ shard, state, forMs, via, types, whole, objects, bytes, lagMs, changedAgoMs }: ShardView): TemplateResult {
   return html`
-    <div class="wide">
-      <table>
-        <thead>
-          <tr>
-            <th>Shard</th>
-            <th>State</th>
-            <th>Via</th>
-            <th class="number">Types</th>
-            <th class="number">Objects</th>
-            <th class="number">Bytes</th>
-            <th class="number">Lag</th>
-            <th class="number">Changed</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${repeat(
-            shards,
-            ({ shard }) => shard,
-            ({ shard, state, forMs, via, types, whole, objects, bytes, lagMs, changedAgoMs }) => html`
-              <tr data-shard=${shard}>
-                <th scope="row">
-                  <a href=${formatPlace({ kind: 'objects', type: '', shard, cluster: '*', name: '', open: undefined })}>${shard}</a>
-                </th>
-                <td title=${shardStates[state]}>
-                  ${badge(state, state === 'partial' ? 'not whole' : state)} ${known(forMs, (ms) => `for ${formatDuration(ms)}`)}
-                </td>
-                <td>${via ?? '–'}</td>
-                <td class="number">${whole === types ? formatCount(types) : `${formatCount(whole)} of ${formatCount(types)}`}</td>
-                <td class="number">${formatCount(objects)}</td>
-                <td class="number">${formatBytes(bytes)}</td>
-                <td class="number">${known(lagMs, formatDuration)}</td>
-                <td class="number">${known(changedAgoMs, (ms) => `${formatDuration(ms)} ago`)}</td>
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <tr data-shard=${shard}>
+      <th scope="row"><a href=${formatPlace({ ...allObjects, shard })}>${shard}</a></th>
+      <td title=${shardStates[state]}>
+        ${badge(state, state === 'partial' ? 'not whole' : state)} ${known(forMs, (ms) => `for ${formatDuration(ms)}`)}
+      </td>
+      <td>${via ?? '–'}</td>
+      <td class="number">${whole === types ? formatCount(types) : `${formatCount(whole)} of ${formatCount(types)}`}</td>
+      <td class="number">${formatCount(objects)}</td>
+      <td class="number">${formatBytes(bytes)}</td>
+      <td class="number">${known(lagMs, formatDuration)}</td>
+      <td class="number">${known(changedAgoMs, (ms) => `${formatDuration(ms)} ago`)}</td>
+    </tr>
   `;
 }
 
@@ -132,40 +116,26 @@ function typesView(types: readonly TypeView[]): TemplateResult {
   `;
 }
 
+const typeHeadings = [{ title: 'Type' }, ...numbers('Objects', 'Bytes', 'Shards')];
+
 function typeTable(types: readonly TypeView[]): TemplateResult {
+  return tableView(typeHeadings, repeat(types, typeName, typeRow));
+}
+
+function typeRow(type: TypeView): TemplateResult {
   return html`
-    <div class="wide">
-      <table>
-        <thead>
-          <tr>
-            <th>Type</th>
-            <th class="number">Objects</th>
-            <th class="number">Bytes</th>
-            <th class="number">Shards</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${repeat(
-            types,
-            typeName,
-            (type) => html`
-              <tr>
-                <th scope="row">${typeLink(type)}</th>
-                <td class="number">${formatCount(type.objects)}</td>
-                <td class="number">${formatBytes(type.bytes)}</td>
-                <td class="number">${formatCount(type.shards)}</td>
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
-    </div>
+    <tr>
+      <th scope="row">${typeLink(type)}</th>
+      <td class="number">${formatCount(type.objects)}</td>
+      <td class="number">${formatBytes(type.bytes)}</td>
+      <td class="number">${formatCount(type.shards)}</td>
+    </tr>
   `;
 }
 
 function typeLink(type: TypeView): TemplateResult {
   const { kind, group, version, identity } = type;
-  const place = formatPlace({ kind: 'objects', type: typeName(type), shard: '*', cluster: '*', name: '', open: undefined });
+  const place = formatPlace({ ...allObjects, type: typeName(type) });
   return html`<a href=${place}>${kind}</a>
     <small>${group === '' ? version : `${group}/${version}`}${identity === '' ? '' : ` ${identity.slice(0, 8)}`}</small>`;
 }

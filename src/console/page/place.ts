@@ -15,6 +15,9 @@ export type ObjectName = Readonly<{ shard: string; cluster: string; namespace: s
 
 const everything = '*';
 
+/** Of no type yet, wherever they are. */
+export const allObjects: ObjectsPlace = { kind: 'objects', type: '', shard: everything, cluster: everything, name: '', open: undefined };
+
 export function parsePlace(hash: string): Place {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   if (path !== 'objects') return { kind: 'overview' };
