@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import test from 'ava';
 import { reasons } from '../../src/domain/errors.js';
 import { docsViolations, tablesIn } from './docs.js';
@@ -61,6 +61,44 @@ test('the pages on security and on bugs name options and tests that exist', asyn
     for (const [, file = ''] of text.matchAll(/`(test\/[\w./-]+)`/g)) t.true(existsSync(join(root, file)), `${page}: ${file}`);
   }
 });
+
+test('each rule of the wire has a name of its own, and a test that exists', (t) => {
+  const rows = [...readFileSync(join(root, 'docs/contract.md'), 'utf8').matchAll(/^\| ([a-z-]+) \| (.+) \|$/gm)].filter(
+    ([, name]) => name !== '---',
+  );
+  const names = rows.map(([, name = '']) => name).filter((name) => name !== 'rule');
+
+  t.true(names.length > 40);
+  t.deepEqual(names, [...new Set(names)]);
+  for (const [row, name = ''] of rows.filter(([, found]) => found !== 'rule')) t.deepEqual(missingTests(lastCell(row)), [], name);
+});
+
+test('each guarantee, and each fault, has a test that exists', (t) => {
+  const shown = readFileSync(join(root, 'docs/guarantees.md'), 'utf8').split('## How each is shown')[1] ?? '';
+  const rows = [...shown.matchAll(/^\| [GF]\d.*\|$/gm)].map(([row]) => row);
+
+  t.true(rows.length > 20);
+  for (const row of rows) t.deepEqual(missingTests(lastCell(row)), [], row);
+});
+
+function lastCell(row: string): string {
+  return row.split('|').at(-2) ?? '';
+}
+
+/** Of the tests that a cell names in backticks, those that are neither a folder nor a file; all of the cell when it names none and no G. */
+function missingTests(cell: string): readonly string[] {
+  const named = [...cell.matchAll(/`([\w./*-]+)`/g)].map(([, name = '']) => `test/${name.replace(/^test\//, '')}`);
+  if (named.length === 0 && !/\bG\d/.test(cell)) return [cell];
+  return named.filter((name) => !['', '.ts', '.test.ts'].some((ending) => isThere(`${name}${ending}`)));
+}
+
+/** A `*` stands for the rest of a file's name. */
+function isThere(path: string): boolean {
+  const [start = '', ending] = path.split('*');
+  if (ending === undefined) return existsSync(join(root, path));
+  const folder = dirname(start);
+  return readdirSync(join(root, folder)).some((name) => `${folder}/${name}`.startsWith(start) && name.endsWith(ending));
+}
 
 test('the generated pages are as the declarations make them (npm run docs)', (t) => {
   for (const [path, render] of Object.entries(generatedPages)) t.is(readFileSync(join(root, path), 'utf8'), render(), path);
