@@ -8,7 +8,7 @@ import type { SliceState } from '../../src/domain/push.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { isDamage } from '../../src/store/sqlite/damage.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
-import { readShards } from '../../src/store/sqlite/fence.js';
+import { readShards } from '../../src/store/sqlite/shard-table.js';
 import { migrate, schemaOf } from '../../src/store/sqlite/migrate.js';
 import { readSlices } from '../../src/store/sqlite/slice-table.js';
 import { listTexts, mustWrite } from '../contract/read-all.js';

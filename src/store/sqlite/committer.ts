@@ -14,7 +14,7 @@ import type { Committed } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { Decider } from './decider.js';
 import { isUsedUp, type Epoch } from './epochs.js';
-import { Fence } from './fence.js';
+import { ShardTable } from './shard-table.js';
 import { beginEpoch, readEpochs } from './life.js';
 import { LinkTable } from './link-table.js';
 import { SliceTable } from './slice-table.js';
@@ -26,7 +26,7 @@ export class Committer {
   readonly #momentIntervalMs: number;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #underWay = new Syncs();
-  readonly #fence: Fence;
+  readonly #shards: ShardTable;
   readonly #links: LinkTable;
   readonly #slices: SliceTable;
   readonly #writer: ChangeWriter;
@@ -38,12 +38,12 @@ export class Committer {
     this.#database = database;
     this.#momentIntervalMs = momentIntervalMs;
     this.#statements = prepare(database);
-    this.#fence = new Fence(database);
+    this.#shards = new ShardTable(database);
     this.#links = new LinkTable(database);
     this.#slices = new SliceTable(database);
     this.#writer = new ChangeWriter(database, this.#slices, this.#underWay);
     this.#decider = new Decider({
-      fence: this.#fence,
+      shards: this.#shards,
       links: this.#links,
       slices: this.#slices,
       writer: this.#writer,
@@ -77,7 +77,7 @@ export class Committer {
       this.#momentMs = momentMs;
       this.#writer.undo();
       this.#slices.undo();
-      this.#fence.undo();
+      this.#shards.undo();
       this.#links.undo();
       this.#underWay.undo(this.#writer.revision);
       throw error;
@@ -103,9 +103,9 @@ export class Committer {
     const asked = done.decided.filter(({ kind }) => kind === 'written').length;
     assert.equal(written, asked + rewritten.length + swept.length, 'I2');
     this.#epoch = done.begun ?? this.#epoch;
-    const [shards, links] = [this.#fence.changed, this.#links.changed];
+    const [shards, links] = [this.#shards.changed, this.#links.changed];
     this.#slices.keep();
-    this.#fence.keep();
+    this.#shards.keep();
     this.#links.keep();
     return { revision, ...done, rewritten, swept, moves, shards, links, logBytes };
   }

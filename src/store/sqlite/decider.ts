@@ -2,7 +2,7 @@
  * Decides what the committer is asked, one after the other, inside its transaction: the result of a mutation or a push, given who
  * has the shard, what the key holds and what is under way.
  *
- * I20 Only who has a shard speaks for it, in queue order (fence.ts). When a shard changes its via, what was synced of it no longer
+ * I20 Only who has a shard speaks for it, in queue order (shard-table.ts). When a shard changes its via, what was synced of it no longer
  *     counts and syncs under way are forgotten; its objects stay until the new via has ended its own sync.
  */
 import assert from 'node:assert/strict';
@@ -16,14 +16,14 @@ import type { Via } from '../../domain/via.js';
 import type { ChangeWriter } from './change-writer.js';
 import type { Asked, Sweeping } from './asked.js';
 import type { Byproduct, Decided } from './committer-messages.js';
-import type { Fence } from './fence.js';
 import type { LinkTable } from './link-table.js';
+import type { ShardTable } from './shard-table.js';
 import type { SliceTable } from './slice-table.js';
 import type { SliceRange, Syncs, Walk } from './syncs.js';
 import { littleMax, type Sweep } from './sweep.js';
 
 export type DeciderParts = Readonly<{
-  fence: Fence;
+  shards: ShardTable;
   links: LinkTable;
   slices: SliceTable;
   writer: ChangeWriter;
@@ -66,7 +66,7 @@ export class Decider {
       case 'acquire':
         return this.#acquire(asked);
       case 'claim':
-        return this.#moved(asked.shard, () => this.#parts.fence.claim(asked)) ?? unchanged;
+        return this.#moved(asked.shard, () => this.#parts.shards.claim(asked)) ?? unchanged;
       case 'clear':
         return this.#clear(asked);
       case 'drop':
@@ -80,7 +80,7 @@ export class Decider {
       case 'leave':
         return this.#leave(asked);
       case 'forget':
-        return this.#parts.fence.forget(asked.shard, this.#parts.slices.held(asked).length > 0) ?? unchanged;
+        return this.#parts.shards.forget(asked.shard, this.#parts.slices.held(asked).length > 0) ?? unchanged;
       case 'resume':
         return this.#resume(asked.push, asked.walk);
       default:
@@ -89,14 +89,14 @@ export class Decider {
   }
 
   #mutate(mutation: Mutation): Decided {
-    const { fence, writer } = this.#parts;
+    const { shards, writer } = this.#parts;
     const { key, takes = false } = mutation;
-    if (!takes && fence.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
+    if (!takes && shards.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
     const place = writer.place(key);
     const held = writer.held(place);
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
-    this.#moved(key.shard, () => fence.settle(key.shard));
+    this.#moved(key.shard, () => shards.settle(key.shard));
     if (mutation.kind === 'put') {
       const { body, path } = mutation;
       return written(writer.put(key, place, { body, path, cameOver: '' }, held), held?.revision);
@@ -107,17 +107,17 @@ export class Decider {
 
   /** A pusher that comes for its shard starts over: a sync that another connection left unfinished does not count. */
   #acquire(arrival: PushOf<'acquire'>): Decided {
-    const { fence, underWay } = this.#parts;
+    const { shards, underWay } = this.#parts;
     const { shard } = arrival;
-    const decided = this.#moved(shard, () => fence.acquire(arrival));
+    const decided = this.#moved(shard, () => shards.acquire(arrival));
     if (decided.kind === 'acquired') underWay.forgetRange({ shard });
     return decided;
   }
 
   /** A sync of the shard's former via is void for the new one. */
   #moved<T>(shard: ShardName, change: () => T): T {
-    const { fence, slices, underWay } = this.#parts;
-    const viaNow = (): Via | undefined => fence.known(shard)?.via;
+    const { shards, slices, underWay } = this.#parts;
+    const viaNow = (): Via | undefined => shards.known(shard)?.via;
     const before = viaNow();
     const result = change();
     if (viaNow() === before) return result;
@@ -128,7 +128,7 @@ export class Decider {
 
   #fenced(push: Spoken): Decided | undefined {
     const { shard } = 'key' in push ? push.key : push.slice;
-    return this.#parts.fence.refuse(shard, push.by);
+    return this.#parts.shards.refuse(shard, push.by);
   }
 
   #push(push: Spoken): Decided {
@@ -222,8 +222,8 @@ export class Decider {
   }
 
   #synced({ slice, by, filterHash, term }: PushOf<'end'>, id: number): Decided {
-    const { fence, slices } = this.#parts;
-    const known = fence.known(slice.shard);
+    const { shards, slices } = this.#parts;
+    const known = shards.known(slice.shard);
     assert(known !== undefined, 'whoever ends a sync has the shard');
     const cameOver = linkOf(by);
     slices.sync(slice, id, { syncedTerm: term ?? known.term, filterHash: cameOver === '' ? '' : filterHash, cameOver });
@@ -231,25 +231,25 @@ export class Decider {
   }
 
   #clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): Decided {
-    if (onlyRemoved && this.#parts.fence.known(shard)?.removed !== true) return unchanged;
-    if (fence) this.#moved(shard, () => this.#parts.fence.remove(shard, nowMs));
+    if (onlyRemoved && this.#parts.shards.known(shard)?.removed !== true) return unchanged;
+    if (fence) this.#moved(shard, () => this.#parts.shards.remove(shard, nowMs));
     return this.#beginRemoval({ shard });
   }
 
   #assume({ shard }: PushOf<'assume'>): Decided {
-    const { fence, slices } = this.#parts;
-    const known = fence.known(shard);
+    const { shards, slices } = this.#parts;
+    const known = shards.known(shard);
     if (known?.via === 'local' && known.plain) slices.assume(shard, known.term);
     return unchanged;
   }
 
   #meet({ neighbour, cacheId }: PushOf<'meet'>): Decided {
-    const { fence, links, slices, underWay } = this.#parts;
+    const { shards, links, slices, underWay } = this.#parts;
     const met = links.meet(neighbour, cacheId);
     if (met.kind === 'bound' || met.kind === 'full') return met;
     if (met.kind === 'same') return unchanged;
-    for (const shard of fence.of(neighbour)) {
-      if (neighbour === 'parent' && met.kind === 'another') this.#moved(shard, () => fence.leaveVia(shard));
+    for (const shard of shards.of(neighbour)) {
+      if (neighbour === 'parent' && met.kind === 'another') this.#moved(shard, () => shards.leaveVia(shard));
       slices.makeStale(shard);
       underWay.forgetRange({ shard });
     }
@@ -258,16 +258,16 @@ export class Decider {
 
   /** Without a position no slice that comes over the link is current with it. */
   #reach({ neighbour, position }: PushOf<'reach'>): Decided {
-    const { fence, links, slices } = this.#parts;
+    const { shards, links, slices } = this.#parts;
     links.reach(neighbour, position);
-    if (position === '') for (const shard of fence.of(neighbour)) slices.makeStale(shard);
+    if (position === '') for (const shard of shards.of(neighbour)) slices.makeStale(shard);
     return unchanged;
   }
 
   #leave({ neighbour }: PushOf<'leave'>): Decided {
-    const { fence, links } = this.#parts;
+    const { shards, links } = this.#parts;
     links.leave(neighbour);
-    for (const shard of fence.of(neighbour)) this.#moved(shard, () => fence.leaveVia(shard));
+    for (const shard of shards.of(neighbour)) this.#moved(shard, () => shards.leaveVia(shard));
     return unchanged;
   }
 

@@ -40,7 +40,7 @@ import { Publication } from './publication.js';
 import { Reader } from './reader.js';
 import { RecentObjects } from './recent-objects.js';
 import { Rows } from './rows.js';
-import { ShardRegistry } from './shard-registry.js';
+import { PublishedShards } from './published-shards.js';
 import { SqliteSnapshot } from './snapshot.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 import { sweepDeletesMax } from './sweep.js';
@@ -74,7 +74,7 @@ export class SqliteStore implements Store {
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
-  readonly #registry: ShardRegistry;
+  readonly #shards: PublishedShards;
   #inFlight: readonly Part[] = [];
   #published: Revision;
   #compacted: Revision;
@@ -113,12 +113,12 @@ export class SqliteStore implements Store {
       { rows: this.#rows, walks: this.#walks, published: () => this.#published },
       { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
     );
-    this.#registry = new ShardRegistry(reader);
+    this.#shards = new PublishedShards(reader);
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
     this.#queue = new MutationQueue(queueLimits, {
       send: (batch) => this.#send(batch),
       soon: setImmediate,
-      objectsOf: (slice) => this.#registry.objectsOf(slice),
+      objectsOf: (slice) => this.#shards.objectsOf(slice),
     });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
@@ -198,19 +198,19 @@ export class SqliteStore implements Store {
   }
 
   async shards(): Promise<readonly ShardState[]> {
-    return this.#registry.shards;
+    return this.#shards.shards;
   }
 
   async slices(): Promise<readonly SliceState[]> {
-    return this.#registry.slices;
+    return this.#shards.slices;
   }
 
   async links(): Promise<readonly LinkState[]> {
-    return this.#registry.links;
+    return this.#shards.links;
   }
 
   follow(listener: Parameters<Pushes['follow']>[0]): Subscription {
-    return this.#registry.follow(listener);
+    return this.#shards.follow(listener);
   }
 
   subscribe(listener: (commit: Commit) => void): Subscription {
@@ -343,12 +343,12 @@ export class SqliteStore implements Store {
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;
     this.#logBytes = committed.logBytes;
-    this.#registry.publish(committed);
+    this.#shards.publish(committed);
     for (const change of changes) {
       if (change.kind === 'put') this.#recent.publish(change.object);
       else this.#recent.forget(change.key);
     }
-    this.#registry.notify(committed);
+    this.#shards.notify(committed);
     const { revision, moves, swept } = committed;
     const movedPaths = moves.flatMap(({ before, after }) => [before, after].filter((path) => path !== undefined));
     const commit: Commit = { revision, changes, movedPaths, swept: new Set(swept.map((each) => each.revision)) };
@@ -397,7 +397,7 @@ export class SqliteStore implements Store {
   /** Removals that the previous life has left undone: their fences stand. */
   #finishRemovals(): void {
     const { log } = this.#parts;
-    const shards = halfRemoved(this.#registry.shards, this.#registry.slices);
+    const shards = halfRemoved(this.#shards.shards, this.#shards.slices);
     if (shards.length === 0) return;
     void this.#queue
       .lane()

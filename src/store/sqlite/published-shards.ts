@@ -10,13 +10,13 @@ import type { Neighbour } from '../../domain/via.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { Committed } from './committer-messages.js';
 import type { Connection } from './database.js';
-import { readShards } from './fence.js';
+import { readShards } from './shard-table.js';
 import { readLinks } from './link-table.js';
 import { readSlices } from './slice-table.js';
 
 type Listener = Parameters<Pushes['follow']>[0];
 
-export class ShardRegistry {
+export class PublishedShards {
   readonly #shards = new Map<ShardName, ShardState>();
   readonly #slices = new Map<string, SliceState>();
   readonly #links = new Map<Neighbour, LinkState>();

@@ -35,7 +35,7 @@ import { readCacheId } from './meta.js';
 export type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
 export type Acquired = Extract<PushOutcome, { kind: 'acquired' }>;
 
-export class Fence {
+export class ShardTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #shards: Map<ShardName, ShardState>;
   /** The id of this cache, the origin of what becomes local. */
