@@ -1,17 +1,17 @@
 /**
  * One request to a cache, as an operator makes it: over TLS, with a client certificate, answered by JSON or a Status.
  *
- * Each error is one sentence that says what to look at. Bounds: `timeoutMs` from the first byte to the last,
- * `answerBytesMax` of answer.
+ * Each error is one sentence that says what to look at. Bounds are those of `lookup/cache-connection.ts`.
  */
-import { request } from 'node:https';
 import { CacheError } from '../domain/errors.js';
-import { jsonValue } from '../json/json-value.js';
 import type { Clock } from '../domain/ports.js';
+import { jsonValue } from '../json/json-value.js';
+import { CacheFault } from '../lookup/cache-fault.js';
+import { CacheConnection, type CacheMethod } from '../lookup/cache-connection.js';
+import type { HttpAnswer } from '../lookup/read-answer.js';
 import { openCacheAccess, type CacheAccess, type CacheOptions } from './cache-access.js';
 
-type Question = Readonly<{ method: 'GET' | 'POST' | 'DELETE'; path: string }>;
-type Answer = Readonly<{ status: number; text: string }>;
+type Question = Readonly<{ method: CacheMethod; path: string }>;
 
 const answerBytesMax = 64 * 1024 * 1024;
 
@@ -22,12 +22,7 @@ export async function askCache(parts: { clock: Clock }, options: CacheOptions, q
 
 /** The same where it is known already how to reach the cache. */
 export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
-  let answer: Answer;
-  try {
-    answer = await exchange({ clock }, access, question);
-  } catch (cause) {
-    throw new CacheError(complaintOf(cause, access), { cause });
-  }
+  const answer = await exchange({ clock }, access, question);
   const { status, text } = answer;
   const received = jsonValue(text);
   if (status >= 200 && status < 300 && received !== undefined) return text;
@@ -51,48 +46,23 @@ export function countOf(answer: string, member: string, received: string): numbe
   throw new CacheError(`what was answered does not say how many ${received}; it came from no cache`);
 }
 
-async function exchange(
-  { clock }: { clock: Clock },
-  { cache, timeoutMs, cert, key, ca, serverName }: CacheAccess,
-  { method, path }: Question,
-): Promise<Answer> {
-  const overdue = new AbortController();
-  const cancel = clock.after(timeoutMs, () => overdue.abort(new CacheError('the time is up')));
+async function exchange({ clock }: { clock: Clock }, access: CacheAccess, { method, path }: Question): Promise<HttpAnswer> {
+  const { cache, timeoutMs, cert, key, ca, serverName } = access;
+  const identity = { ca, certificate: cert, key, ...(serverName === undefined ? {} : { serverName }) };
+  const options = { cache, timeoutMs, answerBytesMax, connectionsMax: 1, questionsMax: 1 };
+  const connection = new CacheConnection({ clock, identity: () => identity }, options);
   try {
-    return await new Promise<Answer>((resolve, reject) => {
-      const asked = request(
-        new URL(path, cache),
-        {
-          method,
-          cert,
-          key,
-          ...(ca === undefined ? {} : { ca }),
-          ...(serverName === undefined ? {} : { servername: serverName }),
-          agent: false,
-          signal: overdue.signal,
-          headers: { accept: 'application/json' },
-        },
-        (response) => {
-          const chunks: Buffer[] = [];
-          let bytes = 0;
-          response.on('data', (chunk: Buffer) => {
-            bytes += chunk.length;
-            if (bytes > answerBytesMax) response.destroy(new CacheError(`the answer is longer than ${answerBytesMax} bytes`));
-            else chunks.push(chunk);
-          });
-          response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
-          response.on('error', reject);
-        },
-      );
-      asked.on('error', reject);
-      asked.end();
-    });
+    return await connection.ask(path, undefined, method);
+  } catch (fault) {
+    throw fault instanceof CacheFault && fault.kind === 'unreachable'
+      ? new CacheError(complaintOf(fault.cause, access), { cause: fault })
+      : fault;
   } finally {
-    cancel();
+    connection.close();
   }
 }
 
-function complaintOf(cause: unknown, { cache, caSource, timeoutMs }: CacheAccess): string {
+function complaintOf(cause: unknown, { cache, caSource }: CacheAccess): string {
   const code = memberOf(cause, 'code');
   switch (code) {
     case 'ECONNREFUSED':
@@ -100,8 +70,6 @@ function complaintOf(cause: unknown, { cache, caSource, timeoutMs }: CacheAccess
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return `the host of ${cache} is unknown`;
-    case 'ABORT_ERR':
-      return `${cache} did not answer within ${timeoutMs / 1000} s`;
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return `the certificate that ${cache} shows is for other names`;
     case 'CERT_HAS_EXPIRED':

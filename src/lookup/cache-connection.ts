@@ -2,8 +2,7 @@
  * Sends requests to one cache over HTTPS, with a client certificate. Connections are kept and used again.
  *
  * Q1 Every request ends: with an answer, with a CacheFault, or with the reason of its aborted signal.
- * Q2 The cache may close a kept connection just as it is used again: that request, a read, is then sent once more,
- *    on a connection of its own.
+ * Q2 The cache may close a kept connection just as it is used again: a read is then sent once more, on a connection of its own.
  *
  * Bounds: `timeoutMs` from the call to the last byte, the wait for a connection included; `answerBytesMax` of answer, the rest is
  * left unread; `connectionsMax`; `questionsMax` under way or waiting for a connection, one more is refused at once (`busy`).
@@ -23,6 +22,8 @@ export type CacheConnectionOptions = Readonly<{
   connectionsMax: number;
   questionsMax: number;
 }>;
+
+export type CacheMethod = 'GET' | 'POST' | 'DELETE';
 
 export type ConnectionParts = Readonly<{ clock: Clock; identity: () => ClientIdentity }>;
 
@@ -50,8 +51,8 @@ export class CacheConnection {
     this.#agent = new Agent({ keepAlive: true, keepAliveMsecs: probeAfterMs, maxSockets: options.connectionsMax, scheduling: 'lifo' });
   }
 
-  /** GET of a path with its query. Throws CacheFault, or the reason of `signal` when that is aborted. */
-  async ask(target: string, signal?: AbortSignal): Promise<HttpAnswer> {
+  /** A request for a path with its query, without a body. Throws CacheFault, or the reason of `signal` when that is aborted. */
+  async ask(target: string, signal?: AbortSignal, method: CacheMethod = 'GET'): Promise<HttpAnswer> {
     signal?.throwIfAborted();
     const { timeoutMs, questionsMax } = this.#options;
     if (this.#isClosed) throw closed();
@@ -65,7 +66,7 @@ export class CacheConnection {
     signal?.addEventListener('abort', end, { once: true });
     this.#underWay.add(ending);
     try {
-      return await this.#exchange(target, ending.signal);
+      return await this.#exchange(method, target, ending.signal);
     } catch (cause) {
       throw ending.signal.aborted ? ending.signal.reason : this.#faultOf(cause);
     } finally {
@@ -82,19 +83,20 @@ export class CacheConnection {
     this.#agent.destroy();
   }
 
-  async #exchange(target: string, signal: AbortSignal): Promise<HttpAnswer> {
+  async #exchange(method: CacheMethod, target: string, signal: AbortSignal): Promise<HttpAnswer> {
     try {
-      return await this.#send(target, signal, this.#agent);
+      return await this.#send(method, target, signal, this.#agent);
     } catch (error) {
-      if (!(error instanceof LeftUnanswered) || signal.aborted) throw error;
-      return this.#send(target, signal, false);
+      if (!(error instanceof LeftUnanswered) || method !== 'GET' || signal.aborted) throw error;
+      return this.#send(method, target, signal, false);
     }
   }
 
-  #send(target: string, signal: AbortSignal, agent: Agent | false): Promise<HttpAnswer> {
+  #send(method: CacheMethod, target: string, signal: AbortSignal, agent: Agent | false): Promise<HttpAnswer> {
     const { ca, certificate, key, serverName } = this.#identity();
     return new Promise((resolve, reject) => {
       const asking = request(this.#origin + target, {
+        method,
         agent,
         signal,
         cert: certificate,

@@ -38,6 +38,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
     'store',
     'clock.ts',
     'version.ts',
+    'lookup',
   ],
   config: ['domain', 'json', 'diagnostics'],
   diagnostics: ['domain'],

@@ -111,6 +111,17 @@ test('a connection that the cache closes as it is used again costs nothing; one 
   t.is(standIn.requests.length, 4);
 });
 
+test('what is not a read is not sent again, because it may have been done', async (t) => {
+  const { standIn, connection } = await aConnection(t, (request, response) => {
+    if (request.url === '/stale') request.socket.destroy();
+    else response.end('fine');
+  });
+  await connection.ask('/');
+
+  t.is(await faultOf(t, connection.ask('/stale', undefined, 'POST')), 'unreachable 0');
+  t.deepEqual(standIn.requests, ['/', '/stale']);
+});
+
 test('a cache that does not answer, or whose certificate the CA did not sign, is unreachable; redirects are not followed', async (t) => {
   const { standIn, connection } = await aConnection(t, (_, response) => void response.writeHead(301, { location: '/elsewhere' }).end());
   const other = await CacheStandIn.start(t, fine);
