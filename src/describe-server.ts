@@ -1,5 +1,4 @@
 /** What a server reports on itself: values that are cheaper to ask for than to follow, and what readiness and liveness mean. */
-import { join } from 'node:path';
 import type { Settings } from './config/settings.js';
 import type { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { Health } from './diagnostics/health.js';
@@ -7,12 +6,11 @@ import type { Metrics } from './diagnostics/metrics.js';
 import { showReport } from './diagnostics/report-metrics.js';
 import { callerKinds } from './domain/caller.js';
 import type { Freshness } from './domain/ports.js';
+import type { Store } from './domain/store-port.js';
 import { protocols } from './http/connection.js';
 import type { Listener } from './http/listener.js';
 import type { Quotas } from './http/quotas.js';
 import type { Endpoint } from './intake/endpoint.js';
-import { bytesOf, databaseName } from './store/sqlite/store-files.js';
-import type { SqliteStore } from './store/sqlite/store.js';
 import { version } from './version.js';
 import type { Tier } from './tier/tier.js';
 import type { Hub } from './watch/hub.js';
@@ -20,7 +18,7 @@ import type { Hub } from './watch/hub.js';
 export type DescribedServer = Readonly<{
   metrics: Metrics;
   health: Health;
-  store: SqliteStore;
+  store: Store;
   hub: Hub;
   delay: EventLoopDelay;
   endpoint: Endpoint;
@@ -32,29 +30,27 @@ export type DescribedServer = Readonly<{
   isAuthenticating: boolean;
 }>;
 
-export type DescribeOptions = Pick<Settings, 'dataDirectory' | 'metricsSlicesMax'>;
+export type DescribeOptions = Pick<Settings, 'metricsSlicesMax'>;
 
 const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
 
-export function describeServer(server: DescribedServer, { dataDirectory, metricsSlicesMax }: DescribeOptions): void {
+export function describeServer(server: DescribedServer, { metricsSlicesMax }: DescribeOptions): void {
   const { metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
-  const databaseFile = join(dataDirectory, databaseName);
   metrics.buildInfo.set(1, { version: version() });
   metrics.beforeRender(async () => showReport(metrics, await freshness.report(), { slicesMax: metricsSlicesMax }));
   metrics.beforeRender(() => {
     metrics.pushSessions.set(endpoint.openPushers);
     metrics.publishedRevision.set(store.published);
     metrics.compactedRevision.set(store.compacted);
-    metrics.historyChanges.set(store.history.changes);
-    metrics.historyBytes.set(store.history.bytes);
+    metrics.historyChanges.set(store.logged.changes);
+    metrics.historyBytes.set(store.logged.bytes);
     metrics.queueLength.set(store.waiting.mutations);
     metrics.queueBytes.set(store.waiting.bytes);
     metrics.openWatches.set(hub.openWatches);
     metrics.requestsInFlight.set(quotas.used('requests'));
     metrics.bufferedBytes.set(quotas.used('bufferedBytes'));
     showConnections(metrics, listener);
-    metrics.storeFileBytes.set(bytesOf(databaseFile) ?? 0, { file: 'database' });
-    metrics.storeFileBytes.set(bytesOf(`${databaseFile}-wal`) ?? 0, { file: 'log' });
+    for (const [file, bytes] of store.fileBytes()) metrics.storeFileBytes.set(bytes, { file });
     metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
     metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
   });

@@ -7,6 +7,7 @@ import type { Metrics } from './diagnostics/metrics.js';
 import type { Catalogue } from './domain/catalogue.js';
 import type { Refusal } from './domain/errors.js';
 import type { Clock } from './domain/ports.js';
+import type { Store } from './domain/store-port.js';
 import type { Resource } from './domain/resource.js';
 import type { ShardName } from './domain/shard.js';
 import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
@@ -15,7 +16,6 @@ import type { HeldRemovals } from './intake/held-removals.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import type { IntakeRules } from './intake/receiver-state.js';
 import type { Standbys } from './intake/standbys.js';
-import type { SqliteStore } from './store/sqlite/store.js';
 import type { Tier } from './tier/tier.js';
 import { failure } from './web/status.js';
 
@@ -30,7 +30,7 @@ const closeGraceMs = 2_000;
 export function openEndpoint(
   settings: Settings,
   parts: Readonly<{
-    store: SqliteStore;
+    store: Store;
     sessions: PushSessions;
     standbys: Standbys;
     removals: HeldRemovals;

@@ -10,6 +10,7 @@ import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
 import { Refused } from './domain/errors.js';
 import type { Shards } from './domain/ports.js';
+import type { Store } from './domain/store-port.js';
 import type { Resource } from './domain/resource.js';
 import type { Revision } from './domain/revision.js';
 import type { Scope } from './domain/scope.js';
@@ -36,7 +37,6 @@ import { PushSessions } from './intake/push-sessions.js';
 import { RunningSince } from './intake/running-since.js';
 import { ShardRemoval } from './intake/shard-removal.js';
 import { Standbys } from './intake/standbys.js';
-import type { SqliteStore } from './store/sqlite/store.js';
 import { version } from './version.js';
 import { Hub } from './watch/hub.js';
 import { Pace } from './watch/pace.js';
@@ -57,7 +57,7 @@ export type OpenServer = Readonly<{
 
 export type RoomParts = ServingParts &
   Readonly<{
-    store: SqliteStore;
+    store: Store;
     random: () => number;
     watchPolicies: WatchPolicies | undefined;
     lastLines: LastLines;
@@ -126,7 +126,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       clock,
       log,
     },
-    store.resources(),
+    await store.resources(),
   );
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);

@@ -12,10 +12,8 @@ import { createMetrics, type Metrics } from './diagnostics/metrics.js';
 import type { Clock } from './domain/ports.js';
 import type { OpenServer, WatchPolicies } from './open-rooms.js';
 import { openCertificates } from './open-certificates.js';
-import { DamagedStore, unlessDamaged } from './store/sqlite/damage.js';
-import { ownMigrations } from './store/sqlite/migrate.js';
-import { openStore } from './store/sqlite/open-store.js';
-import { storeLimits } from './store-limits.js';
+import { openStore } from './open-store.js';
+import { DamagedStore } from './store/damaged-store.js';
 import { Quotas } from './http/quotas.js';
 
 export type RunningServer = OpenServer & Readonly<{ url: string }>;
@@ -47,10 +45,7 @@ export async function startServer(settings: Settings, { log: given, clock, rando
     settings,
   );
   const storeParts = { log, clock, random, observe: storeObserver(metrics) };
-  const [store, { openRooms }] = await Promise.all([
-    unlessDamaged(openStore(settings.dataDirectory, ownMigrations, storeLimits(settings), storeParts)),
-    import('./open-rooms.js'),
-  ]);
+  const [store, { openRooms }] = await Promise.all([openStore(settings, storeParts), import('./open-rooms.js')]);
   const parts = { log, clock, metrics, health, certificates, quotas };
   if (store instanceof DamagedStore) {
     const { standAside } = await import('./stand-aside.js');

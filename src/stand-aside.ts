@@ -11,7 +11,7 @@ import { ReloadedTogether } from './domain/reloaded.js';
 import type { Exchange } from './http/exchange.js';
 import { openListener, type ServingParts } from './open-listener.js';
 import type { OpenServer } from './open-rooms.js';
-import type { DamagedStore } from './store/sqlite/damage.js';
+import type { DamagedStore } from './store/damaged-store.js';
 import { failure } from './web/status.js';
 
 /** Everybody may read it, so the file's place is only in the log. */

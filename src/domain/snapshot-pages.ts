@@ -1,6 +1,6 @@
 import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
-import type { Snapshot } from './ports.js';
+import type { Snapshot } from './store-port.js';
 
 /** All pages of a snapshot, which is closed after the last one or where the reader stops. */
 export async function* snapshotPages(snapshot: Snapshot): AsyncGenerator<readonly StoredObject[]> {

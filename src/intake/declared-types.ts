@@ -12,7 +12,8 @@ import { declaring, isDeclaring, type Declared } from '../domain/declaration.js'
 import type { Change, Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
-import type { Clock, Commits, Objects, PushLane, Pushes, Revisions, Subscription, Watches } from '../domain/ports.js';
+import type { Clock, Subscription, Watches } from '../domain/ports.js';
+import type { Commits, Objects, PushLane, Pushes, Revisions } from '../domain/store-port.js';
 import type { PushOutcome } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { Scope } from '../domain/scope.js';

@@ -11,7 +11,8 @@
  * shard, `shardsPerTurnOfType` in a turn. Each shard is looked at within one turn, so what is said of it was true at one moment.
  */
 import type { ShardState } from '../domain/claim.js';
-import type { Clock, Freshness as FreshnessPort, Revisions, StoreIdentity } from '../domain/ports.js';
+import type { Clock, Freshness as FreshnessPort } from '../domain/ports.js';
+import type { Revisions, StoreIdentity } from '../domain/store-port.js';
 import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, type Neighbour } from '../domain/via.js';

@@ -3,7 +3,8 @@
  * and by type. Bound: one entry per shard and two per slice, as many as in the store.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
-import type { Pushes, Subscription } from '../domain/ports.js';
+import type { Subscription } from '../domain/ports.js';
+import type { Pushes } from '../domain/store-port.js';
 import { isForgotten, type SliceState } from '../domain/push.js';
 import { formatGroupResource, formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';

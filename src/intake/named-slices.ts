@@ -5,7 +5,7 @@
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Refusal } from '../domain/errors.js';
-import type { PushLane, Pushes } from '../domain/ports.js';
+import type { PushLane, Pushes } from '../domain/store-port.js';
 import type { Push, Speaker } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';

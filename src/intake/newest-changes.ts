@@ -4,7 +4,8 @@
  *
  * Bound: `typesMax` types. Beyond, all count as having changed just now, and are remembered anew.
  */
-import type { Commits, Revisions, Subscription } from '../domain/ports.js';
+import type { Subscription } from '../domain/ports.js';
+import type { Commits, Revisions } from '../domain/store-port.js';
 import { formatGroupResource, type Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
 

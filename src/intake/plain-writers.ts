@@ -9,7 +9,8 @@
  * Bound: a look at every slice of plain shards, every `lookIntervalMs`.
  */
 import type { Log } from '../diagnostics/log.js';
-import type { Clock, PushLane, Pushes } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { PushLane, Pushes } from '../domain/store-port.js';
 import type { ShardState } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
 import type { KnownShards } from './known-shards.js';

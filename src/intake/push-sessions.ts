@@ -6,7 +6,8 @@
  * Bound: one entry per shard that ever pushed since the start.
  */
 import type { ShardState } from '../domain/claim.js';
-import type { PushLane, Pushes, Subscription } from '../domain/ports.js';
+import type { Subscription } from '../domain/ports.js';
+import type { PushLane, Pushes } from '../domain/store-port.js';
 import type { Term } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';

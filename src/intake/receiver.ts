@@ -3,7 +3,7 @@
  * a link. Nothing is read while the store has no room.
  */
 import type { Metrics } from '../diagnostics/metrics.js';
-import type { PushLane } from '../domain/ports.js';
+import type { PushLane } from '../domain/store-port.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Credit } from '../frames/frame.js';

@@ -11,7 +11,8 @@
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import { isMaster, type Caller } from '../domain/caller.js';
-import type { Clock, PushLane, Pushes } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { PushLane, Pushes } from '../domain/store-port.js';
 import { childNeighbour } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';

@@ -11,7 +11,7 @@
  */
 import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
-import type { CanonicalPaths, Revisions, Snapshot } from '../domain/ports.js';
+import type { CanonicalPaths, Revisions, Snapshot } from '../domain/store-port.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { SliceSyncs } from './slice-syncs.js';

@@ -8,7 +8,7 @@ import type { Change } from '../domain/change.js';
 import type { CanonicalPath } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
-import type { CanonicalPaths } from '../domain/ports.js';
+import type { CanonicalPaths } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
 import type { LinkFilter } from './link-filter.js';

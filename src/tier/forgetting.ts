@@ -10,7 +10,8 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused, type Refusal } from '../domain/errors.js';
-import type { Caches, PushLane, Pushes, Shards } from '../domain/ports.js';
+import type { Caches, Shards } from '../domain/ports.js';
+import type { PushLane, Pushes } from '../domain/store-port.js';
 import type { Push } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';

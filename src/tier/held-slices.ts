@@ -4,7 +4,8 @@
  * only once this cache has one.
  * Bound: `askedMax` slices at a time that only others hold, a thousand of each of them at most (unknown-slices.ts).
  */
-import type { Pushes, Subscription } from '../domain/ports.js';
+import type { Subscription } from '../domain/ports.js';
+import type { Pushes } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';

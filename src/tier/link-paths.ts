@@ -13,7 +13,7 @@
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
-import type { CanonicalPaths } from '../domain/ports.js';
+import type { CanonicalPaths } from '../domain/store-port.js';
 import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf } from '../frames/frame.js';

@@ -5,7 +5,8 @@
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { unreachable } from '../domain/errors.js';
-import type { CanonicalPaths, Clock, Objects, PushLane, Revisions } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { CanonicalPaths, Objects, PushLane, Revisions } from '../domain/store-port.js';
 import type { Push } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';

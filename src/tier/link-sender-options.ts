@@ -1,7 +1,8 @@
 /** What the sending half of a link needs, and its bounds. */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
-import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { CanonicalPaths, Commits, History, Objects, Pushes, Revisions } from '../domain/store-port.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';

@@ -7,7 +7,8 @@
  * L1 A chunk that leaves out what a link wants is not given to it: that link reads its own.
  * Bound: `chunksMax` chunks, of a megabyte and one object, for `keptMs`.
  */
-import type { Clock, History, LogChunk } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { History, LogChunk } from '../domain/store-port.js';
 import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 

@@ -16,7 +16,7 @@
  */
 import { noBuckets } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
-import type { CanonicalPaths, Objects, Revisions } from '../domain/ports.js';
+import type { CanonicalPaths, Objects, Revisions } from '../domain/store-port.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';

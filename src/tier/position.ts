@@ -2,7 +2,7 @@
  * Where a link resumes: the last position sent to the other end, as that end remembers it. This store wrote the text, but a peer sends
  * it.
  */
-import type { Revisions } from '../domain/ports.js';
+import type { Revisions } from '../domain/store-port.js';
 import { isResourceVersion, type Revision } from '../domain/revision.js';
 
 /**

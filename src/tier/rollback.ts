@@ -7,7 +7,7 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import type { Store } from '../domain/ports.js';
+import type { Store } from '../domain/store-port.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { Neighbour } from '../domain/via.js';

@@ -22,7 +22,8 @@ import {
   type Offer,
   type ShardState,
 } from '../domain/claim.js';
-import type { Clock, PushLane } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { PushLane } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { FrameOf } from '../frames/frame.js';

@@ -5,7 +5,7 @@
 import type { BucketSet } from '../domain/buckets.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
-import type { Snapshot } from '../domain/ports.js';
+import type { Snapshot } from '../domain/store-port.js';
 import { Summary } from '../domain/summary.js';
 
 export class SliceComparison {

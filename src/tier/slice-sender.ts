@@ -11,7 +11,7 @@ import { emptyDigest, formatDigest } from '../domain/digest.js';
 import type { MovedPath } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
-import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/ports.js';
+import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/store-port.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import { Comparisons } from './comparisons.js';

@@ -12,7 +12,7 @@ import type { Change } from '../domain/change.js';
 import { addDigest, digestOf, emptyDigest, subtractDigest, type Digest } from '../domain/digest.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
-import type { Snapshot } from '../domain/ports.js';
+import type { Snapshot } from '../domain/store-port.js';
 
 const touchedMax = 200_000;
 

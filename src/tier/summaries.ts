@@ -8,7 +8,8 @@
  */
 import { Refused } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
-import type { Clock, Objects, Revisions } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { Objects, Revisions } from '../domain/store-port.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';

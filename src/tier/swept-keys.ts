@@ -7,7 +7,8 @@
  */
 import type { Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
-import type { Commits, Subscription } from '../domain/ports.js';
+import type { Subscription } from '../domain/ports.js';
+import type { Commits } from '../domain/store-port.js';
 import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf, PushedKey } from '../frames/frame.js';

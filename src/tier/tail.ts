@@ -9,7 +9,8 @@
  * changes and `liveBytesMax` of their bodies wait so; beyond that they are forgotten and read from the log, at the pace of the link.
  */
 import type { Change, Commit } from '../domain/change.js';
-import type { Commits, History, LogChunk, Revisions, Subscription } from '../domain/ports.js';
+import type { Subscription } from '../domain/ports.js';
+import type { Commits, History, LogChunk, Revisions } from '../domain/store-port.js';
 import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';

@@ -11,7 +11,8 @@
 import { Refused } from '../domain/errors.js';
 import type { Log } from '../diagnostics/log.js';
 import type { StoredObject } from '../domain/object.js';
-import type { CanonicalPaths, Objects, Revisions, Subscription } from '../domain/ports.js';
+import type { Subscription } from '../domain/ports.js';
+import type { CanonicalPaths, Objects, Revisions } from '../domain/store-port.js';
 import type { Push, SliceState } from '../domain/push.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import type { Neighbour } from '../domain/via.js';

@@ -9,7 +9,8 @@
  * In each round every cohort reads a chunk, the one that is furthest behind first. The event loop serves others after each slice.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock, History, LogChunk, LogType, Revisions } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { History, LogChunk, LogType, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import { FanOut, type Receiver } from './fan-out.js';
 import type { View } from './scope-index.js';

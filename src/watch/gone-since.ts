@@ -8,7 +8,7 @@
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
-import type { History, Objects, Snapshot, Touch } from '../domain/ports.js';
+import type { History, Objects, Snapshot, Touch } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import type { Scope } from '../domain/scope.js';
 import { isEverything, type Selector } from '../domain/selector.js';

@@ -13,7 +13,8 @@
  */
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../domain/change.js';
-import type { Clock, Commits, OpenWatch, Subscription, Watches, WatchRequest } from '../domain/ports.js';
+import type { Clock, OpenWatch, Subscription, Watches, WatchRequest } from '../domain/ports.js';
+import type { Commits } from '../domain/store-port.js';
 import type { Key } from '../domain/key.js';
 import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';

@@ -16,7 +16,8 @@
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import { formatClientKey } from '../domain/key.js';
-import type { Clock, ListEncoding, Objects, PresentState, Revisions, Snapshot, Snapshots } from '../domain/ports.js';
+import type { Clock, ListEncoding, PresentState, Snapshots } from '../domain/ports.js';
+import type { Objects, Revisions, Snapshot } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import { formatScope, type Scope } from '../domain/scope.js';
 import { formatSelector, type Selector } from '../domain/selector.js';

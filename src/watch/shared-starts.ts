@@ -8,7 +8,8 @@
  * A newer start serves an older request: nobody is shown less than what was published when it asked. While nothing of the view's type changes
  * nobody waits. Bound: one entry for each view that is being read and was begun in the last `shareMs`.
  */
-import type { Clock, Revisions } from '../domain/ports.js';
+import type { Clock } from '../domain/ports.js';
+import type { Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 
 const shareMs = 50;

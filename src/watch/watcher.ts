@@ -15,17 +15,8 @@
  * What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
  */
 import { Refused } from '../domain/errors.js';
-import type {
-  History,
-  ListEncoding,
-  Objects,
-  OpenWatch,
-  Representation,
-  Revisions,
-  Snapshots,
-  WatchRequest,
-  WatchStart,
-} from '../domain/ports.js';
+import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, WatchStart } from '../domain/ports.js';
+import type { History, Objects, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import { withRoom } from '../domain/room.js';
 import type { Piece, Receiver } from './fan-out.js';

@@ -6,19 +6,8 @@ import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
-import type {
-  CanonicalPaths,
-  Clock,
-  Commits,
-  HeavyWork,
-  HeavyWorks,
-  History,
-  Intake,
-  Objects,
-  Revisions,
-  Snapshots,
-  Watches,
-} from '../domain/ports.js';
+import type { Clock, HeavyWork, HeavyWorks, Intake, Snapshots, Watches } from '../domain/ports.js';
+import type { CanonicalPaths, Commits, History, Objects, Revisions } from '../domain/store-port.js';
 import type { Scope } from '../domain/scope.js';
 import type { Selector } from '../domain/selector.js';
 import type { ShardName } from '../domain/shard.js';

@@ -8,7 +8,7 @@ import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
-import type { SnapshotPage } from '../domain/ports.js';
+import type { SnapshotPage } from '../domain/store-port.js';
 import type { Selector } from '../domain/selector.js';
 import type { Scope } from '../domain/scope.js';
 import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { LinkState, Push, SliceState } from '../../src/domain/push.js';
 import type { Mutation } from '../../src/domain/mutation.js';
-import type { Store } from '../../src/domain/ports.js';
+import type { Store } from '../../src/domain/store-port.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { Neighbour, Via } from '../../src/domain/via.js';
 import type { Place } from '../support/objects.js';

@@ -8,7 +8,7 @@ import type { Change } from '../../src/domain/change.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Outcome } from '../../src/domain/mutation.js';
 import type { ShardState } from '../../src/domain/claim.js';
-import type { PushLane, Store } from '../../src/domain/ports.js';
+import type { PushLane, Store } from '../../src/domain/store-port.js';
 import type { SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';

@@ -9,7 +9,7 @@ import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import { Refused } from '../../src/domain/errors.js';
-import type { Pushes, Store } from '../../src/domain/ports.js';
+import type { Pushes, Store } from '../../src/domain/store-port.js';
 import { linksMax, type Push, type SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { childNeighbour } from '../../src/domain/via.js';

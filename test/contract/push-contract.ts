@@ -5,7 +5,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Commit } from '../../src/domain/change.js';
-import type { PushLane, Store } from '../../src/domain/ports.js';
+import type { PushLane, Store } from '../../src/domain/store-port.js';
 import type { Push, PushOutcome, SliceState } from '../../src/domain/push.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { aDelete, aKey, aPut, aScope } from '../support/objects.js';

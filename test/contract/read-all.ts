@@ -3,7 +3,7 @@ import type { Change } from '../../src/domain/change.js';
 import { formatClientKey, type Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
-import type { History, Objects, Pushes, Revisions, Writer } from '../../src/domain/ports.js';
+import type { History, Objects, Pushes, Revisions, Writer } from '../../src/domain/store-port.js';
 import { halfRemoved } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';

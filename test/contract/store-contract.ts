@@ -7,7 +7,7 @@ import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Outcome } from '../../src/domain/mutation.js';
-import type { Store } from '../../src/domain/ports.js';
+import type { Store } from '../../src/domain/store-port.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
 import { changesBehind, changeText, list, listTexts, mustWrite, textOf, touchedBehind } from './read-all.js';
 

@@ -3,7 +3,7 @@
  * was acknowledged, and how far history is compacted. It runs until it is killed.
  */
 import { systemClock } from '../../src/clock.js';
-import { openStore } from '../../src/store/sqlite/open-store.js';
+import { openSqlite } from '../../src/store/sqlite/open-sqlite.js';
 import { aDelete, aPut } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
 import { silent, storeLimits } from '../support/test-store.js';
@@ -18,7 +18,7 @@ const random = seeded(Number(seed));
 const send = (received: Reported): void => void process.stdout.write(`${JSON.stringify(received)}\n`);
 const limits = { ...storeLimits, history: { ...storeLimits.history, historyChangesMax: 30, tombstonesMax: 5 } };
 const observe = { committed: () => {}, compacted: (revision: number) => send({ compacted: revision }) };
-const store = await openStore(directory, projectFile('migrations'), limits, {
+const store = await openSqlite(directory, projectFile('migrations'), limits, {
   log: silent,
   clock: systemClock,
   random: Math.random,

@@ -3,7 +3,7 @@ import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Change, Commit } from '../../src/domain/change.js';
 import { deferred, type Deferred } from '../../src/domain/deferred.js';
-import type { Objects } from '../../src/domain/ports.js';
+import type { Objects } from '../../src/domain/store-port.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import type { Resource } from '../../src/domain/resource.js';
 import { DeclaredTypes } from '../../src/intake/declared-types.js';

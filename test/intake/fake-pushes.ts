@@ -1,6 +1,7 @@
 /** Pushes that go nowhere: they are kept, and answered as a test asks. */
 import type { ShardState } from '../../src/domain/claim.js';
-import type { PushLane, Pushes, Subscription } from '../../src/domain/ports.js';
+import type { Subscription } from '../../src/domain/ports.js';
+import type { PushLane, Pushes } from '../../src/domain/store-port.js';
 import type { LinkState, Push, PushOutcome, SliceState } from '../../src/domain/push.js';
 import { emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import type { ShardName } from '../../src/domain/shard.js';

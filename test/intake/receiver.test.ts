@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { PushLane } from '../../src/domain/ports.js';
+import type { PushLane } from '../../src/domain/store-port.js';
 import type { Push } from '../../src/domain/push.js';
 import { Receiver } from '../../src/intake/receiver.js';
 import { aContext, begin, end, everyType, pushed, put, schemas } from './a-receiver.js';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Change, Commit } from '../../src/domain/change.js';
 import { Refused } from '../../src/domain/errors.js';
-import type { Commits, Objects } from '../../src/domain/ports.js';
+import type { Commits, Objects } from '../../src/domain/store-port.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import { ShardRemoval, type ShardRemovalPolicy } from '../../src/intake/shard-removal.js';
 import { ManualClock } from '../store/manual-clock.js';

@@ -9,7 +9,7 @@ import type { Key } from '../../src/domain/key.js';
 import type { Mutation } from '../../src/domain/mutation.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { Push } from '../../src/domain/push.js';
-import type { Snapshot } from '../../src/domain/ports.js';
+import type { Snapshot } from '../../src/domain/store-port.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { childNeighbour, type Neighbour, type Via } from '../../src/domain/via.js';

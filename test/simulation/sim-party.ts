@@ -1,5 +1,6 @@
 /** Whoever sends a simulated tree changes of a shard: a pusher, a plain writer, or an operator. */
-import type { Clock, Store } from '../../src/domain/ports.js';
+import type { Clock } from '../../src/domain/ports.js';
+import type { Store } from '../../src/domain/store-port.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { PlainOrigin } from '../../src/intake/plain-origin.js';
 import type { KnownShards } from '../../src/intake/known-shards.js';

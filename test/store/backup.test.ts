@@ -19,7 +19,7 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { CacheError } from '../../src/domain/errors.js';
 import { copyDatabase } from '../../src/store/sqlite/backup.js';
-import { DamagedStore } from '../../src/store/sqlite/damage.js';
+import { DamagedStore } from '../../src/store/damaged-store.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
 import { inspect, inspectStopped } from '../../src/store/sqlite/inspect.js';
 import { knownSchema, migrate, ownMigrations } from '../../src/store/sqlite/migrate.js';

@@ -4,7 +4,7 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import type { Revision } from '../../src/domain/revision.js';
-import { DamagedStore } from '../../src/store/sqlite/damage.js';
+import { DamagedStore } from '../../src/store/damaged-store.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import { changesBehind, listTexts, mustWrite, touchedBehind } from '../contract/read-all.js';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Log } from '../../src/diagnostics/log.js';
 import { deferred } from '../../src/domain/deferred.js';
-import { openStore } from '../../src/store/sqlite/open-store.js';
+import { openSqlite } from '../../src/store/sqlite/open-sqlite.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
 import { projectFile } from '../support/project.js';
@@ -83,7 +83,7 @@ export class SqliteEngine {
       },
     };
     const parts = { log: this.#log, clock: this.clock, random: this.#random, observe };
-    this.store = await openStore(this.directory, projectFile('migrations'), limits, parts);
+    this.store = await openSqlite(this.directory, projectFile('migrations'), limits, parts);
     return this.store;
   }
 

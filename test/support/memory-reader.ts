@@ -3,7 +3,8 @@ import type { Change } from '../../src/domain/change.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { LogChunk, Touch } from '../../src/domain/ports.js';
+import { formatResource, type Resource } from '../../src/domain/resource.js';
+import type { LogChunk, Touch } from '../../src/domain/store-port.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import type { MemoryDisk } from './memory-disk.js';
@@ -49,6 +50,13 @@ export class MemoryReader {
     for (const row of log.rows({ after: revision, upTo: log.revision })) if (row.body === undefined) look(row);
     const order = orderOf(scope);
     return found.toSorted((a, b) => order(a.key, b.key));
+  }
+
+  resources(): readonly Resource[] {
+    const found = new Map<string, Resource>();
+    for (const { slice, objects } of this.#disk.slices.all())
+      if (objects.size > 0) found.set(formatResource(slice.resource), slice.resource);
+    return [...found.values()];
   }
 
   count(scope: Scope, after: Key | undefined, max: number): number | undefined {

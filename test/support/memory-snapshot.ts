@@ -1,6 +1,6 @@
 /** A scope of a memory store at a revision, page by page. The first page collects its rows; they are shared. */
 import type { Key } from '../../src/domain/key.js';
-import type { Snapshot, SnapshotPage } from '../../src/domain/ports.js';
+import type { Snapshot, SnapshotPage } from '../../src/domain/store-port.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
 import type { MemoryRow } from './memory-log.js';

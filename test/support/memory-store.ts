@@ -18,9 +18,11 @@ import { expired, Refused, type Refusal } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { LogChunk, LogType, Touch, Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
+import type { Subscription } from '../../src/domain/ports.js';
+import type { LogChunk, LogType, Touch, Pushes, PushLane, Snapshot, Store } from '../../src/domain/store-port.js';
 import { halfRemoved, type LinkState, type SliceState } from '../../src/domain/push.js';
 import type { ShardState } from '../../src/domain/claim.js';
+import type { Resource } from '../../src/domain/resource.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import { decideCompaction, Holds, type LogState } from '../../src/store/sqlite/compactor.js';
@@ -79,6 +81,31 @@ export class MemoryStore implements Store {
 
   get epoch(): number {
     return this.#disk.epochs.at(-1)?.epoch ?? 0;
+  }
+
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  /** Never: a process that crashes tells nobody. */
+  get failed(): Promise<Error> {
+    return deferred<Error>().promise;
+  }
+
+  get lastFailure(): string | undefined {
+    return this.isDiskFull ? diskFull.message : undefined;
+  }
+
+  get waiting(): Readonly<{ mutations: number; bytes: number }> {
+    return { mutations: this.#queue.length, bytes: this.#queue.bytes };
+  }
+
+  get logged(): Readonly<{ changes: number; bytes: number }> {
+    return { changes: this.published - this.compacted, bytes: 0 };
+  }
+
+  fileBytes(): ReadonlyMap<string, number> {
+    return new Map();
   }
 
   get published(): Revision {
@@ -180,6 +207,10 @@ export class MemoryStore implements Store {
     };
     if (at !== undefined) await this.#covered(at);
     return this.#answer(() => places.map(pathOf));
+  }
+
+  resources(): Promise<readonly Resource[]> {
+    return this.#answer(() => this.#reader.resources());
   }
 
   /** Drops what nobody can read once history begins there: as far as open snapshots and the bounds of a store allow. */

@@ -1,6 +1,6 @@
 /** Pushes to test with: those of a pusher of `amber`, in its first term unless a test names another, and those of a link. */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
-import type { PushLane } from '../../src/domain/ports.js';
+import type { PushLane } from '../../src/domain/store-port.js';
 import type { Term, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
 import type { Neighbour, Via } from '../../src/domain/via.js';
 import type { Slice } from '../../src/domain/slice.js';

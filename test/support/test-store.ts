@@ -8,7 +8,7 @@ import { systemClock } from '../../src/clock.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { Clock } from '../../src/domain/ports.js';
-import { openStore } from '../../src/store/sqlite/open-store.js';
+import { openSqlite } from '../../src/store/sqlite/open-sqlite.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
 import { projectFile } from './project.js';
@@ -42,7 +42,7 @@ export function storeDirectory(t: ExecutionContext): string {
 
 export function openTestStore(directory: string, limits: Partial<StoreLimits> = {}, clock: Clock = systemClock): Promise<SqliteStore> {
   const observe = { committed: () => {}, compacted: () => {} };
-  return openStore(
+  return openSqlite(
     directory,
     projectFile('migrations'),
     { ...storeLimits, ...limits },

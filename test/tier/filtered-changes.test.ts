@@ -1,6 +1,6 @@
 import test from 'ava';
 import { parseCanonicalPath, type CanonicalPath } from '../../src/domain/cluster.js';
-import type { CanonicalPaths } from '../../src/domain/ports.js';
+import type { CanonicalPaths } from '../../src/domain/store-port.js';
 import { filterChanges, filterObjects } from '../../src/tier/filtered-changes.js';
 import { LinkFilter } from '../../src/tier/link-filter.js';
 import { aPolicy, anObject, type WrittenRule } from '../support/link-rules.js';

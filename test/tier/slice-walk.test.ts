@@ -4,7 +4,7 @@ import type { Change } from '../../src/domain/change.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { Snapshot } from '../../src/domain/ports.js';
+import type { Snapshot } from '../../src/domain/store-port.js';
 import { filterChanges, filterObjects } from '../../src/tier/filtered-changes.js';
 import { LinkFilter } from '../../src/tier/link-filter.js';
 import { SliceWalk } from '../../src/tier/slice-walk.js';

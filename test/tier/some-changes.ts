@@ -5,7 +5,8 @@ import type { StoredObject } from '../../src/domain/object.js';
 import { anObject, type Content } from '../support/link-rules.js';
 import { aKey, type Place } from '../support/objects.js';
 import { expired, Refused } from '../../src/domain/errors.js';
-import type { Commits, History, Revisions, Subscription, LogChunk } from '../../src/domain/ports.js';
+import type { Subscription } from '../../src/domain/ports.js';
+import type { Commits, History, Revisions, LogChunk } from '../../src/domain/store-port.js';
 
 export type Written = Readonly<{ place: Place; content?: Content | undefined; movedPath?: MovedPath }>;
 

@@ -7,6 +7,7 @@ import type { Change, Commit } from '../../src/domain/change.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
+import type { Subscription } from '../../src/domain/ports.js';
 import type {
   LogChunk,
   LogType,
@@ -17,8 +18,7 @@ import type {
   Revisions,
   Snapshot,
   SnapshotPage,
-  Subscription,
-} from '../../src/domain/ports.js';
+} from '../../src/domain/store-port.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import { aBody, aKey, type Place } from '../support/objects.js';

@@ -8,7 +8,7 @@ import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
-import type { LogChunk, LogType, Touch } from '../../domain/ports.js';
+import type { LogChunk, LogType, Touch } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { summedColumns, tombstone, type ChangeRow, type SummedRow } from './change-row.js';

@@ -4,21 +4,10 @@
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
+import { DamagedStore } from '../damaged-store.js';
 import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-files.js';
 
 const damaged = `${databaseName}.damaged-`;
-
-/** `file`: where the damaged database lies now. */
-export class DamagedStore extends CacheError {
-  readonly file: string;
-  readonly problem: string;
-
-  constructor(file: string, problem: string) {
-    super(`the store is damaged (${problem}); it lies in ${file}`);
-    this.file = file;
-    this.problem = problem;
-  }
-}
 
 /** What a check has found. */
 export class Unsound extends CacheError {}
@@ -27,16 +16,6 @@ export class Unsound extends CacheError {}
 export function isDamage(error: unknown): error is Error {
   const code = (error as { code?: unknown }).code;
   return error instanceof Unsound || (typeof code === 'string' && (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB'));
-}
-
-/** What was opened, or the damage that kept it from opening. */
-export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | DamagedStore> {
-  try {
-    return await opening;
-  } catch (error) {
-    if (error instanceof DamagedStore) return error;
-    throw error;
-  }
 }
 
 export function setDamagedAside(directory: string, problem: string, nowMs: number): DamagedStore {

@@ -15,7 +15,7 @@
  */
 import type { Refusal } from '../../domain/errors.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
-import type { PushLane } from '../../domain/ports.js';
+import type { PushLane } from '../../domain/store-port.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
 import type { PushDecision } from './committer-messages.js';
 import { aPushJob, Lane, sizeOf, type Allowance, type ObjectsOf, type Part, type PushJob, type PushPart } from './lane.js';

@@ -3,7 +3,8 @@
  * what it has changed. Bound: one entry per shard, per slice and per link.
  */
 import { isUnknown, type ShardState } from '../../domain/claim.js';
-import type { Pushes, Subscription } from '../../domain/ports.js';
+import type { Subscription } from '../../domain/ports.js';
+import type { Pushes } from '../../domain/store-port.js';
 import { hasLeft, isForgotten, type LinkState, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';

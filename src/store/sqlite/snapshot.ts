@@ -15,7 +15,7 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { Snapshot, SnapshotPage } from '../../domain/ports.js';
+import type { Snapshot, SnapshotPage } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { FirstKeys, type Held } from './first-keys.js';

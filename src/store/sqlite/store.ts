@@ -19,7 +19,8 @@ import { CacheError, expired, Refused, unreachable, type Refusal } from '../../d
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { PushLane, Pushes, Snapshot, Store, Subscription, LogChunk, LogType, Touch } from '../../domain/ports.js';
+import type { Subscription } from '../../domain/ports.js';
+import type { PushLane, Pushes, Snapshot, Store, LogChunk, LogType, Touch } from '../../domain/store-port.js';
 import { halfRemoved, type LinkState, type SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
@@ -42,6 +43,7 @@ import { RecentObjects } from './recent-objects.js';
 import { Rows } from './rows.js';
 import { PublishedShards } from './published-shards.js';
 import { SqliteSnapshot } from './snapshot.js';
+import { bytesOf } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 import { sweepDeletesMax } from './sweep.js';
 import { Walks } from './walks.js';
@@ -151,13 +153,12 @@ export class SqliteStore implements Store {
     return this.#compacted;
   }
 
-  /** Mutations and bytes that wait to be committed. */
   get waiting(): Readonly<{ mutations: number; bytes: number }> {
     return { mutations: this.#queue.length, bytes: this.#queue.bytes };
   }
 
-  /** The log as it is on the disk. */
-  get history(): Readonly<{ changes: number; bytes: number }> {
+  /** As it is on the disk. */
+  get logged(): Readonly<{ changes: number; bytes: number }> {
     return { changes: this.#published - this.#compactedOnDisk, bytes: this.#logBytes };
   }
 
@@ -165,12 +166,11 @@ export class SqliteStore implements Store {
     return this.#reader.open;
   }
 
-  /** Why the last batch could not be stored; undefined when it was. */
   get lastFailure(): string | undefined {
     return this.#health.lastFailure;
   }
 
-  /** Resolves when the committer has died: nothing can be written any more. */
+  /** Resolves when the committer has died. */
   get failed(): Promise<Error> {
     return this.#failure.promise;
   }
@@ -266,9 +266,16 @@ export class SqliteStore implements Store {
     return this.#points.pathsOf(places, at);
   }
 
-  /** Resources that hold objects. */
-  resources(): readonly Resource[] {
+  async resources(): Promise<readonly Resource[]> {
     return this.#points.resources();
+  }
+
+  fileBytes(): ReadonlyMap<string, number> {
+    const { name } = this.#reader;
+    return new Map([
+      ['database', bytesOf(name) ?? 0],
+      ['log', bytesOf(`${name}-wal`) ?? 0],
+    ]);
   }
 
   beginClose(): void {

@@ -14,7 +14,7 @@ import { databaseName } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 
 /** Opens or creates the store in `directory`. Throws a CacheError that says what is wrong. */
-export async function openStore(directory: string, migrations: string, limits: StoreLimits, parts: StoreParts): Promise<SqliteStore> {
+export async function openSqlite(directory: string, migrations: string, limits: StoreLimits, parts: StoreParts): Promise<SqliteStore> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const lock = lockStore(directory);
   try {

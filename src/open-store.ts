@@ -1,6 +1,10 @@
-/** The store's limits from the settings: its queue, its history and its snapshots. */
+/** Opens the store that the settings name, within their limits. The only file outside of `store/` that knows an engine. */
 import type { Settings } from './config/settings.js';
-import type { StoreLimits } from './store/sqlite/store-options.js';
+import type { Store } from './domain/store-port.js';
+import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
+import { ownMigrations } from './store/sqlite/migrate.js';
+import { openSqlite } from './store/sqlite/open-sqlite.js';
+import type { StoreLimits, StoreParts } from './store/sqlite/store-options.js';
 
 /** A snapshot in progress holds compaction back no longer than this. */
 const snapshotHoldMs = 300_000;
@@ -11,7 +15,12 @@ const commitsOfPushesMax = 2;
 /** By what commits are smaller while several write, because each waits for the others': a fifth of the delay for a tenth of the rate. */
 const sharedDivisor = 8;
 
-export function storeLimits(settings: Settings): StoreLimits {
+/** Throws a CacheError that says why it cannot be opened. */
+export function openStore(settings: Settings, parts: StoreParts): Promise<Store | DamagedStore> {
+  return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts));
+}
+
+function storeLimits(settings: Settings): StoreLimits {
   return {
     queue: {
       mutationsMax: settings.queueMutationsMax,

@@ -1,0 +1,162 @@
+/**
+ * The store as the rooms see it: the port that an engine implements. Every contract is asynchronous so that an engine other than SQLite can
+ * stand behind it, and means the store at its *published* revision: what a list, a GET or a watch has shown is what a write finds.
+ */
+import type { CanonicalPath, ClusterName } from './cluster.js';
+import type { Change, Commit } from './change.js';
+import type { ShardState } from './claim.js';
+import type { Key } from './key.js';
+import type { Mutation, Outcome } from './mutation.js';
+import type { StoredObject } from './object.js';
+import type { Subscription } from './ports.js';
+import type { LinkState, Push, PushOutcome, SliceState } from './push.js';
+import type { Resource } from './resource.js';
+import type { Located, Revision } from './revision.js';
+import type { Scope } from './scope.js';
+import type { ShardName } from './shard.js';
+
+/** The engine's positions and their texts. */
+export interface Revisions {
+  /** Everything up to here is durable and visible; nothing above it is. */
+  readonly published: Revision;
+  /** The oldest change that is still readable is the next one. */
+  readonly compacted: Revision;
+  format(revision: Revision): string;
+  /** `text` is a plain decimal above zero; anything else is the caller's mistake. */
+  locate(text: string): Located;
+}
+
+/** Objects, now or at an earlier revision that history still covers. */
+export interface Objects {
+  get(key: Key): Promise<StoredObject | undefined>;
+  /** The objects of one place, on whichever shards of the scope have one. The scope names cluster, namespace and name. */
+  find(scope: Scope): Promise<readonly StoredObject[]>;
+  /** The scope as it stood at `revision`. Throws Refused(Expired) when history no longer covers it. */
+  snapshot(scope: Scope, revision: Revision): Snapshot;
+  /** How many objects of the scope are after `after` now; undefined when more than `max` keys would have to be looked at for that. */
+  count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined>;
+}
+
+/** A scope at a revision, read page by page in key order. While open, it holds compaction back for a bounded time. */
+export interface Snapshot {
+  readonly revision: Revision;
+  /** The page after `after`, or the first. May be empty without being the last. Throws Refused(Expired) when held too long. */
+  page(after: Key | undefined): Promise<SnapshotPage>;
+  close(): void;
+}
+
+/** `next` is the key to read on after; undefined on the last page. */
+export type SnapshotPage = Readonly<{ objects: readonly StoredObject[]; next: Key | undefined }>;
+
+/** All changes of interest up to `upTo`, after the chunk before. */
+export type LogChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
+
+/** The changes of one type; an identity '*' covers every identity of the resource. */
+export type LogType = Pick<Scope, 'group' | 'resource' | 'identity'>;
+
+/** A change without its content, which `object` reads: undefined when it is gone. */
+export type Touch = Readonly<{ key: Key; kind: Change['kind']; object: () => StoredObject | undefined }>;
+
+/** The change log. */
+export interface History {
+  /**
+   * The first changes with after < revision ≤ upTo, rising, as many as one turn of the event loop may read. Leaves out changes of keys that are
+   * not wanted. Throws Refused(Expired) when after < compacted.
+   */
+  changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk>;
+  /**
+   * Chunk after chunk of every type: what a link reads. May leave out changes of keys that are not wanted, unless they move a canonical path;
+   * a chunk then names the revision it reaches, and may be empty.
+   */
+  everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
+  /** Whether every key that changed since `after` can still be named, though its content may be gone (tombstones). */
+  remembers(after: Revision): boolean;
+  /**
+   * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes shows its state at `upTo`. What was
+   * replaced before that may be left out. Answers as far back as `remembers`.
+   */
+  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]>;
+}
+
+/** The one way into the store. */
+export interface Writer {
+  /** Resolves when the outcome is durable and published. */
+  submit(mutation: Mutation): Promise<Outcome>;
+}
+
+/** The way into the store for pushers and links. Lanes take turns, so a full one delays the others by a commit at most. */
+export interface Pushes {
+  /** A queue of its own, for one writer. */
+  lane(): PushLane;
+  /** Every shard that was ever claimed or removed, at the published revision. */
+  shards(): Promise<readonly ShardState[]>;
+  /** Every slice that holds objects or was ever synced, at the published revision. */
+  slices(): Promise<readonly SliceState[]>;
+  /** Every link that ever opened, at the published revision. */
+  links(): Promise<readonly LinkState[]>;
+  /** Reports the shards and slices that a commit has changed, in the tick in which it is published, before its changes. */
+  follow(listener: (changed: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>) => void): Subscription;
+}
+
+export interface PushLane {
+  /** Resolves once there is room for more: pushers wait, and none of their pushes is refused for lack of it. */
+  room(): Promise<void>;
+  /**
+   * Decides all of them, in order and after what the lane was given before; resolves when all outcomes are durable and published.
+   * A claim given alone does not wait for an `end` of its shard that takes several commits: if the claim stands, that `end` is void.
+   */
+  push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
+}
+
+/** Commits as they are published, in order, each in the tick in which it becomes visible. */
+export interface Commits {
+  subscribe(listener: (commit: Commit) => void): Subscription;
+}
+
+/** The index from canonical paths to logical clusters. */
+export interface CanonicalPaths {
+  clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]>;
+  /**
+   * The paths of logical clusters on shards, in their order: those on disk, which may be ahead of what is published, or those at a revision.
+   * Rejects with Refused(Expired) if that is compacted.
+   */
+  pathsOf(
+    places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
+    at?: Revision,
+  ): Promise<readonly (CanonicalPath | undefined)[]>;
+}
+
+/** Which cache this is, and which life of its store: together they show a pusher whether what it was acknowledged is here. */
+export interface StoreIdentity {
+  /** Made at the birth of the store. */
+  readonly cacheId: string;
+  readonly epoch: number;
+}
+
+/** How an engine does: for health, and for metrics. */
+export interface EngineState {
+  /** Whether anything can still be written. */
+  readonly isOpen: boolean;
+  /** Resolves when that has ended without a `close`. */
+  readonly failed: Promise<Error>;
+  /** Why the last attempt to write failed; undefined when it did not. */
+  readonly lastFailure: string | undefined;
+  /** Mutations and their bytes that wait to be committed. */
+  readonly waiting: Readonly<{ mutations: number; bytes: number }>;
+  /** What the change log holds. */
+  readonly logged: Readonly<{ changes: number; bytes: number }>;
+  /** The size of each file of this machine in which it keeps objects, by what the file is. */
+  fileBytes(): ReadonlyMap<string, number>;
+}
+
+export interface Store extends StoreIdentity, EngineState, Revisions, Objects, History, Writer, Pushes, Commits, CanonicalPaths {
+  /** Resources that hold objects. */
+  resources(): Promise<readonly Resource[]>;
+  /**
+   * Announces `close`. Sweeps do not go on: an `end`, a `clear` or a `drop` that is not done with its next commit is
+   * answered `unavailable`, so that nobody who waits for one keeps the server from stopping. Everything else goes on.
+   */
+  beginClose(): void;
+  /** Resolves once what was submitted is decided and the files are closed. */
+  close(): Promise<void>;
+}
