@@ -6,7 +6,7 @@ import type { Metrics } from './diagnostics/metrics.js';
 import { showReport } from './diagnostics/report-metrics.js';
 import { callerKinds } from './domain/caller.js';
 import type { Freshness } from './domain/ports.js';
-import type { Store } from './domain/store-port.js';
+import type { Store, StoreObserver } from './domain/store-port.js';
 import { protocols } from './http/connection.js';
 import type { Listener } from './http/listener.js';
 import type { Quotas } from './http/quotas.js';
@@ -31,6 +31,19 @@ export type DescribedServer = Readonly<{
 }>;
 
 export type DescribeOptions = Pick<Settings, 'metricsSlicesMax'>;
+
+/** What a store tells of its commits and its compaction. */
+export function storeObserver(metrics: Metrics): StoreObserver {
+  return {
+    committed: ({ written, refused }, elapsedMs) => {
+      metrics.commits.add(1);
+      metrics.mutations.add(written, { outcome: 'written' });
+      metrics.mutations.add(refused, { outcome: 'refused' });
+      metrics.commitSeconds.observe(elapsedMs / 1000);
+    },
+    compacted: (_, elapsedMs) => metrics.compactionSeconds.observe(elapsedMs / 1000),
+  };
+}
 
 const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
 

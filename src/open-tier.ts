@@ -1,4 +1,4 @@
-/** Opens this cache's place in the tree (tier/) from its settings: its name at the parent, and what it accepts from whom. */
+/** Opens this cache's place in the tree (tier/) from its settings: its name, its parent, its bounds. */
 import { X509Certificate } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { parseCaller } from './certificates/caller-from-certificate.js';
@@ -41,7 +41,7 @@ export type OpenTierParts = Readonly<{
 const progressIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
 const awayRetryMs = 100;
-/** A frame of a link holds no more, so that several slices share the link. */
+/** The most that one frame of a link holds, so that slices share the link. */
 const batch = { batchMutationsMax: 256, batchBytesMax: 512 * 1024 };
 
 /** Throws when the certificate for the parent cannot be read. */
@@ -56,7 +56,6 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       ...parts,
       turn,
       boundedLog: new BoundedLog({ clock, log }),
-      rules: parts.rules,
       childShards: new ChildShards(parts.known, settings.linkShardsPerChildMax),
       pushers: sessions,
       reportAbsent: (key) => parts.watches.reportAbsent(key),

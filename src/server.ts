@@ -8,8 +8,9 @@ import type { Settings } from './config/settings.js';
 import { Health } from './diagnostics/health.js';
 import { LastLines } from './diagnostics/last-lines.js';
 import type { Log } from './diagnostics/log.js';
-import { createMetrics, type Metrics } from './diagnostics/metrics.js';
+import { createMetrics } from './diagnostics/metrics.js';
 import type { Clock } from './domain/ports.js';
+import { storeObserver } from './describe-server.js';
 import type { OpenServer, WatchPolicies } from './open-rooms.js';
 import { openCertificates } from './open-certificates.js';
 import { openStore } from './open-store.js';
@@ -52,18 +53,6 @@ export async function startServer(settings: Settings, { log: given, clock, rando
     return reachable(settings, await standAside(settings, store, parts));
   }
   return reachable(settings, await openRooms(settings, { ...parts, store, random, watchPolicies, lastLines }));
-}
-
-function storeObserver(metrics: Metrics) {
-  return {
-    committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => {
-      metrics.commits.add(1);
-      metrics.mutations.add(decided.written, { outcome: 'written' });
-      metrics.mutations.add(decided.refused, { outcome: 'refused' });
-      metrics.commitSeconds.observe(elapsedMs / 1000);
-    },
-    compacted: () => {},
-  };
 }
 
 function reachable(settings: Settings, open: OpenServer): RunningServer {

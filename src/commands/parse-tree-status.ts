@@ -1,6 +1,6 @@
-/** Parses a cache's report on its neighbours in the tree. All throw CacheError. */
+/** Parses a cache's report on its neighbours in the tree. Each throws CacheError. */
 import { parseCacheName } from '../domain/cache-name.js';
-import { childNeighbour, type Via } from '../domain/via.js';
+import { childNeighbour, childOf, type Via } from '../domain/via.js';
 import type { Members } from '../domain/members.js';
 import type {
   ChildStatus,
@@ -28,9 +28,8 @@ export function parseTreeStatus(value: unknown): TreeStatus {
 
 export function parseVia(value: unknown): Via {
   if (value === 'local' || value === 'parent') return value;
-  const via = textOf(value);
-  const name = parseCacheName(via.slice('child/'.length));
-  if (name === undefined || via !== childNeighbour(name)) throw unread('a via');
+  const name = parseCacheName(childOf(textOf(value)) ?? '');
+  if (name === undefined) throw unread('a via');
   return childNeighbour(name);
 }
 

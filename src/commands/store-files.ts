@@ -1,6 +1,6 @@
 /**
- * `strata backup`, `restore` and `check`: what an operator does with the files of a store. They work in the store's directory, as the user who may
- * read its files; they ask no server, and need none running.
+ * `strata backup`, `restore` and `check`: what an operator does with the files of a store. They work in the store's directory, as a user who may read
+ * its files, with or without a running server.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { formatBytes } from '../config/quantity.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
 import type { Checked } from '../store/sqlite/check.js';
+import { databaseName } from '../store/sqlite/store-files.js';
 import { command, type Command } from './command.js';
 
 type StoreFileValues = CommandValues<typeof storeFileOptions>;
@@ -81,7 +82,7 @@ function directoryOf({ rootDirectory, dataDirectory }: StoreFileValues): string 
 }
 
 function databaseOf(options: StoreFileValues): string {
-  return join(directoryOf(options), 'strata.db');
+  return join(directoryOf(options), databaseName);
 }
 
 function seconds(ms: number): string {

@@ -36,6 +36,13 @@ export const metricTable = {
     labels: [],
     buckets: commitSecondsBuckets,
   },
+  compactionSeconds: {
+    kind: 'histogram',
+    name: 'strata_compaction_step_duration_seconds',
+    help: 'Time one step of compaction kept commits waiting.',
+    labels: [],
+    buckets: commitSecondsBuckets,
+  },
   mutations: { kind: 'counter', name: 'strata_mutations_total', help: 'Mutations decided.', labels: ['outcome'] },
   queueLength: { kind: 'gauge', name: 'strata_queue_mutations', help: 'Mutations waiting to commit.', labels: [] },
   queueBytes: { kind: 'gauge', name: 'strata_queue_bytes', help: 'Bytes of the mutations waiting to commit.', labels: [] },

@@ -80,6 +80,11 @@ export function badRequest(message: string): Refusal {
   return { reason: 'BadRequest', message };
 }
 
+/** 429: the caller comes back after a second. `what` there is too much of. */
+export function tooManyRequests(what: string): Refusal {
+  return { reason: 'TooManyRequests', message: `${what}, please try again later`, details: { retryAfterSeconds: 1 } };
+}
+
 /** 410: the history before `compacted` is gone, or the version was never ours. */
 export function expired(message: string): Refusal {
   return { reason: 'Expired', message };

@@ -160,3 +160,9 @@ export interface Store extends StoreIdentity, EngineState, Revisions, Objects, H
   /** Resolves once what was submitted is decided and the files are closed. */
   close(): Promise<void>;
 }
+
+/** What a store tells while it works: how long a commit took, and each step of its compaction. */
+export type StoreObserver = Readonly<{
+  committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => void;
+  compacted: (revision: Revision, elapsedMs: number) => void;
+}>;

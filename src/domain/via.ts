@@ -11,7 +11,7 @@ export function childNeighbour(name: string): Neighbour {
 }
 
 /** The name of the child that a neighbour is; undefined for the others. */
-export function childOf(via: Via): string | undefined {
+export function childOf(via: string): string | undefined {
   return via.startsWith('child/') ? via.slice('child/'.length) : undefined;
 }
 

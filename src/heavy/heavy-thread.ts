@@ -10,7 +10,7 @@
  * One thread, because each may take that much memory; it ends when it has had nothing to do for a while.
  */
 import type { Log } from '../diagnostics/log.js';
-import { CacheError, Refused, type Refusal } from '../domain/errors.js';
+import { CacheError, Refused, tooManyRequests, type Refusal } from '../domain/errors.js';
 import type { HeavyResult, HeavyTask } from '../domain/heavy-task.js';
 import { bytesOf, performTask, weightOf } from './perform-task.js';
 import { mustParse } from '../domain/parsed.js';
@@ -126,11 +126,7 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-const tooBusy: Refusal = {
-  reason: 'TooManyRequests',
-  message: 'too many large documents are being worked on, please try again later',
-  details: { retryAfterSeconds: 1 },
-};
+const tooBusy = tooManyRequests('too many large documents are being worked on');
 
 function tooMuch(why: string): Refusal {
   return { reason: 'RequestEntityTooLarge', message: `the work on this document ${why}` };

@@ -3,11 +3,9 @@ import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import type { Caller } from '../domain/caller.js';
-import { Refused } from '../domain/errors.js';
+import { Refused, tooManyRequests } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { LimitName, Peer } from './quotas.js';
-
-const retryAfterSeconds = 1;
 
 const whatOf: Readonly<Record<LimitName, string>> = {
   requests: 'requests',
@@ -30,9 +28,5 @@ export function limitReached(parts: Readonly<{ clock: Clock; log: Log; metrics: 
 
 /** 429: the caller, or all callers together, have as much as they may. */
 export function tooMany(limit: LimitName): Refused {
-  return new Refused({
-    reason: 'TooManyRequests',
-    message: `too many ${whatOf[limit]}, please try again later`,
-    details: { retryAfterSeconds },
-  });
+  return new Refused(tooManyRequests(`too many ${whatOf[limit]}`));
 }

@@ -12,9 +12,14 @@
  *    that both believe to be this one would take turns at full speed.
  */
 import type { ByeReason } from '../frames/bye.js';
+import { UpgradeRefused } from '../frames/upgrade-refused.js';
 
 /** Why a cache refuses this sender, however often it comes back. */
 export type FinalReason = Extract<ByeReason, 'fenced' | 'forbidden' | 'unsupported'>;
+
+export function isFinal(reason: ByeReason | undefined): reason is FinalReason {
+  return reason === 'fenced' || reason === 'forbidden' || reason === 'unsupported';
+}
 
 export type BackoffBounds = Readonly<{ backoffBaseMs: number; backoffMaxMs: number }>;
 
@@ -38,6 +43,13 @@ export type Parting = Readonly<{
   retryAfterMs: number | undefined;
 }>;
 
+/** How one ended that was never made. */
+export function failedParting(error: unknown): Parting {
+  const message = error instanceof Error ? error.message : String(error);
+  const refused = error instanceof UpgradeRefused ? error : undefined;
+  return { lastedMs: 0, reason: refused?.reason === 'Forbidden' ? 'forbidden' : undefined, message, retryAfterMs: refused?.retryAfterMs };
+}
+
 export type Reconnect = Readonly<{ kind: 'connect'; attempt: Attempt; afterMs: number }> | Readonly<{ kind: 'end'; reason: FinalReason }>;
 
 export const firstAttempt: Attempt = { urlIndex: 0, failures: 0 };
@@ -47,8 +59,7 @@ export function reconnect(
   { lastedMs, reason, retryAfterMs }: Parting,
   { urls, random, bounds }: Readonly<{ urls: number; random: () => number; bounds: ReconnectBounds }>,
 ): Reconnect {
-  if ((reason === 'fenced' || reason === 'forbidden' || reason === 'unsupported') && retryAfterMs === undefined)
-    return { kind: 'end', reason };
+  if (isFinal(reason) && retryAfterMs === undefined) return { kind: 'end', reason };
 
   const lasted = lastedMs >= bounds.lastedMs && reason !== 'replaced';
   const next: Attempt = {

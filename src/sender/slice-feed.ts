@@ -19,7 +19,7 @@ import type { Frame, PushedKey, SliceFreshness } from '../frames/frame.js';
 import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type Batch, type BatchBounds, type Pending } from './batch.js';
 import { coalesce } from './coalesce.js';
 import { LackingObjects } from '../domain/lacking-objects.js';
-import { OpenSource } from './open-source.js';
+import { SourceReading } from './source-reading.js';
 import type { SliceKnowledge } from './resume.js';
 import { ResyncPace } from './resync-pace.js';
 import type { SliceProgress } from './sender-state.js';
@@ -50,7 +50,7 @@ export class SliceFeed {
   readonly #bounds: SliceFeedBounds;
   readonly #pace: ResyncPace;
 
-  #reading: OpenSource | undefined;
+  #reading: SourceReading | undefined;
   #released: Promise<void> = Promise.resolve();
   #isReleased = true;
   #cancelReopening: (() => void) | undefined;
@@ -142,7 +142,7 @@ export class SliceFeed {
 
   open(): void {
     try {
-      this.#reading = new OpenSource(this.#source);
+      this.#reading = new SourceReading(this.#source);
     } catch (error) {
       this.#fail(error);
     }

@@ -12,8 +12,7 @@ import type { Clock } from '../domain/ports.js';
 import { firstFrame } from '../frames/first-frame.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Credit, type Frame, type FrameLimits } from '../frames/frame.js';
-import { failedParting } from '../sender/failed-parting.js';
-import { firstAttempt, reconnect, type Attempt, type Parting, type ReconnectBounds } from '../sender/reconnect.js';
+import { failedParting, isFinal, firstAttempt, reconnect, type Attempt, type Parting, type ReconnectBounds } from '../sender/reconnect.js';
 import type { LinkSession } from './link-session.js';
 import type { LinkPeer } from './link-session-parts.js';
 
@@ -98,8 +97,8 @@ export class Link {
   }
 
   #patient(parting: Parting): Parting {
-    const isFinal = ['fenced', 'forbidden', 'unsupported', 'loop'].includes(parting.reason ?? '');
-    return isFinal && parting.retryAfterMs === undefined ? { ...parting, retryAfterMs: this.#options.refusedRetryMs } : parting;
+    const isRefused = isFinal(parting.reason) || parting.reason === 'loop';
+    return isRefused && parting.retryAfterMs === undefined ? { ...parting, retryAfterMs: this.#options.refusedRetryMs } : parting;
   }
 
   async #connect(url: string, signal: AbortSignal): Promise<Parting> {

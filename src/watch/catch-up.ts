@@ -14,7 +14,7 @@ import type { History, LogChunk, LogType, Revisions } from '../domain/store-port
 import type { Revision } from '../domain/revision.js';
 import { FanOut, type Receiver } from './fan-out.js';
 import type { View } from './scope-index.js';
-import { slice } from './slice.js';
+import { timeShare } from './time-share.js';
 
 /** A watcher that may be behind. */
 export interface Follower extends Receiver {
@@ -122,7 +122,7 @@ export class CatchUp<Member extends Follower> {
     while (this.#ready.size > 0) {
       // Watchers that come in the same turn join before the first chunk is read.
       await turn();
-      let isTimeUp = slice(this.#parts.clock);
+      let isTimeUp = timeShare(this.#parts.clock);
       const round = [...this.#ready].map(({ type, position }) => ({ type: textOf(type), position }));
       for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
         // Watchers that reached this position in the round go on from here together with those who were here.
@@ -130,7 +130,7 @@ export class CatchUp<Member extends Follower> {
         if (cohort === undefined || !this.#ready.delete(cohort)) continue;
         if (isTimeUp()) {
           await turn();
-          isTimeUp = slice(this.#parts.clock);
+          isTimeUp = timeShare(this.#parts.clock);
         }
         await this.#step(cohort, isTimeUp);
       }
@@ -146,7 +146,7 @@ export class CatchUp<Member extends Follower> {
       const chunk = await this.#read(cohort);
       if (chunk === undefined) return;
       cohort.fanOut.publish(chunk.changes, chunk.upTo);
-      for (let isUp = isTimeUp; !cohort.fanOut.handOut(isUp); isUp = slice(this.#parts.clock)) await turn();
+      for (let isUp = isTimeUp; !cohort.fanOut.handOut(isUp); isUp = timeShare(this.#parts.clock)) await turn();
       for (const member of cohort.members) if (member.hasMuch) cohort.taking.add(member);
     }
     if (cohort.position >= this.#parts.revisions.published) this.#goLive(cohort, isTimeUp);

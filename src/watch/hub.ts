@@ -1,5 +1,5 @@
 /**
- * Carries what is published to the open watches: to live ones itself, in slices of a turn of the event loop, in which it also writes to the
+ * Carries what is published to the open watches: to live ones itself, in shares of a turn of the event loop, in which it also writes to the
  * sinks of those whose readers keep up; to those that are behind by `CatchUp`, which hands them over in the tick in which they have been sent
  * everything published.
  *
@@ -20,7 +20,7 @@ import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
 import { CatchUp } from './catch-up.js';
 import { FanOut } from './fan-out.js';
-import { slice } from './slice.js';
+import { timeShare } from './time-share.js';
 import { Watcher, type ChangeStream, type WatcherLimits, type WatcherParts } from './watcher.js';
 
 export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; periodFactor: number; periodMsMax: number }>;
@@ -175,8 +175,8 @@ export class Hub implements Watches, ChangeStream {
     const { clock } = this.#parts;
     this.#handsOutSinceMs ??= clock.now();
     // Not in the turn that publishes: writers are answered first.
-    if (this.#toWrite.length > 0) this.#writeOut(slice(clock));
-    else this.#live.handOut(slice(clock));
+    if (this.#toWrite.length > 0) this.#writeOut(timeShare(clock));
+    else this.#live.handOut(timeShare(clock));
     const isDone = this.#live.isIdle && this.#toWrite.length === 0;
     this.#inNextTurn(
       isDone ? () => void this.#parts.pace.turn(0).then(() => this.#inNextTurn(() => this.#handedOut())) : () => this.#handOut(),

@@ -9,15 +9,14 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
-import { mayRead, type Caller } from '../domain/caller.js';
-import { loggedRefusal, Refused, type Refusal } from '../domain/errors.js';
-import { BoundedLog } from '../diagnostics/bounded-log.js';
-import { shown } from '../diagnostics/shown.js';
+import type { Caller } from '../domain/caller.js';
+import { Refused, type Refusal } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
 import type { KubePorts } from './call.js';
 import { consoleRoutes, type ConsoleParts, type ReadObjects } from './console-routes.js';
 import { answer, withoutQuery } from './kube-face.js';
 import type { Verb } from './kube-request.js';
+import { RequestLog } from './request-log.js';
 import { respond, respondRefused } from './respond.js';
 import { routes, type RouteParts } from './routes.js';
 import { failure } from './status.js';
@@ -38,9 +37,8 @@ const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
 const changing: readonly Verb[] = [...writes, 'deletecollection'];
 
 export function createApp(parts: AppParts, options: AppOptions): App {
-  const logParts = { clock: parts.ports.clock, log: parts.log };
-  const audit = { forbidden: new BoundedLog(logParts), refused: new BoundedLog(logParts), strangers: new BoundedLog(logParts) };
-  const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, audit }, options);
+  const requestLog = new RequestLog({ clock: parts.ports.clock, log: parts.log });
+  const serveAsked = (asked: Asked, handle: () => Promise<void>): Promise<void> => serve(asked, handle, { ...parts, requestLog }, options);
   const koa = new Koa();
   koa.silent = true;
   /** Koa makes a request's context, and begins to answer it, within the call that hands it over. */
@@ -87,12 +85,10 @@ function assertRead(verb: Verb): void {
     throw new Refused({ reason: 'MethodNotAllowed', message: `the console gets and lists, it does not ${verb}` });
 }
 
-/** Several, so that clients that compete for an object hide nobody who may not be there at all. */
-type Audit = Readonly<Record<'forbidden' | 'refused' | 'strangers', BoundedLog>>;
-type ServeParts = AppParts & Readonly<{ audit: Audit }>;
+type ServeParts = AppParts & Readonly<{ requestLog: RequestLog }>;
 
 async function serve(asked: Asked, handle: () => Promise<void>, parts: ServeParts, options: AppOptions): Promise<void> {
-  const { metrics, ports } = parts;
+  const { metrics, ports, requestLog } = parts;
   const { exchange, refusal } = asked;
   const startedMs = ports.clock.now();
   const observe = metrics.requestSeconds.time();
@@ -107,7 +103,7 @@ async function serve(asked: Asked, handle: () => Promise<void>, parts: ServePart
   const { verb = 'other' } = asked;
   metrics.requests.add(1, { verb, code: String(exchange.response.statusCode) });
   if (verb !== 'watch') observe({ verb });
-  if (options.accessLog) logAnswered(asked, ports.clock.now() - startedMs, parts);
+  if (options.accessLog) requestLog.answered(asked, ports.clock.now() - startedMs);
 }
 
 async function kubeFace(asked: Asked, { ports, version }: AppParts, { requestTimeoutMs, writeTimeoutMs }: AppOptions): Promise<void> {
@@ -134,33 +130,14 @@ function cutShort(exchange: Exchange): void {
 }
 
 function answerRefusal(asked: Asked, error: unknown, parts: ServeParts): void {
-  const { log, metrics } = parts;
+  const { log, metrics, requestLog } = parts;
   const { exchange } = asked;
   const refusal = error instanceof Refused ? error.refusal : internalError;
   const { method, url = '/' } = exchange.request;
   if (!(error instanceof Refused)) log.error('request.failed', { method, path: withoutQuery(url), error });
-  if (refusal.reason === 'Forbidden' || (asked.verb !== undefined && changing.includes(asked.verb))) logRefused(asked, refusal, parts);
+  if (refusal.reason === 'Forbidden' || (asked.verb !== undefined && changing.includes(asked.verb))) requestLog.refused(asked, refusal);
   metrics.refusals.add(1, { reason: refusal.reason });
   respondRefused(exchange, failure(refusal));
-}
-
-/** A line for each request, where the operator wants it. A watch has it at its end. Who may not read has no more lines than their refusals. */
-function logAnswered({ exchange, verb, caller = exchange.caller }: Asked, tookMs: number, { log, audit }: ServeParts): void {
-  const { request, response } = exchange;
-  const { method = 'GET', url = '/', httpVersion } = request;
-  const path = shown(withoutQuery(url));
-  const fields = { user: caller.user, verb: verb ?? method.toLowerCase(), path, code: response.statusCode, tookMs, httpVersion };
-  (mayRead(caller) ? log : audit.strangers).info('request.answered', fields);
-}
-
-/** The audit line: who was refused what, and of a write why. Never the query or the body, which may hold anything. */
-function logRefused({ exchange, verb }: Asked, refusal: Refusal, { audit }: ServeParts): void {
-  const { user, groups, speaksFor } = exchange.caller;
-  const { method = 'GET', url = '/' } = exchange.request;
-  const who = { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }) };
-  const what = { verb: verb ?? method.toLowerCase(), path: shown(withoutQuery(url)) };
-  if (refusal.reason === 'Forbidden') audit.forbidden.warn('request.forbidden', { ...who, ...what });
-  else audit.refused.info('request.refused', { ...who, ...what, ...loggedRefusal(refusal) });
 }
 
 const internalError: Refusal = {

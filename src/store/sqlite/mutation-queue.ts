@@ -13,7 +13,7 @@
  * I16 A batch gives every lane an even share and what others leave of theirs; a lane that got nothing is first in the next. While
  *    several lanes have something, batches are a fraction as large, because the other lanes wait for each commit.
  */
-import type { Refusal } from '../../domain/errors.js';
+import { tooManyRequests, type Refusal } from '../../domain/errors.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { PushLane } from '../../domain/store-port.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
@@ -44,11 +44,7 @@ const sharedBatches = 64;
 
 type Waiter = Readonly<{ lane: Lane; enter: () => void }>;
 
-const full: Refusal = {
-  reason: 'TooManyRequests',
-  message: 'the write queue is full, please try again later',
-  details: { retryAfterSeconds: 1 },
-};
+const full = tooManyRequests('the write queue is full');
 
 export class MutationQueue {
   readonly #limits: QueueLimits;

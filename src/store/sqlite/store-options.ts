@@ -1,7 +1,7 @@
 /** The options of the SQLite engine. */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';
-import type { Revision } from '../../domain/revision.js';
+import type { StoreObserver } from '../../domain/store-port.js';
 import type { HistoryLimits } from './compactor.js';
 import type { QueueLimits } from './mutation-queue.js';
 import type { SnapshotLimits } from './snapshot.js';
@@ -22,10 +22,4 @@ export type StoreParts = Readonly<{
   /** In [0, 1). */
   random: () => number;
   observe: StoreObserver;
-}>;
-
-/** What the store reports on itself, for metrics. */
-export type StoreObserver = Readonly<{
-  committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => void;
-  compacted: (revision: Revision, elapsedMs: number) => void;
 }>;

@@ -1,7 +1,7 @@
 /** One reading of a source, from its opening to its release: asks for one batch at a time, and only when there is room. */
 import type { SliceSource, Outgoing } from './source.js';
 
-export class OpenSource {
+export class SourceReading {
   readonly #abort = new AbortController();
   readonly #batches: AsyncIterator<readonly Outgoing[]>;
   #isReading = false;
@@ -32,7 +32,7 @@ export class OpenSource {
     try {
       await this.#batches.return?.();
     } catch {
-      // It was aborted, and has stopped.
+      // It was aborted: its failure no longer matters.
     }
   }
 }

@@ -1,0 +1,50 @@
+/**
+ * The lines that requests leave in the log: one for each, where the operator wants that, and who was refused what. Never the query or the body,
+ * which may hold anything.
+ */
+import { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Log } from '../diagnostics/log.js';
+import { shown } from '../diagnostics/shown.js';
+import { mayRead, type Caller } from '../domain/caller.js';
+import { loggedRefusal, type Refusal } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import type { Exchange } from '../http/exchange.js';
+import { withoutQuery } from './kube-face.js';
+import type { Verb } from './kube-request.js';
+
+/** `verb`: undefined where it is not known. `caller`: who asks, where that is not the connection's. */
+export type LoggedRequest = Readonly<{ exchange: Exchange; verb: Verb | undefined; caller?: Caller }>;
+
+export class RequestLog {
+  readonly #log: Log;
+  /** Several, so that clients that compete for an object hide nobody who may not be there at all. */
+  readonly #forbidden: BoundedLog;
+  readonly #refused: BoundedLog;
+  readonly #strangers: BoundedLog;
+
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>) {
+    this.#log = parts.log;
+    this.#forbidden = new BoundedLog(parts);
+    this.#refused = new BoundedLog(parts);
+    this.#strangers = new BoundedLog(parts);
+  }
+
+  /** The access log; a watch has its line at its end. Who may not read has no more lines than their refusals. */
+  answered({ exchange, verb, caller = exchange.caller }: LoggedRequest, tookMs: number): void {
+    const { request, response } = exchange;
+    const { method = 'GET', url = '/', httpVersion } = request;
+    const path = shown(withoutQuery(url));
+    const fields = { user: caller.user, verb: verb ?? method.toLowerCase(), path, code: response.statusCode, tookMs, httpVersion };
+    (mayRead(caller) ? this.#log : this.#strangers).info('request.answered', fields);
+  }
+
+  /** The audit line: who was refused what, and of a write why. */
+  refused({ exchange, verb }: LoggedRequest, refusal: Refusal): void {
+    const { user, groups, speaksFor } = exchange.caller;
+    const { method = 'GET', url = '/' } = exchange.request;
+    const who = { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }) };
+    const what = { verb: verb ?? method.toLowerCase(), path: shown(withoutQuery(url)) };
+    if (refusal.reason === 'Forbidden') this.#forbidden.warn('request.forbidden', { ...who, ...what });
+    else this.#refused.info('request.refused', { ...who, ...what, ...loggedRefusal(refusal) });
+  }
+}
