@@ -1,4 +1,4 @@
-/** Opens what accepts connections, in front of a server that serves and of one that stands aside alike. */
+/** Opens what accepts connections, for a server, and for one that stands aside. */
 import { callerOf } from './certificates/caller-from-certificate.js';
 import type { Settings } from './config/settings.js';
 import type { Health } from './diagnostics/health.js';
@@ -20,7 +20,7 @@ export type ServingParts = Readonly<{
   quotas: Quotas;
 }>;
 
-/** It has yet to `listen`. */
+/** The caller lets it `listen`. */
 export function openListener(
   settings: Settings,
   { log, clock, metrics, certificates, quotas }: ServingParts,

@@ -1,6 +1,6 @@
 /**
  * When the certificates that this process uses expire: in its status, in a metric, and in the log, once a day from 30 days on and as
- * an error once they have. Some are renewed so often that 30 days are all their life: of these the last seventh counts.
+ * an error once they have. Some live for less: of these the last seventh counts.
  * An expired certificate is used all the same: the other end decides whether to trust it.
  */
 import { X509Certificate } from 'node:crypto';

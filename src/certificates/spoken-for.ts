@@ -1,5 +1,5 @@
 /**
- * Whom a certificate speaks for, as it is written into it: the group `strata` and one URI, `strata://shard/NAME`,
+ * Whom a certificate speaks for, by what it contains: the group `strata` and one URI, `strata://shard/NAME`,
  * `strata://cache/NAME` or `strata://reader/NAME`.
  *
  * There is one spelling. Anything else that begins with that scheme, in upper or lower case, is a claim that cannot be understood, and of
@@ -9,7 +9,7 @@ import type { SpokenFor } from '../domain/caller.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseShardName } from '../domain/shard.js';
 
-/** The group (O) without which a URI gives nothing: a CA that lets people choose their names may well sign that URI for them. */
+/** The group (O) without which a URI gives nothing: a CA may sign any URI that people ask for. */
 export const speakersGroup = 'strata';
 
 const claimPattern = /^\s*strata:/i;

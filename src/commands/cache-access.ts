@@ -14,7 +14,7 @@ export type CacheAccess = SecureContextPair &
   Readonly<{ cache: string; ca: string | undefined; caSource: string | undefined; serverName: string | undefined; timeoutMs: number }>;
 
 /**
- * Throws SettingsError when something is left out, or said twice: nobody shall act with a certificate that they did not mean. CacheError when a file
+ * Throws SettingsError when something is left out, or said twice: nobody should use a certificate by mistake. CacheError when a file
  * cannot be used.
  */
 export async function openCacheAccess(options: CacheOptions): Promise<CacheAccess> {
@@ -44,7 +44,7 @@ function verbOf(names: readonly string[]): string {
 }
 
 async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>> {
-  // Loaded only where there is one: a server loads every command at its start.
+  // Loaded only when it is used: a server loads every command too.
   const { readKubeconfig } = await import('../shard/kubeconfig-files.js');
   const { entry, ca, certificate, key } = await readKubeconfig({ path, context: undefined, allowInsecure: false });
   if (certificate === undefined || key === undefined)

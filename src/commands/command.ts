@@ -1,4 +1,4 @@
-/** A command of the command line: its options, and what it does. What it knows of the process is given to it. */
+/** A command of the command line: its options, and what it does. It knows of the process only what it is given. */
 import type { Called, DeclaredCommand } from '../config/command-line.js';
 import { readCommandValues, type CommandOptions, type CommandValues } from '../config/command-values.js';
 import type { Log } from '../diagnostics/log.js';
@@ -15,7 +15,7 @@ export type Surroundings = Readonly<{
   random: () => number;
   /** Where commands that run until stopped write logs. */
   logStream: NodeJS.WritableStream;
-  /** Resolves with the signal that stops the command. Once called, the process logs why it crashes. */
+  /** Resolves with the signal that stops the command. From then on a crash is logged. */
   untilStopped: (log: Log) => Promise<string>;
 }>;
 

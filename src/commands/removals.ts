@@ -8,7 +8,7 @@ import { shardNamed } from './shards.js';
 export const removalsConfirm: Command = command({
   words: ['removals', 'confirm'],
   operands: '<shard> [type]',
-  help: 'Confirm large removals, by a policy or the pusher, that a cache holds back: of one type of a shard, or of all',
+  help: 'Confirm the large removals that a cache holds back: of one type of a shard, or of all',
   options: operatorOptions,
   run: async ({ operands: [text = '', type], options }, { print, clock }) => {
     const shard = shardNamed(text);

@@ -1,7 +1,7 @@
 /**
- * Everything that can be tuned. Each bound is here, with the unit at the end of its name and its own bounds.
+ * Every option of the server. Its name ends with its unit, and its value has bounds of its own.
  *
- * Flags that upstream's cache server has are spelled as there, so that one spelling works for both.
+ * Flags that kcp's cache server has are spelled as there, so that one spelling works for both.
  */
 import { logFormats, logLevels } from '../diagnostics/log.js';
 import { historyOptions } from './history-options.js';
@@ -88,7 +88,7 @@ export const options = {
     flag: 'access-log',
     yaml: 'log.access',
     default: 'false',
-    help: 'Whether each request has a line: who asked for what, and what came of it. Never a query or a body.',
+    help: 'Whether each request is logged: who asked for what, and what came of it. Never a query or a body.',
   }),
   metricsSlicesMax: count({
     flag: 'metrics-slices-max',

@@ -1,4 +1,4 @@
-/** The options of pushers and their shards: sessions over websockets, and shards that stay away. */
+/** The options of pushers and their shards: sessions over websockets, shards that stay away, held removals. */
 import { bytes, count, duration, list } from './option.js';
 
 export const pushOptions = {
@@ -88,7 +88,7 @@ export const pushOptions = {
     default: '50',
     min: 0,
     max: 100,
-    help: 'Above this part of a slice, a removal by a policy, or by a pusher that no longer names a type, is held; 100: never.',
+    help: 'A removal by a policy, or of a type that its pusher no longer names, is held above this percentage of a slice; 100: never.',
   }),
   removalHoldMin: count({
     flag: 'removal-hold-min',
@@ -104,6 +104,6 @@ export const pushOptions = {
     default: '1h',
     min: '100ms',
     max: '20d',
-    help: 'How long an unconfirmed removal is held; then it is made. Each start begins this time anew.',
+    help: 'How long an unconfirmed removal is held; then it is made. A restart begins it anew.',
   }),
 } as const;

@@ -1,10 +1,9 @@
 /**
- * Environment variables that begin with STRATA_: each is an option's, or Kubernetes put it there, or it is a mistake that must not go
- * unnoticed.
+ * Environment variables that begin with STRATA_: each is an option's, Kubernetes', or a mistake, which is reported.
  *
- * Beside every container the kubelet sets variables of each service in its namespace, named after the service: `strata` and `strata-eu` give
+ * In every container the kubelet sets variables for each service of its namespace, named after the service: `strata` and `strata-eu` give
  *
- *   STRATA_SERVICE_HOST=10.0.0.1          STRATA_EU_SERVICE_HOST          every service has this one, and with it the prefix is known
+ *   STRATA_SERVICE_HOST=10.0.0.1          STRATA_EU_SERVICE_HOST          every service has this one, which gives the prefix
  *   STRATA_SERVICE_PORT=6443              …_SERVICE_PORT_HTTPS=6443       one for each port that has a name
  *   STRATA_PORT=tcp://10.0.0.1:6443       …_PORT_6443_TCP[_PROTO|_PORT|_ADDR]
  *
@@ -23,7 +22,7 @@ const serviceHost = /^(STRATA(?:_[A-Z0-9]+)*)_SERVICE_HOST$/;
 const ofService = /^_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 const serviceUrl = /^(?:tcp|udp|sctp):\/\//;
 
-/** Of the server and of every command: one shell may serve several of them. */
+/** Of the server and of every command: one shell may run several of them. */
 const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'flag'>>>[] = [
   { configFileOption },
   options,
@@ -31,7 +30,7 @@ const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'fla
 ];
 const known: ReadonlySet<string> = new Set([failpointVariable, ...tables.flatMap((table) => Object.values(table).map(environmentName))]);
 
-/** One sentence for each that is neither an option's nor a service's, and for a failpoint that does not exist. Empty ones count as unset. */
+/** One sentence for each that belongs to no option and no service, and for a failpoint that does not exist. Empty ones count as unset. */
 export function unknownVariables(environment: Environment): readonly string[] {
   return [...unknownNames(environment), ...unknownFailpoint(environment)];
 }

@@ -6,7 +6,7 @@
  *
  * X1 It holds its slot, its deadline and its room in memory until the last byte was taken or its stream is destroyed, and returns all of them
  *    at its end, whatever Node emits.
- * X2 It ends once. Nobody who waits for it waits on.
+ * X2 It ends once. Whoever waits for it is released.
  * X3 An answer is sent whole before what is left of the body is given up: at most `dropMs` of it is read and dropped.
  * X4 A reader that takes nothing for `sendTimeoutMs` is cut off: the exchange, or the connection, if nothing moves and others wait for room.
  */

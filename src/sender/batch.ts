@@ -1,16 +1,16 @@
 /**
- * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or a single begin or end of the slice or of a logical
+ * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or one begin, end or keep of the slice or of a logical
  * cluster, in their order.
  *
  * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
- * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a sync it goes without its body,
- *    to say that it exists: else `end` would remove the cache's version. As a change it is left out.
+ * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a sync it is sent without a body, which says that it
+ *    exists: else `end` would remove the cache's version. As a change it is left out.
  */
 import type { Slice } from '../domain/slice.js';
 import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
 import type { Outgoing } from './source.js';
 
-/** Something sent and not acknowledged. */
+/** Something to be sent, or sent and not acknowledged. */
 export type Pending = Readonly<{
   outgoing: Outgoing;
   /** Its size in a frame, or a little more. */
@@ -25,7 +25,7 @@ export type Pending = Readonly<{
   syncing: boolean;
 }>;
 
-/** How much one frame shall carry. */
+/** The most that one frame carries. */
 export type BatchBounds = Readonly<{ mutationsMax: number; bytesMax: number; limits: FrameLimits }>;
 
 /** `taken`: how many were used, from the front. `sent` go together; `tooLarge` cannot go as they are. */
@@ -111,7 +111,7 @@ export function outgoingKey(outgoing: Outgoing): PushedKey | undefined {
 
 const headerBytes = 5;
 
-/** A position is a resourceVersion: digits. */
+/** A position is a resourceVersion: digits, and here room to spare. */
 const positionBytesMax = 64;
 
 /** What a frame holds besides its content: kind, sequence, slice, the headers of its arrays, and the position that a link may add. */
@@ -135,7 +135,7 @@ function isTooLarge({ outgoing, bytes }: Pending, frameBytesMax: number, bodyByt
   return outgoing.kind === 'put' && (bodyBytes(outgoing.object) > bodyBytesMax || bytes > frameBytesMax);
 }
 
-/** Bodiless, to say that it exists; undefined unless it belongs to a sync. */
+/** Without its body; undefined outside of a sync. */
 function keptOf(item: Pending): Pending | undefined {
   if (!item.syncing || item.outgoing.kind !== 'put') return undefined;
   const outgoing: Outgoing = { ...item.outgoing, object: { ...item.outgoing.object, body: undefined } };

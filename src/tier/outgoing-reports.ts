@@ -1,10 +1,10 @@
 /**
- * What the sending half of a link reports of the freshness of the slices that cross it: all of it once, then what has changed of those
- * that were marked, at most once for each heartbeat of the other end.
+ * What the sending half of a link reports of the freshness of the slices that cross it: all once, then what has changed of the marked slices, at most
+ * once per heartbeat of the other end.
  *
  *   heartbeat ──▶ look at what is marked ──▶ wait until the tail has read on to what was published at that look ──▶ report
  *
- * The other end believes a report once everything before it has come, so a report must not overtake a change that it knows of. A quiet slice
+ * The other end believes a report once everything before it has come, so no report may overtake a change that it counts. A quiet slice
  * costs nothing. Bounds: one text per slice; one round of reports at a time.
  */
 import type { Revision } from '../domain/revision.js';
@@ -55,12 +55,12 @@ export class OutgoingReports {
     this.#heartbeat = heartbeat;
   }
 
-  /** What is marked now is all there is. It is reported at once, because the other end's readers may be waiting for it. */
+  /** All slices are marked now: they are reported without a heartbeat, because the other end's readers may be waiting for it. */
   allKnown(): void {
     this.#isAllKnown = true;
   }
 
-  /** Looks at some slices, if a report is due. False: none is. */
+  /** Looks at some slices, if a report is due. False: no report is due. */
   look(): boolean {
     const { marked, published } = this.#parts;
     const isEnding = this.#isAllKnown && !this.#hasReportedAll;
@@ -80,7 +80,7 @@ export class OutgoingReports {
     return true;
   }
 
-  /** The next report, when everything up to `position` was put in the queue before it. */
+  /** The next report whose changes are all queued, up to `position`. */
   take(position: Revision): Report | undefined {
     const [first] = this.#waiting;
     if (first === undefined || first.upTo > position) return undefined;

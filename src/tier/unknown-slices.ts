@@ -5,7 +5,7 @@
  *     ▲                                    │             does not use up what may be asked for all; the others wait
  *     └── its shard or its type has gone ──┘
  *
- * Bound: what the other end may report to hold (slice-syncs.ts).
+ * Bound: what the other end may say that it holds (slice-syncs.ts).
  */
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -45,12 +45,12 @@ export class UnknownSlices {
     this.#count += ofType.size - before;
   }
 
-  /** Something can come of it: it is to be asked about, perhaps later. */
+  /** It can be had: ask about it, perhaps later. */
   want(slice: Slice): void {
     if (this.#asked.add(slice)) this.#ask(slice);
   }
 
-  /** Nothing can come of it for now. */
+  /** It cannot be had for now. */
   withdraw(slice: Slice): void {
     const next = this.#asked.delete(slice);
     if (next !== undefined) this.#ask(next);
