@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** These speak HTTP only to write what they then look at in another way, or choose the protocol themselves. */
-const leftOut = /^(?:crash|e2e|clients|machines|package|demo|hostile|simulation|lookup|sender|tier)\/|^web\/(?:hostile|send|slow-readers)\.test\.js$|^store\/served-bounds\.test\.js$/;
+const leftOut = /^(?:crash|e2e|clients|etcd|machines|package|demo|hostile|simulation|lookup|sender|tier)\/|^web\/(?:hostile|send|slow-readers)\.test\.js$|^store\/served-bounds\.test\.js$/;
 const speaksHttp = /\b(?:aServer|TestServer|StrataProcess)\b/;
 
 const built = new URL('build/test/', import.meta.url);

@@ -4,7 +4,7 @@
  * TEST_LANE names a part of them. What measures nothing is in one of the first two, which may run side by side; all others are in `measured`.
  */
 const all = [
-  'build/test/{crash,e2e,clients,machines,package}/**/*.test.js',
+  'build/test/{crash,e2e,clients,etcd,machines,package}/**/*.test.js',
   'build/test/hostile/slow/**/*.test.js',
   'build/test/simulation/random-tree.test.js',
   'build/test/contract/sqlite-from-disk.test.js',
@@ -13,6 +13,7 @@ const unmeasured = {
   crashes: [
     'build/test/crash/{agent,backup,compaction,declared-bounds,disk-full,failpoints,kill,migration,restore,rollback,tier-disk}.test.js',
     'build/test/crash/{restored-leaf,tier-balancer,tier-partition,tier-random,tier-restart}.test.js',
+    'build/test/etcd/*.test.js',
     'build/test/clients/{clients,kubectl,kubectl-auth,kubectl-refusals,kubectl-wildcard}.test.js',
     'build/test/package/*.test.js',
   ],

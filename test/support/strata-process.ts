@@ -12,10 +12,10 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePorts } from './free-ports.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
 import { builtMain } from './project.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
@@ -215,19 +215,3 @@ const foreignServer = process.env['TEST_SERVER'];
 
 /** Whether the tests run against another program than ours, so that its behaviour is expected and not ours. */
 export const isForeign = foreignServer !== undefined;
-
-/** Ports nobody listens on. All are held until the last is known, so that they differ. */
-async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    ports.push((server.address() as AddressInfo).port);
-  }
-  for (const server of servers) {
-    server.close();
-    await once(server, 'close');
-  }
-  return ports;
-}

@@ -24,6 +24,8 @@ export type Subject = Readonly<{
   validityDays?: number;
   /** The same for a certificate that runs out while a test watches. */
   validitySeconds?: number;
+  /** Of the key, as openssl spells it; by default clientAuth. */
+  usage?: string;
 }>;
 
 export class TestAuthority {
@@ -79,11 +81,19 @@ export class TestAuthority {
   }
 
   /** A client certificate of this authority: CN is the user, each O a group, each URI a subject alternative name. */
-  async issue({ user, groups, uris = [], alternativeNames, validityDays = 30, validitySeconds }: Subject): Promise<Certificate> {
+  async issue({
+    user,
+    groups,
+    uris = [],
+    alternativeNames,
+    validityDays = 30,
+    validitySeconds,
+    usage = 'clientAuth',
+  }: Subject): Promise<Certificate> {
     const stem = join(this.#folder, `client-${(this.#issued += 1)}`);
     const [keyFile, requestFile, extensionsFile, certificateFile] = [`${stem}.key`, `${stem}.csr`, `${stem}.ext`, `${stem}.crt`];
     const names = alternativeNames ?? uris.map((uri) => `URI:${uri}`).join(',');
-    await writeFile(extensionsFile, `extendedKeyUsage=clientAuth\n${names === '' ? '' : `subjectAltName=${names}\n`}`);
+    await writeFile(extensionsFile, `extendedKeyUsage=${usage}\n${names === '' ? '' : `subjectAltName=${names}\n`}`);
     await run('openssl', [
       'req',
       ...newKey,

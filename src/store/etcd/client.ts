@@ -1,0 +1,191 @@
+/**
+ * Calls to etcd over gRPC. Each goes to the endpoint that answered last; one that does not answer makes the next endpoint the one to ask.
+ *
+ * E1 A read is asked of each endpoint once before it fails. A write is sent once, whatever becomes of it: only who sent it knows whether it may be sent
+ *    again.
+ * E2 Every call ends: with an answer, or with an EtcdError after `timeoutMs` at the latest. A watch ends when the client says so, or when it is told so.
+ */
+import { Client, credentials, Metadata, type ChannelCredentials, type ServiceError } from '@grpc/grpc-js';
+import type { Clock } from '../../domain/ports.js';
+import { EtcdError, etcdErrorOf } from './etcd-error.js';
+import {
+  decodeRange,
+  decodeStatus,
+  decodeTxn,
+  decodeWatch,
+  encodeCompaction,
+  encodeRange,
+  encodeTxn,
+  encodeWatch,
+  type RangeRequest,
+  type RangeResponse,
+  type StatusResponse,
+  type TxnRequest,
+  type TxnResponse,
+  type WatchCreate,
+  type WatchRequest,
+  type WatchResponse,
+} from './rpc.js';
+
+/** PEM. Undefined: etcd listens without TLS. */
+export type EtcdTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
+
+/** `endpoints`: such as `https://127.0.0.1:2379`. */
+export type EtcdClientOptions = Readonly<{ endpoints: readonly string[]; tls: EtcdTls | undefined; timeoutMs: number }>;
+
+/** What a watch gets; `ended` once, at last, unless it was closed from here. */
+export type WatchListener = Readonly<{ received: (response: WatchResponse) => void; ended: (error: EtcdError) => void }>;
+
+export type EtcdWatch = Readonly<{
+  /** Asks how far the watch is; a response without events says so. etcd gives none to a watch that has yet to catch up: it has to be asked again. */
+  askProgress: () => void;
+  close: () => void;
+}>;
+
+type Method<Request, Response> = Readonly<{
+  path: string;
+  encode: (request: Request) => Uint8Array;
+  decode: (bytes: Uint8Array) => Response;
+}>;
+
+const range: Method<RangeRequest, RangeResponse> = { path: '/etcdserverpb.KV/Range', encode: encodeRange, decode: decodeRange };
+const txn: Method<TxnRequest, TxnResponse> = { path: '/etcdserverpb.KV/Txn', encode: encodeTxn, decode: decodeTxn };
+const compaction: Method<number, void> = { path: '/etcdserverpb.KV/Compact', encode: encodeCompaction, decode: () => {} };
+const statusOf: Method<null, StatusResponse> = {
+  path: '/etcdserverpb.Maintenance/Status',
+  encode: () => new Uint8Array(),
+  decode: decodeStatus,
+};
+const watching = '/etcdserverpb.Watch/Watch';
+
+/** Watches end where no leader is known, so that a member that is cut off does not keep silent. */
+const requireLeader = new Metadata();
+requireLeader.set('hasleader', 'true');
+
+/** A page of large objects has more than gRPC takes by default; etcd bounds what it is sent itself. */
+const channelOptions = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1, 'grpc.enable_http_proxy': 0 };
+
+export class EtcdClient {
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #members: readonly Readonly<{ endpoint: string; client: Client }>[];
+  #current = 0;
+
+  /** Throws an Error for an endpoint that is no URL. */
+  constructor({ clock }: { clock: Clock }, { endpoints, tls, timeoutMs }: EtcdClientOptions) {
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+    const channel = channelCredentials(tls);
+    this.#members = endpoints.map((endpoint) => ({ endpoint, client: new Client(new URL(endpoint).host, channel, channelOptions) }));
+  }
+
+  range(request: RangeRequest): Promise<RangeResponse> {
+    return this.#read(range, request);
+  }
+
+  txn(request: TxnRequest): Promise<TxnResponse> {
+    return this.#once(txn, request);
+  }
+
+  compact(revision: number): Promise<void> {
+    return this.#once(compaction, revision);
+  }
+
+  status(): Promise<StatusResponse> {
+    return this.#read(statusOf, null);
+  }
+
+  /** Where the next call goes. */
+  get endpoint(): string {
+    return this.#member().endpoint;
+  }
+
+  /** What was asked last was not answered: the next call goes elsewhere. */
+  moveOn(): void {
+    this.#current = (this.#current + 1) % this.#members.length;
+  }
+
+  watch(create: WatchCreate, { received, ended }: WatchListener): EtcdWatch {
+    const { endpoint, client } = this.#member();
+    const stream = client.makeBidiStreamRequest<WatchRequest, WatchResponse>(
+      watching,
+      (request) => Buffer.from(encodeWatch(request)),
+      decodeWatch,
+      requireLeader,
+    );
+    let isClosed = false;
+    const end = (error: EtcdError): void => {
+      if (isClosed) return;
+      isClosed = true;
+      stream.cancel();
+      ended(error);
+    };
+    stream.on('data', (response: WatchResponse) => {
+      if (!isClosed) received(response);
+    });
+    stream.on('error', (error: ServiceError) => end(etcdErrorOf(endpoint, error)));
+    stream.on('end', () => end(new EtcdError('unknown', `etcd at ${endpoint} has ended the watch`)));
+    stream.write({ kind: 'create', create });
+    return {
+      askProgress: () => {
+        if (!isClosed) stream.write({ kind: 'progress' });
+      },
+      close: () => {
+        isClosed = true;
+        stream.cancel();
+      },
+    };
+  }
+
+  close(): void {
+    for (const { client } of this.#members) client.close();
+  }
+
+  async #read<Request, Response>(method: Method<Request, Response>, request: Request): Promise<Response> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#once(method, request);
+      } catch (error) {
+        if (!(error instanceof EtcdError) || error.kind !== 'unknown' || tries >= this.#members.length) throw error;
+      }
+    }
+  }
+
+  /** After a failure that another endpoint may not have, the next call goes there. */
+  #once<Request, Response>({ path, encode, decode }: Method<Request, Response>, request: Request): Promise<Response> {
+    const member = this.#member();
+    return new Promise((resolve, reject) => {
+      const fail = (error: EtcdError): void => {
+        if (error.kind === 'unknown' && member === this.#member()) this.moveOn();
+        reject(error);
+      };
+      const overdue = this.#clock.after(this.#timeoutMs, () => {
+        call.cancel();
+        fail(new EtcdError('unknown', `etcd at ${member.endpoint} did not answer within ${this.#timeoutMs / 1000} s`));
+      });
+      const call = member.client.makeUnaryRequest(
+        path,
+        (value: Request) => Buffer.from(encode(value)),
+        decode,
+        request,
+        (error: ServiceError | null, response?: Response) => {
+          overdue();
+          if (error !== null) fail(etcdErrorOf(member.endpoint, error));
+          else resolve(response as Response);
+        },
+      );
+    });
+  }
+
+  #member(): Readonly<{ endpoint: string; client: Client }> {
+    const member = this.#members[this.#current];
+    if (member === undefined) throw new Error('a client of etcd needs an endpoint');
+    return member;
+  }
+}
+
+function channelCredentials(tls: EtcdTls | undefined): ChannelCredentials {
+  if (tls === undefined) return credentials.createInsecure();
+  const [key, certificate] = [tls.key, tls.certificate].map((text) => (text === undefined ? null : Buffer.from(text)));
+  return credentials.createSsl(Buffer.from(tls.ca), key, certificate);
+}

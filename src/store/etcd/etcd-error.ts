@@ -1,0 +1,40 @@
+/** Why a call to etcd came to nothing, in the few kinds that this engine tells apart. */
+import { status } from '@grpc/grpc-js';
+import { CacheError } from '../../domain/errors.js';
+
+/**
+ * `unknown`: a write may have been applied or not, or may yet be. `full`: etcd takes no more writes until an operator has made room. `compacted`: what was asked
+ * for is gone. `refused`: asking again would change nothing.
+ */
+export type EtcdErrorKind = 'unknown' | 'full' | 'too-large' | 'compacted' | 'refused';
+
+export class EtcdError extends CacheError {
+  readonly kind: EtcdErrorKind;
+
+  constructor(kind: EtcdErrorKind, message: string, options: ErrorOptions = {}) {
+    super(message, options);
+    this.name = 'EtcdError';
+    this.kind = kind;
+  }
+}
+
+/** `code`: of gRPC. etcd's own errors are in its rpctypes: a full quota is RESOURCE_EXHAUSTED, compaction OUT_OF_RANGE. */
+export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code: number; details: string }>): EtcdError {
+  const message = `etcd at ${endpoint}: ${details} (${status[code] ?? code})`;
+  switch (code) {
+    case status.RESOURCE_EXHAUSTED:
+      if (details.includes('larger than max')) return new EtcdError('too-large', message);
+      return new EtcdError(details.includes('space exceeded') ? 'full' : 'unknown', message);
+    case status.OUT_OF_RANGE:
+      return new EtcdError('compacted', message);
+    case status.INVALID_ARGUMENT:
+      return new EtcdError(details.includes('too large') ? 'too-large' : 'refused', message);
+    case status.FAILED_PRECONDITION:
+    case status.PERMISSION_DENIED:
+    case status.UNAUTHENTICATED:
+    case status.UNIMPLEMENTED:
+      return new EtcdError('refused', message);
+    default:
+      return new EtcdError('unknown', message);
+  }
+}

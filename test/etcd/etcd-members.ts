@@ -1,0 +1,169 @@
+/**
+ * Members of one etcd on this machine, each a process with a folder of its own, started as an operator starts them. A member keeps its ports and its
+ * data across a restart.
+ *
+ * Bound: it must answer within startMsMax, else the end of its log is the error.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../src/clock.js';
+import { EtcdClient, type EtcdTls } from '../../src/store/etcd/client.js';
+import { freePorts } from '../support/free-ports.js';
+import { TestAuthority } from '../support/test-authority.js';
+
+const startMsMax = 30_000;
+const pollMs = 50;
+
+export type EtcdOptions = Readonly<{
+  members?: number;
+  /** Members and clients show certificates to each other. */
+  isSecure?: boolean;
+  /** Every write waits for the disk, as it does for an operator; without it tests are several times as fast. */
+  isDurable?: boolean;
+  /** Further flags of each member. */
+  flags?: readonly string[];
+}>;
+
+type Member = {
+  readonly name: string;
+  readonly url: string;
+  readonly command: readonly string[];
+  readonly logFile: string;
+  child: ChildProcess | undefined;
+};
+
+export class EtcdMembers {
+  readonly tls: EtcdTls | undefined;
+  readonly #program: string;
+  readonly #folder: string;
+  readonly #members: readonly Member[];
+  readonly #killAtExit = (): void => {
+    for (const { child } of this.#members) child?.kill('SIGKILL');
+  };
+
+  private constructor(program: string, folder: string, members: readonly Member[], tls: EtcdTls | undefined) {
+    this.#program = program;
+    this.#folder = folder;
+    this.#members = members;
+    this.tls = tls;
+    process.on('exit', this.#killAtExit);
+  }
+
+  /** Resolves when every member answers. */
+  static async start(
+    program: string,
+    { members: count = 1, isSecure = false, isDurable = false, flags = [] }: EtcdOptions = {},
+  ): Promise<EtcdMembers> {
+    const folder = await mkdtemp(join(tmpdir(), 'etcd-'));
+    const ports = await freePorts(2 * count);
+    const scheme = isSecure ? 'https' : 'http';
+    const named = Array.from({ length: count }, (_, i) => ({
+      name: `m${i + 1}`,
+      url: `${scheme}://127.0.0.1:${ports[2 * i]}`,
+      peerUrl: `${scheme}://127.0.0.1:${ports[2 * i + 1]}`,
+    }));
+    const secured = isSecure ? await secure(folder) : undefined;
+    const cluster = named.map(({ name, peerUrl }) => `${name}=${peerUrl}`).join(',');
+    const members = named.map(({ name, url, peerUrl }) => ({
+      name,
+      url,
+      logFile: join(folder, `${name}.log`),
+      child: undefined,
+      command: [
+        `--name=${name}`,
+        `--data-dir=${join(folder, name)}`,
+        `--listen-client-urls=${url}`,
+        `--advertise-client-urls=${url}`,
+        `--listen-peer-urls=${peerUrl}`,
+        `--initial-advertise-peer-urls=${peerUrl}`,
+        `--initial-cluster=${cluster}`,
+        '--initial-cluster-token=strata-test',
+        '--log-level=warn',
+        ...(isDurable ? [] : ['--unsafe-no-fsync=true']),
+        ...(secured?.flags ?? []),
+        ...flags,
+      ],
+    }));
+    const etcd = new EtcdMembers(program, folder, members, secured?.tls);
+    for (const i of members.keys()) etcd.begin(i);
+    await Promise.all(members.map((_, i) => etcd.untilReady(i)));
+    return etcd;
+  }
+
+  get endpoints(): readonly string[] {
+    return this.#members.map(({ url }) => url);
+  }
+
+  client(endpoints = this.endpoints, timeoutMs = 5_000): EtcdClient {
+    return new EtcdClient({ clock: systemClock }, { endpoints, tls: this.tls, timeoutMs });
+  }
+
+  /** Starts the process of a member that does not run; `untilReady` says when it answers. */
+  begin(i: number): void {
+    const member = this.#member(i);
+    const log = openSync(member.logFile, 'a');
+    member.child = spawn(this.#program, member.command, { stdio: ['ignore', log, log] });
+    closeSync(log);
+  }
+
+  async untilReady(i: number): Promise<void> {
+    const { url, logFile, name } = this.#member(i);
+    const client = this.client([url], 1_000);
+    try {
+      for (const untilMs = Date.now() + startMsMax; ; await sleep(pollMs)) {
+        try {
+          await client.range({ key: Buffer.from('ready'), countOnly: true });
+          return;
+        } catch (error) {
+          if (Date.now() > untilMs)
+            throw new Error(`the member ${name} does not answer: ${readFileSync(logFile, 'utf8').slice(-2_000)}`, { cause: error });
+        }
+      }
+    } finally {
+      client.close();
+    }
+  }
+
+  /** SIGKILL and SIGTERM resolve when the process is gone, SIGSTOP and SIGCONT at once. */
+  async signal(i: number, signal: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
+    const member = this.#member(i);
+    const { child } = member;
+    if (child === undefined) return;
+    child.kill(signal);
+    if (signal === 'SIGSTOP' || signal === 'SIGCONT') return;
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    member.child = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    process.off('exit', this.#killAtExit);
+    await Promise.all(this.#members.map((_, i) => this.signal(i, 'SIGKILL')));
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  #member(i: number): Member {
+    const member = this.#members[i];
+    if (member === undefined) throw new Error(`there is no member ${i}`);
+    return member;
+  }
+}
+
+async function secure(folder: string): Promise<{ tls: EtcdTls; flags: readonly string[] }> {
+  const authority = await TestAuthority.create(folder, { name: 'etcd-test-authority' });
+  const alternativeNames = 'DNS:localhost,IP:127.0.0.1';
+  const serving = await authority.issue({ user: 'etcd', groups: [], alternativeNames, usage: 'serverAuth,clientAuth' });
+  const client = await authority.issue({ user: 'strata', groups: [] });
+  const [ca, cert, key] = [authority.certificateFile, serving.certificateFile, serving.keyFile];
+  return {
+    tls: { ca: readFileSync(ca, 'utf8'), certificate: client.certificate, key: client.key },
+    flags: [
+      ...[`--cert-file=${cert}`, `--key-file=${key}`, `--trusted-ca-file=${ca}`, '--client-cert-auth=true'],
+      ...[`--peer-cert-file=${cert}`, `--peer-key-file=${key}`, `--peer-trusted-ca-file=${ca}`, '--peer-client-cert-auth=true'],
+    ],
+  };
+}

@@ -1,0 +1,42 @@
+/**
+ * The etcd that the tests start: TEST_ETCD_BIN, else one that is installed, else one that Go builds from the module beside this file, once, into a
+ * folder that later runs find.
+ */
+import { existsSync } from 'node:fs';
+import { mkdir, rename } from 'node:fs/promises';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { installed, runProgram } from '../clients/installed.js';
+import { projectFile } from '../support/project.js';
+
+const buildMsMax = 300_000;
+
+export type EtcdProgram = Readonly<{ program: string } | { why: string }>;
+
+let found: Promise<EtcdProgram> | undefined;
+
+/** `why`: there is none, and the tests that need one are skipped. */
+export function etcdProgram(): Promise<EtcdProgram> {
+  found ??= find();
+  return found;
+}
+
+async function find(): Promise<EtcdProgram> {
+  const named = process.env['TEST_ETCD_BIN'];
+  if (named !== undefined) return { program: named };
+  if ((await installed('etcd', '--version')) !== undefined) return { program: 'etcd' };
+  if ((await installed('go', 'version')) === undefined) return { why: 'no etcd, and no Go to build one' };
+  const folder = join(tmpdir(), `etcd-built-${userInfo().uid}`);
+  const program = join(folder, 'etcd-3.6.16');
+  if (existsSync(program)) return { program };
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const unfinished = `${program}.${process.pid}`;
+  const { code, stderr } = await runProgram('go', ['build', '-o', unfinished, '.'], {
+    cwd: projectFile('test', 'etcd'),
+    environment: { CGO_ENABLED: '0' },
+    timeoutMs: buildMsMax,
+  });
+  if (code !== 0) return { why: `no etcd, and Go cannot build one: ${stderr.slice(-500)}` };
+  await rename(unfinished, program);
+  return { program };
+}
