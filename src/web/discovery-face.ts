@@ -5,6 +5,7 @@ import { notAcceptable } from './accept.js';
 import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer, type Described } from './discovery.js';
 import { reviewTypes } from './review-types.js';
 import { openApiDocument, openApiIndex, type TaggedAnswer } from './openapi.js';
+import type { Documented } from './openapi-schema.js';
 import { versionAnswer } from './version.js';
 
 export type DiscoveryAnswer = Answer & Partial<Pick<TaggedAnswer, 'etag'>>;
@@ -30,7 +31,7 @@ export function discover(
       if (own.length === 1) return found(apiGroup(described(), own[0] ?? ''));
       return own.length === 2 ? found(apiResources(described(), own[0] ?? '', own[1] ?? '')) : undefined;
     case 'openapi':
-      return own[0] === 'v3' ? found(openApi(own.slice(1), types)) : undefined;
+      return own[0] === 'v3' ? found(openApi(own.slice(1), described)) : undefined;
     default:
       return undefined;
   }
@@ -46,7 +47,7 @@ function aggregated(make: typeof coreVersions, accept: string | undefined, types
 }
 
 /** The index, or the document of `apis/G/V` or `api/V`. */
-function openApi(own: readonly string[], types: () => readonly ServedType[]): DiscoveryAnswer | undefined {
+function openApi(own: readonly string[], types: () => readonly Documented[]): DiscoveryAnswer | undefined {
   const [root, first = '', second = '', ...more] = own;
   if (root === undefined) return openApiIndex(types());
   if (root === 'api') return openApiDocument(types(), '', first);

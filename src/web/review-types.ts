@@ -3,11 +3,11 @@
  * type of the catalogue.
  * https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
  */
-import type { Described } from './discovery.js';
 import type { ResourcePath } from './kube-request.js';
+import type { Documented } from './openapi-schema.js';
+import { reviewSchemas, type ReviewKind } from './review-schemas.js';
 
-export type ReviewKind = 'SelfSubjectAccessReview' | 'SelfSubjectRulesReview' | 'SelfSubjectReview';
-export type ReviewType = Described & Readonly<{ kind: ReviewKind }>;
+export type ReviewType = Documented & Readonly<{ kind: ReviewKind }>;
 
 export const reviewTypes: readonly ReviewType[] = [
   reviewType('authorization.k8s.io', 'SelfSubjectAccessReview'),
@@ -31,5 +31,6 @@ function reviewType(group: string, kind: ReviewKind): ReviewType {
     namespaced: false,
     versions: [{ name: 'v1', columns: [] }],
     verbs: ['create'],
+    schema: reviewSchemas[kind],
   };
 }

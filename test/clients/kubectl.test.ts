@@ -200,6 +200,13 @@ law('explain names the fields that a kind has, and says whose business the other
   t.regex((await kubectl.run(['explain', 'apiexport.nonsense'])).stderr, /field "nonsense" does not exist/);
 });
 
+law('explain says what a review asks and answers', async (t, { kubectl }) => {
+  t.regex((await kubectl.ok('explain', ['selfsubjectaccessreview'])).stdout, /^ +spec\t<Object> -required-$/m);
+  t.regex((await kubectl.ok('explain', ['selfsubjectaccessreview.spec.resourceAttributes.verb'])).stdout, /deletecollection/);
+  t.regex((await kubectl.ok('explain', ['selfsubjectrulesreview.status.resourceRules'])).stdout, /^ +apiGroups\t<\[\]string>$/m);
+  t.regex((await kubectl.ok('explain', ['selfsubjectreview.status.userInfo'])).stdout, /^ +username\t<string>$/m);
+});
+
 law('api-resources names the types, version the server', async (t, { kubectl }) => {
   const resources = await kubectl.ok('api-resources', []);
   const version = await kubectl.ok('version', []);

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { openApiDocument, openApiIndex } from '../../src/web/openapi.js';
+import { reviewTypes } from '../../src/web/review-types.js';
 
 const served = kcpTypes.flatMap((type) => type.versions.map(({ name }) => ({ type, version: name })));
 
@@ -66,4 +67,17 @@ test('there is no document where nothing is served', (t) => {
   t.is(openApiDocument(kcpTypes, '', 'v1'), undefined);
   t.is(openApiDocument(kcpTypes, 'apis.kcp.io', 'v1'), undefined);
   t.is(openApiDocument(kcpTypes, '__proto__', 'v1'), undefined);
+});
+
+test('a review can be posted, has no PATCH, and says what it asks and answers', (t) => {
+  const { paths, components } = JSON.parse(openApiDocument(reviewTypes, 'authorization.k8s.io', 'v1')?.body ?? '');
+  const { spec, status, metadata } = components.schemas['io.k8s.authorization.v1.SelfSubjectAccessReview'].properties;
+
+  t.deepEqual(
+    Object.entries(paths).map(([path, operations]) => [path, Object.keys(operations as object)]),
+    ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'].map((resource) => [`/apis/authorization.k8s.io/v1/${resource}`, ['post']]),
+  );
+  t.deepEqual(Object.keys(spec.properties), ['resourceAttributes', 'nonResourceAttributes']);
+  t.deepEqual(Object.keys(status.properties), ['allowed', 'reason']);
+  t.regex(metadata.description, /not stored/);
 });

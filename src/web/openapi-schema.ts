@@ -1,0 +1,82 @@
+/** What an OpenAPI document says about the objects of one kind: their fields, for people who ask what they may write there. */
+import type { ServedType } from '../domain/catalogue.js';
+import type { Described } from './discovery.js';
+
+/** What is known of a kind. `fields` may say something better of apiVersion, kind and metadata than is said of every kind. */
+export type KindSchema = Readonly<{
+  description?: string;
+  required?: readonly string[];
+  fields: Readonly<Record<string, object>>;
+}>;
+
+/** What has a document. `schema`: where the cache itself defines the kind. */
+export type Documented = Described & Partial<Pick<ServedType, 'identity'>> & Readonly<{ schema?: KindSchema }>;
+
+/** kubectl must not take a field for unknown, whatever is left out. */
+export function schemaOf(type: Documented, version: string): object {
+  const { description, required, fields }: KindSchema = type.schema ?? { fields: fieldsOf(type) };
+  return {
+    type: 'object',
+    description: description ?? `${type.kind} of a shard, as the cache holds it. It checks no field but metadata's.`,
+    required,
+    properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: metadataSchema, ...fields },
+    'x-kubernetes-group-version-kind': [groupVersionKind(type, version)],
+    'x-kubernetes-preserve-unknown-fields': true,
+  };
+}
+
+/** `io.kcp.apis.v1alpha2.APIExport` */
+export function schemaName({ group, kind }: Documented, version: string): string {
+  return [...group.split('.').reverse(), version, kind].filter((part) => part !== '').join('.');
+}
+
+export function groupVersionKind({ group, kind }: Documented, version: string): object {
+  return { group, version, kind };
+}
+
+/** Whatever a shard has there. */
+const anyObject = {
+  type: 'object',
+  description: 'As the shard has it: the fields are those of its definition there.',
+  'x-kubernetes-preserve-unknown-fields': true,
+};
+const anyObjects = { type: 'array', items: anyObject, description: anyObject.description };
+const texts = { type: 'object', additionalProperties: { type: 'string' } };
+const metadataSchema = {
+  type: 'object',
+  description: 'What every object has; canonical path, logical cluster and shard stand in annotations kcp.io/….',
+  properties: {
+    name: { type: 'string' },
+    namespace: { type: 'string' },
+    labels: texts,
+    annotations: texts,
+    uid: { type: 'string' },
+    resourceVersion: { type: 'string', description: 'A revision of this cache, which is not that of the shard.' },
+    generation: { type: 'integer', format: 'int64' },
+    creationTimestamp: { type: 'string', format: 'date-time' },
+    deletionTimestamp: { type: 'string', format: 'date-time' },
+    finalizers: { type: 'array', items: { type: 'string' } },
+    ownerReferences: anyObjects,
+    managedFields: anyObjects,
+  },
+};
+
+/** What a kind has beside metadata: spec and status, but for these of Kubernetes and kcp. */
+const otherFields: Readonly<Record<string, Readonly<Record<string, object>>>> = {
+  Role: { rules: anyObjects },
+  ClusterRole: { rules: anyObjects, aggregationRule: anyObject },
+  RoleBinding: { subjects: anyObjects, roleRef: anyObject },
+  ClusterRoleBinding: { subjects: anyObjects, roleRef: anyObject },
+  MutatingWebhookConfiguration: { webhooks: anyObjects },
+  ValidatingWebhookConfiguration: { webhooks: anyObjects },
+  MutatingAdmissionPolicy: { spec: anyObject },
+  MutatingAdmissionPolicyBinding: { spec: anyObject },
+  ValidatingAdmissionPolicyBinding: { spec: anyObject },
+  APIConversion: { spec: anyObject },
+  APIResourceSchema: { spec: anyObject },
+};
+
+/** A declared type is whatever its shard says: nothing is known of its fields. */
+function fieldsOf({ kind, identity }: Documented): Readonly<Record<string, object>> {
+  return identity === '' ? (otherFields[kind] ?? { spec: anyObject, status: anyObject }) : {};
+}
