@@ -14,7 +14,7 @@ const unmeasured = {
     'build/test/crash/{agent,backup,compaction,declared-bounds,disk-full,failpoints,kill,migration,restore,rollback,tier-disk}.test.js',
     'build/test/crash/{restored-leaf,tier-balancer,tier-partition,tier-random,tier-restart}.test.js',
     'build/test/etcd/*.test.js',
-    'build/test/clients/{clients,kubectl,kubectl-auth,kubectl-refusals,kubectl-wildcard}.test.js',
+    'build/test/clients/{clients,kubectl,kubectl-auth,kubectl-explain,kubectl-refusals,kubectl-wildcard}.test.js',
     'build/test/package/*.test.js',
   ],
   machines: [

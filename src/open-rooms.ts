@@ -44,6 +44,7 @@ import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
 import { Gzip } from './web/gzip.js';
+import { RootSchemas } from './web/root-schemas.js';
 
 export type OpenServer = Readonly<{
   port: number;
@@ -190,6 +191,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     heavy,
     clock,
     random,
+    schemas: new RootSchemas({ types: kcpTypes, objects: store, revisions: store, changedAt: (type) => newest.of(type) }),
     gzip: new Gzip(),
     limits: { ...settings, pieceBytesMax },
   };

@@ -8,6 +8,9 @@ declare const canonicalPath: unique symbol;
 export type ClusterName = string & { readonly [clusterName]: true };
 export type CanonicalPath = string & { readonly [canonicalPath]: true };
 
+/** Where kcp keeps what is there from the start, its own APIExports for example. */
+export const rootCluster = 'root' as ClusterName;
+
 const segment = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?';
 const clusterPattern = new RegExp(`^${segment}$`);
 const systemPattern = new RegExp(`^system:${segment}(?::${segment})*$`);

@@ -18,6 +18,7 @@ import { objectNotFound, wildcardWrite, type ResourcePath, type Verb } from './k
 import type { Gzip } from './gzip.js';
 import { partialForm, tableForm, wholeForm, type ObjectForm } from './object-form.js';
 import type { Part } from './parts.js';
+import type { RootSchemas } from './root-schemas.js';
 import { parseIncludeObject } from './table.js';
 
 export type Call = Readonly<{
@@ -52,6 +53,7 @@ export type KubePorts = Readonly<{
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
+  schemas: RootSchemas;
   gzip: Gzip;
   limits: KubeLimits;
 }>;

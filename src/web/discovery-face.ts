@@ -5,7 +5,7 @@ import { notAcceptable } from './accept.js';
 import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer, type Described } from './discovery.js';
 import { reviewTypes } from './review-types.js';
 import { openApiDocument, openApiIndex, type TaggedAnswer } from './openapi.js';
-import type { Documented } from './openapi-schema.js';
+import type { Documented, SchemaTexts } from './openapi-schema.js';
 import { versionAnswer } from './version.js';
 
 export type DiscoveryAnswer = Answer & Partial<Pick<TaggedAnswer, 'etag'>>;
@@ -15,9 +15,9 @@ export type Discovered = Readonly<{ kind: 'answer'; answer: DiscoveryAnswer } | 
 /** Undefined when the path is none of discovery's; only then `types` is not called. */
 export function discover(
   rest: readonly string[],
-  asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly ServedType[] }>,
+  asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly ServedType[]; schemas: SchemaTexts }>,
 ): Discovered | undefined {
-  const { accept, version, types } = asked;
+  const { accept, version, types, schemas } = asked;
   const described = () => [...types(), ...reviewTypes];
   const [root, ...own] = rest;
   switch (root) {
@@ -31,7 +31,7 @@ export function discover(
       if (own.length === 1) return found(apiGroup(described(), own[0] ?? ''));
       return own.length === 2 ? found(apiResources(described(), own[0] ?? '', own[1] ?? '')) : undefined;
     case 'openapi':
-      return own[0] === 'v3' ? found(openApi(own.slice(1), described)) : undefined;
+      return own[0] === 'v3' ? found(openApi(own.slice(1), described, schemas)) : undefined;
     default:
       return undefined;
   }
@@ -47,9 +47,9 @@ function aggregated(make: typeof coreVersions, accept: string | undefined, types
 }
 
 /** The index, or the document of `apis/G/V` or `api/V`. */
-function openApi(own: readonly string[], types: () => readonly Documented[]): DiscoveryAnswer | undefined {
+function openApi(own: readonly string[], types: () => readonly Documented[], schemas: SchemaTexts): DiscoveryAnswer | undefined {
   const [root, first = '', second = '', ...more] = own;
-  if (root === undefined) return openApiIndex(types());
-  if (root === 'api') return openApiDocument(types(), '', first);
-  return root === 'apis' && more.length === 0 ? openApiDocument(types(), first, second) : undefined;
+  if (root === undefined) return openApiIndex(types(), schemas);
+  if (root === 'api') return openApiDocument(types(), schemas, { group: '', version: first });
+  return root === 'apis' && more.length === 0 ? openApiDocument(types(), schemas, { group: first, version: second }) : undefined;
 }

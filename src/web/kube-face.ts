@@ -25,6 +25,7 @@ import {
   type Verb,
 } from './kube-request.js';
 import { list } from './list.js';
+import type { SchemaTexts } from './openapi-schema.js';
 import { patch } from './patch.js';
 import { review } from './reviews.js';
 import { findReviewType, type ReviewType } from './review-types.js';
@@ -63,7 +64,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
   if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
-  const other = answerOther(path, request, ports, version);
+  const schemas = path.rest[0] === 'openapi' ? await ports.schemas.texts() : noSchemas;
+  const other = answerOther(path, request, ports, { version, schemas });
   if (other !== undefined) return other;
   if (path.shard === undefined) throw new Refused(placeMissing('shard'));
   if (path.cluster === undefined) throw new Refused(placeMissing('cluster'));
@@ -99,6 +101,7 @@ export function withoutQuery(target: string): string {
   return target.split('?', 1)[0] ?? '';
 }
 
+const noSchemas: SchemaTexts = new Map();
 const notUnderstood = { path: undefined, resource: undefined, verb: undefined };
 
 function understand(
@@ -145,7 +148,7 @@ function answerOther(
   { rest, cluster }: KubePath,
   request: IncomingMessage,
   { catalogue }: KubePorts,
-  version: string,
+  { version, schemas }: Readonly<{ version: string; schemas: SchemaTexts }>,
 ): FaceAnswer | undefined {
   const [first, ...more] = rest;
   if (first === 'healthz' && more.length === 0) return { kind: 'text', code: 200, text: 'ok' };
@@ -153,7 +156,7 @@ function answerOther(
     return { kind: 'text', code: 501, text: 'metrics are served at /metrics, not below a shard\n' };
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
   const types = () => catalogue.forCluster(cluster?.kind === 'name' ? cluster.name : '*');
-  const found = discover(rest, { accept: request.headers.accept, version, types });
+  const found = discover(rest, { accept: request.headers.accept, version, types, schemas });
   if (found?.kind === 'refused') throw new Refused(found.refusal);
   if (found !== undefined) return { kind: 'tagged', answer: found.answer };
   if (rest.join('/') === 'openapi/v2')

@@ -12,17 +12,26 @@ export type KindSchema = Readonly<{
 /** What has a document. `schema`: where the cache itself defines the kind. */
 export type Documented = Described & Partial<Pick<ServedType, 'identity'>> & Readonly<{ schema?: KindSchema }>;
 
-/** kubectl must not take a field for unknown, whatever is left out. */
-export function schemaOf(type: Documented, version: string): object {
-  const { description, required, fields }: KindSchema = type.schema ?? { fields: fieldsOf(type) };
-  return {
+/** What shards have published, as JSON; by the names that documents give it. */
+export type SchemaTexts = ReadonlyMap<string, string>;
+
+/** The schema of a kind as JSON text: as a shard has published it, or what every object of the kind may have. */
+export function schemaText(type: Documented, version: string, published: SchemaTexts): string {
+  // A declared type may have the name of a built-in one.
+  const known = type.identity === '' ? published.get(schemaName(type, version)) : undefined;
+  return known ?? formatSchema(type, version, type.schema ?? { fields: fieldsOf(type) });
+}
+
+/** kubectl must not take a field for unknown, whatever the schema leaves out. */
+export function formatSchema(type: Documented, version: string, { description, required, fields }: KindSchema): string {
+  return JSON.stringify({
     type: 'object',
     description: description ?? `${type.kind} of a shard, as the cache holds it. It checks no field but metadata's.`,
     required,
     properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: metadataSchema, ...fields },
     'x-kubernetes-group-version-kind': [groupVersionKind(type, version)],
     'x-kubernetes-preserve-unknown-fields': true,
-  };
+  });
 }
 
 /** `io.kcp.apis.v1alpha2.APIExport` */

@@ -2,8 +2,8 @@
  * As much OpenAPI v3 as kubectl needs to apply, create and explain: pure functions from types to documents.
  *
  * kubectl needs one thing of a document: whether the PATCH operation of the kind has the parameter `fieldValidation`.
- * If so it leaves validation to the server. The schemas name the fields that every object of a kind may have, for `kubectl explain`, and no more:
- * a cache validates none, and what a field holds is the business of the shard that has its definition.
+ * If so it leaves validation to the server. The schemas are for `kubectl explain` alone: what shards have published in `root` (root-schemas.ts), else
+ * the fields that every object of a kind may have. A cache validates none of them.
  * `application/strategic-merge-patch+json` is in no document on purpose: kubectl would then compute such patches from
  * the schemas; without it, it decides by the types it was built with, which is right for every type here.
  * A review has no PATCH. kubectl would validate one itself, by OpenAPI v2, so `kubectl create -f` of one needs `--validate=false`.
@@ -15,20 +15,22 @@
  */
 import { createHash } from 'node:crypto';
 import { groupsOf, servedAt, versionsOf, type Answer } from './discovery.js';
-import { groupVersionKind, schemaName, schemaOf, type Documented } from './openapi-schema.js';
+import { groupVersionKind, schemaName, schemaText, type Documented, type SchemaTexts } from './openapi-schema.js';
 
 /** An answer a client may keep; `etag` comes with its quotes. */
 export type TaggedAnswer = Answer & Readonly<{ etag: string }>;
 
+type GroupVersion = Readonly<{ group: string; version: string }>;
+
 const documentPrefix = '/openapi/v3';
 
 /** /openapi/v3: which documents there are. Clients put the prefix of the cache in front of the root-relative URLs. */
-export function openApiIndex(types: readonly Documented[]): TaggedAnswer {
+export function openApiIndex(types: readonly Documented[], published: SchemaTexts): TaggedAnswer {
   const paths: [string, object][] = [];
   for (const group of groupsOf(types)) {
     for (const version of versionsOf(types, group)) {
       const path = formatPath(group, version);
-      const { hash } = documentOf(types, group, version);
+      const { hash } = documentOf(types, published, { group, version });
       paths.push([path, { serverRelativeURL: `${documentPrefix}/${path}?hash=${hash}` }]);
     }
   }
@@ -36,19 +38,26 @@ export function openApiIndex(types: readonly Documented[]): TaggedAnswer {
 }
 
 /** /openapi/v3/apis/GROUP/VERSION, and /openapi/v3/api/v1 with the group ''; undefined when nothing is served there. */
-export function openApiDocument(types: readonly Documented[], group: string, version: string): TaggedAnswer | undefined {
+export function openApiDocument(
+  types: readonly Documented[],
+  published: SchemaTexts,
+  { group, version }: GroupVersion,
+): TaggedAnswer | undefined {
   if (servedAt(types, group, version).length === 0) return undefined;
-  return tagged(documentOf(types, group, version).body);
+  return tagged(documentOf(types, published, { group, version }).body);
 }
 
-function documentOf(types: readonly Documented[], group: string, version: string): { body: string; hash: string } {
+function documentOf(
+  types: readonly Documented[],
+  published: SchemaTexts,
+  { group, version }: GroupVersion,
+): Readonly<{ body: string; hash: string }> {
   const served = servedAt(types, group, version);
-  const body = JSON.stringify({
-    openapi: '3.0.0',
-    info: { title: 'Strata', version },
-    paths: Object.fromEntries(served.flatMap((type) => pathsOf(type, version))),
-    components: { schemas: Object.fromEntries(served.map((type) => [schemaName(type, version), schemaOf(type, version)])) },
-  });
+  const paths = Object.fromEntries(served.flatMap((type) => pathsOf(type, version)));
+  const rest = JSON.stringify({ openapi: '3.0.0', info: { title: 'Strata', version }, paths });
+  const texts = new Map(served.map((type) => [schemaName(type, version), schemaText(type, version, published)]));
+  const schemas = [...texts].map(([name, text]) => `${JSON.stringify(name)}:${text}`);
+  const body = `${rest.slice(0, -1)},"components":{"schemas":{${schemas.join(',')}}}}`;
   return { body, hash: hashOf(body) };
 }
 

@@ -117,6 +117,21 @@ export function anApiExport(
   return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'one', ...metadata }, ...rest };
 }
 
+/** An APIResourceSchema of workspacetypes.tenancy.kcp.io with this schema of its v1alpha1. */
+export function anApiResourceSchema(name: string, schema: unknown, spec: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return {
+    apiVersion: 'apis.kcp.io/v1alpha1',
+    kind: 'APIResourceSchema',
+    metadata: { name },
+    spec: {
+      group: 'tenancy.kcp.io',
+      names: { kind: 'WorkspaceType', plural: 'workspacetypes' },
+      versions: [{ name: 'v1alpha1', served: true, storage: true, schema }],
+      ...spec,
+    },
+  };
+}
+
 /** A ClusterCachedResource that declares `instances.machines.svm.io` under the identity. */
 export function aClusterCachedResource(
   identity: string,

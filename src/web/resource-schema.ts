@@ -1,0 +1,115 @@
+/**
+ * What an APIExport and an APIResourceSchema say about the fields of a type, as far as people ask for it: pure functions from stored bodies.
+ *
+ * Nobody has checked these objects. Of a schema only the words below are copied, each if it has the type that OpenAPI gives it: kubectl reads a
+ * document as a whole, and one word of another type makes `kubectl apply` fail for every type of the group.
+ *
+ * Bounds: a body beyond `bodyBytesMax` or `valuesMax` is not read, because it is parsed in one turn of the event loop. Below `depthMax`
+ * levels a field is named and not described.
+ * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
+ */
+import type { ServedType } from '../domain/catalogue.js';
+import { isObject, membersOf, type Members } from '../domain/members.js';
+import { textAt } from '../domain/text-at.js';
+import { jsonValue } from '../json/json-value.js';
+import { countValues } from '../json/value-count.js';
+import type { KindSchema } from './openapi-schema.js';
+
+/** kcp's have 16 kB and 400 values. */
+const bodyBytesMax = 256 * 1024;
+const valuesMax = 10_000;
+/** kcp's have 8 levels. */
+const depthMax = 64;
+/** Go refuses a document that has half of a UTF-16 pair. kcp writes no pair as an escape, so a body with any is not read. */
+const escapedSurrogate = /\\u[dD][89a-fA-F]/;
+
+/** The APIResourceSchema that an APIExport names for a type. */
+export type NamedSchema = Readonly<{ group: string; resource: string; name: string }>;
+
+/** What an APIExport names, in whichever of its versions it is stored. */
+export function schemasNamedBy(apiExport: Uint8Array): readonly NamedSchema[] {
+  const spec = specOf(apiExport);
+  return [...itemsOf(spec['resources']).map(namedInResources), ...itemsOf(spec['latestResourceSchemas']).map(namedByName)].filter(
+    (named) => named !== undefined,
+  );
+}
+
+/** What an APIResourceSchema says of each version that the type is served in; nothing if it is one of another type. */
+export function parseResourceSchema(body: Uint8Array, type: ServedType): ReadonlyMap<string, KindSchema> {
+  const spec = specOf(body);
+  const isOfType =
+    spec['group'] === type.group && textAt(spec, 'names', 'plural') === type.resource && textAt(spec, 'names', 'kind') === type.kind;
+  if (!isOfType) return new Map();
+  const found = new Map<string, KindSchema>();
+  for (const version of itemsOf(spec['versions']).map(membersOf)) {
+    const name = type.versions.find((served) => served.name === version['name'])?.name;
+    const schema = name === undefined ? undefined : kindSchemaOf(version['schema']);
+    if (name !== undefined && schema !== undefined) found.set(name, schema);
+  }
+  return found;
+}
+
+/** Its fields are those of its properties: without any it says nothing. What the cache says of metadata is truer. */
+function kindSchemaOf(value: unknown): KindSchema | undefined {
+  const { description, required, properties } = schemaOf(value);
+  if (properties === undefined) return undefined;
+  const { metadata: _, ...fields } = properties;
+  return { ...(description !== undefined && { description }), ...(required !== undefined && { required }), fields };
+}
+
+const texts = ['type', 'format', 'description'];
+const flags = ['x-kubernetes-int-or-string', 'x-kubernetes-preserve-unknown-fields'];
+
+type Schema = Readonly<{
+  description?: string;
+  required?: readonly string[];
+  properties?: Readonly<Record<string, object>>;
+  [word: string]: unknown;
+}>;
+
+/** Where nothing is said. An empty schema ends kubectl's explaining with an error. */
+const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
+
+/** The words of a schema that describe its fields. */
+function schemaOf(value: unknown, depth = 0): Schema {
+  if (!isObject(value) || depth > depthMax) return anything;
+  const { required, enum: values, properties, items, additionalProperties: others } = value;
+  const schema: Record<string, unknown> = {};
+  for (const word of texts) if (typeof value[word] === 'string') schema[word] = value[word];
+  for (const word of flags) if (typeof value[word] === 'boolean') schema[word] = value[word];
+  if (Array.isArray(required) && required.every((name) => typeof name === 'string')) schema['required'] = required;
+  if (Array.isArray(values) && values.every((each) => typeof each !== 'object')) schema['enum'] = values;
+  if (isObject(properties)) schema['properties'] = schemasOf(properties, depth + 1);
+  if (isObject(items)) schema['items'] = schemaOf(items, depth + 1);
+  if (isObject(others)) schema['additionalProperties'] = schemaOf(others, depth + 1);
+  if (typeof others === 'boolean') schema['additionalProperties'] = others;
+  return Object.keys(schema).length === 0 ? anything : schema;
+}
+
+/** Unlike an assignment, this makes a member of the name `__proto__` a member like others. */
+function schemasOf(properties: Members, depth: number): Readonly<Record<string, Schema>> {
+  return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, schemaOf(property, depth)]));
+}
+
+/** v1alpha2: `{group, name, schema}` */
+function namedInResources(item: unknown): NamedSchema | undefined {
+  const [group, resource, name] = [textAt(item, 'group'), textAt(item, 'name'), textAt(item, 'schema')];
+  return group === undefined || resource === undefined || name === undefined ? undefined : { group, resource, name };
+}
+
+/** v1alpha1: `PREFIX.RESOURCE.GROUP` */
+function namedByName(name: unknown): NamedSchema | undefined {
+  if (typeof name !== 'string') return undefined;
+  const [, resource = '', ...group] = name.split('.');
+  return { group: group.join('.'), resource, name };
+}
+
+function specOf(body: Uint8Array): Members {
+  if (body.length > bodyBytesMax || countValues(body, valuesMax) > valuesMax) return {};
+  const text = new TextDecoder().decode(body);
+  return escapedSurrogate.test(text) ? {} : membersOf(membersOf(jsonValue(text))['spec']);
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,113 @@
+/**
+ * The schemas of the built-in types, as shards have published them: kcp exports its own types from logical cluster `root`, by APIExports that name
+ * APIResourceSchemas, and shards push both. Read when somebody asks, and again once an object of either type has changed since.
+ *
+ *   APIExport tenancy.kcp.io ──names──▶ v260519-96f2749.workspacetypes.tenancy.kcp.io ──describes──▶ WorkspaceType v1alpha1
+ *                             on the same shard, in `root`
+ *
+ * For each version the first schema counts that describes it, in the order of the keys of the APIExports: name, then shard. Whoever may read these
+ * documents may read the schemas as well, because `authorize` knows one right to read. Any shard can put text in here; it decides nothing.
+ *
+ * Bounds: `exportsMax` APIExports and `exportBytesMax` of them are looked at, and `triedMax` schemas of one type. A text beyond `textBytesMax` is
+ * not kept, so all of them stay below two megabytes. The event loop gets a turn before each object.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { ServedType } from '../domain/catalogue.js';
+import { rootCluster } from '../domain/cluster.js';
+import type { Objects, Revisions } from '../domain/store-port.js';
+import { formatGroupResource, type Resource } from '../domain/resource.js';
+import type { Revision } from '../domain/revision.js';
+import type { ShardName } from '../domain/shard.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
+import { formatSchema, schemaName, type SchemaTexts } from './openapi-schema.js';
+import { parseResourceSchema, schemasNamedBy } from './resource-schema.js';
+
+export type RootSchemasParts = Readonly<{
+  /** Those that have no identity. */
+  types: readonly ServedType[];
+  objects: Pick<Objects, 'get' | 'snapshot'>;
+  revisions: Pick<Revisions, 'published'>;
+  /** Of the newest change published to a type, or a later revision. */
+  changedAt: (type: Resource) => Revision;
+}>;
+
+const exportsMax = 1_000;
+const exportBytesMax = 4 * 1024 * 1024;
+const triedMax = 10;
+const textBytesMax = 64 * 1024;
+
+const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
+const schemaType: Resource = { group: 'apis.kcp.io', resource: 'apiresourceschemas', identity: '' };
+
+/** Where an APIResourceSchema is. */
+type SchemaPlace = Readonly<{ shard: ShardName; name: string }>;
+
+export class RootSchemas {
+  readonly #parts: RootSchemasParts;
+  #known: Readonly<{ changedAt: Revision; texts: SchemaTexts }> | undefined;
+  #reading: Promise<void> | undefined;
+
+  constructor(parts: RootSchemasParts) {
+    this.#parts = parts;
+  }
+
+  async texts(): Promise<SchemaTexts> {
+    // A reading that is under way may have begun before what the caller has seen; the one after it has not.
+    for (let readings = 0; readings < 2 && this.#known?.changedAt !== this.#changedAt(); readings++) await this.#readOnce();
+    return this.#known?.texts ?? new Map();
+  }
+
+  #changedAt(): Revision {
+    return Math.max(...[exportType, schemaType].map(this.#parts.changedAt));
+  }
+
+  #readOnce(): Promise<void> {
+    return (this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    }));
+  }
+
+  async #read(): Promise<void> {
+    const changedAt = this.#changedAt();
+    const places = await this.#places();
+    const texts = new Map<string, string>();
+    for (const type of this.#parts.types)
+      for (const place of places.get(formatGroupResource(type)) ?? []) {
+        if (type.versions.every(({ name }) => texts.has(schemaName(type, name)))) break;
+        await this.#add(texts, type, place);
+      }
+    this.#known = { changedAt, texts };
+  }
+
+  /** By the type that they are named for. */
+  async #places(): Promise<ReadonlyMap<string, readonly SchemaPlace[]>> {
+    const { types, objects, revisions } = this.#parts;
+    const places = new Map<string, SchemaPlace[]>(types.map((type) => [formatGroupResource(type), []]));
+    const scope = { ...exportType, shard: '*', cluster: rootCluster } as const;
+    let [looked, bytes] = [0, 0];
+    for await (const page of snapshotPages(objects.snapshot(scope, revisions.published))) {
+      for (const { key, body } of page) {
+        bytes += body.bytes.length;
+        if (++looked > exportsMax || bytes > exportBytesMax) return places;
+        await turn();
+        for (const named of schemasNamedBy(body.bytes)) {
+          const ofType = places.get(formatGroupResource(named));
+          if (ofType !== undefined && ofType.length < triedMax) ofType.push({ shard: key.shard, name: named.name });
+        }
+      }
+    }
+    return places;
+  }
+
+  /** What the schema says of versions that nothing is known of yet. */
+  async #add(texts: Map<string, string>, type: ServedType, { shard, name }: SchemaPlace): Promise<void> {
+    await turn();
+    const object = await this.#parts.objects.get({ resource: schemaType, shard, cluster: rootCluster, namespace: '', name });
+    if (object === undefined) return;
+    for (const [version, schema] of parseResourceSchema(object.body.bytes, type)) {
+      const text = formatSchema(type, version, schema);
+      const inDocument = schemaName(type, version);
+      if (!texts.has(inDocument) && Buffer.byteLength(text) <= textBytesMax) texts.set(inDocument, text);
+    }
+  }
+}
