@@ -35,10 +35,10 @@ type ShownSlice = Pick<
   'group' | 'resource' | 'identity' | 'everSynced' | 'whole' | 'objects' | 'bytes' | 'changedAgoMs' | 'lagMs'
 > &
   Readonly<{ held: Pick<HeldStatus, 'removes'> | null }>;
-type ShownShard = Pick<ShardStatus, 'shard' | 'connection'> & Readonly<{ slices: readonly ShownSlice[] }>;
+type ShownShard = Pick<ShardStatus, 'shard' | 'removed' | 'connection'> & Readonly<{ slices: readonly ShownSlice[] }>;
 
 /** What is true of all its types, their sums, the last change and the longest lag. */
-function withoutTypes({ shard, connection, slices }: ShardStatus): ShownShard {
+function withoutTypes({ shard, removed, connection, slices }: ShardStatus): ShownShard {
   const { everSynced, whole, removes, ...sums } = sumSlices(slices);
   const all: ShownSlice = {
     ...sums,
@@ -49,7 +49,7 @@ function withoutTypes({ shard, connection, slices }: ShardStatus): ShownShard {
     whole: whole === slices.length,
     held: removes === null ? null : { removes },
   };
-  return { shard, connection, slices: slices.length === 0 ? [] : [all] };
+  return { shard, removed, connection, slices: slices.length === 0 ? [] : [all] };
 }
 
 function showShards(metrics: Metrics, shards: readonly ShownShard[]): void {
@@ -57,8 +57,8 @@ function showShards(metrics: Metrics, shards: readonly ShownShard[]): void {
     metrics;
   const ofSlices = [sliceEverSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds];
   for (const gauge of [shardConnected, ...ofSlices]) gauge.reset();
-  for (const { shard, connection, slices } of shards) {
-    if (connection.kind !== 'plain') shardConnected.set(connection.kind === 'connected' ? 1 : 0, { shard });
+  for (const { shard, removed, connection, slices } of shards) {
+    if (connection.kind !== 'plain' && !removed) shardConnected.set(connection.kind === 'connected' ? 1 : 0, { shard });
     for (const slice of slices) {
       const labels = { shard, type: formatResource(slice).replace(/:$/, '') };
       sliceEverSynced.set(slice.everSynced ? 1 : 0, labels);

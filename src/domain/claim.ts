@@ -43,6 +43,11 @@ export type ShardState = Given &
     plain: boolean;
   }>;
 
+/** Whether nobody claims it, because it is written over plain HTTP: here, or at its origin, whose claim names no process. */
+export function isWrittenPlainly({ plain, process, removed }: Pick<ShardState, 'plain' | 'process' | 'removed'>): boolean {
+  return plain || (process === '' && !removed);
+}
+
 /** What followers receive of a shard that is forgotten. */
 export function unknownShard(shard: ShardName): ShardState {
   return { shard, term: -1, process: '', removed: false, origin: '', via: undefined, plain: false };

@@ -10,7 +10,7 @@
  * Cost: of a report one look at each slice, `shardsPerTurn` shards in a turn of the event loop; of a type one look at each of its slices and at each
  * shard, `shardsPerTurnOfType` in a turn. Each shard is looked at within one turn, so what is said of it was true at one moment.
  */
-import type { ShardState } from '../domain/claim.js';
+import { isWrittenPlainly, type ShardState } from '../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort } from '../domain/ports.js';
 import type { Revisions, StoreIdentity } from '../domain/store-port.js';
 import type { SliceState } from '../domain/push.js';
@@ -122,7 +122,7 @@ export class Freshness implements FreshnessPort {
     const { known, standbys } = this.#parts;
     const state = known.shard(shard);
     const reporter = this.#reporter(shard, state, nowMs);
-    const term = state === undefined || state.plain ? {} : { term: state.term };
+    const term = state === undefined || isWrittenPlainly(state) ? {} : { term: state.term };
     return {
       shard,
       via: state?.via ?? null,
@@ -139,7 +139,7 @@ export class Freshness implements FreshnessPort {
 
   #reporter(shard: ShardName, state: ShardState | undefined, nowMs: number): Reporter {
     const via = state?.via;
-    return via === undefined || via === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(shard, via, nowMs);
+    return state === undefined || via === undefined || via === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(state, via, nowMs);
   }
 
   #held({ slice }: SliceState, nowMs: number): HeldStatus | null {
@@ -163,14 +163,15 @@ export class Freshness implements FreshnessPort {
     };
   }
 
-  #link(shard: ShardName, neighbour: Neighbour, nowMs: number): Reporter {
+  #link(state: ShardState, neighbour: Neighbour, nowMs: number): Reporter {
     const { links, tier } = this.#parts;
     const { isUp, sinceMs } = links.presence(neighbour);
-    const reported = links.shard(neighbour, shard);
+    const reported = links.shard(neighbour, state.shard);
     const forMs = age(reported.sinceMs, nowMs);
     const peer = childOf(neighbour) ?? tier.parentId ?? neighbour;
+    const connection: ShardConnection = reported.connected ? { kind: 'connected', forMs, peer } : { kind: 'away', forMs };
     return {
-      connection: reported.connected ? { kind: 'connected', forMs, peer } : { kind: 'away', forMs },
+      connection: isUp && isWrittenPlainly(state) ? { kind: 'plain' } : connection,
       isThere: isUp,
       sinceMs,
       reported: (slice) => links.slice(neighbour, slice),
@@ -207,6 +208,8 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter:
   const { slice, everSynced, objects, bytes, digest, changedMs, filterHash } = state;
   const { group, resource, identity } = slice.resource;
   const reported = reporter.reported(slice);
+  // Of a plain writer nobody knows whether it is there.
+  const said = reporter.connection.kind === 'plain' ? undefined : reported;
   return {
     group,
     resource,
@@ -219,8 +222,8 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter:
     bytes,
     digest,
     changedAgoMs: changedMs === 0 ? null : age(changedMs, nowMs),
-    lagMs: reported === undefined ? null : reporter.isThere ? reported.lagMs : reported.lagMs + age(reporter.sinceMs, nowMs),
-    sourceConnected: reporter.isThere ? (reported?.connected ?? null) : null,
+    lagMs: said === undefined ? null : reporter.isThere ? said.lagMs : said.lagMs + age(reporter.sinceMs, nowMs),
+    sourceConnected: reporter.isThere ? (said?.connected ?? null) : null,
   };
 }
 
@@ -235,7 +238,7 @@ export function isWhole(state: SliceState | undefined, { via, plain, term }: Sha
 
 /** A plain writer syncs nothing, so what it wrote counts as everything once it is quiet. */
 function syncedIn({ syncedTerm, everSynced }: SliceState, shard: ShardState | undefined): SliceStatus['syncedIn'] {
-  if (shard !== undefined && syncedTerm !== 0 && syncedTerm === shard.term) return shard.plain ? 'assumed' : 'this-term';
+  if (shard !== undefined && syncedTerm !== 0 && syncedTerm === shard.term) return isWrittenPlainly(shard) ? 'assumed' : 'this-term';
   return everSynced ? 'earlier' : 'never';
 }
 

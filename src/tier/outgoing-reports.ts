@@ -26,8 +26,8 @@ export type OutgoingReportsParts = Readonly<{
   marked: Set<ReportedSlice>;
 }>;
 
-/** A slice, and the text of its last report. */
-export type ReportedSlice = { readonly slice: Slice; freshness: string };
+/** A slice, and the text of its last report. `hasLeft`: it crosses no longer, so nothing is known of it from here on. */
+export type ReportedSlice = { readonly slice: Slice; freshness: string; readonly hasLeft: boolean };
 
 export type Report = Omit<FrameOf<'report'>, 'kind' | 'sequence'>;
 
@@ -103,19 +103,26 @@ export class OutgoingReports {
   }
 
   #changeOf(reported: ReportedSlice): SliceFreshness | undefined {
-    const { slice } = reported;
+    const freshness = reported.hasLeft ? unknownOf(reported.slice) : this.#freshnessOf(reported.slice);
+    const text = `${freshness.connected} ${freshness.synced} ${freshness.lagMs} ${freshness.whole}`;
+    if (reported.freshness === text) return undefined;
+    reported.freshness = text;
+    return freshness;
+  }
+
+  #freshnessOf(slice: Slice): SliceFreshness {
     const { isSynced, freshnessOf, crossesWhole } = this.#parts;
     const { connected, lagMs, whole } = freshnessOf(slice);
-    const freshness: SliceFreshness = {
+    return {
       slice,
       connected,
       synced: isSynced(slice),
       lagMs: Math.floor(lagMs / lagStepMs) * lagStepMs,
       whole: whole && crossesWhole(slice),
     };
-    const text = `${freshness.connected} ${freshness.synced} ${freshness.lagMs} ${freshness.whole}`;
-    if (reported.freshness === text) return undefined;
-    reported.freshness = text;
-    return freshness;
   }
+}
+
+function unknownOf(slice: Slice): SliceFreshness {
+  return { slice, connected: false, synced: false, lagMs: 0, whole: false };
 }

@@ -25,6 +25,8 @@ export class SliceSync {
   objects = 0;
   /** Its freshness as it was sent last. */
   freshness = '';
+  /** It crosses this link no longer, and another slice sync takes its place should it do so again. */
+  hasLeft = false;
   /** The walk of its sync, or of its digest. */
   walk: SliceWalk | undefined;
   comparison: SliceComparison | undefined;
@@ -109,6 +111,7 @@ export class SliceSync {
 
   /** It does not cross this link any more. */
   leave(): void {
+    this.hasLeft = true;
     this.close();
     this.#count(-1);
   }

@@ -384,7 +384,9 @@ export class SliceSyncs {
       sync.leave();
       this.#leaveSets(sync);
       this.#invalidations.delete(sync);
-      this.marked.delete(sync);
+      // Else the other end would believe the last report for ever, if the slice does not come back with its shard.
+      if (sync.freshness === '') this.marked.delete(sync);
+      else this.marked.add(sync);
       this.#unknown.withdraw(slice);
     }
     if (held.size > 0) this.#held.set(shard, held);

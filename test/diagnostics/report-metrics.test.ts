@@ -28,6 +28,10 @@ test('a report shows every link, shard and slice, and drops what it no longer ha
   ])
     t.true(full.includes(`${line}\n`), line);
   t.false(full.includes('strata_link_behind{neighbour="child/west"}'));
+  t.deepEqual(
+    [...full.matchAll(/strata_shard_connected\{shard="(\w+)"\}/g)].map(([, shard]) => shard),
+    aStatusReport().shards.flatMap(({ shard, removed, connection }) => (removed || connection.kind === 'plain' ? [] : [shard])),
+  );
   t.notRegex(empty, /strata_(?:certificate_expires_seconds|link_connected|link_slices|shard_connected|slice_objects|slice_whole)\{/);
 });
 

@@ -64,6 +64,8 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
 const fences: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['store'],
   'better-sqlite3-napi': ['store'],
+  '@grpc/grpc-js': ['store'],
+  '@bufbuild/protobuf': ['store'],
   koa: ['web'],
   '@koa/router': ['web'],
   fresh: ['web'],

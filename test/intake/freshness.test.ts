@@ -131,9 +131,9 @@ test('while a pusher is connected its own report on lag and source counts; while
 });
 
 /** A cache with amber behind one link, and a way for the other end to report. */
-function behind(neighbour: Neighbour, tree?: TreeStatus) {
+function behind(neighbour: Neighbour, tree?: TreeStatus, state = aShardState(amber, 3, { via: neighbour })) {
   const town = setUp(tree);
-  town.pushes.shardStates.push(aShardState(amber, 3, { via: neighbour }));
+  town.pushes.shardStates.push(state);
   town.pushes.hold(apiExports, { syncedTerm: 3, everSynced: true, filterHash: 'e' });
   town.pushes.hold(schemas, { syncedTerm: 2, everSynced: true });
   const link = town.links.up(neighbour);
@@ -160,6 +160,18 @@ test('a shard behind a link is connected while the link reports so for one of it
   town.report(schemas, false);
   town.clock.advance(20);
   t.deepEqual((await town.amber())?.connection, { kind: 'away', forMs: 20 });
+});
+
+test('a shard that is written over plain HTTP behind a link is shown so, and nobody is said to be away', async (t) => {
+  const town = behind('child/west', undefined, aShardState(amber, 3, { via: 'child/west', process: '' }));
+  town.report(apiExports, false);
+
+  const there = await town.amber();
+  t.deepEqual(there?.connection, { kind: 'plain' });
+  t.false('term' in (there ?? {}));
+  t.like(there?.slices[0], { current: true, syncedIn: 'assumed', whole: true, lagMs: null, sourceConnected: null });
+  town.down();
+  t.is((await town.amber())?.connection.kind, 'away');
 });
 
 test('a link that is down makes its shards away, and the last reports on them grow older', async (t) => {

@@ -32,10 +32,15 @@ function setUp() {
   });
   const mark = (...these: readonly Slice[]): void => {
     for (const slice of these) {
-      const reported = slices.get(slice) ?? { slice, freshness: '' };
+      const reported = slices.get(slice) ?? { slice, freshness: '', hasLeft: false };
       slices.set(slice, reported);
       marked.add(reported);
     }
+  };
+  /** It crosses no longer; its shard may come back, and the slice with it. */
+  const leave = (slice: Slice): void => {
+    marked.add({ slice, freshness: slices.get(slice)?.freshness ?? '', hasLeft: true });
+    slices.delete(slice);
   };
   let heartbeat = 0;
   const take = (position: number): readonly Report[] => {
@@ -52,7 +57,7 @@ function setUp() {
     while (reports.look());
     return all;
   };
-  return { state, reports, marked, mark, take, answer };
+  return { state, reports, marked, mark, leave, take, answer };
 }
 
 function texts(reports: readonly Report[]): readonly string[] {
@@ -75,6 +80,16 @@ test('the first report has every slice, later ones what changed; a heartbeat is 
   t.deepEqual(texts(answer(exports)), []);
   t.is(state.looks, 5);
   t.deepEqual(texts(answer(schemas)), ['apiresourceschemas true false 0']);
+});
+
+test('of a slice that crosses no longer, nothing is known; if it comes back, it is reported anew, after that', (t) => {
+  const { leave, answer } = setUp();
+  answer(exports, schemas);
+
+  leave(schemas);
+  t.deepEqual(texts(answer()), ['apiresourceschemas false false 0']);
+  leave(exports);
+  t.deepEqual(texts(answer(exports)), ['apiexports false false 0', 'apiexports true true 0']);
 });
 
 test('a lag is reported in steps of a second', (t) => {

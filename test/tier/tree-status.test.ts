@@ -2,6 +2,7 @@
 import test from 'ava';
 import { parseStatusReport } from '../../src/commands/parse-status-report.js';
 import type { StatusReport } from '../../src/domain/status.js';
+import { aPath, anApiExport } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';
 import { pushedExport, RawPusher } from '../support/raw-pusher.js';
 import { hurried, until, type TestServer } from '../support/test-server.js';
@@ -62,6 +63,47 @@ test('both ends report on their link, and on where a shard comes from and goes t
   t.is(above.shards[0]?.slices[0]?.digest, below.shards[0]?.slices[0]?.digest);
   t.is(await root.metric('strata_link_connected'), 1);
   t.is(await east.metric('strata_link_slices'), 1);
+});
+
+test('what was reported of a shard does not outlive its removal: later its pusher goes, and the parent says so', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const east = await tree.cache('east', { parent: root });
+  const schemas = aSlice({ resource: 'apiresourceschemas' });
+  const before = await RawPusher.open(east);
+  const isConnected = async (server: TestServer): Promise<boolean> => (await statusOf(server)).shards[0]?.connection.kind === 'connected';
+  await before.syncWhole(aSlice(), [pushedExport('one')]);
+  await before.syncWhole(schemas, []);
+  await soon(() => isConnected(root));
+  await east.client().raw('DELETE', '/services/cache/shards/amber');
+  await soon(async () => (await statusOf(root)).shards[0]?.removed === true);
+
+  const after = await RawPusher.open(east, { named: 0, process: 'another' });
+  await after.syncWhole(aSlice(), [pushedExport('one')]);
+  await soon(() => isConnected(root));
+  const { connection } = (await statusOf(root)).shards[0]!;
+  t.true(connection.kind === 'connected' && connection.forMs < 2_000, JSON.stringify(connection));
+  after.socket.terminate();
+
+  await soon(async () => !(await isConnected(east)));
+  await soon(async () => !(await isConnected(root)));
+  t.false(await isConnected(root));
+});
+
+test('a shard that is written over plain HTTP at a child is shown so at the parent, which has no series of its connection', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const east = await tree.cache('east', { parent: root });
+  await east.client().create(aPath(), anApiExport());
+
+  await soon(async () => (await statusOf(root)).shards[0]?.slices[0]?.objects === 1);
+
+  const [shard] = (await statusOf(root)).shards;
+  t.like(shard, { shard: 'amber', via: 'child/east', connection: { kind: 'plain' } });
+  t.like(shard?.slices[0], { lagMs: null, sourceConnected: null });
+  const { text } = await root.client().raw('GET', '/metrics');
+  t.regex(text, /^strata_slice_objects\{shard="amber"/m);
+  t.notRegex(text, /strata_shard_connected\{/);
 });
 
 test('a cache that starts while its parent is away serves what its disk holds, and reports so', async (t) => {
