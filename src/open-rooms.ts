@@ -132,7 +132,10 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);
   const runningSinceMs = (): number => running.ms();
-  const plainOrigin = new PlainOrigin({ own: store.cacheId, known, clock, seenMs, runningSinceMs }, { holdMs: settings.parentHoldMs });
+  const plainOrigin = new PlainOrigin(
+    { own: store.cacheId, known, clock, seenMs, runningSinceMs, isHeld: (shard) => sessions.isHeld(shard, clock.now()) },
+    { holdMs: settings.parentHoldMs },
+  );
   const intake = new Intake({ objects: store, writer: store, clock, plainOrigin });
   const plainWriters = new PlainWriters({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
   const originChanges = store.follow(({ shards: changed }) => {

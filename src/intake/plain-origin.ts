@@ -4,6 +4,7 @@
  *
  *   the shard's via              a plain write
  *   none, local                  goes ahead; with none, the shard becomes local
+ *   local, and has a pusher      is refused: what the cache holds is what that has pushed
  *   a link, seen within holdMs   is refused, with where the shard is; so is one whose origin is another cache and that is nobody's yet
  *   a link, away for holdMs      takes the shard over
  *
@@ -28,6 +29,8 @@ export type PlainOriginParts = Readonly<{
   clock: Clock;
   seenMs: SeenElsewhere;
   runningSinceMs: () => number;
+  /** Whether a local shard has a pusher that keeps it. */
+  isHeld: (shard: ShardName) => boolean;
 }>;
 
 export class PlainOrigin {
@@ -53,8 +56,9 @@ export class PlainOrigin {
 
   /** Whether a write is to take the shard over, or why it may not go ahead. */
   judge(shard: ShardName): Readonly<{ kind: 'writes'; takes: boolean }> | Readonly<{ kind: 'refused'; refusal: Refusal }> {
-    const { own, known, clock, seenMs, runningSinceMs } = this.#parts;
+    const { own, known, clock, seenMs, runningSinceMs, isHeld } = this.#parts;
     const state = known.shard(shard);
+    if (state?.via === 'local' && !state.plain && isHeld(shard)) return { kind: 'refused', refusal: writtenByPusher(shard) };
     if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', takes: false };
     const neighbour = wayTo(state);
     const nowMs = clock.now();
@@ -62,6 +66,11 @@ export class PlainOrigin {
     if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };
     return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };
   }
+}
+
+function writtenByPusher(shard: ShardName): Refusal {
+  const message = `the shard ${shard} has a pusher: change the object on the shard, and the pusher brings it here`;
+  return { reason: 'Conflict', message };
 }
 
 function writtenElsewhere(shard: ShardName, neighbour: Neighbour): Refusal {

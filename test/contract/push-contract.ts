@@ -168,6 +168,21 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await listTexts(store, aScope()), [`amber/acme/one@${revision}`]);
   });
 
+  test('a slice that a plain writer changes counts as synced no more, until it is synced again; others do', async (t) => {
+    const { store, lane } = await claimed(t);
+    const schemas = { resource: 'apiresourceschemas' };
+    await mustPush(lane, [...aFullSync({}, [anUpsert({ name: 'a' })]), ...aFullSync(schemas, [])]);
+    const syncedTerms = async () => [(await sliceOf(store))?.syncedTerm, (await sliceOf(store, schemas))?.syncedTerm];
+    t.deepEqual(await syncedTerms(), [firstTerm, firstTerm]);
+
+    t.is((await store.submit(aDelete({ name: 'none' }))).kind, 'refused');
+    t.deepEqual(await syncedTerms(), [firstTerm, firstTerm]);
+    await mustWrite(store, aDelete({ name: 'a' }));
+    t.deepEqual(await syncedTerms(), [0, firstTerm]);
+    await mustPush(lane, aFullSync({}, [anUpsert({ name: 'a' })]));
+    t.deepEqual(await syncedTerms(), [firstTerm, firstTerm]);
+  });
+
   test('a retract deletes an existing object and does nothing otherwise; a keep never writes', async (t) => {
     const { store, lane } = await claimed(t);
 

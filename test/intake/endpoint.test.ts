@@ -8,6 +8,7 @@ import type { FrameOf } from '../../src/frames/frame.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
+import { aProcess } from '../support/pushes.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { aServer, TestServer, until } from '../support/test-server.js';
 
@@ -435,6 +436,33 @@ test('status and metrics show the freshness of each type of each shard', async (
   t.is(await server.metric('strata_shard_connected'), 1);
   pusher.socket.terminate();
   await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
+});
+
+test('nobody else writes what a pusher keeps: what the cache calls whole is what the shard has', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  const pusher = await RawPusher.open(server);
+  await pusher.syncWhole(exports, [pushedExport('one')]);
+  const { term, position } = pusher;
+
+  for (const [method, path, options] of [
+    ['DELETE', aPath({ name: 'one' }), {}],
+    ['POST', aPath(), { body: JSON.parse(new TextDecoder().decode(pushedExport('two').body)) as unknown }],
+  ] as const) {
+    const { status: code, text } = await client.raw(method, path, options);
+    t.is(code, 409, method);
+    t.regex(text, /the shard amber has a pusher: change the object on the shard/);
+  }
+  t.deepEqual(await names(server), ['amber one']);
+  pusher.socket.terminate();
+  await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
+  t.is((await client.raw('DELETE', aPath({ name: 'one' }))).status, 200);
+
+  const again = await RawPusher.open(server, { named: term, process: aProcess(1_000), position });
+  t.deepEqual(again.synced, []);
+  await again.syncWhole(exports, [pushedExport('one')]);
+  t.deepEqual(await names(server), ['amber one']);
+  t.true((await status(server)).shards[0]?.slices[0]?.whole);
 });
 
 test('a removed shard leaves with one DELETED for each object, its old process stays out, and a new one brings it back', async (t) => {

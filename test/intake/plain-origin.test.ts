@@ -15,10 +15,13 @@ async function aPlainOrigin({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
   const pushes = new FakePushes();
   if (shard !== undefined) pushes.shardStates.push(shard);
   pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
-  const seen = { ms: 0 };
+  const seen = { ms: 0, isHeld: false };
   const known = await KnownShards.open(pushes);
   const startedMs = clock.now();
-  const plainOrigin = new PlainOrigin({ own: 'here', known, clock, seenMs: () => seen.ms, runningSinceMs: () => startedMs }, { holdMs });
+  const plainOrigin = new PlainOrigin(
+    { own: 'here', known, clock, isHeld: () => seen.isHeld, seenMs: () => seen.ms, runningSinceMs: () => startedMs },
+    { holdMs },
+  );
   const judged = (): string => {
     const judgement = plainOrigin.judge(amber);
     return judgement.kind === 'refused' ? judgement.refusal.reason : judgement.takes ? 'takes' : 'writes';
@@ -34,6 +37,22 @@ test('a shard without a via, or a local one, may be written, whoever was seen', 
     clock.advance(holdMs);
     t.is(judged(), 'writes');
   }
+});
+
+test('a local shard is written by its pusher alone while it has one', async (t) => {
+  const { judged, seen } = await aPlainOrigin({ shard: aShardState(amber, 5) });
+
+  seen.isHeld = true;
+  t.is(judged(), 'Conflict');
+  seen.isHeld = false;
+  t.is(judged(), 'writes');
+});
+
+test('a shard of a plain writer has no pusher, though one may come', async (t) => {
+  const { judged, seen } = await aPlainOrigin({ shard: aShardState(amber, 5, { plain: true }) });
+
+  seen.isHeld = true;
+  t.is(judged(), 'writes');
 });
 
 test('a plain write to a shard behind a link is refused during the hold, then takes the shard over', async (t) => {

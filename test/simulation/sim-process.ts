@@ -98,6 +98,7 @@ export class SimProcess implements PartyPlace {
         clock: life,
         seenMs,
         runningSinceMs: () => startedMs,
+        isHeld: (shard) => sessions.isHeld(shard, life.now()),
       },
       { holdMs: plainHoldMs },
     );

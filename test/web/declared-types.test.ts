@@ -170,13 +170,13 @@ test('a type that comes back while its objects leave keeps what is synced meanwh
   const everything = instances({ cluster: '*', shard: '*', identity: 'hash' });
   const many = Array.from({ length: 1_500 }, (_, index) => pushedObject(anInstance(`i-${index}`, { uid: `${index}` })));
   const amber = await RawPusher.open(server);
-  await client.create(declarations(), aClusterCachedResource('hash'));
+  await client.create(declarations({ shard: 'bravo' }), aClusterCachedResource('hash'));
   amber.begin(slice);
   for (let from = 0; from < many.length; from += 100) await amber.acknowledged(amber.put(slice, many.slice(from, from + 100), 'v1'));
   await amber.acknowledged(amber.end(slice, many.length));
 
-  await client.delete(declarations({ name: 'instances' }));
-  await client.create(declarations(), aClusterCachedResource('hash'));
+  await client.delete(declarations({ shard: 'bravo', name: 'instances' }));
+  await client.create(declarations({ shard: 'bravo' }), aClusterCachedResource('hash'));
   await amber.sync(slice, many.slice(-50), 'v1');
   await until(() => server.logged.some(({ event }) => event === 'type.removed'));
 

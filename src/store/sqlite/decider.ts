@@ -89,7 +89,7 @@ export class Decider {
   }
 
   #mutate(mutation: Mutation): Decided {
-    const { shards, writer } = this.#parts;
+    const { shards, slices, writer } = this.#parts;
     const { key, takes = false } = mutation;
     if (!takes && shards.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
     const place = writer.place(key);
@@ -97,6 +97,8 @@ export class Decider {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#moved(key.shard, () => shards.settle(key.shard));
+    // While a pusher has it, nobody else writes (intake/plain-origin.ts). When one comes back, it syncs again what somebody else has written.
+    if (shards.known(key.shard)?.plain !== true) slices.invalidate(key, place[0]);
     if (mutation.kind === 'put') {
       const { body, path } = mutation;
       return written(writer.put(key, place, { body, path, cameOver: '' }, held), held?.revision);
