@@ -1,0 +1,52 @@
+/**
+ * The keys of objects in etcd, as kcp's own cache server has them. Pure.
+ *
+ *   PREFIX/GROUP/RESOURCE/customresources/SHARD/CLUSTER/[NAMESPACE/]NAME      a type that is always served
+ *   PREFIX/GROUP/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME             a declared type
+ *   PREFIX/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME                   one of the core group
+ *
+ * Six segments may be an object of a group without a namespace, or of the core group with one: an identity is 64 hexadecimal digits, which no shard's
+ * name can be, so the place where it stands tells. Where none does, a group is what has a dot.
+ *
+ * Below PREFIX/apiextensions.k8s.io are the definitions that kcp's cache server keeps for itself: none of them is an object here.
+ */
+import { parseClusterName } from '../../domain/cluster.js';
+import type { Key } from '../../domain/key.js';
+import { parseShardName } from '../../domain/shard.js';
+
+const builtIn = 'customresources';
+const ownGroup = 'apiextensions.k8s.io';
+const identityPattern = /^[0-9a-f]{64}$/;
+/** Names and namespaces are admitted elsewhere, by their types; here only what could not be written back as the same key is refused. */
+const segmentPattern = /^[^/]+$/;
+
+export function formatObjectKey(prefix: string, { resource: { group, resource, identity }, shard, cluster, namespace, name }: Key): string {
+  const type = group === '' ? [resource] : [group, resource];
+  const place = namespace === '' ? [cluster] : [cluster, namespace];
+  return [prefix, ...type, identity === '' ? builtIn : identity, shard, ...place, name].join('/');
+}
+
+/** Undefined when the text is no object's key. */
+export function parseObjectKey(prefix: string, text: string): Key | undefined {
+  if (!text.startsWith(`${prefix}/`)) return undefined;
+  const segments = text.slice(prefix.length + 1).split('/');
+  if (segments[0] === ownGroup || !segments.every((segment) => segmentPattern.test(segment))) return undefined;
+  const isCore = segments.length === 5 || (segments.length === 6 && isOfCore(segments));
+  const [group, resource, kind, shardText, clusterText, ...names] = isCore ? ['', ...segments] : segments;
+  const [namespace, name] = names.length === 1 ? ['', names[0]] : names;
+  const [shard, cluster] = [parseShardName(shardText ?? ''), parseClusterName(clusterText ?? '')];
+  const isWhole = names.length === 1 || names.length === 2;
+  if (!isWhole || group === undefined || resource === undefined || kind === undefined || namespace === undefined || name === undefined)
+    return undefined;
+  if (shard === undefined || cluster === undefined) return undefined;
+  return { resource: { group, resource, identity: kind === builtIn ? '' : kind }, shard, cluster, namespace, name };
+}
+
+function isOfCore([first = '', second = '', third = '']: readonly string[]): boolean {
+  if (isKind(third)) return false;
+  return isKind(second) || !first.includes('.');
+}
+
+function isKind(segment: string): boolean {
+  return segment === builtIn || identityPattern.test(segment);
+}

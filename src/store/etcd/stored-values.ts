@@ -1,0 +1,56 @@
+/**
+ * The values of objects in etcd: what kcp's own cache server reads and writes there. Pure.
+ *
+ * A value is the object's JSON and a line break. Its place annotations are whatever its writer sent; an object's place is that of its key. Where a
+ * value is no object of its type, it is skipped by whoever reads it, and never rewritten: it is not ours.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { Key } from '../../domain/key.js';
+import type { Body } from '../../domain/object.js';
+import { formatApiVersion } from '../../domain/resource.js';
+import { compose } from '../../json/compose.js';
+import { member, NotJson, scanObject, valueText, type ObjectText } from '../../json/object-text.js';
+
+/** Go's own bound on nesting, and what intake admits. */
+const nestingMax = 10_000;
+const membersMax = 10_000;
+const lineBreak = 0x0a;
+
+/** Why a value cannot be served. */
+export class Unreadable extends Error {}
+
+export function valueOf({ bytes }: Body): Uint8Array {
+  const value = new Uint8Array(bytes.length + 1);
+  value.set(bytes);
+  value[bytes.length] = lineBreak;
+  return value;
+}
+
+/** The body as it would be if it had come in here. It shares no memory with `value`. Throws Unreadable. */
+export function bodyOf(key: Key, value: Uint8Array): Body {
+  const text = scan(value);
+  const apiVersion = textOf(text, 'apiVersion');
+  if (textOf(text, 'kind') === undefined) throw new Unreadable('it has no kind');
+  const version = apiVersion?.slice(apiVersion.lastIndexOf('/') + 1) ?? '';
+  const { group } = key.resource;
+  if (version === '' || formatApiVersion(group, version) !== apiVersion)
+    throw new Unreadable(`its apiVersion is ${JSON.stringify(apiVersion ?? null)}, and its key is of the group ${JSON.stringify(group)}`);
+  if (text.metadata === undefined) throw new Unreadable('it has no metadata');
+  return compose(text, { place: key, apiVersion, version, metadata: {} });
+}
+
+function scan(value: Uint8Array): ObjectText {
+  if (!isUtf8(value)) throw new Unreadable('it is not UTF-8');
+  try {
+    return scanObject(value, nestingMax, membersMax);
+  } catch (error) {
+    if (error instanceof NotJson) throw new Unreadable(error.message, { cause: error });
+    throw error;
+  }
+}
+
+function textOf({ bytes, top }: ObjectText, name: string): string | undefined {
+  const found = member(top, name);
+  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  return typeof value === 'string' ? value : undefined;
+}

@@ -1,0 +1,55 @@
+import test from 'ava';
+import { bodyOf, Unreadable, valueOf } from '../../../src/store/etcd/stored-values.js';
+import { aBody, aKey } from '../../support/objects.js';
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const textOf = (value: Uint8Array): string => new TextDecoder().decode(value);
+
+test('a value is the object and a line break, and comes back as the same body', (t) => {
+  const key = aKey();
+  const body = aBody(key, { labels: { a: 'b' }, spec: { n: 9007199254740993 } });
+
+  const value = valueOf(body);
+
+  t.is(textOf(value), `${textOf(body.bytes)}\n`);
+  t.deepEqual(bodyOf(key, value), body);
+});
+
+test('the place is that of the key, whatever the annotations say; what kcp’s cache server stores is kept as it is', (t) => {
+  const key = aKey({
+    shard: 'birch',
+    cluster: 'root',
+    namespace: 'ns1',
+    name: 'rb',
+    group: 'rbac.authorization.k8s.io',
+    resource: 'rolebindings',
+  });
+  const stored =
+    '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"annotations":{"kcp.io/shard":"amber"},"generation":1,"name":"rb","namespace":"ns1"},"roleRef":{"big":12345678901234567890}}\n';
+
+  const { bytes: made, version, marks } = bodyOf(key, bytes(stored));
+
+  const { metadata, roleRef } = JSON.parse(textOf(made)) as { metadata: { annotations: object }; roleRef: object };
+  t.deepEqual(metadata.annotations, { 'kcp.io/shard': 'birch', 'kcp.io/cluster': 'root' });
+  t.true(textOf(made).endsWith('"roleRef":{"big":12345678901234567890}}'));
+  t.is(version, 'v1');
+  t.is(textOf(made.subarray(marks.metadataStart, marks.metadataStart + 1)), '{');
+  t.truthy(roleRef);
+});
+
+test('a value that is no object of its key’s group is unreadable, and says why', (t) => {
+  for (const [value, why] of [
+    ['', /./],
+    ['k8s\u0000binary', /./],
+    ['[]', /./],
+    ['{}', /no kind/],
+    ['{"kind":"APIExport","metadata":{}}', /apiVersion is null/],
+    ['{"kind":"APIExport","apiVersion":"v1","metadata":{}}', /apiVersion is "v1", and its key is of the group "apis.kcp.io"/],
+    ['{"kind":"APIExport","apiVersion":"apis.kcp.io/","metadata":{}}', /apiVersion/],
+    ['{"kind":"APIExport","apiVersion":7,"metadata":{}}', /apiVersion is null/],
+    ['{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":[]}', /no metadata/],
+    [`{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{},"spec":${'['.repeat(10_001)}${']'.repeat(10_001)}}`, /./],
+  ] as const)
+    t.regex(t.throws(() => bodyOf(aKey(), bytes(value)), { instanceOf: Unreadable }, value)?.message ?? '', why, value.slice(0, 80));
+  t.throws(() => bodyOf(aKey(), Uint8Array.of(0x7b, 0xff, 0x7d)), { instanceOf: Unreadable, message: /UTF-8/ });
+});
