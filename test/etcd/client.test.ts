@@ -3,21 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { deferred } from '../../src/domain/deferred.js';
 import { EtcdError, type EtcdErrorKind } from '../../src/store/etcd/etcd-error.js';
 import type { WatchEvent, WatchResponse } from '../../src/store/etcd/rpc.js';
-import { EtcdMembers, type EtcdOptions } from './etcd-members.js';
-import { etcdProgram } from './etcd-program.js';
-
-const bytes = (text: string): Uint8Array => Buffer.from(text);
-const text = (value: Uint8Array): string => Buffer.from(value).toString();
-
-/** Skips the test, and says so, where there is no etcd. */
-async function members(t: ExecutionContext, options: EtcdOptions = {}): Promise<EtcdMembers | undefined> {
-  t.timeout(360_000);
-  const found = await etcdProgram();
-  if ('program' in found) return EtcdMembers.start(found.program, options);
-  t.log(`skipped: ${found.why}`);
-  t.pass();
-  return undefined;
-}
+import { bytes, members, text } from './with-members.js';
 
 async function kindOf(t: ExecutionContext, call: Promise<unknown>): Promise<EtcdErrorKind | undefined> {
   return (await t.throwsAsync(call, { instanceOf: EtcdError }))?.kind;

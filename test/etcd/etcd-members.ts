@@ -140,6 +140,11 @@ export class EtcdMembers {
     member.child = undefined;
   }
 
+  /** Of a member that does not run: what it had is gone. */
+  async wipe(i: number): Promise<void> {
+    await rm(join(this.#folder, this.#member(i).name), { recursive: true, force: true });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     process.off('exit', this.#killAtExit);
     await Promise.all(this.#members.map((_, i) => this.signal(i, 'SIGKILL')));
@@ -162,8 +167,14 @@ async function secure(folder: string): Promise<{ tls: EtcdTls; flags: readonly s
   return {
     tls: { ca: readFileSync(ca, 'utf8'), certificate: client.certificate, key: client.key },
     flags: [
-      ...[`--cert-file=${cert}`, `--key-file=${key}`, `--trusted-ca-file=${ca}`, '--client-cert-auth=true'],
-      ...[`--peer-cert-file=${cert}`, `--peer-key-file=${key}`, `--peer-trusted-ca-file=${ca}`, '--peer-client-cert-auth=true'],
+      `--cert-file=${cert}`,
+      `--key-file=${key}`,
+      `--trusted-ca-file=${ca}`,
+      '--client-cert-auth=true',
+      `--peer-cert-file=${cert}`,
+      `--peer-key-file=${key}`,
+      `--peer-trusted-ca-file=${ca}`,
+      '--peer-client-cert-auth=true',
     ],
   };
 }

@@ -1,0 +1,261 @@
+/**
+ * Follows a range of keys in etcd: first all that is there, then every change, in order, from whichever member answers.
+ *
+ *   listing, page by page at one revision ──▶ watch from the next revision on ──┬─▶ it ends: again from where it was, at another member
+ *             ▲                                                                 └─▶ what it asks for was compacted
+ *             └──────────────────────────────────────────────────────────────────────┘
+ *
+ * L1 Batches come in rising revision, and no revision is split between two. None is left out, none comes twice; but in a batch made of a listing, what
+ *    happened to a key in between is one change.
+ * L2 Where etcd as a whole stands below what was handed out, it has lost it: following ends with `failed`, because nothing here is true any more. It is asked
+ *    before each watch. A member alone may be behind for a while.
+ * L3 After every `askMs` without news the watch is asked how far it is; one that keeps silent for `silentMs` is given up.
+ */
+import type { Log } from '../../diagnostics/log.js';
+import { deferred } from '../../domain/deferred.js';
+import { CacheError } from '../../domain/errors.js';
+import { pause } from '../../domain/pause.js';
+import type { Clock } from '../../domain/ports.js';
+import type { Revision } from '../../domain/revision.js';
+import type { EtcdClient, EtcdWatch } from './client.js';
+import { EtcdError } from './etcd-error.js';
+import type { KeyValue, WatchEvent, WatchResponse } from './rpc.js';
+
+export type KeyRange = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }>;
+
+/** What has changed since the batch before, up to `revision`. */
+export type FollowedBatch = Readonly<{ revision: Revision; events: readonly WatchEvent[] }>;
+
+export type FollowerParts = Readonly<{
+  client: EtcdClient;
+  clock: Clock;
+  log: Log;
+  /** In the tick in which it has come. */
+  take: (batch: FollowedBatch) => void;
+  /** The last change of each key that was handed out and is still there. */
+  known: () => ReadonlyMap<string, Revision>;
+}>;
+
+export type FollowerOptions = Readonly<{ pageKeysMax: number; askMs: number; silentMs: number; retryMs: number }>;
+
+export const followerOptions: FollowerOptions = Object.freeze({ pageKeysMax: 500, askMs: 2_000, silentMs: 6_000, retryMs: 200 });
+
+type Waiter = Readonly<{ revision: Revision; reached: () => void }>;
+
+/** How often a watch is asked while somebody waits: etcd does not answer one that has yet to catch up. */
+const askWhileWaitingMs = 10;
+
+export class Follower {
+  readonly #range: KeyRange;
+  readonly #parts: FollowerParts;
+  readonly #options: FollowerOptions;
+  readonly #failed = deferred<Error>();
+  readonly #waiters = new Set<Waiter>();
+  #position: Revision = 0;
+  #heardMs = -Infinity;
+  #watch: EtcdWatch | undefined;
+  readonly #closing = new AbortController();
+  #cancelAsking: (() => void) | undefined;
+  /** Events of a revision whose rest is still to come. */
+  #fragments: WatchEvent[] = [];
+
+  private constructor(range: KeyRange, parts: FollowerParts, options: FollowerOptions) {
+    this.#range = range;
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  /** Resolves once all that is there was handed out. Throws EtcdError. */
+  static async open(range: KeyRange, parts: FollowerParts, options: FollowerOptions = followerOptions): Promise<Follower> {
+    const follower = new Follower(range, parts, options);
+    await follower.#list();
+    void follower.#follow();
+    return follower;
+  }
+
+  /** Everything up to here was handed out. */
+  get position(): Revision {
+    return this.#position;
+  }
+
+  /** When the watch was last heard, in milliseconds of the clock. */
+  get heardMs(): number {
+    return this.#heardMs;
+  }
+
+  /** Resolves when it can follow no more. */
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
+  }
+
+  /** Resolves once everything up to the revision was handed out; never, once it is closed or has failed. */
+  reach(revision: Revision): Promise<void> {
+    if (this.#position >= revision) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiters.add({ revision, reached: resolve });
+      this.#askWhileWaiting();
+    });
+  }
+
+  /** Resolves once everything was handed out that had happened when it was called. Throws EtcdError. */
+  async reachNewest(): Promise<void> {
+    const { key } = this.#range;
+    const { revision } = await this.#parts.client.range({ key, countOnly: true });
+    return this.reach(revision);
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#watch?.close();
+    this.#cancelAsking?.();
+  }
+
+  async #follow(): Promise<void> {
+    const { client, log } = this.#parts;
+    for (;;) {
+      const error = await this.#watchUntilEnd();
+      if (this.#isClosed) return;
+      log.warn('etcd.watch-ended', { endpoint: client.endpoint, position: this.#position, message: error.message });
+      if (error.kind !== 'compacted') client.moveOn();
+      await this.#untilDone(() => (error.kind === 'compacted' ? this.#list() : this.#assertKept()));
+      if (this.#isClosed) return;
+    }
+  }
+
+  #watchUntilEnd(): Promise<EtcdError> {
+    const { client, clock } = this.#parts;
+    const { askMs, silentMs } = this.#options;
+    this.#fragments = [];
+    return new Promise((resolve) => {
+      let cancelLook = (): void => {};
+      const end = (error: EtcdError): void => {
+        cancelLook();
+        watch.close();
+        this.#watch = undefined;
+        resolve(error);
+      };
+      const look = (): void => {
+        const silentForMs = clock.now() - openedOrHeardMs();
+        if (silentForMs >= silentMs)
+          return end(new EtcdError('unknown', `etcd at ${client.endpoint} has kept silent for ${silentForMs} ms`));
+        watch.askProgress();
+        cancelLook = clock.after(askMs, look);
+      };
+      const openedMs = clock.now();
+      const openedOrHeardMs = (): number => Math.max(openedMs, this.#heardMs);
+      const watch = client.watch(
+        { ...this.#range, startRevision: this.#position + 1 },
+        { received: (response) => this.#received(response, end), ended: end },
+      );
+      this.#watch = watch;
+      cancelLook = clock.after(askMs, look);
+    });
+  }
+
+  #received(response: WatchResponse, end: (error: EtcdError) => void): void {
+    const { revision, created, canceled, compacted, reason, isFragment, events } = response;
+    this.#heardMs = this.#parts.clock.now();
+    if (canceled && compacted > 0) return end(new EtcdError('compacted', `history is compacted up to revision ${compacted}`));
+    if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
+    this.#fragments.push(...events);
+    if (isFragment) return;
+    const whole = this.#fragments;
+    this.#fragments = [];
+    // With events, the revision is etcd's own, and changes before it may still come; without, everything up to it has come.
+    const last = whole.at(-1);
+    if (last !== undefined) this.#handOut({ revision: last.kv.revision, events: whole });
+    else if (!created && revision > this.#position) this.#handOut({ revision, events: [] });
+  }
+
+  #handOut(batch: FollowedBatch): void {
+    this.#position = batch.revision;
+    this.#parts.take(batch);
+    for (const waiter of this.#waiters) {
+      if (waiter.revision > this.#position) continue;
+      this.#waiters.delete(waiter);
+      waiter.reached();
+    }
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  async #untilDone(ask: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#parts;
+    while (!this.#isClosed) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error;
+        log.warn('etcd.not-answered', { message: error.message });
+        await pause(clock, this.#options.retryMs, this.#closing.signal);
+      }
+    }
+  }
+
+  /** That what was handed out is still there, as far as a revision shows it. */
+  async #assertKept(): Promise<void> {
+    const { revision } = await this.#parts.client.range({ key: this.#range.key, countOnly: true });
+    if (revision < this.#position) this.#fail(revision);
+  }
+
+  /** All that is there, as what has changed since what is known. */
+  async #list(): Promise<void> {
+    const events: WatchEvent[] = [];
+    const gone = new Map(this.#parts.known());
+    let revision = 0;
+    for (let after = this.#range.key, isMore = true; isMore;) {
+      const page = await this.#parts.client.range({
+        key: after,
+        rangeEnd: this.#range.rangeEnd,
+        limit: this.#options.pageKeysMax,
+        revision,
+      });
+      if (revision === 0) {
+        revision = page.revision;
+        if (revision < this.#position) return this.#fail(revision);
+      }
+      for (const kv of page.kvs) {
+        const name = textOf(kv.key);
+        if (gone.get(name) !== kv.revision) events.push({ kind: 'put', kv, previous: undefined });
+        gone.delete(name);
+      }
+      const last = page.kvs.at(-1);
+      isMore = page.more && last !== undefined;
+      if (last !== undefined) after = nextKey(last.key);
+    }
+    for (const name of gone.keys()) events.push({ kind: 'delete', kv: goneAt(name, revision), previous: undefined });
+    this.#handOut({ revision, events });
+  }
+
+  #fail(revision: Revision): void {
+    const why = `etcd stands at revision ${revision}, and has shown revision ${this.#position} before: it was restored or replaced`;
+    this.close();
+    this.#failed.resolve(new CacheError(why));
+  }
+
+  #askWhileWaiting(): void {
+    if (this.#cancelAsking !== undefined || this.#isClosed) return;
+    this.#watch?.askProgress();
+    this.#cancelAsking = this.#parts.clock.after(askWhileWaitingMs, () => {
+      this.#cancelAsking = undefined;
+      if (this.#waiters.size > 0) this.#askWhileWaiting();
+    });
+  }
+}
+
+function goneAt(name: string, revision: Revision): KeyValue {
+  return { key: Buffer.from(name), value: new Uint8Array(), created: 0, revision };
+}
+
+/** The first key behind it. */
+function nextKey(key: Uint8Array): Uint8Array {
+  const next = new Uint8Array(key.length + 1);
+  next.set(key);
+  return next;
+}
+
+function textOf(key: Uint8Array): string {
+  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString();
+}

@@ -1,0 +1,187 @@
+/** Following a range of keys in a real etcd, while members die, lose their quorum, compact and are wiped. */
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
+import type { EtcdClient } from '../../src/store/etcd/client.js';
+import { Follower, followerOptions, type FollowedBatch } from '../../src/store/etcd/follower.js';
+import { silent } from '../support/test-store.js';
+import type { EtcdMembers } from './etcd-members.js';
+import { members, text, bytes } from './with-members.js';
+
+const range = { key: bytes('/x/'), rangeEnd: bytes('/x0') };
+
+/** What a follower has handed out, and what it then knows. */
+async function follow(t: ExecutionContext, etcd: EtcdMembers, options: Partial<typeof followerOptions> = {}) {
+  const client = etcd.client(etcd.endpoints, 2_000);
+  const batches: FollowedBatch[] = [];
+  const known = new Map<string, number>();
+  const take = (batch: FollowedBatch): void => {
+    batches.push(batch);
+    for (const { kind, kv } of batch.events)
+      if (kind === 'put') known.set(text(kv.key), kv.revision);
+      else known.delete(text(kv.key));
+  };
+  const logged: unknown[] = [];
+  const log = { ...silent, warn: (event: string, fields?: object) => void logged.push({ event, ...fields }) };
+  const parts = { client, clock: systemClock, log, take, known: () => known };
+  const follower = await Follower.open(range, parts, { ...followerOptions, retryMs: 20, ...options });
+  t.teardown(() => {
+    follower.close();
+    client.close();
+  });
+  return {
+    follower,
+    batches,
+    known,
+    logged,
+    events: () => batches.flatMap(({ events }) => events.map(({ kind, kv }) => `${kind} ${text(kv.key)}@${kv.revision}`)),
+  };
+}
+
+async function put(client: EtcdClient, key: string, value = ''): Promise<number> {
+  return (await client.txn({ compare: [], success: [{ kind: 'put', key: bytes(key), value: bytes(value) }], failure: [] })).revision;
+}
+
+async function remove(client: EtcdClient, key: string): Promise<number> {
+  return (await client.txn({ compare: [], success: [{ kind: 'delete', key: bytes(key) }], failure: [] })).revision;
+}
+
+test('what is there is handed out at one revision, page by page, then every change, once and in order', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const writer = etcd.client();
+  for (let i = 0; i < 7; i += 1) await put(writer, `/x/${i}`);
+  await put(writer, '/y');
+
+  const { follower, batches, known, events } = await follow(t, etcd, { pageKeysMax: 3 });
+  t.is(batches.length, 1);
+  t.is(batches[0]?.events.length, 7);
+  const [changed, created, deleted] = [await put(writer, '/x/3', 'new'), await put(writer, '/x/9'), await remove(writer, '/x/0')];
+  await put(writer, '/y');
+  await follower.reachNewest();
+
+  t.deepEqual(events().slice(7), [`put /x/3@${changed}`, `put /x/9@${created}`, `delete /x/0@${deleted}`]);
+  t.is(follower.position, deleted + 1);
+  t.deepEqual([...known.keys()].toSorted(), ['/x/1', '/x/2', '/x/3', '/x/4', '/x/5', '/x/6', '/x/9']);
+  t.is(text(batches.find(({ events: [first] }) => first?.kv.revision === changed)!.events[0]!.previous!.value), '');
+  writer.close();
+});
+
+test('a revision of many large keys comes as one, though etcd sends it in pieces', async (t) => {
+  const etcd = await members(t, { flags: ['--max-request-bytes=8000000'] });
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const writer = etcd.client();
+  const { follower, batches } = await follow(t, etcd);
+  const value = new Uint8Array(200_000);
+  const keys = Array.from({ length: 20 }, (_, i) => bytes(`/x/large-${i}`));
+
+  const { revision } = await writer.txn({ compare: [], success: keys.map((key) => ({ kind: 'put', key, value })), failure: [] });
+  await follower.reach(revision);
+
+  const changing = batches.filter(({ events }) => events.length > 0);
+  t.deepEqual(
+    changing.map(({ events }) => events.length),
+    [20],
+  );
+  t.is(changing[0]?.revision, revision);
+  writer.close();
+});
+
+test('while members are killed, frozen and started again, every change comes once and in order', async (t) => {
+  const etcd = await members(t, { members: 3 });
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const writer = etcd.client(etcd.endpoints, 2_000);
+  const { follower, events } = await follow(t, etcd, { askMs: 200, silentMs: 1_000 });
+  const written: string[] = [];
+  let isDone = false;
+  const writing = (async () => {
+    for (let i = 0; !isDone; i += 1) {
+      const key = `/x/${i % 20}`;
+      try {
+        written.push(`put ${key}@${await put(writer, key, String(i))}`);
+      } catch {
+        // It may have been written or not.
+      }
+    }
+  })();
+  for (const i of [0, 1, 2]) {
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await etcd.signal(i, i === 1 ? 'SIGSTOP' : 'SIGKILL');
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    if (i === 1) await etcd.signal(i, 'SIGCONT');
+    else etcd.begin(i);
+    await etcd.untilReady(i);
+  }
+  isDone = true;
+  await writing;
+  await follower.reachNewest();
+
+  const seen = events();
+  const revisions = seen.map((event) => Number(event.split('@')[1]));
+  t.true(written.length > 100, `${written.length} were written`);
+  t.deepEqual(
+    revisions,
+    revisions.toSorted((a, b) => a - b),
+  );
+  t.is(new Set(revisions).size, revisions.length);
+  t.deepEqual(
+    written.filter((event) => !seen.includes(event)),
+    [],
+  );
+  t.log(`${written.length} acknowledged, ${seen.length} seen`);
+  writer.close();
+});
+
+test('what was compacted while the watch was gone is handed out as what has changed, deletes included', async (t) => {
+  const etcd = await members(t, { members: 1 });
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const writer = etcd.client();
+  for (const name of ['same', 'changed', 'gone']) await put(writer, `/x/${name}`);
+  // It comes back only once all is done.
+  const { follower, known, logged } = await follow(t, etcd, { retryMs: 4_000 });
+  await etcd.signal(0, 'SIGKILL');
+  etcd.begin(0);
+  const [changed] = [
+    await retried(() => put(writer, '/x/changed', 'new')),
+    await remove(writer, '/x/gone'),
+    await put(writer, '/x/created'),
+  ];
+  const newest = await put(writer, '/y');
+  await writer.compact(newest);
+  await follower.reach(newest);
+
+  t.deepEqual([...known.keys()].toSorted(), ['/x/changed', '/x/created', '/x/same']);
+  t.is(known.get('/x/changed'), changed);
+  t.regex(JSON.stringify(logged), /etcd\.watch-ended[^}]*compacted/);
+  writer.close();
+});
+
+test('an etcd that has lost what was shown ends the following', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const writer = etcd.client();
+  for (let i = 0; i < 5; i += 1) await put(writer, `/x/${i}`);
+  const { follower, known } = await follow(t, etcd);
+
+  await etcd.signal(0, 'SIGKILL');
+  await etcd.wipe(0);
+  etcd.begin(0);
+
+  t.regex((await follower.failed).message, /etcd stands at revision \d+, and has shown revision \d+ before/);
+  t.is(known.size, 5);
+  writer.close();
+});
+
+async function retried<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import type { ExecutionContext } from 'ava';
+import { EtcdMembers, type EtcdOptions } from './etcd-members.js';
+import { etcdProgram } from './etcd-program.js';
+
+/** Members that run; where there is no etcd, the test is skipped, and says so. */
+export async function members(t: ExecutionContext, options: EtcdOptions = {}): Promise<EtcdMembers | undefined> {
+  t.timeout(360_000);
+  const found = await etcdProgram();
+  if ('program' in found) return EtcdMembers.start(found.program, options);
+  t.log(`skipped: ${found.why}`);
+  t.pass();
+  return undefined;
+}
+
+export function bytes(text: string): Uint8Array {
+  return Buffer.from(text);
+}
+
+export function text(value: Uint8Array): string {
+  return Buffer.from(value).toString();
+}
