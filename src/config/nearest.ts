@@ -1,5 +1,25 @@
-/** The known word that a mistyped one was probably meant to be; undefined when none is near. */
+/**
+ * The known word that a mistyped one was probably meant to be; undefined when none is near. One that was only cut short, `STRATA_ROOTDIR`, is nearest to
+ * the shortest word that begins with it, though many letters are missing.
+ */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
+  const words = [...known];
+  return shortestBeginning(word, words) ?? nearestByEdits(word, words);
+}
+
+/** Whatever separates the parts of a word. At least half of the word must be there: one letter begins many. */
+function shortestBeginning(word: string, known: readonly string[]): string | undefined {
+  const letters = lettersOf(word);
+  return known
+    .filter((candidate) => lettersOf(candidate).startsWith(letters) && lettersOf(candidate).length <= 2 * letters.length)
+    .toSorted((a, b) => a.length - b.length)[0];
+}
+
+function lettersOf(word: string): string {
+  return word.replaceAll(/[-_]/g, '');
+}
+
+function nearestByEdits(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.ceil(word.length / 3)) + 1;
   for (const candidate of known) {
