@@ -80,6 +80,9 @@ async function cacheServer(args: readonly string[]): Promise<void> {
     case 'help':
       process.stdout.write(upstreamHelp());
       return;
+    case 'version':
+      process.stdout.write(`${version()}\n`);
+      return;
     case 'refused':
       throw new SettingsError(read.problems);
     case 'read':

@@ -14,7 +14,7 @@ import { suggestion } from './suggestion.js';
 
 export type UpstreamFlags =
   | Readonly<{ kind: 'read'; flags: Readonly<Record<string, string>>; warnings: readonly string[] }>
-  | Readonly<{ kind: 'help' }>
+  | Readonly<{ kind: 'help' | 'version' }>
   | Readonly<{ kind: 'refused'; problems: readonly string[] }>;
 
 /** Where defaults differ from our own when started in upstream's place. */
@@ -136,7 +136,7 @@ export function readUpstreamFlags(args: readonly string[]): UpstreamFlags {
   const warn = (why: string, name: string): void => void namesByWarning.set(why, (namesByWarning.get(why) ?? new Set()).add(name));
 
   for (const given of split(args)) {
-    if (given.kind === 'help') return { kind: 'help' };
+    if (given.kind === 'asked') return { kind: given.what };
     if (given.kind === 'stray') warn('arguments are ignored', JSON.stringify(given.text));
     else if (given.kind === 'problem') problems.push(given.text);
     else
@@ -160,7 +160,7 @@ type Given =
   | Readonly<{ kind: 'flag'; name: string; flag: UpstreamFlag; value: string }>
   | Readonly<{ kind: 'stray'; text: string }>
   | Readonly<{ kind: 'problem'; text: string }>
-  | Readonly<{ kind: 'help' }>;
+  | Readonly<{ kind: 'asked'; what: 'help' | 'version' }>;
 
 /** pflag's grammar. */
 function* split(args: readonly string[]): Generator<Given> {
@@ -170,7 +170,8 @@ function* split(args: readonly string[]): Generator<Given> {
       yield* args.slice(at + 1).map((text): Given => ({ kind: 'stray', text }));
       return;
     }
-    if (arg === '-h' || arg === '--help') yield { kind: 'help' };
+    if (arg === '-h' || arg === '--help') yield { kind: 'asked', what: 'help' };
+    else if (arg === '--version') yield { kind: 'asked', what: 'version' };
     else if (arg === '-' || !arg.startsWith('-')) yield { kind: 'stray', text: arg };
     else {
       const { name, attached } = parseArgument(arg);

@@ -19,6 +19,10 @@ test('the version goes to stdout and ends with 0', (t) => {
   t.regex(stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
+test('cache-server prints the same version', (t) => {
+  t.like(strata('cache-server', '--version'), { status: 0, stdout: strata('--version').stdout });
+});
+
 test('the help of serve lists every option with its variable and default', (t) => {
   const { status, stdout } = strata('serve', '--help');
 

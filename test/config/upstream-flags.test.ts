@@ -80,6 +80,11 @@ test("every form of pflag's grammar works", (t) => {
   t.is(readUpstreamFlags(['--secure-port=1', '-h']).kind, 'help');
 });
 
+test('the version is asked for as of any program, wherever the flag stands', (t) => {
+  t.is(readUpstreamFlags(['--version']).kind, 'version');
+  t.is(readUpstreamFlags(['--secure-port=1', '--version']).kind, 'version');
+});
+
 test('an unknown flag names the nearest known one', (t) => {
   t.deepEqual(problems('--secure-prt=1'), ['unknown flag --secure-prt; did you mean --secure-port?']);
   t.deepEqual(problems('--embedded-etcd-dir=/x'), ['unknown flag --embedded-etcd-dir; did you mean --embedded-etcd-directory?']);
