@@ -77,7 +77,7 @@ function complaintOf(cause: unknown, { cache, caSource }: CacheAccess): string {
       return `the certificate that ${cache} shows is not valid now`;
     default:
       if (typeof code === 'string' && untrusted.has(code))
-        return `the certificate that ${cache} shows is not one that ${caSource === undefined ? 'Node trusts; give its CA as --ca-file' : `${caSource} signed`}`;
+        return `the certificate that ${cache} shows is not one that ${caSource === undefined ? 'Node trusts; give its CA as --ca-file' : `a CA in ${caSource} signed`}`;
       return `${cache} cannot be asked`;
   }
 }

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { readPair, readText, type SecureContextPair } from '../certificates/pair-files.js';
 import { operatorOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
-import { environmentName } from '../config/option.js';
+import { environmentName, wantedOf } from '../config/option.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
 
@@ -62,5 +62,5 @@ async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>>
 
 function leftOut(options: CacheOptions): readonly string[] {
   const needed = (['cache', 'certFile', 'keyFile'] as const).filter((name) => options[name] === undefined);
-  return needed.map((name) => `--${operatorOptions[name].flag} must be given: ${operatorOptions[name].accepts}; or --cache-kubeconfig`);
+  return needed.map((name) => `--${operatorOptions[name].flag} must be given: ${wantedOf(operatorOptions[name])}; or --cache-kubeconfig`);
 }

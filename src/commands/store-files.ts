@@ -22,6 +22,7 @@ export const backup: Command = command({
   options: storeFileOptions,
   run: async ({ operands: [file = ''], options }, { print, clock }) => {
     const from = databaseOf(options);
+    if (!existsSync(from)) throw new CacheError(`there is no store in ${directoryOf(options)}: name the --root-directory of the server`);
     if (existsSync(file)) throw new SettingsError([`${file} is there already; a backup replaces no file`]);
     const { copyDatabase } = await import('../store/sqlite/backup.js');
     const beganMs = clock.now();

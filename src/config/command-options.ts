@@ -38,7 +38,7 @@ const cacheUrl = {
   help: 'The cache to ask.',
 } as const;
 const certificate = { flag: 'cert-file', help: 'The client certificate (PEM) to show.' } as const;
-const key = { flag: 'key-file', help: 'Its key (PEM).' } as const;
+const key = { flag: 'key-file', help: 'The key (PEM) of the client certificate.' } as const;
 const certFile = neededFile(certificate);
 const keyFile = neededFile(key);
 const caFile = file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' });
@@ -90,7 +90,7 @@ export const kubeconfigOptions = {
 
 /** `strata push` */
 export const agentOptions = {
-  kubeconfig: neededFile({ flag: 'kubeconfig', help: 'How to reach the shard.' }),
+  kubeconfig: neededFile({ flag: 'kubeconfig', help: 'The kubeconfig of the shard to read.' }),
   context: parsedBy({
     flag: 'context',
     placeholder: 'name',

@@ -1,6 +1,6 @@
 /** The values of a command's options, from flags, variables and defaults. All problems are reported at once. */
 import { fromCommandLine, type CommandLineSources } from './given.js';
-import type { CommandOption, ValueOf } from './option.js';
+import { wantedOf, type CommandOption, type ValueOf } from './option.js';
 import { SettingsError } from './settings-error.js';
 import { unknownVariables } from './variables.js';
 
@@ -16,7 +16,7 @@ export function readCommandValues<Options extends CommandOptions>(options: Optio
     const given = fromCommandLine(option, sources);
     const reading = option.read(given?.value ?? option.default ?? '');
     if (reading.kind === 'read') values[key] = reading.value;
-    else if (given === undefined) problems.push(`--${option.flag} must be given: ${option.accepts}`);
+    else if (given === undefined) problems.push(`--${option.flag} must be given: ${wantedOf(option)}`);
     else problems.push(`${given.source}: ${reading.problem}`);
   }
   if (problems.length > 0) throw new SettingsError(problems);

@@ -39,6 +39,11 @@ export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>):
   return `STRATA_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
+/** What to give, for whoever left it out. The help says what a file is; its path may be anything. */
+export function wantedOf({ placeholder, accepts, help }: Pick<CommandOption<unknown>, 'placeholder' | 'accepts' | 'help'>): string {
+  return placeholder === 'file' ? `${help.charAt(0).toLowerCase()}${help.slice(1).replace(/\.$/, '')}` : accepts;
+}
+
 type Place = Readonly<{ flag: string; help: string }>;
 type Kind<Value> = Pick<CommandOption<Value>, 'placeholder' | 'accepts' | 'read'>;
 type Bounds<Limit> = Readonly<{ default: string; min: Limit; max: Limit }>;

@@ -193,7 +193,10 @@ test('a server that is not trusted is distinguished from one that is not there',
   const admin = await as('admin', 'system:masters');
   const url = await serve(t, aCache());
 
-  t.regex(await failure(t, status, { ...admin, cache: url, 'ca-file': issuer.certificateFile }), /shows is not one that .*ca\.crt signed$/);
+  t.regex(
+    await failure(t, status, { ...admin, cache: url, 'ca-file': issuer.certificateFile }),
+    /shows is not one that a CA in .*ca\.crt signed$/,
+  );
   t.regex(await failure(t, status, { ...admin, cache: url, 'ca-file': '' }), /give its CA as --ca-file$/);
   t.regex(await failure(t, status, { ...admin, cache: await serve(t, aCache(), { names: ['elsewhere.example'] }) }), /is for other names$/);
   t.regex(await failure(t, status, { ...admin, cache: await serve(t, aCache(), { validityDays: -0.01 }) }), /is not valid now$/);

@@ -45,6 +45,16 @@ test('missing required values are reported by their flags, all of them at once',
   t.deepEqual(problemsOf(agentOptions, agent), []);
 });
 
+test('of a file that is missing, the message says what it is', (t) => {
+  t.deepEqual(problemsOf(agentOptions, {}), [
+    '--kubeconfig must be given: the kubeconfig of the shard to read',
+    '--shard-name must be given: the name of a shard',
+    '--cache must be given: one or several URLs of caches without a path, such as https://localhost:6443',
+    '--cert-file must be given: the client certificate (PEM) to show',
+    '--key-file must be given: the key (PEM) of the client certificate',
+  ]);
+});
+
 test('a cache is reached over https, at a URL without a path', (t) => {
   const urls = (cache: string) => readCommandValues(operatorOptions, { flags: { ...operator, cache }, environment: {} }).cache;
 
