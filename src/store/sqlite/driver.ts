@@ -5,6 +5,9 @@
  *   Node 22.14 and later      13: by Node-API 10, which earlier ones lack, and then crash in
  *
  * npm installs the second only where it runs. https://github.com/WiseLibs/better-sqlite3/releases/tag/v13.0.0
+ *
+ * Either package may be there without what it loads: npm was called with --ignore-scripts, or its script failed. It looks for that only when it opens
+ * a database, so one in memory is opened first: whoever cannot have SQLite learns why from the first thread that loads this.
  */
 import type Sqlite from 'better-sqlite3';
 import { createRequire } from 'node:module';
@@ -21,9 +24,17 @@ export const Database: typeof Sqlite = load();
 function load(): typeof Sqlite {
   const isNewer = Number(process.versions['napi']) >= nodeApiMin;
   try {
-    return (isNewer ? require('better-sqlite3-napi') : require('better-sqlite3')) as typeof Sqlite;
-  } catch (cause) {
-    const why = isNewer ? '' : ', which before Node 22.14 takes a download from GitHub or a compiler';
-    throw new CacheError(`SQLite cannot be loaded: npm has not installed better-sqlite3 for Node ${process.version}${why}`, { cause });
+    const loaded = (isNewer ? require('better-sqlite3-napi') : require('better-sqlite3')) as typeof Sqlite;
+    new loaded(':memory:').close();
+    return loaded;
+  } catch (error) {
+    throw new CacheError(explainLoading(error, { isNewer, node: process.version }));
   }
+}
+
+/** On one line: where the module and the binding were looked for takes a dozen. */
+export function explainLoading(error: unknown, { isNewer, node }: Readonly<{ isNewer: boolean; node: string }>): string {
+  const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+  const needs = isNewer ? '' : ', which before Node 22.14 takes a download from GitHub or a compiler, and npm without --ignore-scripts';
+  return `SQLite cannot be loaded: npm has not installed better-sqlite3 for Node ${node}${needs}: ${why.replace(/[. ]*Tried:$/, '')}`;
 }
