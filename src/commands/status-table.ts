@@ -5,16 +5,17 @@ import { sumSlices } from '../domain/slice-sums.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
 import { formatConnection } from './format-connection.js';
-import { treeLines } from './tree-lines.js';
+import { policyCharactersOfTerminal, treeLines } from './tree-lines.js';
 
 const heading = ['SHARD', 'VIA', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
 const nothing = '–';
 /** Enough of an identity hash to distinguish two. */
 const identityCharactersShown = 8;
 
-export function formatStatusTable(report: StatusReport): string {
+export function formatStatusTable(report: StatusReport, { isTerminal }: Readonly<{ isTerminal: boolean }>): string {
   const rows = report.shards.flatMap(rowsOf);
-  return `${treeLines(report).join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : alignedRows([heading, ...rows])}\n`;
+  const lines = treeLines(report, { policyCharactersMax: isTerminal ? policyCharactersOfTerminal : Infinity });
+  return `${lines.join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : alignedRows([heading, ...rows])}\n`;
 }
 
 /** The shards themselves, one row each. */

@@ -21,7 +21,7 @@ export const status: Command = command({
   run: async ({ options }, { print, isTerminal, logStream, clock }) => {
     const show = async (): Promise<string> => {
       const text = await askStatus({ clock }, options);
-      return options.output === 'json' ? `${text.trimEnd()}\n` : formatStatusTable(parseStatusReport(text));
+      return options.output === 'json' ? `${text.trimEnd()}\n` : formatStatusTable(parseStatusReport(text), { isTerminal });
     };
     if (!options.watch) return print(await show());
     for (;;) {

@@ -24,11 +24,14 @@ import type {
 } from '../domain/status.js';
 import { formatConnection } from './format-connection.js';
 
-/** How much of a policy fits on one line of a terminal; the JSON has all of it. */
-const policyCharactersShown = 160;
+/** How much of a policy fits on one line of a terminal. Programs and files get all of it. */
+export const policyCharactersOfTerminal = 160;
 const indent = '  ';
 
-export function treeLines({ cache, tree, certificates }: StatusReport): readonly string[] {
+/** `policyCharactersMax`: where a policy is cut; Infinity for nowhere. */
+export type TreeLinesOptions = Readonly<{ policyCharactersMax: number }>;
+
+export function treeLines({ cache, tree, certificates }: StatusReport, options: TreeLinesOptions): readonly string[] {
   const ready = cache.ready ? 'ready' : 'not ready';
   const title = [`cache ${cache.id}`, `strata ${cache.version}`, ready, `resourceVersion ${cache.resourceVersion}`];
   if (tree === undefined) return [title.join(', ')];
@@ -36,35 +39,35 @@ export function treeLines({ cache, tree, certificates }: StatusReport): readonly
   if (!tree.complete) title.push('not complete');
   if (tree.parent !== null) title.push(tree.hops === null ? 'below an unknown root' : `${counted(tree.hops, 'hop')} below the root`);
   return [
-    ...(tree.parent === null ? [] : parentLines(tree.parent)),
+    ...(tree.parent === null ? [] : parentLines(tree.parent, options)),
     printable(title.join(', ')),
-    ...tree.children.flatMap(childLines),
+    ...tree.children.flatMap((child) => childLines(child, options)),
     ...certificates.map(certificateLine),
   ];
 }
 
-function parentLines(parent: ParentStatus): readonly string[] {
+function parentLines(parent: ParentStatus, options: TreeLinesOptions): readonly string[] {
   const { url, cacheId, connection, failures, message } = parent;
   const id = cacheId === null ? '' : ` ${cacheId}`;
   const trouble = failures === 0 ? '' : `, ${counted(failures, 'failure')}${message === null ? '' : `: ${message}`}`;
-  return [printable(`parent${id} at ${url}: ${formatConnection(connection)}${trouble}`), ...linkLines(parent)];
+  return [printable(`parent${id} at ${url}: ${formatConnection(connection)}${trouble}`), ...linkLines(parent, options)];
 }
 
-function childLines(child: ChildStatus): readonly string[] {
+function childLines(child: ChildStatus, options: TreeLinesOptions): readonly string[] {
   const { name, cacheId, connection, agent } = child;
   const id = cacheId === null ? '' : ` ${cacheId}`;
   const from = connection.kind === 'connected' ? ` from ${connection.peer}` : '';
   const program = agent === null ? '' : `, ${agent}`;
-  return [printable(`child ${name}${id}: ${formatConnection(connection)}${from}${program}`), ...linkLines(child)];
+  return [printable(`child ${name}${id}: ${formatConnection(connection)}${from}${program}`), ...linkLines(child, options)];
 }
 
-function linkLines({ position, receiving, sending, policies }: LinkStatus): readonly string[] {
+function linkLines({ position, receiving, sending, policies }: LinkStatus, options: TreeLinesOptions): readonly string[] {
   const { own, other } = policies;
   return [
     `received: ${position === null ? 'nothing yet' : `up to ${position}`}; ${receivedOf(receiving)}`,
     ...(sending === null ? [] : [`sending: ${sentOf(sending)}`]),
-    `up: ${policyOf(own.up, other?.up)}`,
-    `down: ${policyOf(own.down, other?.down)}`,
+    `up: ${policyOf(own.up, other?.up, options)}`,
+    `down: ${policyOf(own.down, other?.down, options)}`,
   ].map((line) => printable(`${indent}${line}`));
 }
 
@@ -85,7 +88,8 @@ function sentOf({ slices, current, behind, lagMs, resynced, refused }: SendingSt
   return parts.join('; ');
 }
 
-function policyOf(own: string, other: string | undefined): string {
+function policyOf(own: string, other: string | undefined, { policyCharactersMax }: TreeLinesOptions): string {
+  const shortened = (text: string): string => (text.length > policyCharactersMax ? `${text.slice(0, policyCharactersMax)}…` : text);
   if (own === other) return `${shortened(own)} here and there`;
   return `${shortened(own)} here; ${other === undefined ? 'not known' : shortened(other)} there`;
 }
@@ -97,10 +101,6 @@ function certificateLine({ use, file, subject, notAfter, expiresInMs }: Certific
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function shortened(text: string): string {
-  return text.length > policyCharactersShown ? `${text.slice(0, policyCharactersShown)}…` : text;
 }
 
 function printable(text: string): string {

@@ -115,7 +115,7 @@ test('status prints a table for people, and the JSON of the cache for programs',
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
 
-  t.is(await called(status, { flags }), formatStatusTable(aStatusReport()));
+  t.is(await called(status, { flags }), formatStatusTable(aStatusReport(), { isTerminal: false }));
   t.deepEqual(JSON.parse(await called(status, { flags: { ...flags, output: 'json' } })), aStatusReport());
   t.is(await called(shardsList, { flags }), formatShardList(aStatusReport().shards));
 });
@@ -124,7 +124,7 @@ test('a shard’s own certificate reads the status, and cannot remove anything',
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('amber', 'strata', ['strata://shard/amber'])) };
 
-  t.is(await called(status, { flags }), formatStatusTable(aStatusReport()));
+  t.is(await called(status, { flags }), formatStatusTable(aStatusReport(), { isTerminal: false }));
   t.regex(await failure(t, shardsRemove, flags, ['amber']), /refused \(403\): forbidden: User "amber" cannot delete path/);
 });
 

@@ -2,9 +2,11 @@ import test from 'ava';
 import { formatShardList, formatStatusTable } from '../../src/commands/status-table.js';
 import { aStatusReport } from '../support/status-report.js';
 
+const piped = { isTerminal: false };
+
 test('the table has a row for each shard and type, and for a shard without any', (t) => {
   t.is(
-    formatStatusTable(aStatusReport()),
+    formatStatusTable(aStatusReport(), piped),
     `cache c-1, strata 0.1.0, ready, resourceVersion 1234567000000000042
 
 SHARD     VIA          TYPE                                 CONNECTION                     SYNCED                      OBJECTS   BYTES      CHANGED     LAG
@@ -36,7 +38,7 @@ elder     child/west   connected 5s      2 of 2         24        59.0 KiB
 test('a cache without shards says so', (t) => {
   const report = { ...aStatusReport([]), cache: { ...aStatusReport().cache, ready: false } };
 
-  t.is(formatStatusTable(report), 'cache c-1, strata 0.1.0, not ready, resourceVersion 1234567000000000042\n\nno shards yet\n');
+  t.is(formatStatusTable(report, piped), 'cache c-1, strata 0.1.0, not ready, resourceVersion 1234567000000000042\n\nno shards yet\n');
   t.is(formatShardList(report.shards), 'no shards yet\n');
 });
 
@@ -46,7 +48,7 @@ test('a slice that lost something on the way, and a cache that misses a neighbou
   if (amber === undefined || report.tree === undefined) throw new Error('the report has both');
   const lacking = amber.slices.slice(0, 1).map((slice) => ({ ...slice, whole: false }));
 
-  const text = formatStatusTable({ ...report, tree: { ...report.tree, complete: false }, shards: [{ ...amber, slices: lacking }] });
+  const text = formatStatusTable({ ...report, tree: { ...report.tree, complete: false }, shards: [{ ...amber, slices: lacking }] }, piped);
 
   t.regex(text, /^cache c-1, .*, not complete$/m);
   t.regex(text, / yes, not whole +12 /);

@@ -1,12 +1,14 @@
 import test from 'ava';
-import { treeLines } from '../../src/commands/tree-lines.js';
+import { policyCharactersOfTerminal, treeLines } from '../../src/commands/tree-lines.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { aCertificate, aChildStatus, aParentStatus, aStatusReport, aTreeStatus } from '../support/status-report.js';
 
 const everything = '[{"types":["*"]}]';
 
-function linesOf(tree: TreeStatus | undefined): readonly string[] {
-  return treeLines({ ...aStatusReport([]), tree });
+const terminal = { policyCharactersMax: policyCharactersOfTerminal };
+
+function linesOf(tree: TreeStatus | undefined, options = terminal): readonly string[] {
+  return treeLines({ ...aStatusReport([]), tree }, options);
 }
 
 test('the tree is printed from the top down: the parent, the cache, its children', (t) => {
@@ -62,10 +64,18 @@ test('texts that another cache chose move no cursor, and fill no terminal', (t) 
   t.true(lines.every((line) => line.length < 500));
 });
 
+test('what no terminal shows has every policy in full', (t) => {
+  const own = { up: `[${'x'.repeat(5_000)}]`, down: '[]' };
+
+  const lines = linesOf(aTreeStatus({ children: [aChildStatus({ policies: { own, other: null } })] }), { policyCharactersMax: Infinity });
+
+  t.true(lines.includes(`  up: ${own.up} here; not known there`));
+});
+
 test('certificates in use are printed with when they expire, or how long ago they have', (t) => {
   const certificates = [aCertificate('serving', 40), { ...aCertificate('client-ca', -2), subject: 'CN=\u001b[2J' }];
 
-  t.deepEqual(treeLines({ ...aStatusReport([]), certificates }).slice(-2), [
+  t.deepEqual(treeLines({ ...aStatusReport([]), certificates }, terminal).slice(-2), [
     'certificate serving /etc/strata/serving.crt (CN=serving): until 2027-01-01, 40d left',
     'certificate client-ca /etc/strata/client-ca.crt (CN=?[2J): until 2026-11-20, EXPIRED 2d ago',
   ]);

@@ -23,6 +23,8 @@ export type CacheProcessOptions = Readonly<{
   admin: Readonly<{ certificate: string; key: string }>;
 }>;
 
+type TreeReported = Readonly<{ complete?: boolean; parent?: { connection?: { kind?: string } } | null }>;
+
 const readyMsMax = 60_000;
 const stopMsMax = 10_000;
 const pollMs = 25;
@@ -66,9 +68,12 @@ export class CacheProcess {
 
   /** Whether it reports itself connected to its parent. */
   async followsParent(): Promise<boolean> {
-    const { text } = await this.client.raw('GET', '/services/cache/status');
-    const report = JSON.parse(text) as { tree?: { parent?: { connection?: { kind?: string } } | null } };
-    return report.tree?.parent?.connection?.kind === 'connected';
+    return (await this.#tree())?.parent?.connection?.kind === 'connected';
+  }
+
+  /** Whether it reports that it knows every shard of the tree. */
+  async isComplete(): Promise<boolean> {
+    return (await this.#tree())?.complete === true;
   }
 
   /** kill -9. */
@@ -80,6 +85,11 @@ export class CacheProcess {
     this.client.close();
     await this.#end('SIGTERM');
     process.removeListener('exit', this.#killAtExit);
+  }
+
+  async #tree(): Promise<TreeReported | undefined> {
+    const { text } = await this.client.raw('GET', '/services/cache/status');
+    return (JSON.parse(text) as { tree?: TreeReported }).tree;
   }
 
   async #end(how: 'SIGTERM' | 'SIGKILL'): Promise<void> {

@@ -13,6 +13,7 @@ import { untilAsExpected } from './held-objects.js';
 import { PushedShard } from './pushed-shard.js';
 import { recordedObjects } from './recorded-shards.js';
 import type { Shape } from './shapes.js';
+import { clipped, refusalsExplained } from './shown-status.js';
 import { alignedRows } from '../../src/commands/aligned-rows.js';
 
 export type ShapeDemoOptions = Readonly<{ directory: string; stay: boolean; signal: AbortSignal }>;
@@ -23,8 +24,6 @@ const runMsMax = 120_000;
 const settleMsMax = 30_000;
 const rounds = 20;
 const pollMs = 20;
-/** A policy stands on one line, however long. */
-const lineCharactersShown = 120;
 const roundLabel = 'example.io/round';
 
 export async function showShape(shape: Shape, { directory, stay, signal: interrupted }: ShapeDemoOptions): Promise<void> {
@@ -41,6 +40,7 @@ export async function showShape(shape: Shape, { directory, stay, signal: interru
     open.push(...(await shown.push()));
     await shown.compare();
     await shown.linksAre('up', tree.examples);
+    await shown.untilComplete();
     await shown.status('The place of each cache in the tree, by its own status:', tree.caches);
     await shown.timeChanges();
     await shown.outage();
@@ -122,12 +122,27 @@ class ShownShape {
     }
   }
 
+  /** A cache that has just joined the tree waits for its neighbours' reports, which come every few seconds. */
+  async untilComplete(): Promise<void> {
+    const deadline = performance.now() + settleMsMax;
+    for (const cache of this.#tree.caches)
+      while (!(await cache.isComplete())) {
+        if (performance.now() > deadline) throw new Error(`the cache ${cache.name} says that it does not know the whole tree`);
+        await pause(pollMs, undefined, { signal: this.#signal });
+      }
+  }
+
   async status(title: string, caches: readonly CacheProcess[]): Promise<void> {
     say(`\n${title}`);
+    const isTerminal = process.stdout.isTTY === true;
+    const shown: string[] = [];
     for (const { name } of caches) {
       const lines = await this.#tree.status(name);
-      say([`  ${name}`, ...lines.map((line) => `    ${clipped(line)}`)].join('\n'));
+      shown.push(...lines);
+      say([`  ${name}`, ...lines.map((line) => `    ${clipped(line, isTerminal)}`)].join('\n'));
     }
+    const explained = refusalsExplained(shown);
+    if (explained !== undefined) say(`\n${explained}`);
   }
 
   /** From the pusher of amber until a watch at the far cache has it, one change after another. */
@@ -177,7 +192,7 @@ class ShownShape {
     const children = this.#tree.examples.filter(({ parent }) => parent === root.name);
     await this.linksAre('down', children);
     await this.status(
-      `  The status of its child:`,
+      `  The status of its child, which is "not complete" until ${root.name} is back:`,
       children.slice(0, 1).map(({ name }) => this.#tree.cache(name)),
     );
 
@@ -271,10 +286,6 @@ class ShownShape {
     const top = up.find((name) => down.includes(name)) ?? '';
     return [...up.slice(0, up.indexOf(top) + 1), ...down.slice(0, down.indexOf(top)).toReversed()];
   }
-}
-
-function clipped(line: string): string {
-  return line.length > lineCharactersShown ? `${line.slice(0, lineCharactersShown)}…` : line;
 }
 
 /** `clusterroles, clusterrolebindings`. */
