@@ -6,6 +6,7 @@
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { jsonValue } from '../json/json-value.js';
+import { certificateFaultOf, explainCertificateFault } from '../kube/certificate-fault.js';
 import { CacheFault } from '../lookup/cache-fault.js';
 import { CacheConnection, type CacheMethod } from '../lookup/cache-connection.js';
 import type { HttpAnswer } from '../lookup/read-answer.js';
@@ -63,33 +64,19 @@ async function exchange({ clock }: { clock: Clock }, access: CacheAccess, { meth
 }
 
 function complaintOf(cause: unknown, { cache, caSource }: CacheAccess): string {
-  const code = memberOf(cause, 'code');
-  switch (code) {
+  const fault = certificateFaultOf(cause);
+  const trusted = caSource === undefined ? 'Node trusts; give its CA as --ca-file' : `a CA in ${caSource} signed`;
+  if (fault !== undefined) return explainCertificateFault(fault, { server: cache, trusted });
+  switch (memberOf(cause, 'code')) {
     case 'ECONNREFUSED':
       return `nothing listens at ${cache}`;
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return `the host of ${cache} is unknown`;
-    case 'ERR_TLS_CERT_ALTNAME_INVALID':
-      return `the certificate that ${cache} shows is for other names`;
-    case 'CERT_HAS_EXPIRED':
-    case 'CERT_NOT_YET_VALID':
-      return `the certificate that ${cache} shows is not valid now`;
     default:
-      if (typeof code === 'string' && untrusted.has(code))
-        return `the certificate that ${cache} shows is not one that ${caSource === undefined ? 'Node trusts; give its CA as --ca-file' : `a CA in ${caSource} signed`}`;
       return `${cache} cannot be asked`;
   }
 }
-
-const untrusted: ReadonlySet<string> = new Set([
-  'CERT_SIGNATURE_FAILURE',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-]);
 
 /** A Status says why in its own words; any other text did not come from a cache. */
 function refusalOf(status: number, received: unknown, cache: string): string {

@@ -1,5 +1,7 @@
 /** How a server is reached, and as whom: the content of a kubeconfig, ready to use. */
 export type KubeAccess = Readonly<{
+  /** The kubeconfig's path, for errors; absent where there is none. */
+  source?: string;
   /** Scheme, host and port, and what stands before `/clusters`; without a slash at its end. */
   server: string;
   /** The name its certificate must have, where it is not the one in the URL. */

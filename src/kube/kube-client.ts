@@ -7,6 +7,7 @@
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
+import { certificateFaultOf, explainCertificateFault } from './certificate-fault.js';
 import type { KubeAccess } from './kube-access.js';
 import { KubeConnections, type KubeAnswer } from './kube-connections.js';
 
@@ -79,10 +80,18 @@ export class KubeClient {
       return answer;
     } catch (error) {
       signal.removeEventListener('abort', end);
-      throw over.signal.aborted ? over.signal.reason : error;
+      throw over.signal.aborted ? over.signal.reason : this.#explained(error);
     } finally {
       cancel();
     }
+  }
+
+  /** Node's message about a certificate names neither the server nor who says whom to trust. */
+  #explained(error: unknown): unknown {
+    const fault = certificateFaultOf(error);
+    const { server, source } = this.#access;
+    if (fault === undefined || source === undefined) return error;
+    return new CacheError(explainCertificateFault(fault, { server, trusted: `the CA of ${source} signed` }), { cause: error });
   }
 
   async *#chunks({ body, isCutOff }: KubeAnswer, silenceMsMax: number): AsyncGenerator<Uint8Array, void> {

@@ -29,6 +29,7 @@ import { refusalOf, KubeRefusal, type KubeClient, type KubeRequest } from './kub
 import { lines } from './lines.js';
 import { ListCutter } from './list-cutter.js';
 import { stepAfter, syncStep, type ReadStep } from './read-step.js';
+import { failureFields } from './read-failure.js';
 import { readSourceObject, type SourceObject } from './source-object.js';
 import { cutWatchEvent } from './watch-event.js';
 
@@ -245,7 +246,7 @@ export class KubeReader {
     place.refusesWatchList = after.refusesWatchList;
     this.#parts.absent.delete(this);
     if (after.isAbsent) this.#absent(place, error);
-    else this.#logFailure(place, { asked: step.kind, next: after.step.kind, error });
+    else this.#logFailure(place, { asked: step.kind, next: after.step.kind, ...failureFields(error) });
     // The same request would be refused again: another one is made at once, and never again this one.
     if (after.refusesWatchList && !refusesWatchList) place.failures = 0;
     const resyncMs = step.kind === 'watch' && after.step.kind !== 'watch' ? place.pace.failedMs() : 0;
@@ -262,7 +263,7 @@ export class KubeReader {
   }
 
   /** Once is a stream that ended; twice is a problem. */
-  #logFailure(place: Place, fields: Readonly<{ asked: string; next: string; error: unknown }>): void {
+  #logFailure(place: Place, fields: LogFields): void {
     const nowMs = this.#parts.clock.now();
     if (place.failures < 2 || (place.warnedMs !== undefined && nowMs - place.warnedMs < warnAgainMs))
       return this.#parts.log.debug('source.read.failed', this.#fields(fields));
@@ -278,8 +279,7 @@ export class KubeReader {
   #absent(place: Place, error: unknown): void {
     const { identityOf } = this.#collection;
     if (identityOf !== undefined) this.#parts.identities.forget(identityOf);
-    const why = error instanceof Error ? error.message : String(error);
-    if (!place.isAbsent) this.#parts.boundedLog.info('source.type.absent', this.#fields({ why }));
+    if (!place.isAbsent) this.#parts.boundedLog.info('source.type.absent', this.#fields(failureFields(error)));
     place.isAbsent = true;
     this.#parts.absent.add(this);
   }

@@ -22,6 +22,7 @@ export async function loadKubeconfig(
   const { server, serverName, insecure } = files.content.entry;
   const plugins = new CurrentPlugin(parts);
   return {
+    source: options.path,
     server,
     serverName,
     insecure,

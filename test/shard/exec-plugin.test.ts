@@ -56,8 +56,8 @@ test.serial('an answer without a status is an error that names the plugin, and i
   await rig.synced();
 
   t.regex(
-    String(rig.events('source.read.failed')[0]?.fields['error']),
-    /CacheError: the exec plugin .*plugin\.sh gives no credential: its answer has no status/,
+    String(rig.events('source.read.failed')[0]?.fields['why']),
+    /^the exec plugin .*plugin\.sh gives no credential: its answer has no status/,
   );
 });
 
@@ -109,7 +109,7 @@ test.serial('a plugin that fails is not started by every reader that tries again
 
   const runs = (await plugin.runs()).length;
   t.true(runs >= 2 && runs <= 3, `${runs} runs`);
-  t.regex(String(rig.events('source.read.failed')[0]?.fields['error']), /plugin\.sh gives no credential: it ended with the exit code 7/);
+  t.regex(String(rig.events('source.read.failed')[0]?.fields['why']), /plugin\.sh gives no credential: it ended with the exit code 7/);
 });
 
 test.serial('a 401 drops the credential that the request had, and no later one', async (t) => {

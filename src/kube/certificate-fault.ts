@@ -1,0 +1,35 @@
+/** What is wrong with the certificate that a server shows, by the code of Node's error. Its message names neither the server nor the CA. */
+export type CertificateFault = 'untrusted' | 'other-names' | 'not-now';
+
+const faults: ReadonlyMap<unknown, CertificateFault> = new Map([
+  ['CERT_SIGNATURE_FAILURE', 'untrusted'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'untrusted'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'untrusted'],
+  ['UNABLE_TO_GET_ISSUER_CERT', 'untrusted'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'untrusted'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'untrusted'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'other-names'],
+  ['CERT_HAS_EXPIRED', 'not-now'],
+  ['CERT_NOT_YET_VALID', 'not-now'],
+]);
+
+/** Undefined when the error is about something else. */
+export function certificateFaultOf(error: unknown): CertificateFault | undefined {
+  return typeof error === 'object' && error !== null ? faults.get(Reflect.get(error, 'code')) : undefined;
+}
+
+/** `trusted`: whom the certificate was checked against, as the end of "is not one that …". */
+export function explainCertificateFault(
+  fault: CertificateFault,
+  { server, trusted }: Readonly<{ server: string; trusted: string }>,
+): string {
+  const shown = `the certificate that ${server} shows`;
+  switch (fault) {
+    case 'untrusted':
+      return `${shown} is not one that ${trusted}`;
+    case 'other-names':
+      return `${shown} is for other names`;
+    case 'not-now':
+      return `${shown} is not valid now`;
+  }
+}

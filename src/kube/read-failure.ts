@@ -1,0 +1,22 @@
+/**
+ * A failure to read, as fields of a log. What a server, a network or a file did is one sentence: where our own code was then says nothing, and eighteen
+ * readers fail at once. Anything else is a bug of ours, and keeps its stack.
+ */
+import type { LogFields } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
+import { KubeRefusal } from './kube-client.js';
+
+export function failureFields(error: unknown): LogFields {
+  if (error instanceof KubeRefusal)
+    return { why: error.message, status: error.status, ...(error.reason !== '' && { reason: error.reason }) };
+  return isOfOutside(error) ? { why: withCauses(error) } : { error };
+}
+
+/** Node gives an error of the network or of a file a code. */
+function isOfOutside(error: unknown): error is Error {
+  return error instanceof Error && (error instanceof CacheError || typeof Reflect.get(error, 'code') === 'string');
+}
+
+function withCauses({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message}: ${withCauses(cause)}` : message;
+}
