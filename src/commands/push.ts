@@ -26,7 +26,8 @@ const progressIntervalMs = 1_000;
 const certificatesLookMs = 60_000;
 
 const fencedAdvice =
-  'Another agent that came later has the shard, or it was removed. Start this one again to have it wait for the shard, with --take-over to have it at once';
+  'If another agent has the shard, start this one again to have it wait, with --take-over to have the shard at once. ' +
+  'If the shard was removed, keep this one stopped: started again, it brings the shard back';
 
 export const push: Command = command({
   words: ['push'],

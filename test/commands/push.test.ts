@@ -170,8 +170,9 @@ test('an agent whose shard another one holds says what its operator can do', asy
 
   t.is(
     error.message,
-    'the cache takes nothing of the shard amber (fenced): the shard belongs to another. Another agent that came later has the shard, ' +
-      'or it was removed. Start this one again to have it wait for the shard, with --take-over to have it at once',
+    'the cache takes nothing of the shard amber (fenced): the shard belongs to another. If another agent has the shard, start this one ' +
+      'again to have it wait, with --take-over to have the shard at once. If the shard was removed, keep this one stopped: started again, it ' +
+      'brings the shard back',
   );
 });
 
