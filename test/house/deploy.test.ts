@@ -11,7 +11,7 @@ import { metricTable } from '../../src/diagnostics/metrics.js';
 import { findProjectRoot } from './sources.js';
 
 const root = join(findProjectRoot(), 'deploy');
-const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => /\w\.\w+$/.test(path) || path === 'Containerfile');
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => /[\w@]\.\w+$/.test(path) || path === 'Containerfile');
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const known = [
   configFileOption,
@@ -54,6 +54,16 @@ test('every flag and variable of a file in deploy/ exists', (t) => {
     for (const line of lines.filter((each) => /^ExecStart=|^CMD|^\s+args:|^\s+- --/.test(each)))
       for (const [, flag = ''] of line.matchAll(/--([a-z0-9-]+)/g)) t.true(flags.has(flag), `${path}: --${flag}`);
     for (const [variable] of textOf(path).matchAll(/STRATA_[A-Z_]+/g)) t.true(variables.has(variable), `${path}: ${variable}`);
+  }
+});
+
+test('the units run as one user that is there while they are stopped: who owns keys and store must be known then', (t) => {
+  const units = files.filter((file) => file.endsWith('.service'));
+
+  t.is(units.length, 2);
+  for (const path of units) {
+    t.regex(textOf(path), /^User=strata$/m, path);
+    t.notRegex(textOf(path), /^(?:DynamicUser|LoadCredential)=/m, path);
   }
 });
 
