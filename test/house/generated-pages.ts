@@ -31,7 +31,7 @@ Commands that ask a cache reach it, and say who asks, by \`--cache\`, \`--ca-fil
 
 \`\`\`sh
 umask 077
-strata kubeconfig --cache https://localhost:6443 --ca-file ca.crt --cert-file admin.crt --key-file admin.key > cache.kubeconfig
+strata kubeconfig --cache https://localhost:6443 --ca-file strata-ca/ca.crt --cert-file admin.crt --key-file admin.key > cache.kubeconfig
 export STRATA_CACHE_KUBECONFIG=$PWD/cache.kubeconfig
 strata status --watch
 source <(strata completion bash)
