@@ -11,7 +11,9 @@ import { metricTable } from '../../src/diagnostics/metrics.js';
 import { findProjectRoot } from './sources.js';
 
 const root = join(findProjectRoot(), 'deploy');
-const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => /[\w@]\.\w+$/.test(path) || path === 'Containerfile');
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+  (path) => /[\w@]\.\w+$/.test(path) || path === 'Containerfile',
+);
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const known = [
   configFileOption,
