@@ -33,9 +33,14 @@ export function maySpeak(caller: Caller): boolean {
   return mayRead(caller) && (isMaster(caller) || caller.speaksFor?.kind !== 'reader');
 }
 
+/** Whether the shard itself writes: kcp, by its shard's certificate. */
+export function isShard({ speaksFor }: Caller, shard: ShardName): boolean {
+  return speaksFor?.kind === 'shard' && speaksFor.shard === shard;
+}
+
 /** May write what belongs to a shard: masters, and that shard. */
 export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
-  return isMaster(caller) || (caller.speaksFor?.kind === 'shard' && caller.speaksFor.shard === shard);
+  return isMaster(caller) || isShard(caller, shard);
 }
 
 /** The kinds of callers that metrics distinguish. `other` has a certificate that allows nothing. */

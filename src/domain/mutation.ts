@@ -7,11 +7,20 @@ import type { Revision } from './revision.js';
 /**
  * What a writer over plain HTTP asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
  * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there. It makes a shard that nobody
- * has local. It takes a shard that comes from a neighbour only if it `takes` it, with a term above all it had.
+ * has local. It takes a shard that comes from a neighbour only if it `takes` it, with a term above all it had. Where a shard has a pusher, what others
+ * write makes its slice count as not synced, unless it comes from the shard itself (`bySource`).
  */
 export type Mutation =
-  | Readonly<{ kind: 'put'; key: Key; body: Body; path: CanonicalPath | undefined; expect: 'absent' | Revision; takes?: boolean }>
-  | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision; takes?: boolean }>;
+  | Readonly<{
+      kind: 'put';
+      key: Key;
+      body: Body;
+      path: CanonicalPath | undefined;
+      expect: 'absent' | Revision;
+      takes?: boolean;
+      bySource?: boolean;
+    }>
+  | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision; takes?: boolean; bySource?: boolean }>;
 
 /** What became of a mutation. `written` is durable; `object` is the new state, or the last one of a deleted key. */
 export type Outcome =

@@ -1,4 +1,5 @@
 /** What the kube face asks of the intake. No text that came from outside is checked yet. */
+import type { Caller } from './caller.js';
 import type { ServedType } from './catalogue.js';
 import type { ClusterName } from './cluster.js';
 import type { Key } from './key.js';
@@ -9,6 +10,7 @@ import type { ShardName } from './shard.js';
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
 export type CreateRequest = Readonly<{
+  caller: Caller;
   type: ServedType;
   /** The version of the URL. */
   version: string;
@@ -22,6 +24,7 @@ export type CreateRequest = Readonly<{
 }>;
 
 export type UpdateRequest = Readonly<{
+  caller: Caller;
   type: ServedType;
   version: string;
   key: Key;
@@ -32,6 +35,7 @@ export type UpdateRequest = Readonly<{
 }>;
 
 export type DeleteRequest = Readonly<{
+  caller: Caller;
   type: ServedType;
   key: Key;
   dryRun: boolean;

@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer';
 import { randomInt, randomUUID } from 'node:crypto';
+import type { Caller } from '../domain/caller.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { Mutation, Outcome } from '../domain/mutation.js';
@@ -26,6 +27,8 @@ export type IntakeParts = Readonly<{
   /** Which shards may be written here. */
   plainOrigin: Pick<PlainOrigin, 'judge' | 'hear'>;
 }>;
+
+type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
 
 /** Kubernetes' own bound on names it makes up, and on patches that are overtaken. */
 const generatedNameTriesMax = 8;
@@ -50,7 +53,7 @@ export class Intake implements IntakePort {
       const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.wallMs(), uid: randomUUID, suffix }));
       const { mutation, warnings, generated } = admitted;
       this.#parts.plainOrigin.hear(mutation.key.shard);
-      const object = await this.#store(mutation, request.dryRun);
+      const object = await this.#store(mutation, request);
       if (object !== undefined) return { object, warnings };
       if (!generated) throw new Refused(alreadyExists(mutation.key));
       if (tries === generatedNameTriesMax) throw new Refused(alreadyExists(mutation.key, { retryAfterSeconds: 1 }));
@@ -62,20 +65,20 @@ export class Intake implements IntakePort {
     request: UpdateRequest,
     heavy: HeavyWork,
   ): Promise<Stored> {
-    const { key, mustNameRevision, dryRun } = request;
+    const { key, mustNameRevision } = request;
     this.#parts.plainOrigin.hear(key.shard);
     for (let tries = 1; ; tries++) {
       const current = await this.#current(key);
       const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
       const isSame = await saysTheSame(mutation.body, stored, heavy);
-      const object = isSame ? current : await this.#storeUpdate(mutation, current, dryRun);
+      const object = isSame ? current : await this.#storeUpdate(mutation, current, request);
       if (object !== undefined) return { object, warnings };
       // A PUT named the state it replaces, and that is gone; so did a patch that names a resourceVersion.
       if (mustNameRevision || tries === patchTriesMax) throw new Refused(conflict(key));
     }
   }
 
-  async delete({ type, key, dryRun, uid, resourceVersion }: DeleteRequest): Promise<StoredObject> {
+  async delete({ caller, type, key, dryRun, uid, resourceVersion }: DeleteRequest): Promise<StoredObject> {
     this.#parts.plainOrigin.hear(key.shard);
     const isConditional = uid !== undefined || resourceVersion !== undefined;
     for (;;) {
@@ -83,7 +86,7 @@ export class Intake implements IntakePort {
       const failed = preconditionFailed({ type, current, held: uidOf(current.body) }, { uid, resourceVersion });
       if (failed !== undefined) throw new Refused(failed);
       if (dryRun) return current;
-      const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' });
+      const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' }, caller);
       if (outcome.kind === 'written') return outcome.object;
       if (outcome.why === 'absent') throw new Refused(notFound(key));
       // It changed between the check and its turn: check again.
@@ -91,16 +94,20 @@ export class Intake implements IntakePort {
   }
 
   /** The stored object; undefined when the name exists already. */
-  async #store(mutation: Mutation & { kind: 'put' }, dryRun: boolean): Promise<StoredObject | undefined> {
+  async #store(mutation: Mutation & { kind: 'put' }, { caller, dryRun }: By): Promise<StoredObject | undefined> {
     if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
-    const outcome = await this.#submit(mutation);
+    const outcome = await this.#submit(mutation, caller);
     return outcome.kind === 'written' ? outcome.object : undefined;
   }
 
   /** The stored object; undefined when it has changed meanwhile. */
-  async #storeUpdate(mutation: Mutation & { kind: 'put' }, current: StoredObject, dryRun: boolean): Promise<StoredObject | undefined> {
+  async #storeUpdate(
+    mutation: Mutation & { kind: 'put' },
+    current: StoredObject,
+    { caller, dryRun }: By,
+  ): Promise<StoredObject | undefined> {
     if (dryRun) return unstored(mutation, current.resourceVersion);
-    const outcome = await this.#submit(mutation);
+    const outcome = await this.#submit(mutation, caller);
     if (outcome.kind === 'written') return outcome.object;
     if (outcome.why === 'absent') throw new Refused(notFound(mutation.key));
     return undefined;
@@ -112,10 +119,10 @@ export class Intake implements IntakePort {
     return current;
   }
 
-  async #submit(mutation: Mutation): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
-    const plainOrigin = this.#parts.plainOrigin.judge(mutation.key.shard);
-    if (plainOrigin.kind === 'refused') throw new Refused(plainOrigin.refusal);
-    const outcome = await this.#parts.writer.submit(plainOrigin.takes ? { ...mutation, takes: true } : mutation);
+  async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
+    const judged = this.#parts.plainOrigin.judge(mutation.key.shard, caller);
+    if (judged.kind === 'refused') throw new Refused(judged.refusal);
+    const outcome = await this.#parts.writer.submit(judged.as === undefined ? mutation : { ...mutation, [judged.as]: true });
     if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
     if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;

@@ -4,13 +4,15 @@
  *
  *   the shard's via              a plain write
  *   none, local                  goes ahead; with none, the shard becomes local
- *   local, and has a pusher      is refused: what the cache holds is what that has pushed
+ *   local, and has a pusher      is refused: what the cache holds is what that has pushed; but goes ahead if the shard itself writes, as kcp does
+ *                                beside its agent
  *   a link, seen within holdMs   is refused, with where the shard is; so is one whose origin is another cache and that is nobody's yet
  *   a link, away for holdMs      takes the shard over
  *
  * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
  * checks the via once more.
  */
+import { isShard, type Caller } from '../domain/caller.js';
 import { isElsewhere, wayTo } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
@@ -33,6 +35,10 @@ export type PlainOriginParts = Readonly<{
   isHeld: (shard: ShardName) => boolean;
 }>;
 
+export type Judgement =
+  | Readonly<{ kind: 'writes'; as: 'takes' | 'bySource' | undefined }>
+  | Readonly<{ kind: 'refused'; refusal: Refusal }>;
+
 export class PlainOrigin {
   readonly #parts: PlainOriginParts;
   readonly #holdMs: number;
@@ -54,16 +60,17 @@ export class PlainOrigin {
     return Math.max(this.#heardMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }
 
-  /** Whether a write is to take the shard over, or why it may not go ahead. */
-  judge(shard: ShardName): Readonly<{ kind: 'writes'; takes: boolean }> | Readonly<{ kind: 'refused'; refusal: Refusal }> {
+  /** As what a write goes ahead (mutation.ts), or why it may not. */
+  judge(shard: ShardName, caller: Caller): Judgement {
     const { own, known, clock, seenMs, runningSinceMs, isHeld } = this.#parts;
     const state = known.shard(shard);
-    if (state?.via === 'local' && !state.plain && isHeld(shard)) return { kind: 'refused', refusal: writtenByPusher(shard) };
-    if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', takes: false };
+    if (state?.via === 'local' && !state.plain && isHeld(shard))
+      return isShard(caller, shard) ? { kind: 'writes', as: 'bySource' } : { kind: 'refused', refusal: writtenByPusher(shard) };
+    if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', as: undefined };
     const neighbour = wayTo(state);
     const nowMs = clock.now();
     const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, neighbour));
-    if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };
+    if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', as: 'takes' };
     return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };
   }
 }

@@ -20,6 +20,7 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   const { object, warnings } = await intake.create(bytes, {
     ...options,
     ...place,
+    caller: call.exchange.caller,
     type,
     identity,
     version: path.version,

@@ -9,6 +9,6 @@ export async function remove(call: Call, { intake, limits }: KubePorts): Promise
   const { type, path } = call;
   const key = keyOf(call);
   const options = await readDeleteOptions(call, limits.bodyBytesMax);
-  const object = await intake.delete({ ...options, type, key });
+  const object = await intake.delete({ ...options, caller: call.exchange.caller, type, key });
   return jsonAnswer(200, deleted({ name: key.name, group: path.group, kind: path.resource, uid: uidOf(object.body) }));
 }

@@ -177,6 +177,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.is((await store.submit(aDelete({ name: 'none' }))).kind, 'refused');
     t.deepEqual(await syncedTerms(), [firstTerm, firstTerm]);
+    await mustWrite(store, { ...aPut({ name: 'b' }, 'absent'), bySource: true });
+    t.deepEqual(await syncedTerms(), [firstTerm, firstTerm], 'what the shard itself writes counts as pushed');
     await mustWrite(store, aDelete({ name: 'a' }));
     t.deepEqual(await syncedTerms(), [0, firstTerm]);
     await mustPush(lane, aFullSync({}, [anUpsert({ name: 'a' })]));

@@ -33,6 +33,7 @@ export function aDeclaredType(namespaced: boolean): ServedType {
 
 export function aCreate(changes: Partial<CreateInputs> = {}): CreateInputs {
   return {
+    caller: { user: 'kcp', groups: ['system:masters'] },
     type: aType('apiexports'),
     version: 'v1alpha2',
     identity: '',

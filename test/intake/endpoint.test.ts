@@ -453,7 +453,13 @@ test('nobody else writes what a pusher keeps: what the cache calls whole is what
     t.is(code, 409, method);
     t.regex(text, /the shard amber has a pusher: change the object on the shard/);
   }
-  t.deepEqual(await names(server), ['amber one']);
+  const kcp = server.client({ as: await amberCertificate(server) });
+  t.is(
+    (await kcp.raw('POST', aPath(), { body: JSON.parse(new TextDecoder().decode(pushedExport('by-kcp').body)) as unknown })).status,
+    201,
+  );
+  t.deepEqual(await names(server), ['amber by-kcp', 'amber one']);
+  t.true((await status(server)).shards[0]?.slices[0]?.whole, 'kcp beside its agent says what the shard has');
   pusher.socket.terminate();
   await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
   t.is((await client.raw('DELETE', aPath({ name: 'one' }))).status, 200);

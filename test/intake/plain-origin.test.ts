@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { Caller } from '../../src/domain/caller.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import { PlainOrigin } from '../../src/intake/plain-origin.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
@@ -9,6 +10,8 @@ import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');
 const holdMs = 30_000;
+const master: Caller = { user: 'admin', groups: ['system:masters'] };
+const kcpOf = (shard: string): Caller => ({ user: 'kcp', groups: ['strata'], speaksFor: { kind: 'shard', shard: shardName(shard) } });
 
 async function aPlainOrigin({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; changedMs?: number }>) {
   const clock = new ManualClock();
@@ -22,9 +25,9 @@ async function aPlainOrigin({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
     { own: 'here', known, clock, isHeld: () => seen.isHeld, seenMs: () => seen.ms, runningSinceMs: () => startedMs },
     { holdMs },
   );
-  const judged = (): string => {
-    const judgement = plainOrigin.judge(amber);
-    return judgement.kind === 'refused' ? judgement.refusal.reason : judgement.takes ? 'takes' : 'writes';
+  const judged = (caller = master): string => {
+    const judgement = plainOrigin.judge(amber, caller);
+    return judgement.kind === 'refused' ? judgement.refusal.reason : (judgement.as ?? 'writes');
   };
   return { clock, seen, judged, plainOrigin };
 }
@@ -39,13 +42,16 @@ test('a shard without a via, or a local one, may be written, whoever was seen', 
   }
 });
 
-test('a local shard is written by its pusher alone while it has one', async (t) => {
+test('a local shard is written by its pusher alone while it has one, and by the shard itself', async (t) => {
   const { judged, seen } = await aPlainOrigin({ shard: aShardState(amber, 5) });
 
   seen.isHeld = true;
   t.is(judged(), 'Conflict');
+  t.is(judged(kcpOf('birch')), 'Conflict');
+  t.is(judged(kcpOf('amber')), 'bySource');
   seen.isHeld = false;
   t.is(judged(), 'writes');
+  t.is(judged(kcpOf('amber')), 'writes');
 });
 
 test('a shard of a plain writer has no pusher, though one may come', async (t) => {
@@ -90,7 +96,7 @@ test('a refusal names the cache where the shard is written', async (t) => {
   const parent = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }) });
   const child = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }) });
   const message = ({ plainOrigin }: typeof parent): string => {
-    const judgement = plainOrigin.judge(amber);
+    const judgement = plainOrigin.judge(amber, master);
     return judgement.kind === 'refused' ? judgement.refusal.message : '';
   };
 

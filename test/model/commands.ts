@@ -115,7 +115,13 @@ const share = fc.oneof(fc.constant(0), fc.nat(100));
 
 export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
   const typed = (at: Place): Place => ({ ...at, group: '', resource });
-  const mutation = fc.record({ kind: fc.constantFrom('put', 'put', 'delete'), place, knowledge, takes: fc.boolean() });
+  const mutation = fc.record({
+    kind: fc.constantFrom('put', 'put', 'delete'),
+    place,
+    knowledge,
+    takes: fc.boolean(),
+    bySource: fc.boolean(),
+  });
   const push = fc.record({
     kind: pushKind,
     place,
@@ -157,7 +163,7 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
   );
 }
 
-type Asked = Readonly<{ kind: string; place: Place; knowledge: string; takes: boolean }>;
+type Asked = Readonly<{ kind: string; place: Place; knowledge: string; takes: boolean; bySource: boolean }>;
 
 /** Mutations submitted together: they may share a commit or not. */
 class Write implements Command {
@@ -405,11 +411,12 @@ class Restart implements Command {
   toString = (): string => 'restart';
 }
 
-function mutationOf({ kind, place: at, knowledge: known, takes }: Asked, model: ModelStore): Mutation {
+function mutationOf({ kind, place: at, knowledge: known, takes, bySource }: Asked, model: ModelStore): Mutation {
+  const as = takes ? { takes } : { bySource };
   const held = model.held(aKey(at));
   const expect = known === 'absent' || held === undefined ? 'absent' : known === 'stale' ? Math.max(1, held - 1) : held;
-  if (kind === 'put') return { ...aPut(at, expect, { spec: model.published }), takes };
-  return { ...aDelete(at, expect === 'absent' ? 'any' : expect), takes };
+  if (kind === 'put') return { ...aPut(at, expect, { spec: model.published }), ...as };
+  return { ...aDelete(at, expect === 'absent' ? 'any' : expect), ...as };
 }
 
 function pushOf(asked: PushAsked, model: ModelStore): Push {

@@ -59,7 +59,7 @@ export class ModelStore {
     const term = this.termOf(key.shard) + 1;
     if (shard?.via !== 'local')
       this.#setShard({ shard: key.shard, term, process: '', removed: false, origin: this.#own, via: 'local', plain: true });
-    if (this.#shards.get(key.shard)?.plain !== true) this.#unsync(key);
+    if (mutation.bySource !== true && this.#shards.get(key.shard)?.plain !== true) this.#unsync(key);
     return { kind: 'written', revision: mutation.kind === 'put' ? this.#put(key, textOf(mutation.body)) : this.#delete(key) };
   }
 

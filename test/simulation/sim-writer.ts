@@ -20,6 +20,8 @@ const retryMs = 1_000;
 /** A cache that does not know the shard may still hear of it; starting the shard a second time would be a conflict. */
 const unknownMs = 1_200_000;
 
+const plainWriter = { user: 'kcp', groups: ['system:masters'] };
+
 export class SimWriter implements PlainParty {
   readonly shard: ShardName;
   readonly #options: SimWriterOptions;
@@ -77,14 +79,14 @@ export class SimWriter implements PlainParty {
     while (!signal.aborted) {
       const seen = this.#notifier.notified;
       const via = known.shard(shard)?.via;
-      const verdict = plainOrigin.judge(shard);
+      const verdict = plainOrigin.judge(shard, plainWriter);
       const mayBegin = via !== undefined || !this.#hasMoved || clock.now() - beganMs >= unknownMs;
       if (!mayBegin || verdict.kind === 'refused') {
         await pause(clock, retryMs, signal);
         continue;
       }
       if (via !== 'local') this.#beat();
-      const isDone = await this.#write(store, verdict.takes);
+      const isDone = await this.#write(store, verdict.as === 'takes');
       if (signal.aborted) break;
       if (!isDone || known.shard(shard)?.via !== 'local') continue;
       this.#hasMoved = false;

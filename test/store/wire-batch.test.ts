@@ -48,6 +48,8 @@ test('requests reach the committer whole: every kind, in order, bodies byte for 
     resume(anEnd({ shard: 'cedar' }, 8), 1),
     { ...aPut({ name: 'taken' }, 'absent'), takes: true },
     { ...aDelete({ name: 'taken' }), takes: true },
+    { ...aPut({ name: 'own' }, 'absent'), bySource: true },
+    { ...aDelete({ name: 'own' }), bySource: true },
     aClaim({ shard: 'birch', via: eu, removed: true }),
     aClaim({ via: 'parent' }),
     { kind: 'acquire', shard: shardName('cedar'), process: 'p-1', term: 7, nowMs: 1_700_000_000_789 },

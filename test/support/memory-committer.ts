@@ -97,7 +97,8 @@ export class MemoryCommitter {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#links.settle(key.shard);
-    if (this.#links.known(key.shard)?.plain !== true && this.#disk.slices.of(key) !== undefined) this.#disk.slices.sync(key, stale);
+    if (mutation.bySource !== true && this.#links.known(key.shard)?.plain !== true && this.#disk.slices.of(key) !== undefined)
+      this.#disk.slices.sync(key, stale);
     if (mutation.kind === 'put') this.#disk.slices.sync(key, { cameOver: '' });
     if (mutation.kind === 'put') return { kind: 'written', row: this.#changes.put(key, mutation.body, mutation.path) };
     if (held === undefined) throw new Error('a deleted object must exist');

@@ -90,15 +90,15 @@ export class Decider {
 
   #mutate(mutation: Mutation): Decided {
     const { shards, slices, writer } = this.#parts;
-    const { key, takes = false } = mutation;
+    const { key, takes = false, bySource = false } = mutation;
     if (!takes && shards.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
     const place = writer.place(key);
     const held = writer.held(place);
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#moved(key.shard, () => shards.settle(key.shard));
-    // While a pusher has it, nobody else writes (intake/plain-origin.ts). When one comes back, it syncs again what somebody else has written.
-    if (shards.known(key.shard)?.plain !== true) slices.invalidate(key, place[0]);
+    // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-origin.ts).
+    if (!bySource && shards.known(key.shard)?.plain !== true) slices.invalidate(key, place[0]);
     if (mutation.kind === 'put') {
       const { body, path } = mutation;
       return written(writer.put(key, place, { body, path, cameOver: '' }, held), held?.revision);

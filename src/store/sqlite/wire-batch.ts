@@ -14,7 +14,7 @@
  *   next     of an end: the term of its claim; of a claim: its via, -1 for none
  *   expect   of an acquire: the term that it names
  * Another text that an item has stands in the place of the cluster; a claim's process and an end's buckets in that of the namespace.
- * Mutations that take their shard are of kinds after all others.
+ * Mutations that take their shard, and those of the shard itself, are of kinds after all others.
  */
 import assert from 'node:assert/strict';
 import { parseBucketSet } from '../../domain/buckets.js';
@@ -47,6 +47,7 @@ const absent = 0;
 const any = -1;
 const fences = 1;
 const onlyIfRemoved = 2;
+const [asTaking, asSource] = [1, 2];
 const isRemoved = 1;
 const isPlain = 2;
 
@@ -102,11 +103,11 @@ class Packer {
     const kind = kinds.indexOf(asked.kind);
     switch (asked.kind) {
       case 'put':
-        return this.#body(asked.key, asked, taking(asked, kind), asked.expect === 'absent' ? absent : asked.expect);
+        return this.#body(asked.key, asked, asWritten(asked, kind), asked.expect === 'absent' ? absent : asked.expect);
       case 'upsert':
         return this.#body(asked.key, asked, kind, this.#speaker(asked.by));
       case 'delete':
-        return this.#names(asked.key, taking(asked, kind), asked.expect === 'any' ? any : asked.expect);
+        return this.#names(asked.key, asWritten(asked, kind), asked.expect === 'any' ? any : asked.expect);
       case 'keep':
       case 'retract':
         return this.#names(asked.key, kind, this.#speaker(asked.by));
@@ -219,7 +220,8 @@ class Packer {
 function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch, i: number, speakerOf: (value: number) => Speaker): Asked {
   const number = (slot: number): number => numbers[i * numbersEach + slot] ?? 0;
   const text = (slot: number): string => all.slice(cuts[i * textsEach + slot - 1] ?? 0, cuts[i * textsEach + slot]);
-  const takes = number(0) >= kinds.length;
+  const as = Math.floor(number(0) / kinds.length);
+  const written = as === asTaking ? { takes: true } : as === asSource ? { bySource: true } : {};
   const kind = kinds[number(0) % kinds.length];
   const resource = resources[number(1)];
   const expect = number(2);
@@ -252,14 +254,14 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
   }
 
   const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
-  if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect, ...(takes && { takes }) };
+  if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect, ...written };
   if (kind === 'keep' || kind === 'retract') return { kind, key, by: speakerOf(expect) };
 
   const marks = { metadataStart: number(5), metadataEnd: number(6), annotationsAt: number(7), revisionAt: number(8) };
   const body: Body = { bytes: bytes.subarray(number(3), number(4)), version: text(4), marks };
   const path = text(5) === '' ? undefined : (text(5) as Path);
   if (kind === 'upsert') return { kind, key, body, path, by: speakerOf(expect) };
-  return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...(takes && { takes }) };
+  return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...written };
 }
 
 function inCluster(text: string): Readonly<{ cluster?: ClusterName }> {
@@ -284,8 +286,9 @@ function linkAt(vias: readonly Via[], at: number): Neighbour {
   return via;
 }
 
-function taking({ takes }: Mutation, kind: number): number {
-  return takes === true ? kinds.length + kind : kind;
+/** Never both: a write that takes the shard finds no pusher there. */
+function asWritten({ takes, bySource }: Mutation, kind: number): number {
+  return kind + kinds.length * (takes === true ? asTaking : bySource === true ? asSource : 0);
 }
 
 function resumed(push: Sweeping, walk: number): Asked {
