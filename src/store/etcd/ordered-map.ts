@@ -1,0 +1,123 @@
+/**
+ * A map whose keys are read in the order of their UTF-8 bytes, which is etcd's, from any key on. A change costs the logarithm of its size and a shift within
+ * one leaf of `leafMax` keys; a read may go on while it changes, and then misses nothing that was there all the time.
+ */
+type Leaf<Value> = { readonly keys: string[]; readonly values: Value[] };
+
+const leafMax = 512;
+const surrogate = /[\ud800-\udfff]/;
+
+export class OrderedMap<Value> {
+  /** Only the one leaf of an empty map has no keys. */
+  readonly #leaves: Leaf<Value>[] = [{ keys: [], values: [] }];
+  #size = 0;
+  /** Rises when keys come or go. */
+  #changes = 0;
+  /** As JavaScript compares, which is several times as fast, until a key comes that it would misplace. */
+  #compare = compareUtf16;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(key: string): Value | undefined {
+    const leaf = this.#leaves[this.#leafOf(key)]!;
+    const at = this.#firstFrom(leaf.keys, key);
+    return leaf.keys[at] === key ? leaf.values[at] : undefined;
+  }
+
+  set(key: string, value: Value): void {
+    if (surrogate.test(key)) this.#compare = compareUtf8;
+    const number = this.#leafOf(key);
+    const leaf = this.#leaves[number]!;
+    const at = this.#firstFrom(leaf.keys, key);
+    if (leaf.keys[at] === key) {
+      leaf.values[at] = value;
+      return;
+    }
+    leaf.keys.splice(at, 0, key);
+    leaf.values.splice(at, 0, value);
+    this.#size += 1;
+    this.#changes += 1;
+    if (leaf.keys.length > leafMax) this.#split(number);
+  }
+
+  /** False: it was not there. */
+  delete(key: string): boolean {
+    const number = this.#leafOf(key);
+    const leaf = this.#leaves[number]!;
+    const at = this.#firstFrom(leaf.keys, key);
+    if (leaf.keys[at] !== key) return false;
+    leaf.keys.splice(at, 1);
+    leaf.values.splice(at, 1);
+    this.#size -= 1;
+    this.#changes += 1;
+    if (leaf.keys.length === 0 && this.#leaves.length > 1) this.#leaves.splice(number, 1);
+    return true;
+  }
+
+  /** The entries behind `after`, or all of them. */
+  *entries(after = ''): Iterable<readonly [key: string, value: Value]> {
+    let last = after;
+    for (;;) {
+      const changes = this.#changes;
+      let number = this.#leafOf(last);
+      let at = this.#firstFrom(this.#leaves[number]!.keys, last);
+      if (this.#leaves[number]!.keys[at] === last) at += 1;
+      do {
+        if (at === this.#leaves[number]!.keys.length) [number, at] = [number + 1, 0];
+        const leaf = this.#leaves[number];
+        if (leaf === undefined || at >= leaf.keys.length) return;
+        last = leaf.keys[at]!;
+        yield [last, leaf.values[at]!];
+        at += 1;
+      } while (changes === this.#changes);
+    }
+  }
+
+  /** Where the key is, or belongs. */
+  #leafOf(key: string): number {
+    let [low, high] = [0, this.#leaves.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.#compare(this.#leaves[middle]!.keys[0]!, key) <= 0) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /** The place of the first key that does not come before `key`. */
+  #firstFrom(keys: readonly string[], key: string): number {
+    let [low, high] = [0, keys.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#compare(keys[middle]!, key) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #split(number: number): void {
+    const { keys, values } = this.#leaves[number]!;
+    const half = keys.length >> 1;
+    this.#leaves.splice(number + 1, 0, { keys: keys.splice(half), values: values.splice(half) });
+  }
+}
+
+function compareUtf16(one: string, other: string): number {
+  return one === other ? 0 : one < other ? -1 : 1;
+}
+
+/** As their bytes in UTF-8 compare: like UTF-16, but for pairs of surrogates, which come behind all else. */
+export function compareUtf8(one: string, other: string): number {
+  const shared = Math.min(one.length, other.length);
+  for (let at = 0; at < shared; at += 1) {
+    const [a, b] = [one.charCodeAt(at), other.charCodeAt(at)];
+    if (a !== b) return rankOf(a) - rankOf(b);
+  }
+  return one.length - other.length;
+}
+
+function rankOf(unit: number): number {
+  return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
+}
