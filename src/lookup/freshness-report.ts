@@ -40,7 +40,7 @@ export type TypeFreshness = Readonly<{
 /** `isKnown`: something of the type is known on that shard. */
 type ShardReport = Readonly<{ isKnown: boolean }> & Omit<Freshness, 'reportedAgoMs'>;
 
-/** The newest change of what a report is about, and in which life of the cache the report was made (`store/sqlite/epochs.ts`). */
+/** The newest change of what a report is about, and in which life of the cache the report was made (`store/epochs.ts`). */
 export type NewestChange = Readonly<{ resourceVersion: string; epoch: string }>;
 
 /** `newestChange`: undefined where the cache does not tell. */

@@ -181,7 +181,7 @@ function annotationOf({ bytes, annotations }: ObjectText, name: string): string 
   return typeof value === 'string' ? value : '';
 }
 
-/** Whether the cache gave it in this life: an epoch and ten digits of a count (`store/sqlite/epochs.ts`). */
+/** Whether the cache gave it in this life: an epoch and ten digits of a count (`store/epochs.ts`). */
 function isOfEpoch(resourceVersion: string, epoch: string): boolean {
   return isResourceVersion(resourceVersion) && resourceVersion.length === epoch.length + countDigits && resourceVersion.startsWith(epoch);
 }

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers';
 import type { ExecutionContext } from 'ava';
 import { ManualClock } from '../store/manual-clock.js';
-import { MemoryDisk } from '../support/memory-disk.js';
-import { memoryStoreOptions } from '../support/memory-store-options.js';
-import { MemoryStore } from '../support/memory-store.js';
+import { MemoryDisk } from '../../src/store/memory/disk.js';
+import { memoryStoreOptions } from '../../src/store/memory/store-options.js';
+import { MemoryStore } from '../../src/store/memory/store.js';
 import type { Engine, EngineBounds } from './store-contract.js';
 
 /** The memory engine: what it has kept is its disk. */

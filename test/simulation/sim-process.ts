@@ -19,7 +19,7 @@ import type { IntakeRules } from '../../src/intake/receiver-state.js';
 import { Standbys } from '../../src/intake/standbys.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
 import { Tier, type TierOptions } from '../../src/tier/tier.js';
-import type { MemoryStore } from '../support/memory-store.js';
+import type { MemoryStore } from '../../src/store/memory/store.js';
 import { shardName } from '../support/objects.js';
 import { shardOfHost } from './sim-pusher.js';
 import type { PartyPlace } from './sim-party.js';

@@ -3,7 +3,7 @@
  * the time (a cache that is down cannot crash) is skipped.
  */
 import { aKey, shardName } from '../support/objects.js';
-import type { MemoryDisk } from '../support/memory-disk.js';
+import type { MemoryDisk } from '../../src/store/memory/disk.js';
 import type { ModelObject } from './model-rule.js';
 import type { FreshnessCheck } from './freshness-check.js';
 import { aScriptPolicy } from './script-policy.js';

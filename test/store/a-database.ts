@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { Committer } from '../../src/store/sqlite/committer.js';
-import type { Asked } from '../../src/store/sqlite/asked.js';
+import type { Asked } from '../../src/store/asked.js';
 import type { Committed } from '../../src/store/sqlite/committer-messages.js';
 import { Compaction } from '../../src/store/sqlite/compaction.js';
 import { openWriter, type Connection } from '../../src/store/sqlite/database.js';

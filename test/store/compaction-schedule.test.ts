@@ -1,7 +1,7 @@
 import test from 'ava';
 import { CompactionSchedule } from '../../src/store/sqlite/compaction-schedule.js';
 import type { CompactionOrder } from '../../src/store/sqlite/compaction.js';
-import type { HistoryLimits } from '../../src/store/sqlite/compactor.js';
+import type { HistoryLimits } from '../../src/store/compactor.js';
 import { ManualClock } from './manual-clock.js';
 
 const limits: HistoryLimits = {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { commitBytesMax, decideCompaction, Holds, type HistoryLimits, type LogState } from '../../src/store/sqlite/compactor.js';
+import { commitBytesMax, decideCompaction, Holds, type HistoryLimits, type LogState } from '../../src/store/compactor.js';
 
 const limits: HistoryLimits = {
   historyAgeMs: 100_000,

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Epochs, isUsedUp, nextEpoch, nextNonce } from '../../src/store/sqlite/epochs.js';
+import { Epochs, isUsedUp, nextEpoch, nextNonce } from '../../src/store/epochs.js';
 
 const one = new Epochs([{ epoch: 217_234_567, firstRevision: 1, nonce: 0 }]);
 /** Started three times: 1…500, 501…800, 801… were written in one life each. */

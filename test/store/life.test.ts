@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { openWriter } from '../../src/store/sqlite/database.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
-import { Epochs } from '../../src/store/sqlite/epochs.js';
+import { Epochs } from '../../src/store/epochs.js';
 import { begin, readEpochs } from '../../src/store/sqlite/life.js';
 import { changesBehind, listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aPut, aScope } from '../support/objects.js';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Marks } from '../../src/store/sqlite/marks.js';
+import { Marks } from '../../src/store/marks.js';
 
 test('which objects are swept: a table', (t) => {
   const cases: [title: string, mark: (marks: Marks) => void, revision: number, isUnmarked: boolean][] = [

@@ -1,8 +1,8 @@
+import type { PushDecision } from '../../src/store/asked.js';
 import test from 'ava';
 import type { Outcome } from '../../src/domain/mutation.js';
-import type { PushDecision } from '../../src/store/sqlite/committer-messages.js';
-import { askedOf, type ObjectsOf, type Part } from '../../src/store/sqlite/lane.js';
-import { MutationQueue, type QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
+import { askedOf, type ObjectsOf, type Part } from '../../src/store/lane.js';
+import { MutationQueue, type QueueLimits } from '../../src/store/mutation-queue.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import { aDelete, aPut } from '../support/objects.js';
 import { aClaim, anEnd, anUpsert } from '../support/pushes.js';

@@ -1,11 +1,11 @@
 /** Pushes where only this engine can be inspected: batches that fail, removals cut short, stores that were rolled back. */
+import { sweepDeletesMax } from '../../src/store/asked.js';
 import { copyFileSync, rmSync } from 'node:fs';
 import test from 'ava';
 import type { Push } from '../../src/domain/push.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
-import { sweepDeletesMax } from '../../src/store/sqlite/sweep.js';
 import { list, mustWrite } from '../contract/read-all.js';
 import { aKey, aPut, aScope } from '../support/objects.js';
 import {

@@ -1,6 +1,6 @@
 import { bucketSet } from '../../src/domain/buckets.js';
 import test from 'ava';
-import type { Asked } from '../../src/store/sqlite/asked.js';
+import type { Asked } from '../../src/store/asked.js';
 import type { Decided } from '../../src/store/sqlite/committer-messages.js';
 import { packBatch, unpackBatch } from '../../src/store/sqlite/wire-batch.js';
 import { packDecisions, unpackDecisions } from '../../src/store/sqlite/wire-decisions.js';

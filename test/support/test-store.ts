@@ -1,5 +1,4 @@
 /** A store in a directory of its own, with bounds that a test may narrow. */
-import { queueLimits } from './queue-limits.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { systemClock } from '../../src/clock.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { Clock } from '../../src/domain/ports.js';
+import { memoryStoreOptions } from '../../src/store/memory/store-options.js';
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
@@ -16,7 +16,7 @@ import { projectFile } from './project.js';
 const mebibyte = 1024 * 1024;
 
 export const storeLimits: StoreLimits = {
-  queue: queueLimits,
+  queue: memoryStoreOptions.queue,
   history: {
     historyAgeMs: 86_400_000,
     historyChangesMax: 1_000_000,

@@ -2,7 +2,7 @@ import test from 'ava';
 import type { ExecutionContext } from 'ava';
 import type { Push } from '../../src/domain/push.js';
 import { childNeighbour } from '../../src/domain/via.js';
-import { MemoryDisk } from '../support/memory-disk.js';
+import { MemoryDisk } from '../../src/store/memory/disk.js';
 import { shardName } from '../support/objects.js';
 import { aClaim, aProcess, aSlice, aFullSync, mustPush } from '../support/pushes.js';
 import { anUpsert } from './an-upsert.js';

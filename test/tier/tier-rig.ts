@@ -16,8 +16,8 @@ import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { typeOf as builtIn } from '../intake/a-receiver.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy } from '../support/link-rules.js';
-import { MemoryDisk } from '../support/memory-disk.js';
-import { MemoryStore } from '../support/memory-store.js';
+import { MemoryDisk } from '../../src/store/memory/disk.js';
+import { MemoryStore } from '../../src/store/memory/store.js';
 import { ConnectionEnd } from './connection-pair.js';
 
 const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };

@@ -20,7 +20,7 @@ import type { Connection } from './database.js';
 import { readMeta } from './meta.js';
 import type { Version } from './rows.js';
 import type { Counted, SliceTable } from './slice-table.js';
-import type { Syncs } from './syncs.js';
+import type { Syncs } from '../syncs.js';
 
 export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 

@@ -1,4 +1,5 @@
 /** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool. */
+import type { Unfinished } from '../asked.js';
 import type { MovedPath } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { Key } from '../../domain/key.js';
@@ -6,7 +7,7 @@ import type { Outcome } from '../../domain/mutation.js';
 import type { LinkState, PushOutcome, SliceState } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { CompactionOrder, CompactionStep } from './compaction.js';
-import type { Epoch } from './epochs.js';
+import type { Epoch } from '../epochs.js';
 import type { WireBatch } from './wire-batch.js';
 import type { WireDecisions } from './wire-decisions.js';
 
@@ -19,9 +20,6 @@ export type ToCommitter =
   | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
 
-/** Removed that many and is not done; the walk of that number goes on. */
-export type Unfinished = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
-
 export type Decided =
   | Readonly<{ kind: 'written'; revision: Revision; replaced: Revision }>
   | Extract<Outcome, { kind: 'refused' }>
@@ -30,9 +28,6 @@ export type Decided =
 
 /** `settled`: it is done, and the files are no longer than they should be. */
 export type SettledStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
-
-/** What became of a push so far. */
-export type PushDecision = PushOutcome | Unfinished;
 
 /** A change that nobody asked for by name. */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;

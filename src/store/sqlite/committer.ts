@@ -9,16 +9,16 @@
 import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { ChangeWriter } from './change-writer.js';
-import type { Asked } from './asked.js';
+import type { Asked } from '../asked.js';
 import type { Committed } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { Decider } from './decider.js';
-import { isUsedUp, type Epoch } from './epochs.js';
+import { isUsedUp, type Epoch } from '../epochs.js';
 import { ShardTable } from './shard-table.js';
 import { beginEpoch, readEpochs } from './life.js';
 import { LinkTable } from './link-table.js';
 import { SliceTable } from './slice-table.js';
-import { Syncs } from './syncs.js';
+import { Syncs } from '../syncs.js';
 import { Sweep } from './sweep.js';
 
 export class Committer {

@@ -14,7 +14,7 @@ import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { SettledStep } from './committer-messages.js';
 import type { CompactionOrder } from './compaction.js';
-import { decideCompaction, type HistoryLimits, type LogState } from './compactor.js';
+import { decideCompaction, type HistoryLimits, type LogState } from '../compactor.js';
 
 export type CompactionParts = Readonly<{
   clock: Clock;

@@ -5,6 +5,7 @@
  * I20 Only who has a shard speaks for it, in queue order (shard-table.ts). When a shard changes its via, what was synced of it no longer
  *     counts and syncs under way are forgotten; its objects stay until the new via has ended its own sync.
  */
+import { type Asked, type Sweeping, littleMax } from '../asked.js';
 import assert from 'node:assert/strict';
 import { noBuckets } from '../../domain/buckets.js';
 import { unreachable } from '../../domain/errors.js';
@@ -14,13 +15,12 @@ import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
 import type { ChangeWriter } from './change-writer.js';
-import type { Asked, Sweeping } from './asked.js';
 import type { Byproduct, Decided } from './committer-messages.js';
 import type { LinkTable } from './link-table.js';
 import type { ShardTable } from './shard-table.js';
 import type { SliceTable } from './slice-table.js';
-import type { SliceRange, Syncs, Walk } from './syncs.js';
-import { littleMax, type Sweep } from './sweep.js';
+import type { SliceRange, Syncs, Walk } from '../syncs.js';
+import type { Sweep } from './sweep.js';
 
 export type DeciderParts = Readonly<{
   shards: ShardTable;

@@ -14,7 +14,7 @@ import { copyDatabase, removeDatabase } from './backup.js';
 import { checkDatabase } from './check.js';
 import { damagedBefore, isDamage, setDamagedAside, Unsound } from './damage.js';
 import { openReader, openWriter, type Connection } from './database.js';
-import type { EpochParts } from './epochs.js';
+import type { EpochParts } from '../epochs.js';
 import { begin, wasLeftOpen, type Life } from './life.js';
 import { knownSchema, migrate, schemaOf } from './migrate.js';
 import { ensurePrivate } from './private-files.js';

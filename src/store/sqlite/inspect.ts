@@ -7,7 +7,7 @@ import { openReader } from './database.js';
 import { readEpochs } from './life.js';
 import { knownSchema, schemaOf } from './migrate.js';
 import { readMeta } from './meta.js';
-import { Epochs } from './epochs.js';
+import { Epochs } from '../epochs.js';
 import { lockStore } from './lock.js';
 import { bytesOf, databaseName } from './store-files.js';
 

@@ -7,8 +7,9 @@
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
-import { nextEpoch, nextNonce, type Epoch, type EpochParts } from './epochs.js';
+import { nextEpoch, nextNonce, type Epoch, type EpochParts } from '../epochs.js';
 import { readCacheId, readMeta } from './meta.js';
+import { newCacheId } from '../cache-id.js';
 
 export type Life = Readonly<{
   /** Made once, at birth; a copy has it too. */
@@ -19,8 +20,6 @@ export type Life = Readonly<{
   compacted: Revision;
   logBytes: number;
 }>;
-
-const cacheIdDigits = 16;
 
 export function begin(database: Connection, parts: EpochParts): Life {
   const life = database
@@ -77,14 +76,9 @@ function forgetFuture(database: Connection, nowMs: number): void {
   database.prepare(/*sql*/ `UPDATE slices SET changed_ms = @nowMs WHERE changed_ms > @nowMs`).run({ nowMs });
 }
 
-/** Hexadecimal digits; `random` gives [0, 1). */
-export function randomDigits(digits: number, random: () => number): string {
-  return Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');
-}
-
 /** What every store needs and an older one may lack. */
 function bear(database: Connection, random: () => number): void {
-  const born = { revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0, open: 0, cache_id: randomDigits(cacheIdDigits, random) };
+  const born = { revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0, open: 0, cache_id: newCacheId(random) };
   for (const [name, value] of Object.entries(born)) {
     database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`).run(name, value);
   }

@@ -1,4 +1,5 @@
 /** Turns a commit into changes for its followers, in rising revision, and an outcome for each writer, in its order. */
+import type { Asked, PushDecision } from '../asked.js';
 import assert from 'node:assert/strict';
 import type { Change, MovedPath } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
@@ -6,9 +7,8 @@ import type { Outcome } from '../../domain/mutation.js';
 import type { Body, StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ChangeLog } from './change-log.js';
-import type { Asked } from './asked.js';
-import type { Byproduct, Committed, Decided, PushDecision } from './committer-messages.js';
-import type { MutationJob, Part, PushPart } from './lane.js';
+import type { Byproduct, Committed, Decided } from './committer-messages.js';
+import type { MutationJob, Part, PushPart } from '../lane.js';
 import { put } from './change-row.js';
 import type { Rows } from './rows.js';
 

@@ -12,7 +12,7 @@ import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Connection } from './database.js';
-import type { NumberedSlice, SliceRange } from './syncs.js';
+import type { NumberedSlice, SliceRange } from '../syncs.js';
 
 /** What a change has added to a slice, or removed. */
 export type Counted = Readonly<{ bytes: number; digest: Digest }>;

@@ -2,8 +2,8 @@
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';
 import type { StoreObserver } from '../../domain/store-port.js';
-import type { HistoryLimits } from './compactor.js';
-import type { QueueLimits } from './mutation-queue.js';
+import type { HistoryLimits } from '../compactor.js';
+import type { QueueLimits } from '../mutation-queue.js';
 import type { SnapshotLimits } from './snapshot.js';
 
 export type StoreLimits = Readonly<{

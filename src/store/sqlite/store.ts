@@ -8,6 +8,7 @@
  * I11 `published` rises only, and only here. I12 `compacted` is raised before the committer is asked to compact, so that
  * no reader starts below it.
  */
+import { sweepDeletesMax } from '../asked.js';
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
 import type { Worker } from 'node:worker_threads';
@@ -29,14 +30,14 @@ import type { ShardName } from '../../domain/shard.js';
 import { ChangeLog } from './change-log.js';
 import type { FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
-import { commitBytesMax, Holds, type LogState } from './compactor.js';
+import { commitBytesMax, Holds, type LogState } from '../compactor.js';
 import type { Connection } from './database.js';
-import { Epochs } from './epochs.js';
+import { Epochs } from '../epochs.js';
 import type { Life } from './life.js';
-import { askedOf, type Part } from './lane.js';
+import { askedOf, type Part } from '../lane.js';
 import type { Lock } from './lock.js';
 import { Moments } from './moments.js';
-import { MutationQueue } from './mutation-queue.js';
+import { MutationQueue } from '../mutation-queue.js';
 import { Publication } from './publication.js';
 import { Reader } from './reader.js';
 import { RecentObjects } from './recent-objects.js';
@@ -45,7 +46,6 @@ import { PublishedShards } from './published-shards.js';
 import { SqliteSnapshot } from './snapshot.js';
 import { bytesOf } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
-import { sweepDeletesMax } from './sweep.js';
 import { Walks } from './walks.js';
 import { packBatch } from './wire-batch.js';
 import { unpackDecisions } from './wire-decisions.js';

@@ -8,20 +8,17 @@
  * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on after the
  * last key it looked at.
  */
+import { sweepDeletesMax } from '../asked.js';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ChangeWriter } from './change-writer.js';
 import type { Byproduct } from './committer-messages.js';
 import type { Connection } from './database.js';
-import type { NumberedSlice, Walk } from './syncs.js';
+import type { NumberedSlice, Walk } from '../syncs.js';
 
 /** Keys looked at in one step: about two milliseconds of the committer's time. */
 const sweepRowsMax = 2_000;
-/** Objects deleted in one step. */
-export const sweepDeletesMax = 256;
-/** So many objects are little: a commit may end some hundred slices, each of which is read. */
-export const littleMax = 64;
 /** Keys read at once. */
 const pageRows = 250;
 

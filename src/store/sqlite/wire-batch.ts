@@ -28,7 +28,7 @@ import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Neighbour, Via } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
 import { ownBuffer } from '../../json/text-edits.js';
-import type { Asked, Sweeping } from './asked.js';
+import type { Asked, Sweeping } from '../asked.js';
 
 export type WireBatch = Readonly<{
   resources: readonly Resource[];

@@ -1,11 +1,10 @@
 /** The parts of a memory store, and the bounds that a test may narrow. */
-import { queueLimits } from './queue-limits.js';
-import type { Digest } from '../../src/domain/digest.js';
-import type { Key } from '../../src/domain/key.js';
-import type { Body } from '../../src/domain/object.js';
-import type { Clock } from '../../src/domain/ports.js';
-import type { QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
-import type { MemoryPageLimits } from './memory-snapshot.js';
+import type { Digest } from '../../domain/digest.js';
+import type { Key } from '../../domain/key.js';
+import type { Body } from '../../domain/object.js';
+import type { Clock } from '../../domain/ports.js';
+import type { QueueLimits } from '../mutation-queue.js';
+import type { MemoryPageLimits } from './snapshot.js';
 
 export type MemoryStoreParts = Readonly<{
   clock: Clock;
@@ -30,9 +29,18 @@ export type MemoryStoreOptions = Readonly<{
 
 const mebibyte = 1024 * 1024;
 
+/** Those of a server, but for what lanes share. */
 export const memoryStoreOptions: MemoryStoreOptions = {
   commitMs: 0,
-  queue: queueLimits,
+  queue: {
+    mutationsMax: 10_000,
+    bytesMax: 64 * mebibyte,
+    pushMutationsMax: 1_024,
+    pushBytesMax: 16 * mebibyte,
+    batchMutationsMax: 512,
+    batchBytesMax: 8 * mebibyte,
+    sharedDivisor: 1,
+  },
   page: { rowsMax: 500, bytesMax: mebibyte / 4 },
   historyChangesMax: 1_000_000,
   tombstonesMax: 1_000_000,

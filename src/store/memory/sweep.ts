@@ -4,14 +4,14 @@
  *
  * Bound: a step deletes at most `sweepDeletesMax` objects, or a whole small slice at once; between two steps others commit.
  */
-import type { Key } from '../../src/domain/key.js';
-import type { Revision } from '../../src/domain/revision.js';
-import type { Slice } from '../../src/domain/slice.js';
-import type { Walk } from '../../src/store/sqlite/syncs.js';
-import { sweepDeletesMax } from '../../src/store/sqlite/sweep.js';
-import type { MemoryChanges } from './memory-changes.js';
-import { orderOf } from './memory-reader.js';
-import type { MemorySlices } from './memory-slices.js';
+import { sweepDeletesMax } from '../asked.js';
+import type { Key } from '../../domain/key.js';
+import type { Revision } from '../../domain/revision.js';
+import type { Slice } from '../../domain/slice.js';
+import type { Walk } from '../syncs.js';
+import type { MemoryChanges } from './changes.js';
+import { orderOf } from './reader.js';
+import type { MemorySlices } from './slices.js';
 
 export class MemorySweep {
   readonly #slices: MemorySlices;

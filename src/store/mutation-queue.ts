@@ -13,11 +13,11 @@
  * I16 A batch gives every lane an even share and what others leave of theirs; a lane that got nothing is first in the next. While
  *    several lanes have something, batches are a fraction as large, because the other lanes wait for each commit.
  */
-import { tooManyRequests, type Refusal } from '../../domain/errors.js';
-import type { Mutation, Outcome } from '../../domain/mutation.js';
-import type { PushLane } from '../../domain/store-port.js';
-import type { Push, PushOutcome } from '../../domain/push.js';
-import type { PushDecision } from './committer-messages.js';
+import type { PushDecision } from './asked.js';
+import { tooManyRequests, type Refusal } from '../domain/errors.js';
+import type { Mutation, Outcome } from '../domain/mutation.js';
+import type { PushLane } from '../domain/store-port.js';
+import type { Push, PushOutcome } from '../domain/push.js';
 import { aPushJob, Lane, sizeOf, type Allowance, type ObjectsOf, type Part, type PushJob, type PushPart } from './lane.js';
 
 export type QueueLimits = Readonly<{

@@ -12,12 +12,11 @@
  *
  *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
  */
-import type { Mutation, Outcome } from '../../domain/mutation.js';
-import type { Push, PushOutcome } from '../../domain/push.js';
-import type { ShardName } from '../../domain/shard.js';
-import type { Slice } from '../../domain/slice.js';
-import type { Asked, Sweeping } from './asked.js';
-import { littleMax, sweepDeletesMax } from './sweep.js';
+import { type Asked, type Sweeping, littleMax, sweepDeletesMax } from './asked.js';
+import type { Mutation, Outcome } from '../domain/mutation.js';
+import type { Push, PushOutcome } from '../domain/push.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
 
 export type MutationJob = Readonly<{ kind: 'mutation'; mutation: Mutation; answer: (outcome: Outcome) => void }>;
 

@@ -6,17 +6,15 @@
  *                 └─copy─▶ older disk ─▶ store                   a backup that is restored
  *                                   blank ─▶ store               a disk that was lost: another cache
  */
-import type { ShardState } from '../../src/domain/claim.js';
-import type { LinkState } from '../../src/domain/push.js';
-import type { ShardName } from '../../src/domain/shard.js';
-import type { Neighbour } from '../../src/domain/via.js';
-import { nextEpoch, nextNonce, type Epoch, type EpochParts } from '../../src/store/sqlite/epochs.js';
-import { randomDigits } from '../../src/store/sqlite/life.js';
-import { MemoryLog } from './memory-log.js';
-import { MemoryPaths } from './memory-paths.js';
-import { MemorySlices } from './memory-slices.js';
-
-const cacheIdDigits = 16;
+import type { ShardState } from '../../domain/claim.js';
+import type { LinkState } from '../../domain/push.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { Neighbour } from '../../domain/via.js';
+import { nextEpoch, nextNonce, type Epoch, type EpochParts } from '../epochs.js';
+import { newCacheId } from '../cache-id.js';
+import { MemoryLog } from './log.js';
+import { MemoryPaths } from './paths.js';
+import { MemorySlices } from './slices.js';
 
 type Contents = Pick<MemoryDisk, 'cacheId' | 'epochs' | 'log' | 'slices' | 'paths' | 'shards' | 'links' | 'resources'>;
 
@@ -45,7 +43,7 @@ export class MemoryDisk {
   /** An empty disk of a new cache. `random` gives [0, 1). */
   static blank(random: () => number): MemoryDisk {
     return new MemoryDisk({
-      cacheId: randomDigits(cacheIdDigits, random),
+      cacheId: newCacheId(random),
       epochs: [],
       log: new MemoryLog(),
       slices: new MemorySlices(),

@@ -11,8 +11,8 @@
  * I21 No resourceVersion is given twice. Of two starts from one state the later has the higher epoch, by the clock. Within `spread` seconds of
  *     each other, or without a clock, they differ by chance; if they do not, their counts begin at different nonces.
  */
-import { CacheError } from '../../domain/errors.js';
-import type { Located, Revision } from '../../domain/revision.js';
+import { CacheError } from '../domain/errors.js';
+import type { Located, Revision } from '../domain/revision.js';
 
 /** The first count is `nonce + 1`, that of `firstRevision`; `nonce` stands for the state in which the epoch began. */
 export type Epoch = Readonly<{ epoch: number; firstRevision: Revision; nonce: number }>;

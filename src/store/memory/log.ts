@@ -8,11 +8,11 @@
  * Bound: the live objects, whatever `compact` has not passed, and `tombstonesMax` tombstones.
  */
 import assert from 'node:assert/strict';
-import type { MovedPath } from '../../src/domain/change.js';
-import type { Digest } from '../../src/domain/digest.js';
-import type { Key } from '../../src/domain/key.js';
-import type { Body } from '../../src/domain/object.js';
-import type { Revision } from '../../src/domain/revision.js';
+import type { MovedPath } from '../../domain/change.js';
+import type { Digest } from '../../domain/digest.js';
+import type { Key } from '../../domain/key.js';
+import type { Body } from '../../domain/object.js';
+import type { Revision } from '../../domain/revision.js';
 
 /** A change. */
 export type MemoryRow = Readonly<{

@@ -2,13 +2,13 @@
  * Writes the changes of one commit to a memory disk, and keeps up to date what follows from them: slices, canonical paths, and the
  * survivors of deletes. Revisions are gapless.
  */
-import type { Digest } from '../../src/domain/digest.js';
-import type { CanonicalPath } from '../../src/domain/cluster.js';
-import type { Key } from '../../src/domain/key.js';
-import type { Body } from '../../src/domain/object.js';
-import type { Revision } from '../../src/domain/revision.js';
-import type { MemoryDisk } from './memory-disk.js';
-import type { MemoryRow } from './memory-log.js';
+import type { Digest } from '../../domain/digest.js';
+import type { CanonicalPath } from '../../domain/cluster.js';
+import type { Key } from '../../domain/key.js';
+import type { Body } from '../../domain/object.js';
+import type { Revision } from '../../domain/revision.js';
+import type { MemoryDisk } from './disk.js';
+import type { MemoryRow } from './log.js';
 
 export type MemoryChangesParts = Readonly<{
   disk: MemoryDisk;

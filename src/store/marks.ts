@@ -12,7 +12,7 @@
  *
  * Bound: one integer per object that was confirmed, and per object that the store wrote again.
  */
-import type { Revision } from '../../domain/revision.js';
+import type { Revision } from '../domain/revision.js';
 
 export class Marks {
   readonly #start: Revision;

@@ -1,13 +1,13 @@
 import test from 'ava';
-import { Refused } from '../../src/domain/errors.js';
-import type { Push } from '../../src/domain/push.js';
-import { changesBehind, list, listTexts, mustWrite } from '../contract/read-all.js';
-import { seeded } from '../crash/random.js';
-import { ManualClock } from '../store/manual-clock.js';
-import { MemoryDisk } from './memory-disk.js';
-import type { MemoryStoreOptions } from './memory-store-options.js';
-import { MemoryStore } from './memory-store.js';
-import { aBody, aKey, aPut, aScope, shardName } from './objects.js';
+import { Refused } from '../../../src/domain/errors.js';
+import type { Push } from '../../../src/domain/push.js';
+import { changesBehind, list, listTexts, mustWrite } from '../../contract/read-all.js';
+import { seeded } from '../../crash/random.js';
+import { ManualClock } from '../manual-clock.js';
+import { MemoryDisk } from '../../../src/store/memory/disk.js';
+import type { MemoryStoreOptions } from '../../../src/store/memory/store-options.js';
+import { MemoryStore } from '../../../src/store/memory/store.js';
+import { aBody, aKey, aPut, aScope, shardName } from '../../support/objects.js';
 
 /** A disk in a machine whose turns and time pass by hand: `run` lets everything happen that does not wait for time. */
 class Machine {

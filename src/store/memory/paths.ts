@@ -1,7 +1,7 @@
 /** Canonical paths in memory: for each logical cluster on each shard the last path it was given, as long as it has objects there. */
-import type { MovedPath } from '../../src/domain/change.js';
-import type { CanonicalPath, ClusterName } from '../../src/domain/cluster.js';
-import type { ShardName } from '../../src/domain/shard.js';
+import type { MovedPath } from '../../domain/change.js';
+import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
+import type { ShardName } from '../../domain/shard.js';
 
 export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 

@@ -8,7 +8,7 @@
  * I13 At full write speed the log is never over a bound by more than a tenth: writers wait from a twentieth on, and one commit brings
  *     no more than a fortieth of the bytes. A bound of few changes may be exceeded by one commit, on the disk: nobody reads below C.
  */
-import type { Revision } from '../../domain/revision.js';
+import type { Revision } from '../domain/revision.js';
 
 export type HistoryLimits = Readonly<{
   historyAgeMs: number;

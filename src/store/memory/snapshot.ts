@@ -1,10 +1,10 @@
 /** A scope of a memory store at a revision, page by page. The first page collects its rows; they are shared. */
-import type { Key } from '../../src/domain/key.js';
-import type { Snapshot, SnapshotPage } from '../../src/domain/store-port.js';
-import type { Revision } from '../../src/domain/revision.js';
-import type { Scope } from '../../src/domain/scope.js';
-import type { MemoryRow } from './memory-log.js';
-import { orderOf, type Covered, type MemoryReader } from './memory-reader.js';
+import type { Key } from '../../domain/key.js';
+import type { Snapshot, SnapshotPage } from '../../domain/store-port.js';
+import type { Revision } from '../../domain/revision.js';
+import type { Scope } from '../../domain/scope.js';
+import type { MemoryRow } from './log.js';
+import { orderOf, type Covered, type MemoryReader } from './reader.js';
 
 export type MemoryPageLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 

@@ -4,13 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../src/domain/digest.js';
-import type { Key } from '../../src/domain/key.js';
-import { isForgotten, type SliceState } from '../../src/domain/push.js';
-import { formatResource, type Resource } from '../../src/domain/resource.js';
-import type { ShardName } from '../../src/domain/shard.js';
-import type { Slice } from '../../src/domain/slice.js';
-import type { MemoryRow } from './memory-log.js';
+import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
+import type { Key } from '../../domain/key.js';
+import { isForgotten, type SliceState } from '../../domain/push.js';
+import { formatResource, type Resource } from '../../domain/resource.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
+import type { MemoryRow } from './log.js';
 
 export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash' | 'cameOver'>;
 

@@ -1,15 +1,15 @@
 /** Reads a memory disk: the present, an earlier revision, and the changes between two. */
-import type { Change } from '../../src/domain/change.js';
-import { expired, Refused } from '../../src/domain/errors.js';
-import type { Key } from '../../src/domain/key.js';
-import type { StoredObject } from '../../src/domain/object.js';
-import { formatResource, type Resource } from '../../src/domain/resource.js';
-import type { LogChunk, Touch } from '../../src/domain/store-port.js';
-import type { Revision } from '../../src/domain/revision.js';
-import { matches, type Scope } from '../../src/domain/scope.js';
-import type { MemoryDisk } from './memory-disk.js';
-import type { MemoryRow } from './memory-log.js';
-import type { MemorySlice } from './memory-slices.js';
+import type { Change } from '../../domain/change.js';
+import { expired, Refused } from '../../domain/errors.js';
+import type { Key } from '../../domain/key.js';
+import type { StoredObject } from '../../domain/object.js';
+import { formatResource, type Resource } from '../../domain/resource.js';
+import type { LogChunk, Touch } from '../../domain/store-port.js';
+import type { Revision } from '../../domain/revision.js';
+import { matches, type Scope } from '../../domain/scope.js';
+import type { MemoryDisk } from './disk.js';
+import type { MemoryRow } from './log.js';
+import type { MemorySlice } from './slices.js';
 
 const chunkRowsMax = 256;
 const chunkBytesMax = 256 * 1024;

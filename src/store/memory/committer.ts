@@ -4,26 +4,24 @@
  *
  * Syncs and removals under way are remembered here, so a store that is opened anew knows none.
  */
-import { noBuckets } from '../../src/domain/buckets.js';
-import { emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
-import { unreachable } from '../../src/domain/errors.js';
-import type { Key } from '../../src/domain/key.js';
-import { decide, type Mutation, type Outcome } from '../../src/domain/mutation.js';
-import type { Body } from '../../src/domain/object.js';
-import { linkOf, type Push, type PushOutcome, type SliceState, type Speaker } from '../../src/domain/push.js';
-import type { ShardState } from '../../src/domain/claim.js';
-import { formatResource, type Resource } from '../../src/domain/resource.js';
-import type { Revision } from '../../src/domain/revision.js';
-import type { Asked, Sweeping } from '../../src/store/sqlite/asked.js';
-import type { PushDecision, Unfinished } from '../../src/store/sqlite/committer-messages.js';
-import { Syncs, type SliceRange, type Walk } from '../../src/store/sqlite/syncs.js';
-import { MemoryChanges } from './memory-changes.js';
-import type { MemoryDisk } from './memory-disk.js';
-import { MemoryLinks } from './memory-links.js';
-import type { MemoryRow } from './memory-log.js';
-import { saysNothing, type MemorySlice } from './memory-slices.js';
-import { littleMax } from '../../src/store/sqlite/sweep.js';
-import { MemorySweep } from './memory-sweep.js';
+import { type Asked, type PushDecision, type Sweeping, type Unfinished, littleMax } from '../asked.js';
+import { noBuckets } from '../../domain/buckets.js';
+import { emptyDigest, formatDigest, type Digest } from '../../domain/digest.js';
+import { unreachable } from '../../domain/errors.js';
+import type { Key } from '../../domain/key.js';
+import { decide, type Mutation, type Outcome } from '../../domain/mutation.js';
+import type { Body } from '../../domain/object.js';
+import { linkOf, type Push, type PushOutcome, type SliceState, type Speaker } from '../../domain/push.js';
+import type { ShardState } from '../../domain/claim.js';
+import { formatResource, type Resource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
+import { Syncs, type SliceRange, type Walk } from '../syncs.js';
+import { MemoryChanges } from './changes.js';
+import type { MemoryDisk } from './disk.js';
+import { MemoryLinks } from './links.js';
+import type { MemoryRow } from './log.js';
+import { saysNothing, type MemorySlice } from './slices.js';
+import { MemorySweep } from './sweep.js';
 
 type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
 

@@ -10,11 +10,11 @@ import {
   type Arrival,
   type Claim,
   type ShardState,
-} from '../../src/domain/claim.js';
-import { linksMax, type PushOutcome, type Speaker } from '../../src/domain/push.js';
-import type { ShardName } from '../../src/domain/shard.js';
-import { childOf, type Neighbour } from '../../src/domain/via.js';
-import type { MemoryDisk } from './memory-disk.js';
+} from '../../domain/claim.js';
+import { linksMax, type PushOutcome, type Speaker } from '../../domain/push.js';
+import type { ShardName } from '../../domain/shard.js';
+import { childOf, type Neighbour } from '../../domain/via.js';
+import type { MemoryDisk } from './disk.js';
 
 type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
 

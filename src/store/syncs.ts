@@ -11,12 +11,12 @@
  *
  * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per lane, each with its marks.
  */
-import { inBuckets, type BucketSet } from '../../domain/buckets.js';
-import type { ClusterName } from '../../domain/cluster.js';
-import type { Push } from '../../domain/push.js';
-import type { Revision } from '../../domain/revision.js';
-import type { ShardName } from '../../domain/shard.js';
-import type { Slice } from '../../domain/slice.js';
+import { inBuckets, type BucketSet } from '../domain/buckets.js';
+import type { ClusterName } from '../domain/cluster.js';
+import type { Push } from '../domain/push.js';
+import type { Revision } from '../domain/revision.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
 import { Marks } from './marks.js';
 
 /** A slice, and the id that the tables know its type by. */
