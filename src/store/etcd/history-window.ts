@@ -1,0 +1,181 @@
+/**
+ * The changes of the last minutes, in memory: what watches resume from, and what takes a list back to an earlier revision. etcd has them too, but gives
+ * a thousand revisions in a tenth of a second to whoever asks late.
+ *
+ *   compacted ──┬──────────┬───────────┬──▶ newest        Changes above `compacted` are here, each with what it replaced.
+ *            too old,   one revision may have several
+ *            too many   changes: they stay together
+ *
+ * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought; whoever reads holds it back as far as `heldRevision` says.
+ */
+import type { Change } from '../../domain/change.js';
+import type { Key } from '../../domain/key.js';
+import { formatResource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
+import type { LogChunk, LogType } from '../../domain/store-port.js';
+
+export type WindowLimits = Readonly<{ ageMs: number; changesMax: number; bytesMax: number }>;
+
+type Range = Readonly<{ after: Revision; upTo: Revision }>;
+
+/** Read in one turn of the event loop. */
+const chunkChangesMax = 256;
+const chunkBytesMax = 256 * 1024;
+/** So many that have left stay in an array before it is copied. */
+const slack = 1_024;
+
+/** Changes by rising revision, of which the first have left. */
+type Run = { changes: Change[]; left: number };
+
+export class HistoryWindow {
+  readonly #limits: WindowLimits;
+  readonly #all: Run = { changes: [], left: 0 };
+  readonly #byType = new Map<string, Run>();
+  /** When what is above each revision came, rising. */
+  #times: Readonly<{ revision: Revision; atMs: number }>[] = [];
+  #compacted: Revision;
+  #bytes = 0;
+
+  /** `from`: where history begins. */
+  constructor(from: Revision, limits: WindowLimits) {
+    this.#compacted = from;
+    this.#limits = limits;
+  }
+
+  /** The oldest change that is here is above this. */
+  get compacted(): Revision {
+    return this.#compacted;
+  }
+
+  get size(): number {
+    return this.#all.changes.length - this.#all.left;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** In rising revision, all changes of a revision together. */
+  add(changes: readonly Change[], nowMs: number): void {
+    for (const change of changes) {
+      this.#all.changes.push(change);
+      const type = formatResource(change.key.resource);
+      const run = this.#byType.get(type) ?? { changes: [], left: 0 };
+      this.#byType.set(type, run);
+      run.changes.push(change);
+      this.#bytes += bytesOf(change);
+    }
+    const last = changes.at(-1);
+    if (last !== undefined) this.#times.push({ revision: last.revision, atMs: nowMs });
+  }
+
+  /** Lets go of what is too old or too much, up to `heldRevision` at most. */
+  trim(nowMs: number, heldRevision: Revision): void {
+    const { ageMs, changesMax, bytesMax } = this.#limits;
+    const aged = this.#times.findLast(({ atMs }) => nowMs - atMs > ageMs)?.revision ?? this.#compacted;
+    let [number, bytes] = [this.size, this.#bytes];
+    let upTo = aged;
+    for (let at = this.#all.left; number > changesMax || bytes > bytesMax; at += 1) {
+      const change = this.#all.changes[at];
+      if (change === undefined) break;
+      upTo = Math.max(upTo, change.revision);
+      number -= 1;
+      bytes -= bytesOf(change);
+    }
+    this.#compactTo(Math.min(upTo, heldRevision));
+  }
+
+  /** The first changes of a type that are wanted: as many as one turn of the event loop may read, and no revision in part. */
+  changes(type: LogType, range: Range, isWanted: (key: Key) => boolean): LogChunk {
+    return chunkOf(merged(this.#runsOf(type), range), range, ({ key }) => isWanted(key));
+  }
+
+  /** The same of every type. Changes that move a canonical path are always wanted. */
+  everyChange(range: Range, isWanted: (key: Key) => boolean): LogChunk {
+    return chunkOf(within(this.#all, range), range, ({ key, movedPath }) => isWanted(key) || movedPath !== undefined);
+  }
+
+  /** Changes of a type above a revision, rising. */
+  since(type: LogType, after: Revision): Iterable<Change> {
+    return merged(this.#runsOf(type), { after, upTo: Infinity });
+  }
+
+  #runsOf({ group, resource, identity }: LogType): readonly Run[] {
+    if (identity !== '*') return [this.#byType.get(formatResource({ group, resource, identity })) ?? []].flat();
+    const start = formatResource({ group, resource, identity: '' });
+    return [...this.#byType].flatMap(([type, run]) => (type.startsWith(start) ? [run] : []));
+  }
+
+  #compactTo(revision: Revision): void {
+    if (revision <= this.#compacted) return;
+    this.#compacted = revision;
+    for (const change of within(this.#all, { after: 0, upTo: revision })) this.#bytes -= bytesOf(change);
+    drop(this.#all, revision);
+    for (const [type, run] of this.#byType) {
+      drop(run, revision);
+      if (run.left === run.changes.length) this.#byType.delete(type);
+    }
+    const kept = this.#times.findIndex((each) => each.revision > revision);
+    this.#times = kept < 0 ? [] : this.#times.slice(kept);
+  }
+}
+
+function bytesOf(change: Change): number {
+  return change.kind === 'put' ? change.object.body.bytes.length : 0;
+}
+
+/** The place of the first change above a revision. */
+function firstAbove({ changes, left }: Run, revision: Revision): number {
+  let [low, high] = [left, changes.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (changes[middle]!.revision <= revision) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function drop(run: Run, upTo: Revision): void {
+  run.left = firstAbove(run, upTo);
+  if (run.left < slack && run.left < run.changes.length) return;
+  run.changes = run.changes.slice(run.left);
+  run.left = 0;
+}
+
+function* within(run: Run, { after, upTo }: Range): Iterable<Change> {
+  for (let at = firstAbove(run, after); ; at += 1) {
+    const change = run.changes[at];
+    if (change === undefined || change.revision > upTo) return;
+    yield change;
+  }
+}
+
+/** Several identities of one resource, in rising revision. */
+function* merged(runs: readonly Run[], { after, upTo }: Range): Iterable<Change> {
+  const heads = runs.map((run) => ({ changes: run.changes, at: firstAbove(run, after) }));
+  for (;;) {
+    let first: (typeof heads)[number] | undefined;
+    let next: Change | undefined;
+    for (const head of heads) {
+      const change = head.changes[head.at];
+      if (change !== undefined && (next === undefined || change.revision < next.revision)) [first, next] = [head, change];
+    }
+    if (first === undefined || next === undefined || next.revision > upTo) return;
+    first.at += 1;
+    yield next;
+  }
+}
+
+function chunkOf(found: Iterable<Change>, { upTo }: Range, isWanted: (change: Change) => boolean): LogChunk {
+  const changes: Change[] = [];
+  let [looked, bytes, last] = [0, 0, 0];
+  for (const change of found) {
+    if (change.revision !== last && (looked >= chunkChangesMax || bytes >= chunkBytesMax)) return { changes, upTo: last };
+    looked += 1;
+    last = change.revision;
+    if (!isWanted(change)) continue;
+    changes.push(change);
+    bytes += bytesOf(change);
+  }
+  return { changes, upTo };
+}
