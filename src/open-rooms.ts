@@ -24,10 +24,10 @@ import { openListener, type ServingParts } from './open-listener.js';
 import { openTier } from './open-tier.js';
 import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
-import { PlainOrigin, type SeenElsewhere } from './intake/plain-origin.js';
+import { PlainWrites, type SeenElsewhere } from './intake/plain-writes.js';
 import { KnownShards } from './intake/known-shards.js';
 import { NewestChanges } from './intake/newest-changes.js';
-import { PlainWriters } from './intake/plain-writers.js';
+import { AssumedSyncs } from './intake/assumed-syncs.js';
 import { treeReport } from './tier/tree-report.js';
 import { DeclaredTypes } from './intake/declared-types.js';
 import { Freshness } from './intake/freshness.js';
@@ -132,12 +132,12 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);
   const runningSinceMs = (): number => running.ms();
-  const plainOrigin = new PlainOrigin(
+  const plainWrites = new PlainWrites(
     { own: store.cacheId, known, clock, seenMs, runningSinceMs, isHeld: (shard) => sessions.isHeld(shard, clock.now()) },
     { holdMs: settings.parentHoldMs },
   );
-  const intake = new Intake({ objects: store, writer: store, clock, plainOrigin });
-  const plainWriters = new PlainWriters({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
+  const intake = new Intake({ objects: store, writer: store, clock, plainWrites });
+  const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
   const originChanges = store.follow(({ shards: changed }) => {
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
@@ -153,7 +153,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       commits: store,
       sessions,
       seenMs,
-      heardMs: (shard) => plainOrigin.heardMs(shard),
+      heardMs: (shard) => plainWrites.heardMs(shard),
       isLinkUp: (neighbour) => tier.freshness.presence(neighbour).isOpen,
       clock,
       log,
@@ -247,7 +247,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     snapshots.close();
     removal.close();
     standbys.close();
-    plainWriters.close();
+    assumedSyncs.close();
     running.close();
     originChanges.cancel();
     emptied.cancel();

@@ -1,4 +1,4 @@
-/** Opens the store that the settings name, within their limits. The only file outside of `store/` that knows an engine. */
+/** Opens the store that the settings name, within their limits. Beside the commands that work on the files of a store, the only file outside of `store/` that knows an engine. */
 import type { Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';

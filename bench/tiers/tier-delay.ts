@@ -62,9 +62,9 @@ async function askWith(bench: Bench, { roundTripMs, roundsBefore }: Case): Promi
   const link = { parent: root, ...(proxy === undefined ? {} : { proxy }) };
   const west = await tree.start('west', link);
   const east = await tree.start('east', link);
-  const plainOrigin = await tree.start('west-leaf', { parent: west });
+  const plainWrites = await tree.start('west-leaf', { parent: west });
   const far = await tree.start('east-leaf', { parent: east });
-  const { delaysMs, isWhole, seen } = await measure(bench, { plainOrigin, far, changes, roundsBefore });
+  const { delaysMs, isWhole, seen } = await measure(bench, { plainWrites, far, changes, roundsBefore });
 
   const name = nameOf({ roundTripMs, roundsBefore });
   const waysMs = 2 * delayMs;
@@ -90,13 +90,13 @@ function nameOf({ roundTripMs, roundsBefore }: Case): string {
 async function measure(
   { load }: Bench,
   {
-    plainOrigin,
+    plainWrites,
     far,
     changes,
     roundsBefore,
-  }: Readonly<{ plainOrigin: StrataProcess; far: StrataProcess; changes: number; roundsBefore: number }>,
+  }: Readonly<{ plainWrites: StrataProcess; far: StrataProcess; changes: number; roundsBefore: number }>,
 ): Promise<ChangeDelays> {
-  const pushing = await PushingShard.open(await pushTargetOf(plainOrigin), shard);
+  const pushing = await PushingShard.open(await pushTargetOf(plainWrites), shard);
   try {
     await pushing.send(sync(putBatches(shard, objects, 0)));
     await untilHolds(far, shard, objects);

@@ -1,11 +1,11 @@
 /**
- * What a certificate says and Node does not show value by value: its subject, and its extensions, each with its bytes. asn1js reads the bytes, and this
- * file knows where things stand in a certificate. @peculiar/x509, which knows that as well, is 190 modules, at each start.
+ * What Node does not show value by value: a certificate's subject, and its extensions as bytes. asn1js reads the bytes, and this
+ * file knows where things stand in a certificate. @peculiar/x509 does this too, but loads 190 modules at each start.
  *
  *   Certificate ─ SEQUENCE ─ tbsCertificate ─ SEQUENCE ─┬─ [0] version, if there is one ─ serial number ─ signature ─ issuer ─ validity ─ subject
  *                                                       └─ [3] ─ SEQUENCE ─ extension ─ SEQUENCE ─ id ─ critical, if it is ─ OCTET STRING
  *
- * Whoever asks has the certificate from OpenSSL, which has read it before. Each reader throws for what is not in the form that RFC 5280 gives to
+ * OpenSSL has parsed every certificate that comes here. Each function throws where something has not the form that RFC 5280 gives to
  * what it looks for. Names of attributes and extensions are object identifiers, such as 2.5.29.15.
  */
 import type { X509Certificate } from 'node:crypto';
@@ -42,11 +42,11 @@ const contextClass = 3;
 const versionTag = 0;
 const extensionsTag = 3;
 const uriTag = 6;
-/** Behind the version. */
+/** Without a version. */
 const subjectPosition = 4;
 const negativeBit = 0x80;
 const unicodeBytes = 4;
-/** OpenSSL takes all of them for Latin-1. */
+/** OpenSSL reads them all as Latin-1. */
 const latin1Strings = [PrintableString, IA5String, NumericString, VisibleString, TeletexString];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -72,7 +72,7 @@ export function extensionsOf(fields: Fields): readonly CertificateExtension[] {
   return membersOf(extensions).map(extensionOf);
 }
 
-/** The URIs of a subject alternative name, in which names of other kinds may stand as well. */
+/** The URIs of a subject alternative name, which may hold names of other kinds too. */
 export function urisOf(subjectAlternativeName: Uint8Array): readonly string[] {
   return membersOf(read(subjectAlternativeName))
     .filter((name) => isContext(name, uriTag))
@@ -82,7 +82,7 @@ export function urisOf(subjectAlternativeName: Uint8Array): readonly string[] {
     });
 }
 
-/** How many authorities may stand between one with these constraints and a leaf. */
+/** How many CAs may stand between one with these constraints and a leaf. */
 export function pathLengthOf(basicConstraints: Uint8Array): number {
   const length = membersOf(read(basicConstraints)).find((element) => element instanceof Integer);
   if (length === undefined) return Infinity;
@@ -103,7 +103,7 @@ function extensionOf(element: BaseBlock): CertificateExtension {
   };
 }
 
-/** asn1js replaces what is no UTF-8, and so would give a name that nobody signed. */
+/** asn1js replaces invalid UTF-8, and would give a name that nobody signed. */
 function textOf(value: BaseBlock | undefined): string {
   if (value === undefined || value.idBlock.isConstructed)
     throw new Error('an attribute has no value, or one that is put together from parts');
@@ -130,7 +130,7 @@ function membersOf(element: BaseBlock | undefined, kind: typeof Sequence | typeo
   return element.valueBlock.value;
 }
 
-/** One element, and nothing behind it. */
+/** One element, and nothing after it. */
 function read(bytes: Uint8Array): BaseBlock {
   const { result, offset } = fromBER(Uint8Array.from(bytes));
   if (offset !== bytes.length) throw new Error(`the bytes are not one element: ${result.error}`);

@@ -3,7 +3,7 @@
  *
  *   start ──▶ every PEM block is a CA's certificate, and one of them a root? ──no──▶ the server does not start
  *                  │yes
- *                  └──▶ watched: another and sound ⇒ trusted from now on; broken ⇒ logged, the old ones stay, tried again
+ *                  └──▶ watched: new and sound ⇒ trusted from now on; broken ⇒ logged, the old stay, read again
  *
  * CA1 OpenSSL decides in the handshake whom to trust. `vouchesFor` is asked about connections that were trusted before the file
  *     changed, and only withdraws trust: it never says yes where a handshake would say no. What it cannot check (a critical extension it
@@ -59,7 +59,7 @@ export class ClientAuthorities {
   /** Whether a peer that showed this certificate, with the intermediates it came with, is trusted now. */
   vouchesFor(certificate: X509Certificate): boolean {
     const nowMs = this.#parts.clock.wallMs();
-    // Each is tried once: certificates that all sign each other would make as many chains as they have orders.
+    // Each is tried once: of n that all sign each other there would be n! chains.
     const untried = new Set(intermediatesOf(certificate));
     const isVouched = (signed: X509Certificate, issuersBelow: number): boolean => {
       if (!isInForce(signed, nowMs)) return false;
@@ -140,7 +140,7 @@ function intermediatesOf(certificate: X509Certificate): readonly X509Certificate
   return chain;
 }
 
-/** Undefined for a certificate that is no authority's, or has a critical extension that is not checked here. */
+/** Undefined for a certificate that is no CA's, or has a critical extension that is not checked here. */
 function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   if (!certificate.ca) return undefined;
   try {
@@ -153,7 +153,7 @@ function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   }
 }
 
-/** A key of a kind that is unknown here has signed nothing. */
+/** A key of an unknown kind has signed nothing. */
 function isSignedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);

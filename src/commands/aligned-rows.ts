@@ -1,4 +1,4 @@
-/** Rows for people: the columns in line. */
+/** A table for people, columns aligned. */
 const gap = '   ';
 
 export function alignedRows(rows: readonly (readonly string[])[]): string {

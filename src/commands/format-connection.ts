@@ -1,4 +1,4 @@
-/** Whether somebody is there, and for how long, in words. */
+/** A shard's connection in words, and for how long. */
 import { formatDuration } from '../config/quantity.js';
 import { unreachable } from '../domain/errors.js';
 import type { ShardConnection } from '../domain/status.js';

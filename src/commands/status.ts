@@ -10,7 +10,7 @@ import { formatStatusTable } from './status-table.js';
 const watchMs = 2_000;
 /** An interrupt ends the process, and nothing else does. */
 const never = new AbortController().signal;
-/** Of a terminal: to the upper left, and everything behind it away. */
+/** Cursor to the upper left, and everything after it erased. */
 const clear = '\x1b[H\x1b[J';
 
 export const status: Command = command({

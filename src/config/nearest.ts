@@ -7,7 +7,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return shortestBeginning(word, words) ?? nearestByEdits(word, words);
 }
 
-/** Whatever separates the parts of a word. At least half of the word must be there: one letter begins many. */
+/** Separators do not count. At least half of the known word must be there: one letter begins many. */
 function shortestBeginning(word: string, known: readonly string[]): string | undefined {
   const letters = lettersOf(word);
   return known

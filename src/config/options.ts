@@ -15,7 +15,7 @@ export const options = {
     flag: 'root-directory',
     yaml: 'files.rootDirectory',
     default: '.strata',
-    help: 'Where everything this server writes is kept.',
+    help: 'The directory for all that this server writes.',
   }),
   dataDirectory: directory({
     flag: 'data-directory',
@@ -36,7 +36,7 @@ export const options = {
     default: '4GiB',
     min: '0B',
     max: '64TiB',
-    help: 'The largest store that a start checks after a crash; 1 GiB takes some seconds. `strata check` checks any.',
+    help: 'The largest store checked at the start after a crash; 1 GiB takes seconds. `strata check` has no bound.',
   }),
 
   ...listenOptions,
@@ -96,7 +96,7 @@ export const options = {
     default: '1000',
     min: 0,
     max: 1_000_000,
-    help: 'Up to how many slices (a type on a shard) have seven metric series each; beyond that, each shard has the seven once.',
+    help: 'Up to how many slices (a type on a shard) each slice has seven metric series; with more, each shard has.',
   }),
 
   queueMutationsMax: count({
@@ -173,7 +173,7 @@ export const options = {
     default: '30m',
     min: '1s',
     max: '24h',
-    help: 'A watch without a timeout ends between this and twice this.',
+    help: 'A watch without a timeout ends after once to twice this.',
   }),
   watchTimeoutMaxMs: duration({
     flag: 'watch-timeout-max',
@@ -181,7 +181,7 @@ export const options = {
     default: '1h',
     min: '1s',
     max: '24h',
-    help: 'No watch lasts longer, whatever it asks for; its client begins the next where it ended.',
+    help: 'No watch lasts longer, whatever it asks for; its client goes on with the next one.',
   }),
   openSelectorBytesMax: bytes({
     flag: 'open-selector-bytes-max',

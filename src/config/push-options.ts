@@ -16,7 +16,7 @@ export const pushOptions = {
     default: '16',
     min: 1,
     max: 100_000,
-    help: 'How many pushers may show certificates of one user; each may hold two frames in memory.',
+    help: 'How many pushers may connect as one user; each may hold two frames in memory.',
   }),
   pushMutationsMax: count({
     flag: 'push-mutations-max',
@@ -64,7 +64,7 @@ export const pushOptions = {
     default: 'system:shard',
     pattern: /^system:[a-z0-9-:]{1,246}$/,
     accepts: 'names of logical clusters that begin with system:',
-    help: 'Logical clusters, separated by commas, whose objects are accepted although their names begin with system:.',
+    help: 'Logical clusters named system:…, separated by commas, whose objects are accepted all the same.',
   }),
   shardAwayMaxMs: duration({
     flag: 'shard-away-max',
@@ -80,7 +80,7 @@ export const pushOptions = {
     default: '0s',
     min: '0s',
     max: '30d',
-    help: 'How long after its Shard object is deleted a shard that nobody pushes for is removed; 0s: never.',
+    help: 'How long a shard without a pusher is kept once its Shard object is deleted; 0s: for ever.',
   }),
   removalHoldPercent: count({
     flag: 'removal-hold-percent',
@@ -96,7 +96,7 @@ export const pushOptions = {
     default: '100',
     min: 1,
     max: 1_000_000_000,
-    help: 'A removal of fewer objects is never held.',
+    help: 'Removals of fewer objects are never held.',
   }),
   removalHoldGraceMs: duration({
     flag: 'removal-hold-grace',
@@ -104,6 +104,6 @@ export const pushOptions = {
     default: '1h',
     min: '100ms',
     max: '20d',
-    help: 'How long an unconfirmed removal is held; then it is made. A restart begins it anew.',
+    help: 'How long an unconfirmed removal is held before it is made; a restart begins anew.',
   }),
 } as const;

@@ -1,5 +1,5 @@
 /**
- * An open connection on which frames travel both ways, as the rooms that use it see it: they are tested without sockets.
+ * An open connection that carries frames both ways. An interface, so that rooms are tested without sockets.
  *
  * Bounds: `bufferedBytes` counts what is not sent yet, and whoever sends much waits for `drained`. At most a few frames that came are
  * kept unread; then the peer waits.
@@ -8,16 +8,16 @@ import type { ByeReason } from './bye.js';
 import type { Frame } from './frame.js';
 
 export interface FrameConnection {
-  /** Whom this connects to, for the log. */
+  /** The other end's name, for the log. */
   readonly peer: string;
   /** Encoded and handed to the socket, but not taken by the network yet. */
   readonly bufferedBytes: number;
-  /** When the peer was last known to be there, if that is too long ago for it to count as there; undefined while it counts as there. */
+  /** When the silent peer was last known to be there; undefined while it counts as there. */
   silentSinceMs(): number | undefined;
   /** Resolves once it is closed, by either end, with the websocket close code: 1006 when it broke without one. */
   readonly closed: Promise<Readonly<{ code: number }>>;
   /**
-   * Sends at once. If far more is unsent than `drained` waits for, the peer does not read, and the connection is cut off instead.
+   * Sends at once. If far more is unsent than `drained` waits for, the peer counts as not reading and is cut off instead.
    * Once the connection closes, nothing is sent and nothing thrown.
    */
   send(frame: Frame): void;

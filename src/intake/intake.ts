@@ -15,7 +15,7 @@ import { stringsDiffer } from '../json/same-content.js';
 import type { Clock, HeavyWork, Intake as IntakePort } from '../domain/ports.js';
 import type { Objects, Writer } from '../domain/store-port.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
-import type { PlainOrigin } from './plain-origin.js';
+import type { PlainWrites } from './plain-writes.js';
 import { admitCreate } from './admit-create.js';
 import { admitUpdate } from './admit-update.js';
 import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
@@ -25,7 +25,7 @@ export type IntakeParts = Readonly<{
   writer: Writer;
   clock: Clock;
   /** Which shards may be written here. */
-  plainOrigin: Pick<PlainOrigin, 'judge' | 'hear'>;
+  plainWrites: Pick<PlainWrites, 'judge' | 'hear'>;
 }>;
 
 type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
@@ -52,7 +52,7 @@ export class Intake implements IntakePort {
     for (let tries = 1; ; tries++) {
       const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.wallMs(), uid: randomUUID, suffix }));
       const { mutation, warnings, generated } = admitted;
-      this.#parts.plainOrigin.hear(mutation.key.shard);
+      this.#parts.plainWrites.hear(mutation.key.shard);
       const object = await this.#store(mutation, request);
       if (object !== undefined) return { object, warnings };
       if (!generated) throw new Refused(alreadyExists(mutation.key));
@@ -66,7 +66,7 @@ export class Intake implements IntakePort {
     heavy: HeavyWork,
   ): Promise<Stored> {
     const { key, mustNameRevision } = request;
-    this.#parts.plainOrigin.hear(key.shard);
+    this.#parts.plainWrites.hear(key.shard);
     for (let tries = 1; ; tries++) {
       const current = await this.#current(key);
       const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
@@ -79,7 +79,7 @@ export class Intake implements IntakePort {
   }
 
   async delete({ caller, type, key, dryRun, uid, resourceVersion }: DeleteRequest): Promise<StoredObject> {
-    this.#parts.plainOrigin.hear(key.shard);
+    this.#parts.plainWrites.hear(key.shard);
     const isConditional = uid !== undefined || resourceVersion !== undefined;
     for (;;) {
       const current = await this.#current(key);
@@ -120,7 +120,7 @@ export class Intake implements IntakePort {
   }
 
   async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
-    const judged = this.#parts.plainOrigin.judge(mutation.key.shard, caller);
+    const judged = this.#parts.plainWrites.judge(mutation.key.shard, caller);
     if (judged.kind === 'refused') throw new Refused(judged.refusal);
     const outcome = await this.#parts.writer.submit(judged.as === undefined ? mutation : { ...mutation, [judged.as]: true });
     if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);

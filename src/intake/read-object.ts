@@ -9,14 +9,13 @@ import { isUtf8 } from 'node:buffer';
 import type { ServedType } from '../domain/catalogue.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { duplicates, hasDuplicates } from '../json/duplicate-members.js';
-import { member, NotJson, scanObject, valueText, type ObjectText } from '../json/object-text.js';
+import { member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../json/object-text.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { FieldValidation } from '../domain/write-request.js';
 import { cannotUnmarshal } from './meta-shape.js';
 import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
 import { invalidValue } from './refusals.js';
 
-const nestingMax = 10_000;
 /** Of the object, its labels, its annotations and all that stands in its metadata: each is checked, and a megabyte could hold 300,000. */
 const membersMax = 10_000;
 /** Text in which a name stands twice is rewritten and read again. */

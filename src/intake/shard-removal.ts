@@ -20,7 +20,7 @@ import type { PushOutcome, SliceState } from '../domain/push.js';
 import type { ShardState } from '../domain/claim.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
-import type { SeenElsewhere } from './plain-origin.js';
+import type { SeenElsewhere } from './plain-writes.js';
 import type { PushSessions } from './push-sessions.js';
 
 export type ShardRemovalParts = Readonly<{

@@ -17,7 +17,7 @@ import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
-import type { SeenElsewhere } from './plain-origin.js';
+import type { SeenElsewhere } from './plain-writes.js';
 import type { KnownShards } from './known-shards.js';
 import type { PushSessions } from './push-sessions.js';
 

@@ -6,12 +6,11 @@
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
+import { nestingMax } from './object-text.js';
 import { attempt } from '../domain/parsed.js';
 import type { Parsed } from '../domain/parsed.js';
 
-const goDepthMax = 10_000;
-
-export function parseJson(input: string | Uint8Array, { depthMax = goDepthMax }: { depthMax?: number } = {}): Parsed<JsonTree> {
+export function parseJson(input: string | Uint8Array, { depthMax = nestingMax }: { depthMax?: number } = {}): Parsed<JsonTree> {
   return attempt(() => new JsonParser(typeof input === 'string' ? input : decode(input), depthMax).parse());
 }
 

@@ -3,9 +3,12 @@
  * `metadata.labels`, in one pass that also checks every byte against RFC 8259. Nothing is decoded but the names found
  * on the way: a body is spliced by its spans and never re-serialised.
  *
- * Bounds: nesting is counted, never recursed into below `metadata`. Text is refused that nests deeper than `nestingMax`, or has more than
+ * Bounds: nesting is counted, never recursed into below `metadata`. Text is refused that nests deeper than `depthMax`, or has more than
  * `membersMax` members whose spans are kept and values within metadata. The caller has checked that the bytes are UTF-8.
  */
+
+/** How deep documents may nest: Go's own bound. */
+export const nestingMax = 10_000;
 
 /** A member of an object, as byte offsets: `"name" : value`. */
 export type Member = Readonly<{ name: string; keyStart: number; valueStart: number; valueEnd: number }>;
@@ -47,8 +50,8 @@ const knownCharactersMax = 64;
 const knownNames = new Map<number, string>();
 
 /** Throws NotJson when the bytes are not one JSON object within the bounds. */
-export function scanObject(bytes: Uint8Array, nestingMax: number, membersMax = Infinity): ObjectText {
-  const scanner = new Scanner(bytes, nestingMax, membersMax);
+export function scanObject(bytes: Uint8Array, depthMax: number, membersMax = Infinity): ObjectText {
+  const scanner = new Scanner(bytes, depthMax, membersMax);
   const start = scanner.skipSpace(0);
   let metadata: Members | undefined;
   let annotations: Members | undefined;

@@ -2,7 +2,7 @@
  * What selection and stamping need of an object of the server. Only these members are decoded, from their spans; the text is
  * copied as it came. An API server is trusted to write each name once, and UTF-8; the cache checks both again.
  */
-import { member, scanObject, valueText, type Members, type ObjectText } from '../json/object-text.js';
+import { member, type Members, nestingMax, type ObjectText, scanObject, valueText } from '../json/object-text.js';
 
 export type SourceObject = Readonly<{
   text: ObjectText;
@@ -18,9 +18,6 @@ export type SourceObject = Readonly<{
   /** Whether it carries the annotation that kcp marks RBAC and logical clusters with. */
   marked: boolean;
 }>;
-
-/** Go's own limit, as for what is written to the cache. */
-const nestingMax = 10_000;
 
 export type Labels = readonly (readonly [key: string, value: string])[];
 

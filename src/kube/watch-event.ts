@@ -1,13 +1,12 @@
 /** One line of a watch, cut into what happened and the text of the object it happened to. */
 import { CacheError } from '../domain/errors.js';
-import { member, scanObject, valueText } from '../json/object-text.js';
+import { member, nestingMax, scanObject, valueText } from '../json/object-text.js';
 
 export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: Uint8Array }>;
 
 /** Every API server writes an event like this, and nothing after the object; the reader of the object notices if not. */
 const usual = /^\{"type":"(ADDED|MODIFIED|DELETED|BOOKMARK|ERROR)","object":$/;
 const longestStart = '{"type":"BOOKMARK","object":'.length;
-const nestingMax = 10_000;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const decoder = new TextDecoder();

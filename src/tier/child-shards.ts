@@ -1,6 +1,6 @@
 /**
- * How many shards each child has brought here. A cache forgets no shard by itself, and remembers a bounded number of them, so no single child may
- * fill that. A removed shard still counts for the child that brought it, until this process ends, or an operator forgets either.
+ * How many shards each child has brought here. A cache forgets no shard by itself and knows a bounded number, which no single child may use up. A
+ * removed shard still counts for the child that brought it, until this process ends, or an operator forgets either.
  *
  * Bound: `shardsMax` of each child.
  */
@@ -11,7 +11,7 @@ import type { KnownShards } from '../intake/known-shards.js';
 export class ChildShards {
   readonly #known: Pick<KnownShards, 'changes' | 'shard' | 'shards'>;
   readonly #shardsMax: number;
-  /** Besides what comes from a neighbour now, what it has claimed before. */
+  /** What comes from a neighbour now, and what it claimed before. */
   readonly #byVia = new Map<Via, Set<ShardName>>();
 
   readonly #lookedAt = new Map<Via, number>();
@@ -44,7 +44,7 @@ export class ChildShards {
     for (const shards of this.#byVia.values()) shards.delete(shard);
   }
 
-  /** What comes from another neighbour by now counts for that one. Looked at again once something has changed. */
+  /** Drops what comes from another neighbour by now. Done again only once something has changed. */
   #letGo(via: Via, shards: Set<ShardName>): void {
     this.#lookedAt.set(via, this.#known.changes);
     for (const shard of shards) {

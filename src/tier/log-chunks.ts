@@ -1,10 +1,10 @@
 /**
- * Chunks of the change log for all links of this cache. Links at one position, such as children that come back to a parent, read the log once.
+ * Chunks of the change log for all links of this cache. Links at one position, such as those of children that reconnect, read the log once.
  *
  *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …      the next at 40 gets the same arrays, so that what crosses of them
  *   child 2, at 40 ──▶      "              "               is computed once as well (filtered-changes.ts)
  *
- * L1 A chunk that leaves out what a link wants is not given to it: that link reads its own.
+ * L1 A link gets no chunk that leaves out what it wants: it reads its own.
  * Bound: `chunksMax` chunks, of a megabyte and one object, for `keptMs`.
  */
 import type { Clock } from '../domain/ports.js';
@@ -13,7 +13,7 @@ import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
-/** `leftOut`: keys that the link which read it did not want. */
+/** `leftOut`: one key of each shard that its reader did not want. */
 type Kept = Readonly<{ chunk: LogChunk; leftOut: readonly Key[] }>;
 
 export type LogChunksParts = Readonly<{ history: Pick<History, 'everyChange'>; clock: Pick<Clock, 'after'> }>;

@@ -12,7 +12,7 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   const form = formOf(call, answered, clock);
   const options = parseWriteOptions(call.query, 'CreateOptions');
   const place = placeOf(call);
-  // A type that a ClusterCachedResource declares may name its namespace in the body only.
+  // A type that a ClusterCachedResource declares may have its namespace in the body only.
   const isMisplaced = type.namespaced !== (path.namespace !== undefined);
   if (isMisplaced && (identity === '' || path.namespace !== undefined)) throw new Refused(objectNotFound(path, ''));
 

@@ -65,7 +65,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
   read('/services/cache/freshness', freshnessBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await freshness.ofType(mustParse(parseFreshnessQuestion(query))))),
   );
-  /** Ends the `what` that a path names, as `parse` reads it; `done` returns undefined when there is none. */
+  /** DELETE of the `what` whose name `parse` accepts; `done` returns undefined when it is not found. */
   const end = <Name extends string>(
     path: string,
     [what, parse]: readonly [what: string, parse: (text: string) => Name | undefined],
@@ -103,7 +103,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
   return router;
 }
 
-/** For paths that are not resources of a shard: readers may read them, only masters do the rest. Throws Refused(403). */
+/** For paths that name no shard's resource: readers may GET, only masters do the rest. Throws Refused(403). */
 function authorizePath({ caller, request }: Exchange): void {
   const { url = '/', method = 'GET' } = request;
   const asked = { path: withoutQuery(url), method, shard: undefined, resource: undefined, verb: undefined };

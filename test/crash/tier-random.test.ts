@@ -23,7 +23,7 @@ const rounds = Number(process.env['TEST_KILLS'] ?? 12);
 const everything = "[{types: ['*']}]";
 const onlyPublic = "[{types: ['*'], labels: 'public=true'}]";
 
-type PlainOrigin = { readonly shard: ModelShard; cache: TierCache; pushing: Pushing };
+type PlainWrites = { readonly shard: ModelShard; cache: TierCache; pushing: Pushing };
 type Stage = Readonly<{
   tree: TierTree;
   random: Random;
@@ -32,7 +32,7 @@ type Stage = Readonly<{
   east: TierCache;
   west: TierCache;
   caches: readonly TierCache[];
-  origins: readonly PlainOrigin[];
+  origins: readonly PlainWrites[];
   policy: { isOpen: boolean };
   backedUp: Set<TierCache>;
   /** Senders that lost their shard to another, and are to end by themselves. */
@@ -48,7 +48,7 @@ test('whatever happens to a tree, in the end every cache holds what it should', 
   const region = await tree.start('region', { parent: root });
   const east = await tree.start('east', { parent: region });
   const west = await tree.start('west', { parent: root });
-  const origins = ['amber', 'birch', 'cedar'].map((name, i): PlainOrigin => {
+  const origins = ['amber', 'birch', 'cedar'].map((name, i): PlainWrites => {
     const [shard, cache] = [aModelShard(t, name), [east, west, region][i]!];
     return { shard, cache, pushing: shard.push(cache) };
   });
@@ -159,11 +159,11 @@ const mishaps: readonly (readonly [string, (stage: Stage) => Promise<void>])[] =
 
 /** A process may go on where the shard was: it is fenced once the tree has heard of the later one. */
 async function move({ random, caches, origins, fenced }: Stage, goesOn: boolean): Promise<void> {
-  const plainOrigin = origins[random.below(origins.length)]!;
-  if (goesOn) fenced.push(plainOrigin.pushing);
-  else await plainOrigin.pushing.stop();
-  plainOrigin.cache = caches[random.below(caches.length)]!;
-  plainOrigin.pushing = plainOrigin.shard.push(plainOrigin.cache);
+  const plainWrites = origins[random.below(origins.length)]!;
+  if (goesOn) fenced.push(plainWrites.pushing);
+  else await plainWrites.pushing.stop();
+  plainWrites.cache = caches[random.below(caches.length)]!;
+  plainWrites.pushing = plainWrites.shard.push(plainWrites.cache);
 }
 
 function heal({ caches }: Stage): void {
@@ -185,7 +185,7 @@ async function change({ random, origins }: Stage, signal: AbortSignal): Promise<
 function reachesIn({ origins, region, east, policy }: Stage): Reaches {
   const below = new Set([region, east]);
   return ({ isPublic }, shard, cache) => {
-    const isFromBelow = origins.some((plainOrigin) => plainOrigin.shard === shard && below.has(plainOrigin.cache));
+    const isFromBelow = origins.some((plainWrites) => plainWrites.shard === shard && below.has(plainWrites.cache));
     return policy.isOpen || isPublic || !isFromBelow || below.has(cache);
   };
 }

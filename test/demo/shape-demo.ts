@@ -86,12 +86,12 @@ class ShownShape {
   async push(): Promise<readonly PushedShard[]> {
     say('\nThe objects are those that a real kcp had, dealt out to two shards and two tenants.');
     for (const shard of shards) {
-      const plainOrigin = this.#shape.origins[shard];
+      const plainWrites = this.#shape.origins[shard];
       const identity = await this.#tree.identity(shard);
-      const options = { shard, url: this.#tree.cache(plainOrigin).url, identity, objects: this.#objects };
+      const options = { shard, url: this.#tree.cache(plainWrites).url, identity, objects: this.#objects };
       const pushed = await PushedShard.open(options, this.#signal);
       this.#pushed.set(shard, pushed);
-      say(`Shard ${shard} has synced its ${pushed.objects} objects of ${pushed.types} types at ${plainOrigin} in ${pushed.syncedMs} ms.`);
+      say(`Shard ${shard} has synced its ${pushed.objects} objects of ${pushed.types} types at ${plainWrites} in ${pushed.syncedMs} ms.`);
     }
     return [...this.#pushed.values()];
   }

@@ -150,8 +150,8 @@ async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble):
  * single look all caches may be equal, because until then the parent keeps what the leaf has lost. Gives the exports in which caches and kcp differ.
  */
 async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<readonly string[]> {
-  const [plainOrigin] = stage.origins;
-  if (plainOrigin === undefined) throw new Error('there is a workspace');
+  const [plainWrites] = stage.origins;
+  if (plainWrites === undefined) throw new Error('there is a workspace');
   const written = await whileWriting(stage, 'restored', async () => {
     await sleep(2_000);
     const copy = await tree.snapshot(0);
@@ -161,8 +161,8 @@ async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble):
 
   t.log(`${written} exports created in each workspace around the restore of a leaf`);
   await assertSame(t, tree, 'after the leaf was restored');
-  const wanted = new Set(await stage.workspaces.exports(plainOrigin));
-  const held = new Set(await tree.exportsOf(plainOrigin));
+  const wanted = new Set(await stage.workspaces.exports(plainWrites));
+  const held = new Set(await tree.exportsOf(plainWrites));
   const wrong = [...wanted, ...held].filter((name) => !wanted.has(name) || !held.has(name));
   t.log(`… the parent has ${held.size} exports of that workspace, kcp ${wanted.size}; they differ in ${wrong.length}`);
   return wrong;
@@ -178,9 +178,9 @@ async function whileWriting(
   const writing = (async () => {
     let created = 0;
     for (; !isOver; created++) {
-      for (const plainOrigin of origins) {
-        await workspaces.exportNothing(plainOrigin, `${name}-${created}`);
-        if (created % 3 === 2) await workspaces.removeExport(plainOrigin, `${name}-${created - 2}`);
+      for (const plainWrites of origins) {
+        await workspaces.exportNothing(plainWrites, `${name}-${created}`);
+        if (created % 3 === 2) await workspaces.removeExport(plainWrites, `${name}-${created - 2}`);
       }
       await sleep(createEveryMs);
     }

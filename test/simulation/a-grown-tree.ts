@@ -42,8 +42,8 @@ export async function aGrownTree(
   const tree = new SimTree(world, caches, options);
   const [amber, birch] = [aPusher('amber'), aPusher('birch')];
   await tree.start();
-  tree.plainOrigin(amber, 'eu-1');
-  tree.plainOrigin(birch, 'us');
+  tree.plainWrites(amber, 'eu-1');
+  tree.plainWrites(birch, 'us');
   const tookMs = await tree.converge(60_000);
   return { world, tree, amber, birch, tookMs };
 }

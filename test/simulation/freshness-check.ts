@@ -167,9 +167,9 @@ export class FreshnessCheck {
   }
 
   /** Undefined: no way leads from the shard to the cache. */
-  #knownOf({ pusher, plainOrigin, sinceMs }: SettledPusher, cache: SimCache, models: ReadonlyMap<string, ModelCache>): Known | undefined {
+  #knownOf({ pusher, plainWrites, sinceMs }: SettledPusher, cache: SimCache, models: ReadonlyMap<string, ModelCache>): Known | undefined {
     const name = `${cache.name} ${pusher.shard} ${pusher.process}`;
-    const caches = wayBetween(models, plainOrigin.name, cache.name);
+    const caches = wayBetween(models, plainWrites.name, cache.name);
     if (caches === undefined) return undefined;
     const before = this.#known.get(name);
     const { truth } = pusher;

@@ -26,7 +26,7 @@ for (let seed = firstSeed; seed < firstSeed + (process.env['TEST_SEED'] === unde
     const { world, tree } = await aGrownTree({}, { seed });
     const late = new LateObjects(world, { shard: plum, origin: 'eu-1', others: ['eu', 'root', 'us'] });
     const writer = aRecreatingWriter();
-    tree.plainOrigin(writer, 'eu-1');
+    tree.plainWrites(writer, 'eu-1');
     let isWriting = true;
     let isOver = false;
     let writes = 0;

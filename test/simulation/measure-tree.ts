@@ -162,7 +162,7 @@ class Changes {
     const each = Math.max(1, Math.round(objectsHeld / this.#pushers.length));
     this.#pushers.forEach((pusher, number) => {
       for (let count = 0; count < each; count += 1) pusher.put(aSimObject({ shard: pusher.shard, name: `held-${count}` }));
-      this.#tree.plainOrigin(pusher, this.#origins[number] ?? '');
+      this.#tree.plainWrites(pusher, this.#origins[number] ?? '');
     });
   }
 
@@ -236,7 +236,7 @@ function resourcesOf({ types }: TreeShape): readonly Resource[] {
 function eachItsRegion(caches: readonly ModelCache[], shards: ReadonlyMap<ShardName, string>): readonly ModelCache[] {
   const regions = new Map(caches.map(({ name }) => [name, wayUp(caches, name).at(-2)]));
   return caches.map((cache) => {
-    const followed = [...shards].filter(([, plainOrigin]) => regions.get(plainOrigin) === regions.get(cache.name)).map(([shard]) => shard);
+    const followed = [...shards].filter(([, plainWrites]) => regions.get(plainWrites) === regions.get(cache.name)).map(([shard]) => shard);
     return { ...cache, follow: followed.length === 0 ? [] : [{ types: ['*'], shards: followed }] };
   });
 }

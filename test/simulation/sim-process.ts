@@ -10,9 +10,9 @@ import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
 import { HeldRemovals } from '../../src/intake/held-removals.js';
-import { PlainOrigin, type SeenElsewhere } from '../../src/intake/plain-origin.js';
+import { PlainWrites, type SeenElsewhere } from '../../src/intake/plain-writes.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
-import { PlainWriters } from '../../src/intake/plain-writers.js';
+import { AssumedSyncs } from '../../src/intake/assumed-syncs.js';
 import { PushSession, type PushSessionParts } from '../../src/intake/push-session.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import type { IntakeRules } from '../../src/intake/receiver-state.js';
@@ -40,7 +40,7 @@ type OpenParts = SimProcessParts &
     known: KnownShards;
     tier: Tier;
     types: DeclaredTypes;
-    plainWriters: PlainWriters;
+    assumedSyncs: AssumedSyncs;
     removals: HeldRemovals;
     sessions: PushSessions;
     rules: IntakeRules;
@@ -67,7 +67,7 @@ export class SimProcess implements PartyPlace {
   readonly store: MemoryStore;
   readonly known: KnownShards;
   readonly tier: Tier;
-  readonly plainOrigin: PlainOrigin;
+  readonly plainWrites: PlainWrites;
   /** The source of its status report. */
   readonly freshness: Freshness;
   readonly #parts: OpenParts;
@@ -91,7 +91,7 @@ export class SimProcess implements PartyPlace {
       { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), clock: life },
       { holdMs: plainHoldMs },
     );
-    this.plainOrigin = new PlainOrigin(
+    this.plainWrites = new PlainWrites(
       {
         own: store.cacheId,
         known,
@@ -175,7 +175,7 @@ export class SimProcess implements PartyPlace {
       held,
     );
     const startedMs = life.now();
-    const plainWriters = new PlainWriters(
+    const assumedSyncs = new AssumedSyncs(
       { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs },
       { quietMs: plainQuietMs },
     );
@@ -185,7 +185,7 @@ export class SimProcess implements PartyPlace {
     store.follow(({ shards }) => {
       for (const state of shards) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
     });
-    const opened = new SimProcess({ ...parts, known, tier, types, plainWriters, removals, sessions, rules, boundedLog });
+    const opened = new SimProcess({ ...parts, known, tier, types, assumedSyncs, removals, sessions, rules, boundedLog });
     world.own(`${name}: link`, opened.#following);
     return opened;
   }
@@ -240,14 +240,14 @@ export class SimProcess implements PartyPlace {
   /** Says goodbye, and waits until everything is on the disk. */
   async stop(): Promise<void> {
     const { store, tier, known, life } = this;
-    const { plainWriters, types } = this.#parts;
+    const { assumedSyncs, types } = this.#parts;
     store.beginClose();
     this.#stop.abort();
     for (const bye of this.#byes.values()) bye('shutdown', 'the server is stopping', 0);
     tier.close();
     await Promise.all([this.#following, ...this.#running]);
     this.#standbys.close();
-    plainWriters.close();
+    assumedSyncs.close();
     known.close();
     const removalsEnded = types.close();
     await store.close();

@@ -73,7 +73,7 @@ test('a cache that crashes, is wiped or restored ends with what the model says',
 test('a shard moves to another cache with a later process of its pusher, and the earlier process is fenced', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const later = aPusher('amber', 2, 'process-2');
-  tree.plainOrigin(later, 'us');
+  tree.plainWrites(later, 'us');
   await tree.converge(60_000);
   amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));
   await tree.converge(60_000);

@@ -9,7 +9,7 @@ import { SimWriter } from './sim-writer.js';
 import type { SimWorld } from './sim-world.js';
 
 /** A pusher, the cache it connects to, and since when. */
-export type SettledPusher = Readonly<{ pusher: SimPusher; plainOrigin: SimCache; sinceMs: number }>;
+export type SettledPusher = Readonly<{ pusher: SimPusher; plainWrites: SimCache; sinceMs: number }>;
 
 const lookEveryMs = 50;
 const differencesMax = 20;
@@ -40,7 +40,7 @@ export class SimTree {
     return [...this.#origins.keys()].flatMap((pusher) => {
       if (!(pusher instanceof SimPusher)) return [];
       const sinceMs = Math.max(pusher.givenMs, this.#settledMs.get(pusher) ?? 0);
-      return [{ pusher, plainOrigin: this.#placeOf(pusher), sinceMs }];
+      return [{ pusher, plainWrites: this.#placeOf(pusher), sinceMs }];
     });
   }
 
@@ -65,7 +65,7 @@ export class SimTree {
   }
 
   /** The party connects there, and leaves the cache before. */
-  plainOrigin(party: SimPusher | PlainParty, name: string): void {
+  plainWrites(party: SimPusher | PlainParty, name: string): void {
     this.quit(party);
     this.#settledMs.set(party, this.#world.time.now());
     this.#origins.set(party, this.cache(name));
@@ -151,7 +151,7 @@ export class SimTree {
 
   /** The terms that caches have given to pushers, and which caches. */
   get #given(): string {
-    return this.pushers.map(({ pusher, plainOrigin }) => `${plainOrigin.name} ${pusher.term}`).join();
+    return this.pushers.map(({ pusher, plainWrites }) => `${plainWrites.name} ${pusher.term}`).join();
   }
 
   /** The claim of a party changes by itself. */

@@ -65,7 +65,7 @@ export class SimWriter implements PlainParty {
     this.#hasMoved = true;
   }
 
-  async run({ store, known, plainOrigin, clock }: PartyPlace): Promise<void> {
+  async run({ store, known, plainWrites, clock }: PartyPlace): Promise<void> {
     this.leave();
     const { signal } = this.#session;
     const { shard } = this;
@@ -79,7 +79,7 @@ export class SimWriter implements PlainParty {
     while (!signal.aborted) {
       const seen = this.#notifier.notified;
       const via = known.shard(shard)?.via;
-      const verdict = plainOrigin.judge(shard, plainWriter);
+      const verdict = plainWrites.judge(shard, plainWriter);
       const mayBegin = via !== undefined || !this.#hasMoved || clock.now() - beganMs >= unknownMs;
       if (!mayBegin || verdict.kind === 'refused') {
         await pause(clock, retryMs, signal);

@@ -92,7 +92,7 @@ test('objects of a declared type are everywhere while the type is declared, and 
   const { world, tree } = await aGrownTree();
   const later = new SimPusher({ shard: amberShard, process: 'process-2', resources: resourcesOf(amberShard) });
   later.put(anInstance('one'));
-  tree.plainOrigin(later, 'eu-1');
+  tree.plainWrites(later, 'eu-1');
   await tree.converge(60_000);
   const before = tree.model().objects('us').length;
 
@@ -135,10 +135,10 @@ test('a plain writer that moves to another cache takes its shard along once nobo
     beat: (content) => aSimObject({ shard: plum, name: 'beat' }, { spec: { content } }),
   });
   writer.put(aSimObject({ shard: plum, name: 'written' }));
-  tree.plainOrigin(writer, 'eu-1');
+  tree.plainWrites(writer, 'eu-1');
   await tree.converge(120_000);
   writer.move();
-  tree.plainOrigin(writer, 'us');
+  tree.plainWrites(writer, 'us');
   writer.remove(aSimObject({ shard: plum, name: 'written' }));
 
   const tookMs = await tree.converge(120_000);
@@ -152,7 +152,7 @@ for (const dead of ['eu', 'root', 'eu-1'])
   test(`what a busy plain writer deletes while ${dead} is dead is gone everywhere within three seconds of its return`, async (t) => {
     const { world, tree } = await aGrownTree();
     const { writer, writeFor } = aBusyWriter(world);
-    tree.plainOrigin(writer, 'eu-1');
+    tree.plainWrites(writer, 'eu-1');
     await writeFor(20_000);
     tree.cache(dead).crash();
     await writeFor(10_000);
@@ -173,7 +173,7 @@ test('a cache that moves to another parent and back sends a hundredth of its fir
   world.network.observe(({ frame }) => (bytes += frameSize(frame)));
   const many = new SimPusher({ shard: amberShard, process: 'process-2', resources: simResources });
   for (let i = 0; i < 5_000; i += 1) many.put(aSimObject({ shard: 'amber', name: `many-${i}` }));
-  tree.plainOrigin(many, 'eu-1');
+  tree.plainWrites(many, 'eu-1');
   await tree.converge(60_000);
   const first = bytes;
 
@@ -220,7 +220,7 @@ test('a shard removed at a cache whose clock is hours ahead is gone everywhere, 
   us.crash();
   await us.start({ skewMs: 3 * 3_600_000 });
   await tree.converge(60_000);
-  tree.plainOrigin(new SimRemoval(amberShard), 'us');
+  tree.plainWrites(new SimRemoval(amberShard), 'us');
   await tree.converge(60_000);
 
   for (const name of ['root', 'eu', 'us', 'eu-1']) t.is(tree.cache(name).via(amberShard), undefined, name);
@@ -229,12 +229,12 @@ test('a shard removed at a cache whose clock is hours ahead is gone everywhere, 
 
 test('a shard removed at any cache is gone everywhere, and its pusher stays out', async (t) => {
   const { world, tree, amber } = await aGrownTree();
-  tree.plainOrigin(new SimRemoval(amberShard), 'us');
+  tree.plainWrites(new SimRemoval(amberShard), 'us');
   await tree.converge(60_000);
   amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));
   await tree.converge(60_000);
   const removed = amber.isFenced;
-  tree.plainOrigin(aPusher('amber', 2, 'process-2'), 'eu');
+  tree.plainWrites(aPusher('amber', 2, 'process-2'), 'eu');
   await tree.converge(60_000);
 
   t.true(removed);
@@ -250,7 +250,7 @@ for (const [what, accept] of [
     const { world, tree } = await aGrownTree({ root: { children: { '*': { accept, offer: everything } } } });
     const cedar = shardName('cedar');
     const pusher = aPusher('cedar');
-    tree.plainOrigin(pusher, 'root');
+    tree.plainWrites(pusher, 'root');
     await tree.converge(60_000);
     tree.quit(pusher);
     const { store, tier } = tree.cache('root');
@@ -290,7 +290,7 @@ test('a removed shard is not forgotten before a parent that had it from here has
   });
   for (const shard of [amberShard, plum]) {
     const pusher = aPusher(shard, 3, 'process-2');
-    tree.plainOrigin(pusher, 'eu-1');
+    tree.plainWrites(pusher, 'eu-1');
     await world.time.advance(10_000);
     tree.quit(pusher);
   }
@@ -355,11 +355,11 @@ test('the last object of a type, deleted while a cache is down, also goes below 
   const offer = (name: string, rule: ModelRule) =>
     tree.cache(name).changePolicies({ children: { '*': { accept: everything, offer: [rule] } } });
   writer.put(last);
-  tree.plainOrigin(writer, 'root');
+  tree.plainWrites(writer, 'root');
   await world.time.advance(60_000);
   tree.cache('eu').crash();
   writer.remove(last);
-  tree.plainOrigin(new SimRemoval(plum), 'root');
+  tree.plainWrites(new SimRemoval(plum), 'root');
   offer('root', isPublic);
   offer('eu', { labels: { visibility: 'private' } });
   await world.time.advance(60_000);
@@ -420,7 +420,7 @@ test('a cache loses what its shard no longer has of a type of which no cache abo
   const last = aSimObject({ shard: plum, resource: 'apiresourceschemas', name: 'last' });
   const writer = new SimWriter({ shard: plum, resources: simResources, beat });
   writer.put(last);
-  tree.plainOrigin(writer, 'root');
+  tree.plainWrites(writer, 'root');
   await world.time.advance(60_000);
   for (const name of ['eu-1', 'eu', 'root']) tree.cache(name).crash();
   for (const name of ['eu', 'us', 'root']) {
@@ -444,13 +444,13 @@ test('a cache loses what its shard no longer has of a type though the origin, wh
   if (first === undefined || second === undefined) throw new Error('there are two');
   for (const { resource } of simResources) first.put(aSimObject({ shard: 'cedar', resource, name: 'one' }));
   second.put(aSimObject({ shard: 'cedar', name: 'one' }));
-  tree.plainOrigin(first, 'root');
+  tree.plainWrites(first, 'root');
   await tree.converge(60_000);
   tree.quit(first);
   tree.cache('root').crash();
   tree.cache('root').wipe();
   await tree.start();
-  tree.plainOrigin(second, 'root');
+  tree.plainWrites(second, 'root');
   await world.time.advance(5_000);
   tree.join(first);
 

@@ -246,7 +246,7 @@ test('while the pusher of a shard is away no absence is proved', async (t) => {
 test('while a child is away no absence is proved: it may bring a shard that nobody knows yet', async (t) => {
   const { check, tree, world } = await aCalmTree();
   world.network.partition('eu', 'root');
-  tree.plainOrigin(aPusher('cedar'), 'eu');
+  tree.plainWrites(aPusher('cedar'), 'eu');
   await check.pass(16_000);
 
   t.deepEqual(
@@ -299,7 +299,7 @@ test('a new child makes its parent incomplete from the moment that the parent re
 test('no cache misses a shard that only one cache knew, if that one crashed before it acknowledged anything', async (t) => {
   const { check, tree } = await aCalmTree();
   const cedar = aPusher('cedar');
-  tree.plainOrigin(cedar, 'us');
+  tree.plainWrites(cedar, 'us');
   tree.cache('us').crash();
   tree.quit(cedar);
   await tree.start();

@@ -95,7 +95,7 @@ export class TreeScript {
       const next = this.#aProcess(shard, { takesOver: false });
       for (const object of former.objects) next.put(object);
       this.#pushers.set(shard, next);
-      this.#tree.plainOrigin(next, former.cache ?? 'cache-0');
+      this.#tree.plainWrites(next, former.cache ?? 'cache-0');
     }
   }
 
@@ -266,7 +266,7 @@ export class TreeScript {
     if (!this.#undeclared.has(shard)) pusher.put(aSimDeclaration(shardName(shard)));
     for (let object = 0; object < objects; object += 1)
       this.#push({ kind: 'put', shard: shardNumber, object, isPublic: object % 3 === 0, content: this.#processes });
-    this.#tree.plainOrigin(pusher, pick(this.#tree.caches, cache).name);
+    this.#tree.plainWrites(pusher, pick(this.#tree.caches, cache).name);
   }
 
   #aProcess(shard: string, { takesOver = true }: Readonly<{ takesOver?: boolean }> = {}): SimPusher {
@@ -283,7 +283,7 @@ export class TreeScript {
     const spare = this.#aProcess(shard, { takesOver: false });
     for (const object of read.objects) spare.put(object);
     this.#spares.set(shard, [...spares, spare]);
-    this.#tree.plainOrigin(spare, pick(this.#tree.caches, cache).name);
+    this.#tree.plainWrites(spare, pick(this.#tree.caches, cache).name);
   }
 
   #balance({ shard, cache }: StepOf<'balance'>): void {
@@ -307,7 +307,7 @@ export class TreeScript {
     if (step.kind === 'unwrite') return this.#writer?.remove({ key: aKey(place) });
     if (this.#writer === undefined) {
       this.#writer = new SimWriter({ shard: writtenShard, resources: simResources, beat: aBeat });
-      this.#tree.plainOrigin(this.#writer, pick(this.#tree.caches, step.object).name);
+      this.#tree.plainWrites(this.#writer, pick(this.#tree.caches, step.object).name);
     }
     this.#writer.put(aSimObject(place, contentOf(step)));
   }
@@ -318,7 +318,7 @@ export class TreeScript {
     const isKnown = rankAt(cache) > 0 && this.#tree.caches.every((each) => each.isRunning && rankAt(each) <= rankAt(cache));
     if (this.#writer === undefined || this.#writer.isMoving || !isKnown) return;
     this.#writer.move();
-    this.#tree.plainOrigin(this.#writer, cache.name);
+    this.#tree.plainWrites(this.#writer, cache.name);
   }
 
   /** One removal of a shard at a time: two at once would have equal terms. */
@@ -326,7 +326,7 @@ export class TreeScript {
     if (this.#removals.get(shard)?.isQuiet === false) return;
     const removal = new SimRemoval(shardName(shard));
     this.#removals.set(shard, removal);
-    this.#tree.plainOrigin(removal, cache);
+    this.#tree.plainWrites(removal, cache);
   }
 
   /** Passes all policies, and names the path of its logical cluster. */

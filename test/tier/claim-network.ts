@@ -227,13 +227,13 @@ export class ClaimNetwork {
       for (const [i, state] of states.entries())
         if (state === undefined || compareClaims(state, top) !== 0)
           return `${group[i]?.name} has another claim than ${JSON.stringify(top)}`;
-      const plainOrigin = group.find(({ disk }) => disk.id === top.origin);
-      if (top.removed || plainOrigin === undefined) continue;
-      const isOrigin = plainOrigin.disk.choice?.state.via === 'local';
+      const plainWrites = group.find(({ disk }) => disk.id === top.origin);
+      if (top.removed || plainWrites === undefined) continue;
+      const isOrigin = plainWrites.disk.choice?.state.via === 'local';
       for (const cache of group) {
         if (!isOrigin && cache.disk.choice?.reached === true) return `${cache.name} believes that an origin is reached where nobody writes`;
-        const end: Cache | undefined = isOrigin ? this.#follow(cache) : plainOrigin;
-        if (end !== plainOrigin) return `${cache.name} does not lead to ${plainOrigin.name}`;
+        const end: Cache | undefined = isOrigin ? this.#follow(cache) : plainWrites;
+        if (end !== plainWrites) return `${cache.name} does not lead to ${plainWrites.name}`;
         if (isOrigin && cache.disk.choice?.reached !== true) return `${cache.name} does not know that it reaches the origin`;
       }
     }

@@ -255,9 +255,9 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
   copy.shards.set(amber, { ...state, term: 1 });
   // Somebody took it over after the copy was made.
   disk.shards.set(amber, { ...state, term: 3 });
-  const plainOrigin = await rig.cache('home', { disk, urls: ['one'] });
+  const plainWrites = await rig.cache('home', { disk, urls: ['one'] });
   const other = await rig.cache('home', { disk: copy, urls: ['two'] });
-  ending(t, root, one, two, plainOrigin, other);
+  ending(t, root, one, two, plainWrites, other);
   const vias = new Set<string>();
   let flips = 0;
   root.store.follow(({ shards }) => {
@@ -265,12 +265,12 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
     flips += shards.length;
   });
   for (let i = 0; i < 300; i++) await rig.advance(200);
-  const after = plainOrigin.known.shard(amber)?.term ?? 0;
+  const after = plainWrites.known.shard(amber)?.term ?? 0;
   for (let i = 0; i < 300; i++) await rig.advance(200);
 
-  t.log(`${after}, and ${plainOrigin.known.shard(amber)?.term} a minute later; root has had it ${flips} times from ${[...vias].join(' ')}`);
-  t.true((plainOrigin.known.shard(amber)?.term ?? 0) - after <= 2 * 7);
-  t.true(plainOrigin.logged.some(({ event }) => event === 'link.own-claim-not-remembered'));
+  t.log(`${after}, and ${plainWrites.known.shard(amber)?.term} a minute later; root has had it ${flips} times from ${[...vias].join(' ')}`);
+  t.true((plainWrites.known.shard(amber)?.term ?? 0) - after <= 2 * 7);
+  t.true(plainWrites.logged.some(({ event }) => event === 'link.own-claim-not-remembered'));
 });
 
 test('a shard that nobody has since the parent’s parent changed does not count as connected', async (t) => {

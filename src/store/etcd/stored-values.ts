@@ -9,10 +9,8 @@ import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { formatApiVersion } from '../../domain/resource.js';
 import { compose } from '../../json/compose.js';
-import { member, NotJson, scanObject, valueText, type ObjectText } from '../../json/object-text.js';
+import { member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../../json/object-text.js';
 
-/** Go's own bound on nesting, and what intake admits. */
-const nestingMax = 10_000;
 const membersMax = 10_000;
 const lineBreak = 0x0a;
 

@@ -97,7 +97,7 @@ export class Decider {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#moved(key.shard, () => shards.settle(key.shard));
-    // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-origin.ts).
+    // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
     if (!bySource && shards.known(key.shard)?.plain !== true) slices.invalidate(key, place[0]);
     if (mutation.kind === 'put') {
       const { body, path } = mutation;

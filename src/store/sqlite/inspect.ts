@@ -13,12 +13,12 @@ import { bytesOf, databaseName } from './store-files.js';
 
 export type Inspected = Readonly<{
   schema: number;
-  /** Undefined for an older schema: only a start that migrates it can read more of it than SQLite does. */
+  /** Undefined for an older schema: only a start, which migrates it, reads its tables. */
   resourceVersion: string | undefined;
   checks: readonly Checked[];
 }>;
 
-/** The store in a directory, which nobody may have open; of one that is written to, check a copy instead. Throws a CacheError. */
+/** A directory's store, which no server may have open; of a running one, check a backup. Throws CacheError. */
 export function inspectStopped(directory: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
   if (bytesOf(join(directory, databaseName)) === undefined) throw new CacheError(`there is no store in ${directory}`);
   const lock = lockStore(directory);
@@ -35,13 +35,13 @@ export function inspect(file: string, migrations: string, how: Readonly<{ thorou
     const database = openReader(file);
     try {
       const schema = schemaOf(database);
-      if (schema === 0) throw new CacheError(`${file} is no store of strata`);
+      if (schema === 0) throw new CacheError(`${file} is not a Strata store`);
       const known = knownSchema(migrations);
       if (schema > known) throw new CacheError(`${file} was written by a newer release (schema ${schema}, this one knows ${known})`);
       const checks: Checked[] = [];
       for (const check of checkDatabase(database, how)) {
         checks.push(check);
-        // What the tables of an older schema should hold is not known here.
+        // The further checks know only the tables of the present schema.
         if (schema < known) break;
       }
       const isSound = checks.every(({ problems }) => problems.length === 0);

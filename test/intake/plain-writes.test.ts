@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Caller } from '../../src/domain/caller.js';
 import type { ShardState } from '../../src/domain/claim.js';
-import { PlainOrigin } from '../../src/intake/plain-origin.js';
+import { PlainWrites } from '../../src/intake/plain-writes.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
@@ -13,7 +13,7 @@ const holdMs = 30_000;
 const master: Caller = { user: 'admin', groups: ['system:masters'] };
 const kcpOf = (shard: string): Caller => ({ user: 'kcp', groups: ['strata'], speaksFor: { kind: 'shard', shard: shardName(shard) } });
 
-async function aPlainOrigin({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; changedMs?: number }>) {
+async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; changedMs?: number }>) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
   if (shard !== undefined) pushes.shardStates.push(shard);
@@ -21,20 +21,20 @@ async function aPlainOrigin({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
   const seen = { ms: 0, isHeld: false };
   const known = await KnownShards.open(pushes);
   const startedMs = clock.now();
-  const plainOrigin = new PlainOrigin(
+  const plainWrites = new PlainWrites(
     { own: 'here', known, clock, isHeld: () => seen.isHeld, seenMs: () => seen.ms, runningSinceMs: () => startedMs },
     { holdMs },
   );
   const judged = (caller = master): string => {
-    const judgement = plainOrigin.judge(amber, caller);
+    const judgement = plainWrites.judge(amber, caller);
     return judgement.kind === 'refused' ? judgement.refusal.reason : (judgement.as ?? 'writes');
   };
-  return { clock, seen, judged, plainOrigin };
+  return { clock, seen, judged, plainWrites };
 }
 
 test('a shard without a via, or a local one, may be written, whoever was seen', async (t) => {
   for (const shard of [undefined, aShardState(amber, 5), aShardState(amber, 5, { removed: true })]) {
-    const { judged, clock } = await aPlainOrigin(shard === undefined ? {} : { shard });
+    const { judged, clock } = await aPlainWrites(shard === undefined ? {} : { shard });
 
     t.is(judged(), 'writes');
     clock.advance(holdMs);
@@ -43,7 +43,7 @@ test('a shard without a via, or a local one, may be written, whoever was seen', 
 });
 
 test('a local shard is written by its pusher alone while it has one, and by the shard itself', async (t) => {
-  const { judged, seen } = await aPlainOrigin({ shard: aShardState(amber, 5) });
+  const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
 
   seen.isHeld = true;
   t.is(judged(), 'Conflict');
@@ -55,14 +55,14 @@ test('a local shard is written by its pusher alone while it has one, and by the 
 });
 
 test('a shard of a plain writer has no pusher, though one may come', async (t) => {
-  const { judged, seen } = await aPlainOrigin({ shard: aShardState(amber, 5, { plain: true }) });
+  const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5, { plain: true }) });
 
   seen.isHeld = true;
   t.is(judged(), 'writes');
 });
 
 test('a plain write to a shard behind a link is refused during the hold, then takes the shard over', async (t) => {
-  const { judged, clock } = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }) });
+  const { judged, clock } = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }) });
 
   t.is(judged(), 'Conflict');
   clock.advance(holdMs - 1);
@@ -72,8 +72,8 @@ test('a plain write to a shard behind a link is refused during the hold, then ta
 });
 
 test('a new change, or a writer that was seen, renews the hold', async (t) => {
-  const changed = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }), changedMs: 10_000 });
-  const seen = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }) });
+  const changed = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }), changedMs: 10_000 });
+  const seen = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }) });
 
   for (const { clock } of [changed, seen]) clock.advance(holdMs + 9_999);
   seen.seen.ms = seen.clock.now() - 1;
@@ -85,7 +85,7 @@ test('a new change, or a writer that was seen, renews the hold', async (t) => {
 });
 
 test('a change dated hours ahead by a wrong clock does not prolong the hold', async (t) => {
-  const { judged, clock } = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }), changedMs: 3 * 3_600_000 });
+  const { judged, clock } = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }), changedMs: 3 * 3_600_000 });
 
   t.is(judged(), 'Conflict');
   clock.advance(holdMs);
@@ -93,10 +93,10 @@ test('a change dated hours ahead by a wrong clock does not prolong the hold', as
 });
 
 test('a refusal names the cache where the shard is written', async (t) => {
-  const parent = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }) });
-  const child = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }) });
-  const message = ({ plainOrigin }: typeof parent): string => {
-    const judgement = plainOrigin.judge(amber, master);
+  const parent = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }) });
+  const child = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }) });
+  const message = ({ plainWrites }: typeof parent): string => {
+    const judgement = plainWrites.judge(amber, master);
     return judgement.kind === 'refused' ? judgement.refusal.message : '';
   };
 

@@ -1,6 +1,6 @@
 /**
- * Plain writers have no session and claim nothing. So this cache has to find out itself when one last wrote, and whether the shard that
- * it writes to lives elsewhere.
+ * Whether a write over plain HTTP goes ahead. Plain writers have no session and claim nothing. So this cache has to find out itself when one last
+ * wrote, and whether the shard that it writes to lives elsewhere.
  *
  *   the shard's via              a plain write
  *   none, local                  goes ahead; with none, the shard becomes local
@@ -25,7 +25,7 @@ import { lastChangeMs } from './last-change.js';
 export type SeenElsewhere = (shard: ShardName, neighbour: Neighbour) => number;
 
 /** `own`: the id of this cache. `runningSinceMs`: see RunningSince. */
-export type PlainOriginParts = Readonly<{
+export type PlainWritesParts = Readonly<{
   own: string;
   known: KnownShards;
   clock: Clock;
@@ -39,13 +39,13 @@ export type Judgement =
   | Readonly<{ kind: 'writes'; as: 'takes' | 'bySource' | undefined }>
   | Readonly<{ kind: 'refused'; refusal: Refusal }>;
 
-export class PlainOrigin {
-  readonly #parts: PlainOriginParts;
+export class PlainWrites {
+  readonly #parts: PlainWritesParts;
   readonly #holdMs: number;
   /** When a plain writer last wrote to a shard, whether or not that changed anything. Of shards that are known. */
   readonly #heardMs = new Map<ShardName, number>();
 
-  constructor(parts: PlainOriginParts, { holdMs }: Readonly<{ holdMs: number }>) {
+  constructor(parts: PlainWritesParts, { holdMs }: Readonly<{ holdMs: number }>) {
     this.#parts = parts;
     this.#holdMs = holdMs;
   }

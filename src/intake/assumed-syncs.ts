@@ -17,13 +17,13 @@ import type { KnownShards } from './known-shards.js';
 import { lastChangeMs } from './last-change.js';
 
 /** `runningSinceMs`: see RunningSince. */
-export type PlainWritersParts = Readonly<{ pushes: Pushes; known: KnownShards; clock: Clock; log: Log; runningSinceMs: () => number }>;
+export type AssumedSyncsParts = Readonly<{ pushes: Pushes; known: KnownShards; clock: Clock; log: Log; runningSinceMs: () => number }>;
 
 const lookIntervalMs = 1_000;
 const writingMsMax = 300_000;
 
-export class PlainWriters {
-  readonly #parts: PlainWritersParts;
+export class AssumedSyncs {
+  readonly #parts: AssumedSyncsParts;
   readonly #quietMs: number;
   readonly #lane: PushLane;
   /** Since when a shard is known that does not count as written yet. */
@@ -31,7 +31,7 @@ export class PlainWriters {
   #cancel: () => void;
   #isClosed = false;
 
-  constructor(parts: PlainWritersParts, { quietMs }: Readonly<{ quietMs: number }>) {
+  constructor(parts: AssumedSyncsParts, { quietMs }: Readonly<{ quietMs: number }>) {
     this.#parts = parts;
     this.#quietMs = quietMs;
     this.#lane = parts.pushes.lane();

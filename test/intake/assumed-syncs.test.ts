@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
-import { PlainWriters } from '../../src/intake/plain-writers.js';
+import { AssumedSyncs } from '../../src/intake/assumed-syncs.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';
@@ -11,7 +11,7 @@ import { aShardState, FakePushes } from './fake-pushes.js';
 const amber = shardName('amber');
 const quietMs = 30_000;
 
-async function somePlainWriters(shard: ShardState, { syncedTerm = 0 } = {}) {
+async function someAssumedSyncs(shard: ShardState, { syncedTerm = 0 } = {}) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
   pushes.shardStates.push(shard);
@@ -21,7 +21,7 @@ async function somePlainWriters(shard: ShardState, { syncedTerm = 0 } = {}) {
   const log = { debug: write, info: write, warn: write, error: write, child: () => log };
   const known = await KnownShards.open(pushes);
   const since = { ms: clock.now() };
-  const writers = new PlainWriters({ pushes, known, clock, log, runningSinceMs: () => since.ms }, { quietMs });
+  const writers = new AssumedSyncs({ pushes, known, clock, log, runningSinceMs: () => since.ms }, { quietMs });
   const changed = (): void => {
     const [state] = pushes.sliceStates;
     if (state !== undefined)
@@ -39,7 +39,7 @@ async function somePlainWriters(shard: ShardState, { syncedTerm = 0 } = {}) {
 const plain = aShardState(amber, 5, { plain: true });
 
 test('a plain writer’s objects count as synced once it has been quiet for a while, counted from the start', async (t) => {
-  const { pushes, advance, logged, writers } = await somePlainWriters(plain);
+  const { pushes, advance, logged, writers } = await someAssumedSyncs(plain);
 
   await advance(quietMs - 1_000);
   t.deepEqual(pushes.pushed, []);
@@ -51,7 +51,7 @@ test('a plain writer’s objects count as synced once it has been quiet for a wh
 });
 
 test('every change restarts the quiet time', async (t) => {
-  const { pushes, advance, changed, writers } = await somePlainWriters(plain);
+  const { pushes, advance, changed, writers } = await someAssumedSyncs(plain);
 
   await advance(20_000);
   changed();
@@ -71,7 +71,7 @@ test('nothing is assumed of a synced slice, of a pusher’s shard, or of a shard
     [aShardState(amber, 5, { plain: true, removed: true }), 0],
   ];
   for (const [shard, syncedTerm] of table) {
-    const { pushes, advance, writers } = await somePlainWriters(shard, { syncedTerm });
+    const { pushes, advance, writers } = await someAssumedSyncs(shard, { syncedTerm });
 
     await advance(2 * quietMs);
 
@@ -81,7 +81,7 @@ test('nothing is assumed of a synced slice, of a pusher’s shard, or of a shard
 });
 
 test('after close it checks no more', async (t) => {
-  const { pushes, advance, writers, clock } = await somePlainWriters(plain);
+  const { pushes, advance, writers, clock } = await someAssumedSyncs(plain);
 
   writers.close();
   await advance(2 * quietMs);
@@ -91,7 +91,7 @@ test('after close it checks no more', async (t) => {
 });
 
 test('a plain writer that could not be heard during a pause of this process does not count as quiet', async (t) => {
-  const { clock, since, pushes, advance, writers } = await somePlainWriters(plain);
+  const { clock, since, pushes, advance, writers } = await someAssumedSyncs(plain);
 
   clock.skip(2 * quietMs);
   since.ms = clock.now();
