@@ -133,7 +133,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const running = new RunningSince(clock);
   const runningSinceMs = (): number => running.ms();
   const plainWrites = new PlainWrites(
-    { own: store.cacheId, known, clock, seenMs, runningSinceMs, isHeld: (shard) => sessions.isHeld(shard, clock.now()) },
+    { own: store.cacheId, known, clock, seenMs, runningSinceMs, pushers: sessions },
     { holdMs: settings.parentHoldMs },
   );
   const intake = new Intake({ objects: store, writer: store, clock, plainWrites });

@@ -56,7 +56,7 @@ async function exchange({ clock }: { clock: Clock }, access: CacheAccess, { meth
     return await connection.ask(path, undefined, method);
   } catch (fault) {
     throw fault instanceof CacheFault && fault.kind === 'unreachable'
-      ? new CacheError(complaintOf(fault.cause, access), { cause: fault })
+      ? new CacheError(complaintOf(fault.cause, access), { cause: fault.cause })
       : fault;
   } finally {
     connection.close();

@@ -15,7 +15,7 @@ import { stringsDiffer } from '../json/same-content.js';
 import type { Clock, HeavyWork, Intake as IntakePort } from '../domain/ports.js';
 import type { Objects, Writer } from '../domain/store-port.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
-import type { PlainWrites } from './plain-writes.js';
+import type { Judgement, PlainWrites } from './plain-writes.js';
 import { admitCreate } from './admit-create.js';
 import { admitUpdate } from './admit-update.js';
 import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
@@ -25,7 +25,7 @@ export type IntakeParts = Readonly<{
   writer: Writer;
   clock: Clock;
   /** Which shards may be written here. */
-  plainWrites: Pick<PlainWrites, 'judge' | 'hear'>;
+  plainWrites: Pick<PlainWrites, 'judge' | 'written' | 'hear'>;
 }>;
 
 type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
@@ -85,6 +85,7 @@ export class Intake implements IntakePort {
       const current = await this.#current(key);
       const failed = preconditionFailed({ type, current, held: uidOf(current.body) }, { uid, resourceVersion });
       if (failed !== undefined) throw new Refused(failed);
+      if (dryRun) this.#judge(key, caller);
       if (dryRun) return current;
       const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' }, caller);
       if (outcome.kind === 'written') return outcome.object;
@@ -95,6 +96,7 @@ export class Intake implements IntakePort {
 
   /** The stored object; undefined when the name exists already. */
   async #store(mutation: Mutation & { kind: 'put' }, { caller, dryRun }: By): Promise<StoredObject | undefined> {
+    if (dryRun) this.#judge(mutation.key, caller);
     if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
     const outcome = await this.#submit(mutation, caller);
     return outcome.kind === 'written' ? outcome.object : undefined;
@@ -106,6 +108,7 @@ export class Intake implements IntakePort {
     current: StoredObject,
     { caller, dryRun }: By,
   ): Promise<StoredObject | undefined> {
+    if (dryRun) this.#judge(mutation.key, caller);
     if (dryRun) return unstored(mutation, current.resourceVersion);
     const outcome = await this.#submit(mutation, caller);
     if (outcome.kind === 'written') return outcome.object;
@@ -119,10 +122,17 @@ export class Intake implements IntakePort {
     return current;
   }
 
-  async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
-    const judged = this.#parts.plainWrites.judge(mutation.key.shard, caller);
+  /** Throws Refused where nobody else may write. */
+  #judge({ shard }: Key, caller: Caller): Judgement & { kind: 'writes' } {
+    const judged = this.#parts.plainWrites.judge(shard, caller);
     if (judged.kind === 'refused') throw new Refused(judged.refusal);
+    return judged;
+  }
+
+  async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
+    const judged = this.#judge(mutation.key, caller);
     const outcome = await this.#parts.writer.submit(judged.as === undefined ? mutation : { ...mutation, [judged.as]: true });
+    if (outcome.kind === 'written') this.#parts.plainWrites.written(mutation.key, judged);
     if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
     if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;

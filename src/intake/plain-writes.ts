@@ -17,9 +17,11 @@ import { isElsewhere, wayTo } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
 import { childOf, type Neighbour } from '../domain/via.js';
 import type { KnownShards } from './known-shards.js';
 import { lastChangeMs } from './last-change.js';
+import type { PushSessions } from './push-sessions.js';
 
 /** What links report on a shard that lives behind one: when somebody was known to have it, in milliseconds since 1970. */
 export type SeenElsewhere = (shard: ShardName, neighbour: Neighbour) => number;
@@ -31,8 +33,7 @@ export type PlainWritesParts = Readonly<{
   clock: Clock;
   seenMs: SeenElsewhere;
   runningSinceMs: () => number;
-  /** Whether a local shard has a pusher that keeps it. */
-  isHeld: (shard: ShardName) => boolean;
+  pushers: Pick<PushSessions, 'hasPusher' | 'overwritten'>;
 }>;
 
 export type Judgement =
@@ -62,9 +63,9 @@ export class PlainWrites {
 
   /** As what a write goes ahead (mutation.ts), or why it may not. */
   judge(shard: ShardName, caller: Caller): Judgement {
-    const { own, known, clock, seenMs, runningSinceMs, isHeld } = this.#parts;
+    const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;
     const state = known.shard(shard);
-    if (state?.via === 'local' && !state.plain && isHeld(shard))
+    if (state?.via === 'local' && !state.plain && pushers.hasPusher(shard))
       return isShard(caller, shard) ? { kind: 'writes', as: 'bySource' } : { kind: 'refused', refusal: writtenByPusher(shard) };
     if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', as: undefined };
     const neighbour = wayTo(state);
@@ -72,6 +73,12 @@ export class PlainWrites {
     const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, neighbour));
     if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', as: 'takes' };
     return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };
+  }
+
+  /** A write that was judged to go ahead is stored. Where a pusher has come meanwhile, it does not know of that. */
+  written({ shard, resource }: Slice, as: Judgement & { kind: 'writes' }): void {
+    const { pushers } = this.#parts;
+    if (as.as === undefined && pushers.hasPusher(shard)) pushers.overwritten({ shard, resource });
   }
 }
 

@@ -19,8 +19,7 @@ import type { Caller } from '../domain/caller.js';
 import type { ShardState } from '../domain/claim.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { PushLane, Pushes, Revisions, StoreIdentity } from '../domain/store-port.js';
-import type { Push, PushOutcome, Term } from '../domain/push.js';
-import { isResourceVersion } from '../domain/revision.js';
+import type { PushOutcome, Term } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
@@ -33,6 +32,7 @@ import type { HeldRemovals } from './held-removals.js';
 import type { Holder, PushSessions } from './push-sessions.js';
 import { NamedSlices } from './named-slices.js';
 import { Receiver, type OwnEffect } from './receiver.js';
+import { resumedSlices } from './resumed-slices.js';
 import { refusedFields } from './receiver-effects.js';
 import type { IntakeRules, ReceiverContext } from './receiver-state.js';
 import { byeTo, comingOf, type Coming } from './session.js';
@@ -71,8 +71,9 @@ export class PushSession {
   #saidBye = false;
   /** From when the store has given it its shard. */
   #held: Held | undefined;
-  /** From when it is welcome. */
+  /** From when it is told what is synced here. */
   #receiver: Receiver | undefined;
+  #isWelcome = false;
 
   constructor(connection: FrameConnection, caller: Caller, mayWriteFor: (shard: ShardName) => boolean, parts: PushSessionParts) {
     this.#connection = connection;
@@ -138,6 +139,7 @@ export class PushSession {
       if (this.#isOver) return;
     }
     this.#connection.send({ kind: 'welcome', protocol: protocolVersion, cacheId, epoch, term, credit, limits });
+    this.#isWelcome = true;
   }
 
   async #take(frame: Frame): Promise<void> {
@@ -258,6 +260,7 @@ export class PushSession {
       named: () => named.all,
       dropped: (resource) => void this.#receiver?.happen({ kind: 'dropped', slices: [{ shard, resource }] }),
       declared: () => void this.#receiver?.happen({ kind: 'declared' }),
+      overwritten: (slice) => this.#askAgain(slice),
     };
     const following = removals.follow((slice) => {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
@@ -265,24 +268,15 @@ export class PushSession {
     this.#held = { shard, holder, lane, named, following };
     // Before anything else is published: what takes the shard away from now on finds it here.
     sessions.enter(shard, holder, clock.now());
-    const synced = await this.#synced(shard, term, { position, lane });
+    const lost = (slices: number): void => log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices });
+    const synced = await resumedSlices({ store, lane, lost }, { shard, term, position });
     log.info('push.connected', { ...this.#who(), syncedTerm: synced.length });
     return { outcome, synced };
   }
 
-  /** Slices that this term has synced here. None, and it is noted so, when some of what it was acknowledged is lost. */
-  async #synced(
-    shard: ShardName,
-    term: Term,
-    { position, lane }: Readonly<{ position: string; lane: PushLane }>,
-  ): Promise<readonly Slice[]> {
-    const { store, log } = this.#parts;
-    const slices = await store.slices();
-    const synced = slices.filter(({ slice, syncedTerm: by }) => slice.shard === shard && by === term).map(({ slice }) => slice);
-    if (synced.length === 0 || (isResourceVersion(position) && store.locate(position).kind === 'ours')) return synced;
-    await lane.push(synced.map((slice): Push => ({ kind: 'invalidate', slice, by: { kind: 'pusher', term } })));
-    log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices: synced.length });
-    return [];
+  #askAgain(slice: Slice): void {
+    if (!this.#isWelcome) return this.bye('unavailable', 'somebody else has written while it came', unavailableRetryMs);
+    this.#connection.send({ kind: 'resync', slice, reason: 'somebody else has written to it here' });
   }
 
   #leave(): void {

@@ -30,6 +30,8 @@ export type Holder = Readonly<{
   dropped: (resource: Resource) => void;
   /** A type is declared that may not have been. */
   declared: () => void;
+  /** Others have changed the slice: its pusher is asked to sync it again. */
+  overwritten: (slice: Slice) => void;
 }>;
 
 export type Presence = Readonly<{
@@ -125,6 +127,16 @@ export class PushSessions {
     if (holder === undefined || (state.via === 'local' && holder.term >= state.term)) return;
     const { reason, retryAfterMs } = displaced(holder.process, state);
     holder.bye(reason, message, retryAfterMs);
+  }
+
+  /** Whether the shard has a pusher here, heard or not, with a source or without. */
+  hasPusher(shard: ShardName): boolean {
+    return this.#entries.get(shard)?.holder !== undefined;
+  }
+
+  /** Others have changed the slice. */
+  overwritten(slice: Slice): void {
+    this.#entries.get(slice.shard)?.holder?.overwritten(slice);
   }
 
   /** Whether the shard has a pusher that keeps it: it is heard, and has a source. */

@@ -12,8 +12,9 @@ export function failureFields(error: unknown): LogFields {
   return isOfOutside(error) ? { why: withCauses(error) } : { error };
 }
 
-/** Node gives an error of the network or of a file a code. */
+/** Node gives an error of the network or of a file a code; but a wrong argument, which is ours, has one too. */
 function isOfOutside(error: unknown): error is Error {
+  if (error instanceof TypeError || error instanceof RangeError) return false;
   return error instanceof Error && (error instanceof CacheError || typeof Reflect.get(error, 'code') === 'string');
 }
 

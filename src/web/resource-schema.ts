@@ -20,6 +20,10 @@ const bodyBytesMax = 256 * 1024;
 const valuesMax = 10_000;
 /** kcp's have 8 levels. */
 const depthMax = 64;
+/** Of an object's name, in Kubernetes. */
+const nameCharactersMax = 253;
+/** What would move a terminal's cursor, or do worse there; line breaks and tabs stay. */
+const control = /(?![\n\t])\p{Cc}/u;
 /** Go refuses a document that has half of a UTF-16 pair. kcp writes no pair as an escape, so a body with any is not read. */
 const escapedSurrogate = /\\u[dD][89a-fA-F]/;
 
@@ -53,7 +57,8 @@ export function parseResourceSchema(body: Uint8Array, type: ServedType): Readonl
 function kindSchemaOf(value: unknown): KindSchema | undefined {
   const { description, required, properties } = schemaOf(value);
   if (properties === undefined) return undefined;
-  const { metadata: _, ...fields } = properties;
+  // The cache knows better what these hold.
+  const { apiVersion: _, kind: __, metadata: ___, ...fields } = properties;
   return { ...(description !== undefined && { description }), ...(required !== undefined && { required }), fields };
 }
 
@@ -75,10 +80,11 @@ function schemaOf(value: unknown, depth = 0): Schema {
   if (!isObject(value) || depth > depthMax) return anything;
   const { required, enum: values, properties, items, additionalProperties: others } = value;
   const schema: Record<string, unknown> = {};
-  for (const word of texts) if (typeof value[word] === 'string') schema[word] = value[word];
+  for (const word of texts) if (isPlainText(value[word])) schema[word] = value[word];
   for (const word of flags) if (typeof value[word] === 'boolean') schema[word] = value[word];
-  if (Array.isArray(required) && required.every((name) => typeof name === 'string')) schema['required'] = required;
-  if (Array.isArray(values) && values.every((each) => typeof each !== 'object')) schema['enum'] = values;
+  if (Array.isArray(required) && required.every(isPlainText)) schema['required'] = required;
+  if (Array.isArray(values) && values.every((each) => typeof each !== 'object' && (typeof each !== 'string' || isPlainText(each))))
+    schema['enum'] = values;
   if (isObject(properties)) schema['properties'] = schemasOf(properties, depth + 1);
   if (isObject(items)) schema['items'] = schemaOf(items, depth + 1);
   if (isObject(others)) schema['additionalProperties'] = schemaOf(others, depth + 1);
@@ -88,7 +94,12 @@ function schemaOf(value: unknown, depth = 0): Schema {
 
 /** Unlike an assignment, this makes a member of the name `__proto__` a member like others. */
 function schemasOf(properties: Members, depth: number): Readonly<Record<string, Schema>> {
-  return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, schemaOf(property, depth)]));
+  const named = Object.entries(properties).filter(([name]) => isPlainText(name));
+  return Object.fromEntries(named.map(([name, property]) => [name, schemaOf(property, depth)]));
+}
+
+function isPlainText(value: unknown): value is string {
+  return typeof value === 'string' && !control.test(value);
 }
 
 /** v1alpha2: `{group, name, schema}` */
@@ -99,7 +110,7 @@ function namedInResources(item: unknown): NamedSchema | undefined {
 
 /** v1alpha1: `PREFIX.RESOURCE.GROUP` */
 function namedByName(name: unknown): NamedSchema | undefined {
-  if (typeof name !== 'string') return undefined;
+  if (typeof name !== 'string' || name.length > nameCharactersMax) return undefined;
   const [, resource = '', ...group] = name.split('.');
   return { group: group.join('.'), resource, name };
 }

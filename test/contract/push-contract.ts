@@ -183,6 +183,10 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await syncedTerms(), [0, firstTerm]);
     await mustPush(lane, aFullSync({}, [anUpsert({ name: 'a' })]));
     t.deepEqual(await syncedTerms(), [firstTerm, firstTerm]);
+    await mustPush(lane, [aBegin(), anUpsert({ name: 'a' })]);
+    await mustWrite(store, aDelete({ name: 'a' }));
+    t.deepEqual(outcomeTexts(await lane.push([anEnd()])), ['unbegun'], 'a sync under way does not count either');
+    t.deepEqual(await syncedTerms(), [0, firstTerm]);
   });
 
   test('a retract deletes an existing object and does nothing otherwise; a keep never writes', async (t) => {
@@ -284,13 +288,13 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     for (const place of others) t.truthy(await store.get(aKey(place)), JSON.stringify(place));
   });
 
-  test('whatever anybody writes while a sync is under way stays', async (t) => {
+  test('whatever the shard itself writes while a sync is under way stays', async (t) => {
     const { store, lane } = await claimed(t);
     const old = await mustWrite(store, aPut({ name: 'touched' }, 'absent'));
 
     await mustPush(lane, [aBegin()]);
-    await mustWrite(store, aPut({ name: 'touched' }, old.revision, { spec: 2 }));
-    await mustWrite(store, aPut({ name: 'created' }, 'absent'));
+    await mustWrite(store, { ...aPut({ name: 'touched' }, old.revision, { spec: 2 }), bySource: true });
+    await mustWrite(store, { ...aPut({ name: 'created' }, 'absent'), bySource: true });
     t.deepEqual(await mustPush(lane, [anEnd()]), ['swept 0']);
 
     t.deepEqual(await namesOf(store), ['created', 'touched']);
@@ -508,7 +512,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     const ended = mustPush(lane, [aBegin(), aKeep({ name: 'n7' }), anEnd()]);
     const left = await afterNextCommit(store, async () => {
-      await mustWrite(store, aPut({ name: 'between' }, 'absent'));
+      await mustWrite(store, { ...aPut({ name: 'between' }, 'absent'), bySource: true });
       return (await namesOf(store)).length;
     });
 

@@ -1,6 +1,7 @@
 /** Following a range of keys in a real etcd, while members die, lose their quorum, compact and are wiped. */
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
+import type { Clock } from '../../src/domain/ports.js';
 import type { EtcdClient } from '../../src/store/etcd/client.js';
 import { Follower, followerOptions, type FollowedBatch } from '../../src/store/etcd/follower.js';
 import { silent } from '../support/test-store.js';
@@ -173,6 +174,74 @@ test('an etcd that has lost what was shown ends the following', async (t) => {
 
   t.regex((await follower.failed).message, /etcd stands at revision \d+, and has shown revision \d+ before/);
   t.is(known.size, 5);
+  writer.close();
+});
+
+test('a watch opened amid writes hands out each once, and what it says to have reached was handed out', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const client = etcd.client();
+  const wrong: string[] = [];
+  for (let round = 0; round < 4_000; round += 1) {
+    const handedOut: number[] = [];
+    let position = 0;
+    const known = new Map<string, number>();
+    const take = ({ revision, events }: FollowedBatch): void => {
+      if (position > 0 && revision <= position) wrong.push(`round ${round}: ${position} before ${revision}`);
+      position = revision;
+      for (const { kv } of events) {
+        known.set(text(kv.key), kv.revision);
+        handedOut.push(kv.revision);
+      }
+    };
+    const follower = await Follower.open(range, { client, clock: systemClock, log: silent, take, known: () => known }, followerOptions);
+    const writing = [put(client, '/x/a'), put(client, '/x/a')];
+    void follower.reach(follower.position + 1);
+    for (const revision of await Promise.all(writing)) {
+      await follower.reach(revision);
+      if (!handedOut.includes(revision)) wrong.push(`round ${round}: ${revision} was reached and not handed out`);
+    }
+    follower.close();
+  }
+  t.deepEqual(wrong, []);
+  client.close();
+});
+
+test('once it is closed nothing is handed out, and no timer is left', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const writer = etcd.client();
+  for (let i = 0; i < 30; i += 1) await put(writer, `/x/${i}`);
+  const timers = new Set<symbol>();
+  const clock: Clock = {
+    ...systemClock,
+    after: (delayMs, task) => {
+      const timer = Symbol('timer');
+      timers.add(timer);
+      const cancel = systemClock.after(delayMs, () => {
+        timers.delete(timer);
+        task();
+      });
+      return () => {
+        timers.delete(timer);
+        cancel();
+      };
+    },
+  };
+  let handedOut = 0;
+  const parts = { client: writer, clock, log: silent, take: () => void (handedOut += 1), known: () => new Map<string, number>() };
+  const follower = await Follower.open(range, parts, followerOptions);
+  await put(writer, '/x/a');
+  await follower.reachNewest();
+  const before = handedOut;
+
+  follower.close();
+  await put(writer, '/x/b');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  t.is(handedOut, before);
+  t.is(timers.size, 0);
   writer.close();
 });
 

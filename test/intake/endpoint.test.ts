@@ -471,6 +471,71 @@ test('nobody else writes what a pusher keeps: what the cache calls whole is what
   t.true((await status(server)).shards[0]?.slices[0]?.whole);
 });
 
+test('a pusher whose source is away has its shard all the same: nobody else writes, in the middle of its sync neither', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  pusher.socket.send({
+    kind: 'status',
+    freshness: [{ slice: exports, connected: false, synced: false, lagMs: 0, whole: false }],
+    withdrawn: [],
+  });
+  pusher.begin(exports);
+  await pusher.acknowledged(pusher.put(exports, [pushedExport('one')]));
+  // From then on a standby may have the shard.
+  await new Promise((resolve) => setTimeout(resolve, 10_600));
+
+  t.is((await server.client().raw('DELETE', aPath({ name: 'one' }))).status, 409);
+  await pusher.acknowledged(pusher.end(exports, 1));
+  t.deepEqual(await names(server), ['amber one']);
+});
+
+test('a dry run of a write that would be refused is refused', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  const pusher = await RawPusher.open(server);
+  await pusher.syncWhole(exports, [pushedExport('one')]);
+  const body = JSON.parse(new TextDecoder().decode(pushedExport('two').body)) as unknown;
+
+  t.is((await client.raw('POST', `${aPath()}?dryRun=All`, { body })).status, 409);
+  t.is((await client.raw('DELETE', `${aPath({ name: 'one' })}?dryRun=All`)).status, 409);
+  const kcp = server.client({ as: await amberCertificate(server) });
+  t.is((await kcp.raw('POST', `${aPath()}?dryRun=All`, { body })).status, 201);
+  t.deepEqual(await names(server), ['amber one']);
+});
+
+test('a pusher that resumes beside plain writes is told what to sync again, and the slice is whole in the end', async (t) => {
+  const server = await aServer(t);
+  const client = server.client({ http2: true });
+  const objects = Array.from({ length: 30 }, (_, i) => pushedExport(`o-${i}`));
+  for (let round = 0; round < 12; round += 1) {
+    const first = await RawPusher.open(server, { named: 0, process: 'one' });
+    await first.syncWhole(exports, objects);
+    const { position, term } = first;
+    first.socket.terminate();
+    await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
+    const second = await RawPusher.connect(server);
+    const deleting = objects.map(async ({ name }, i) => {
+      await new Promise((resolve) => setTimeout(resolve, i / 3));
+      return client.raw('DELETE', aPath({ name }));
+    });
+    await new Promise((resolve) => setTimeout(resolve, round));
+    second.hello({ named: term, process: 'one', position });
+    const welcomed = second.expect('welcome').then(
+      () => true,
+      () => false,
+    );
+    await Promise.all(deleting);
+    if (!(await welcomed)) continue;
+    const isWhole = (await status(server)).shards[0]?.slices[0]?.syncedIn === 'this-term';
+    const isSynced = second.synced.length > 0;
+    // Either nothing was lost, or the pusher knows that it has to sync.
+    if (isSynced && !isWhole) t.is((await second.expect('resync')).slice.resource.resource, 'apiexports', `round ${round}`);
+    t.is(isWhole, (await names(server)).length === 30, `round ${round}`);
+    second.socket.terminate();
+    await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
+  }
+});
+
 test('a removed shard leaves with one DELETED for each object, its old process stays out, and a new one brings it back', async (t) => {
   const server = await aServer(t);
   const client = server.client();

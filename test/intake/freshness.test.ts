@@ -105,6 +105,7 @@ test('while a pusher is connected its own report on lag and source counts; while
     peer: '10.0.0.7',
     bye: () => {},
     dropped: () => {},
+    overwritten: () => {},
     declared: () => {},
     silentSinceMs: () => undefined,
     named: () => undefined,

@@ -18,11 +18,18 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
   const pushes = new FakePushes();
   if (shard !== undefined) pushes.shardStates.push(shard);
   pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
-  const seen = { ms: 0, isHeld: false };
+  const seen = { ms: 0, isHeld: false, overwritten: [] as string[] };
   const known = await KnownShards.open(pushes);
   const startedMs = clock.now();
   const plainWrites = new PlainWrites(
-    { own: 'here', known, clock, isHeld: () => seen.isHeld, seenMs: () => seen.ms, runningSinceMs: () => startedMs },
+    {
+      own: 'here',
+      known,
+      clock,
+      pushers: { hasPusher: () => seen.isHeld, overwritten: (slice) => void seen.overwritten.push(slice.resource.resource) },
+      seenMs: () => seen.ms,
+      runningSinceMs: () => startedMs,
+    },
     { holdMs },
   );
   const judged = (caller = master): string => {
@@ -52,6 +59,19 @@ test('a local shard is written by its pusher alone while it has one, and by the 
   seen.isHeld = false;
   t.is(judged(), 'writes');
   t.is(judged(kcpOf('amber')), 'writes');
+});
+
+test('a pusher that comes while a write is under way is asked to sync again, unless the shard itself wrote beside it', async (t) => {
+  const { plainWrites, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
+  const before = plainWrites.judge(amber, master);
+
+  seen.isHeld = true;
+  const beside = plainWrites.judge(amber, kcpOf('amber'));
+  for (const judged of [beside, before]) if (judged.kind === 'writes') plainWrites.written(aSlice(), judged);
+  t.deepEqual(seen.overwritten, ['apiexports']);
+  seen.isHeld = false;
+  if (before.kind === 'writes') plainWrites.written(aSlice(), before);
+  t.is(seen.overwritten.length, 1);
 });
 
 test('a shard of a plain writer has no pusher, though one may come', async (t) => {

@@ -14,6 +14,7 @@ function aHolder(term: number, said: string[]): Holder {
     bye: (reason) => void said.push(`${term} ${reason}`),
     dropped: () => void said.push('dropped'),
     declared: () => void said.push('declared'),
+    overwritten: () => {},
     silentSinceMs: () => undefined,
     named: () => undefined,
   };

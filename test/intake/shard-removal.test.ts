@@ -67,6 +67,7 @@ test('a shard is removed by name, with a fence, and its pusher is sent away', as
       bye: (reason) => void said.push(reason),
       dropped: () => {},
       declared: () => {},
+      overwritten: () => {},
       silentSinceMs: () => undefined,
       named: () => undefined,
     },
@@ -101,6 +102,7 @@ test('a shard whose Shard object is deleted is removed once nobody has pushed fo
     bye: () => {},
     dropped: () => {},
     declared: () => {},
+    overwritten: () => {},
     silentSinceMs: () => undefined,
     named: () => undefined,
   };
@@ -216,6 +218,7 @@ test('a pusher that connects while its shard is emptied is asked to come back an
         bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`),
         dropped: () => {},
         declared: () => {},
+        overwritten: () => {},
         silentSinceMs: () => undefined,
         named: () => undefined,
       },

@@ -43,7 +43,17 @@ async function someStandbys(shard?: ShardState) {
 }
 
 function aHolder(process = 'first', silentSinceMs: () => number | undefined = () => undefined): Holder {
-  return { process, term: 5, peer: 'p', silentSinceMs, named: () => undefined, bye: () => {}, dropped: () => {}, declared: () => {} };
+  return {
+    process,
+    term: 5,
+    peer: 'p',
+    silentSinceMs,
+    named: () => undefined,
+    bye: () => {},
+    dropped: () => {},
+    declared: () => {},
+    overwritten: () => {},
+  };
 }
 
 test('a shard that nobody holds, that was removed or is written over plain HTTP is given at once', async (t) => {

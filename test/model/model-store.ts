@@ -59,7 +59,7 @@ export class ModelStore {
     const term = this.termOf(key.shard) + 1;
     if (shard?.via !== 'local')
       this.#setShard({ shard: key.shard, term, process: '', removed: false, origin: this.#own, via: 'local', plain: true });
-    if (mutation.bySource !== true && this.#shards.get(key.shard)?.plain !== true) this.#unsync(key);
+    if (mutation.bySource !== true && this.#shards.get(key.shard)?.plain !== true) this.#invalidate(key);
     return { kind: 'written', revision: mutation.kind === 'put' ? this.#put(key, textOf(mutation.body)) : this.#delete(key) };
   }
 
@@ -292,13 +292,9 @@ export class ModelStore {
     return { kind: 'swept', removed: keys.length };
   }
 
-  #unsync(slice: Slice): void {
+  #invalidate(slice: Slice): void {
     const synced = this.#synced.get(formatSlice(slice));
     if (synced !== undefined) Object.assign(synced, { term: 0, filterHash: '' });
-  }
-
-  #invalidate(slice: Slice): void {
-    this.#unsync(slice);
     for (const name of this.#syncs.keys()) if (name.endsWith(syncName(slice))) this.#syncs.delete(name);
   }
 

@@ -98,7 +98,7 @@ export class SimProcess implements PartyPlace {
         clock: life,
         seenMs,
         runningSinceMs: () => startedMs,
-        isHeld: (shard) => sessions.isHeld(shard, life.now()),
+        pushers: sessions,
       },
       { holdMs: plainHoldMs },
     );

@@ -35,6 +35,7 @@ async function aPair(t: ExecutionContext, count: number) {
     bye: () => {},
     dropped: () => {},
     declared: () => {},
+    overwritten: () => {},
   };
   const root = await rig.cache('root', { pushers });
   const slices = Array.from({ length: count }, (_, i) => aSlice({ resource: 'instances', identity: `i${i}` }));

@@ -58,6 +58,9 @@ export class Follower {
   #cancelAsking: (() => void) | undefined;
   /** Events of a revision whose rest is still to come. */
   #fragments: WatchEvent[] = [];
+  /** The watch was announced: etcd may say before that how far it is, ahead of events that it still holds back. */
+  #isAnnounced = false;
+  #endWatch = (): void => {};
 
   private constructor(range: KeyRange, parts: FollowerParts, options: FollowerOptions) {
     this.#range = range;
@@ -106,7 +109,7 @@ export class Follower {
 
   close(): void {
     this.#closing.abort();
-    this.#watch?.close();
+    this.#endWatch();
     this.#cancelAsking?.();
   }
 
@@ -126,6 +129,7 @@ export class Follower {
     const { client, clock } = this.#parts;
     const { askMs, silentMs } = this.#options;
     this.#fragments = [];
+    this.#isAnnounced = false;
     return new Promise((resolve) => {
       let cancelLook = (): void => {};
       const end = (error: EtcdError): void => {
@@ -148,13 +152,16 @@ export class Follower {
         { received: (response) => this.#received(response, end), ended: end },
       );
       this.#watch = watch;
+      this.#endWatch = () => end(new EtcdError('unknown', 'the following was closed'));
       cancelLook = clock.after(askMs, look);
     });
   }
 
   #received(response: WatchResponse, end: (error: EtcdError) => void): void {
     const { revision, created, canceled, compacted, reason, isFragment, events } = response;
+    if (this.#isClosed) return;
     this.#heardMs = this.#parts.clock.now();
+    if (created) this.#isAnnounced = true;
     if (canceled && compacted > 0) return end(new EtcdError('compacted', `history is compacted up to revision ${compacted}`));
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
     this.#fragments.push(...events);
@@ -164,7 +171,7 @@ export class Follower {
     // With events, the revision is etcd's own, and changes before it may still come; without, everything up to it has come.
     const last = whole.at(-1);
     if (last !== undefined) this.#handOut({ revision: last.kv.revision, events: whole });
-    else if (!created && revision > this.#position) this.#handOut({ revision, events: [] });
+    else if (!created && this.#isAnnounced && revision > this.#position) this.#handOut({ revision, events: [] });
   }
 
   #handOut(batch: FollowedBatch): void {
@@ -216,6 +223,7 @@ export class Follower {
         revision = page.revision;
         if (revision < this.#position) return this.#fail(revision);
       }
+      if (this.#isClosed) return;
       for (const kv of page.kvs) {
         const name = textOf(kv.key);
         if (gone.get(name) !== kv.revision) events.push({ kind: 'put', kv, previous: undefined });
@@ -225,6 +233,7 @@ export class Follower {
       isMore = page.more && last !== undefined;
       if (last !== undefined) after = nextKey(last.key);
     }
+    if (this.#isClosed) return;
     for (const name of gone.keys()) events.push({ kind: 'delete', kv: goneAt(name, revision), previous: undefined });
     this.#handOut({ revision, events });
   }

@@ -15,6 +15,7 @@ import { linkOf, type Push, type PushOutcome, type SliceState, type Speaker } fr
 import type { ShardState } from '../../domain/claim.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
+import type { Slice } from '../../domain/slice.js';
 import { Syncs, type SliceRange, type Walk } from '../syncs.js';
 import { MemoryChanges } from './changes.js';
 import type { MemoryDisk } from './disk.js';
@@ -95,8 +96,7 @@ export class MemoryCommitter {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#links.settle(key.shard);
-    if (mutation.bySource !== true && this.#links.known(key.shard)?.plain !== true && this.#disk.slices.of(key) !== undefined)
-      this.#disk.slices.sync(key, stale);
+    if (mutation.bySource !== true && this.#links.known(key.shard)?.plain !== true) this.#invalidate(key);
     if (mutation.kind === 'put') this.#disk.slices.sync(key, { cameOver: '' });
     if (mutation.kind === 'put') return { kind: 'written', row: this.#changes.put(key, mutation.body, mutation.path) };
     if (held === undefined) throw new Error('a deleted object must exist');
@@ -152,9 +152,7 @@ export class MemoryCommitter {
       case 'end':
         return this.#end(push, undefined);
       case 'invalidate':
-        if (this.#disk.slices.of(push.slice) !== undefined) this.#disk.slices.sync(push.slice, stale);
-        this.#underWay.forget(push.slice.shard, this.#idOf(push.slice.resource));
-        return unchanged;
+        return this.#invalidate(push.slice);
       case 'compare': {
         const known = this.#disk.slices.of(push.slice);
         const digest = formatDigest(known?.digest ?? emptyDigest);
@@ -163,6 +161,12 @@ export class MemoryCommitter {
       default:
         return unreachable(push);
     }
+  }
+
+  #invalidate(slice: Slice): PushOutcome {
+    if (this.#disk.slices.of(slice) !== undefined) this.#disk.slices.sync(slice, stale);
+    this.#underWay.forget(slice.shard, this.#idOf(slice.resource));
+    return unchanged;
   }
 
   /** A pusher starts over: it does not continue a sync that another connection left unfinished. */

@@ -89,7 +89,7 @@ export class Decider {
   }
 
   #mutate(mutation: Mutation): Decided {
-    const { shards, slices, writer } = this.#parts;
+    const { shards, writer } = this.#parts;
     const { key, takes = false, bySource = false } = mutation;
     if (!takes && shards.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
     const place = writer.place(key);
@@ -98,7 +98,7 @@ export class Decider {
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#moved(key.shard, () => shards.settle(key.shard));
     // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
-    if (!bySource && shards.known(key.shard)?.plain !== true) slices.invalidate(key, place[0]);
+    if (!bySource && shards.known(key.shard)?.plain !== true) this.#invalidate({ kind: 'invalidate', slice: key });
     if (mutation.kind === 'put') {
       const { body, path } = mutation;
       return written(writer.put(key, place, { body, path, cameOver: '' }, held), held?.revision);
@@ -177,7 +177,7 @@ export class Decider {
     return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
   }
 
-  #invalidate(push: PushOf<'begin' | 'invalidate'>): Decided {
+  #invalidate(push: Omit<PushOf<'begin'>, 'by'> | Omit<PushOf<'invalidate'>, 'by'>): Decided {
     const { slices, writer, underWay } = this.#parts;
     const { slice } = push;
     const resource = writer.resource(slice.resource);
