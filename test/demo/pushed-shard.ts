@@ -9,6 +9,7 @@ import type { RecordedObject } from './recorded-shards.js';
 export type PushedShardOptions = Readonly<{ shard: string; url: string; identity: ClientIdentity; objects: readonly RecordedObject[] }>;
 
 export class PushedShard {
+  readonly shard: string;
   /** How long it took until every object was durable. */
   readonly syncedMs: number;
   readonly types: number;
@@ -18,10 +19,12 @@ export class PushedShard {
   readonly #ended: Promise<unknown>;
 
   private constructor(
+    shard: string,
     sources: readonly RecordedSlice[],
     running: Readonly<{ stopping: AbortController; ended: Promise<unknown> }>,
     synced: Readonly<{ syncedMs: number; objects: number }>,
   ) {
+    this.shard = shard;
     this.#sources = sources;
     this.#stopping = running.stopping;
     this.#ended = running.ended;
@@ -45,7 +48,7 @@ export class PushedShard {
         if (refused > 0) throw new Error(`${refused} objects of ${shard} were refused`);
         if (slices.every(({ phase }) => phase === 'synced')) {
           const count = objects.filter((object) => object.shard === shard).length;
-          return new PushedShard(sources, { stopping, ended }, { syncedMs: systemClock.now() - startedMs, objects: count });
+          return new PushedShard(shard, sources, { stopping, ended }, { syncedMs: systemClock.now() - startedMs, objects: count });
         }
       }
       throw new Error(`${shard} was not synced: ${JSON.stringify(sender.state.connection)}`);

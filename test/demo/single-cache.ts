@@ -40,7 +40,7 @@ export async function showSingleCache({ directory, port, once }: SingleCacheOpti
   for (const { metadata } of list.items)
     say(`  ${metadata.annotations?.['kcp.io/shard']}  ${metadata.annotations?.['kcp.io/cluster']}  ${metadata.name}`);
   say(`\nA watch that was open all along saw ${await watched.eventsFor(list.items.length)} of them arrive. Now one changes:`);
-  await touchOne(client);
+  touchOne(pushers, objects);
   say(`  ${await watched.next()}`);
   watched.close();
 
@@ -151,12 +151,14 @@ async function watchUntilSynced(client: KubeClient) {
   };
 }
 
-async function touchOne(client: KubeClient): Promise<void> {
-  const { items } = await client.list(exports);
-  const { metadata } = items[0] ?? { metadata: {} };
-  const { 'kcp.io/shard': shard, 'kcp.io/cluster': cluster } = metadata.annotations ?? {};
-  const path = `/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports/${metadata.name}`;
-  await client.mergePatch(path, { metadata: { labels: { 'example.io/seen-in': 'demo' } } });
+/** On its shard: nobody else writes what a pusher keeps. */
+function touchOne(pushers: readonly PushedShard[], objects: readonly RecordedObject[]): void {
+  const recorded = objects.find(({ collection }) => collection.endsWith('/apiexports'));
+  const pusher = pushers.find(({ shard }) => shard === recorded?.shard);
+  if (recorded === undefined || pusher === undefined) throw new Error('no APIExport was recorded');
+  const { object } = recorded;
+  const labels = { ...object.metadata.labels, 'example.io/seen-in': 'demo' };
+  pusher.change({ ...recorded, object: { ...object, metadata: { ...object.metadata, labels } } });
 }
 
 async function interrupted(): Promise<void> {
