@@ -11,6 +11,9 @@ export type CanonicalPath = string & { readonly [canonicalPath]: true };
 /** Where kcp keeps what is there from the start, its own APIExports for example. */
 export const rootCluster = 'root' as ClusterName;
 
+/** The annotation in which an object names the canonical path of its logical cluster. */
+export const pathAnnotation = 'kcp.io/path';
+
 const segment = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?';
 const clusterPattern = new RegExp(`^${segment}$`);
 const systemPattern = new RegExp(`^system:${segment}(?::${segment})*$`);

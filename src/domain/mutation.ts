@@ -27,7 +27,9 @@ export type Outcome =
   | Readonly<{ kind: 'written'; revision: Revision; resourceVersion: string; object: StoredObject }>
   | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' | 'elsewhere' }>
   /** Nothing was decided or stored: the queue is full, or the disk takes nothing. */
-  | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
+  | Readonly<{ kind: 'unavailable'; refusal: Refusal }>
+  /** The store's own storage has not answered: it may be written, or may yet be. */
+  | Readonly<{ kind: 'unknown'; refusal: Refusal }>;
 
 /**
  * Decides a mutation against the state of its key when its turn comes; `current` is the revision of the stored

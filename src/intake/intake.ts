@@ -129,11 +129,11 @@ export class Intake implements IntakePort {
     return judged;
   }
 
-  async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
+  async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' | 'unknown' }>> {
     const judged = this.#judge(mutation.key, caller);
     const outcome = await this.#parts.writer.submit(judged.as === undefined ? mutation : { ...mutation, [judged.as]: true });
     if (outcome.kind === 'written') this.#parts.plainWrites.written(mutation.key, judged);
-    if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
+    if (outcome.kind === 'unavailable' || outcome.kind === 'unknown') throw new Refused(outcome.refusal);
     if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;
   }

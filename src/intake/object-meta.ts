@@ -4,12 +4,11 @@
  * O1 What is absent, null or empty is the same, as for Go: '' or 0n. A resourceVersion of "0" counts as none.
  * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.
  */
-import { parseCanonicalPath, type CanonicalPath } from '../domain/cluster.js';
+import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../domain/cluster.js';
 import { isObject } from '../domain/members.js';
 import { member, valueText, type ObjectText } from '../json/object-text.js';
 import { cannotUnmarshal, metaMisfit } from './meta-shape.js';
 
-const pathAnnotation = 'kcp.io/path';
 /** The serving thread decodes it and checks every member: 100 ns a byte where somebody means harm. */
 const metadataBytesMax = 512 * 1024;
 

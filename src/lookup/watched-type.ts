@@ -13,7 +13,7 @@
  *    of one that objects of several logical clusters name only the cache can tell.
  * Bounds: `watchedObjectsMax`, `watchedBytesMax` of JSON. With more the watch ends for good, and the cache is asked for each object.
  */
-import { parseCanonicalPath } from '../domain/cluster.js';
+import { parseCanonicalPath, pathAnnotation } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
 import { member, valueText, type ObjectText } from '../json/object-text.js';
 import { isResourceVersion } from '../domain/revision.js';
@@ -31,7 +31,6 @@ export type Known = Readonly<{ kind: 'found'; object: CachedObject }> | Readonly
 /** `following`: look-ups are answered from memory. `full`: the type has more than may be kept. `bytes` of JSON. */
 export type WatchState = Readonly<{ kind: 'reading' | 'following' | 'full'; objects: number; bytes: number }>;
 
-const pathAnnotation = 'kcp.io/path';
 const shardAnnotation = 'kcp.io/shard';
 const countDigits = 10;
 const decoder = new TextDecoder();

@@ -11,14 +11,13 @@ import {
   type LinkRule,
   type TypePattern,
 } from '../domain/link-policy.js';
-import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
+import { pathAnnotation, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { Requirement } from '../domain/label-selector.js';
 import { annotationsOf, labelsOf } from '../domain/object-metadata.js';
 import type { Body, StoredObject } from '../domain/object.js';
 import { matchesLabels } from '../domain/selector.js';
 import { TypeSet } from './type-set.js';
 
-const pathAnnotation = 'kcp.io/path';
 /** Stands for whatever path the rule asks for. */
 export const anyPath: unique symbol = Symbol('any path');
 /** Of a logical cluster; undefined: its path is not known. */

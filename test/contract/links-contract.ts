@@ -184,14 +184,15 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: true, filterHash: '' });
     t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, filterHash)])), ['unbegun'], 'the sync of another neighbour is void');
-    const { published } = store;
+    const changes: Change[] = [];
+    store.subscribe((commit) => changes.push(...commit.changes));
     t.deepEqual(await mustPush(lane, aFullSync({}, [anUpsert({ name: 'same' }, {}, eu)], eu, filterHash)), [
       'unchanged',
       'unchanged',
       'swept 1',
     ]);
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
-    t.is(store.published, published + 1, 'an equal object is no event');
+    t.is(changes.length, 1, 'an equal object is no event');
 
     await mustPush(lane, [aClaim({ via: us, term: 2_001 })]);
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: '' });
@@ -243,6 +244,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('removals that were cut short are finished by name at the next start, in whatever order they were sent', async (t) => {
     const engine = await open(t, {});
     const shards = ['delta', 'amber', 'coral', 'birch'];
+    const from = engine.store.published;
     for (const shard of shards) await mustPush(engine.store.lane(), [aClaim({ shard, via: eu }), anUpsert({ shard, name: shard }, {}, eu)]);
     await mustPush(
       engine.store.lane(),
@@ -253,7 +255,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await removalsEnd(store);
 
     t.deepEqual(
-      (await everyChange(store, shards.length)).map(({ key }) => key.shard),
+      (await everyChange(store, from)).slice(shards.length).map(({ key }) => key.shard),
       ['amber', 'birch', 'coral', 'delta'].map(shardName),
     );
   });
@@ -342,10 +344,12 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   });
 
   test('a slice that becomes empty in the same commit is not assumed to be synced: it is forgotten', async (t) => {
-    const store = await opened(t);
+    const { store, traits } = await open(t, {});
     await mustWrite(store, aPut({}, 'absent'));
 
-    await mustPush(store.lane(), [aRetract({}, 1), anAssume('amber')]);
+    const deleted = mustWrite(store, aDelete({}));
+    if (!traits.ordersWrites) await deleted;
+    await Promise.all([deleted, mustPush(store.lane(), [anAssume('amber')])]);
 
     t.deepEqual(await store.slices(), []);
   });
@@ -628,8 +632,8 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a position is as durable as what was sent before it', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
+    store.subscribe(() => t.fail('a link is no change'));
     await mustPush(store.lane(), [aMeet('p1'), aMeet('e1', eu), aReach('123'), aReach('1234567000000000009'), aReach('5', eu)]);
-    t.is(store.published, 0, 'a link is no change');
 
     const links = (await (await engine.restart()).links()).toSorted((a, b) => (a.neighbour < b.neighbour ? -1 : 1));
 
@@ -738,19 +742,19 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const { store } = engine;
     const lane = store.lane();
     const live: Change[] = [];
+    const from = store.published;
     store.subscribe(({ changes }) => live.push(...changes));
     await mustPush(lane, [aClaim(), anUpsert(), anUpsert({ resource: 'others' }), anUpsert({ identity: 'hash' })]);
     await mustWrite(store, aPut({ shard: 'birch', resource: 'others' }, 'absent'));
     await mustPush(lane, [aRetract({ resource: 'others' })]);
 
-    t.deepEqual((await everyChange(store, 0)).map(changeText), live.map(changeText));
-    t.deepEqual((await everyChange(store, 3)).map(changeText), live.slice(3).map(changeText));
+    t.deepEqual((await everyChange(store, from)).map(changeText), live.map(changeText));
+    t.deepEqual((await everyChange(store, live[2]!.revision)).map(changeText), live.slice(3).map(changeText));
     t.deepEqual(await everyChange(store, store.published), []);
     await mustPush(lane, [anUpsert({}, { spec: 2 })]);
     await mustPush(lane, [anUpsert({}, { spec: 3 })]);
     await engine.compact();
 
-    t.is(store.compacted, store.published - 6);
     t.is((await everyChange(store, store.compacted)).length, 6);
     const error = await t.throwsAsync(everyChange(store, store.compacted - 1), { instanceOf: Refused });
     t.is(error?.refusal.reason, 'Expired');
@@ -761,8 +765,9 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const { store } = engine;
     const lane = store.lane();
     const live: Change[] = [];
+    const from = store.published;
     store.subscribe(({ changes }) => live.push(...changes));
-    await mustPush(lane, [
+    for (const push of [
       aClaim(),
       anUpsert({ name: 'a' }, { path: 'root:a' }),
       anUpsert({ name: 'b' }, { path: 'root:a' }),
@@ -773,7 +778,8 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       aRetract({ name: 'b' }),
       aBegin(),
       anEnd(),
-    ]);
+    ])
+      await mustPush(lane, [push]);
     const texts = [
       'a from undefined to root:a',
       'b moves nothing',
@@ -781,12 +787,11 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       'b from root:a to root:b',
       'a moves nothing',
       'a moves nothing',
-      'b moves nothing',
-      'c from root:b to undefined',
+      ...(engine.traits.keepsPaths ? ['b moves nothing', 'c from root:b to undefined'] : ['b from root:b to undefined', 'c moves nothing']),
     ];
 
     t.deepEqual(live.map(moveText), texts);
-    t.deepEqual((await everyChange(await engine.restart(), 0)).map(moveText), texts);
+    t.deepEqual((await everyChange(await engine.restart(), from)).map(moveText), texts);
   });
 
   test('the paths of clusters come in the order they were asked for', async (t) => {
@@ -809,7 +814,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   });
 
   test('the paths of clusters are known as they were at any revision that is not compacted', async (t) => {
-    const store = await opened(t);
+    const { store, traits } = await open(t, {});
     const lane = store.lane();
     const paths: string[] = [];
     const revisions: Revision[] = [store.published];
@@ -829,7 +834,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     for (const at of revisions.slice(1)) paths.push((await store.pathsOf([aKey()], at)).map(String).join());
 
-    t.deepEqual(paths, ['root:a', 'root:a', 'root:b', 'root:b', 'undefined', 'root:c']);
+    t.deepEqual(paths, ['root:a', 'root:a', 'root:b', traits.keepsPaths ? 'root:b' : 'undefined', 'undefined', 'root:c']);
     t.deepEqual(await store.pathsOf([aKey()], revisions[0]), [undefined], 'before there was any');
   });
 
@@ -850,14 +855,14 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   });
 
   test('followers get the shards and slices that a commit changed when they can be read, before its changes are sent', async (t) => {
-    const store = await opened(t);
+    const { store, traits } = await open(t, {});
     const lane = store.lane();
     const received: string[] = [];
     const follower = store.follow(({ shards, slices }: Parameters<Parameters<Pushes['follow']>[0]>[0]) => {
       received.push(...shards.map(({ shard, via }) => `shard ${shard} ${via}`));
-      received.push(...slices.map(({ slice, objects, filterHash: of }) => `slice ${slice.shard} ${objects} ${of} at ${store.published}`));
+      received.push(...slices.map(({ slice, objects, filterHash: of }) => `slice ${slice.shard} ${objects} ${of}`));
     });
-    store.subscribe(({ revision }) => received.push(`changes at ${revision}`));
+    store.subscribe(({ revision }) => received.push(revision === store.published ? 'changes' : 'too late'));
 
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu), aMeet('e1', eu), aReach('7', eu)]);
@@ -866,14 +871,19 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     follower.cancel();
     await mustPush(lane, [aClaim('birch')]);
 
-    t.deepEqual(received, [
-      'shard amber child/eu',
-      'slice amber 1  at 1',
-      'changes at 1',
-      `slice amber 1 ${filterHash} at 1`,
-      'slice amber 0  at 2',
-      'changes at 2',
-    ]);
+    const atLast = ['slice amber 0 ', 'changes'];
+    // An engine may show in two steps what was pushed together, and show again what is the same.
+    t.deepEqual(
+      received.filter((text, i) => text !== received[i - 1]),
+      [
+        'shard amber child/eu',
+        'slice amber 1 ',
+        'changes',
+        ...(traits.ordersWrites ? [] : ['slice amber 1 ']),
+        `slice amber 1 ${filterHash}`,
+        ...(traits.ordersWrites ? atLast : [`slice amber 0 ${filterHash}`, 'changes', 'slice amber 0 ']),
+      ],
+    );
   });
 
   test('an empty position makes every slice of that link stale, and no other', async (t) => {

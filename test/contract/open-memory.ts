@@ -19,6 +19,7 @@ export async function openMemory(_: ExecutionContext, bounds: EngineBounds): Pro
   const open = (): MemoryStore =>
     new MemoryStore(disk, { clock: new ManualClock(), soon: (task) => setImmediate(task), random: Math.random }, options);
   const engine = {
+    traits: { ordersWrites: true, keepsTombstones: true, keepsTimes: true, keepsPaths: true },
     store: open(),
     restart: async () => {
       await engine.store.close();

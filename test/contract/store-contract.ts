@@ -9,16 +9,29 @@ import type { Key } from '../../src/domain/key.js';
 import type { Outcome } from '../../src/domain/mutation.js';
 import type { Store } from '../../src/domain/store-port.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
-import { changesBehind, changeText, list, listTexts, mustWrite, textOf, touchedBehind } from './read-all.js';
+import { changesBehind, changeText, list, listTexts, mustWrite, textOf, touchedBehind, type Written } from './read-all.js';
 
 export type Engine = {
   /** The store that is open now. */
   readonly store: Store;
+  readonly traits: EngineTraits;
   /** Closes the store and opens it again on what it has kept. */
   restart(): Promise<Store>;
   /** Resolves when the store has compacted as far as its bounds ask. */
   compact(): Promise<void>;
 };
+
+/** What only some engines do. */
+export type EngineTraits = Readonly<{
+  /** Revisions of what was submitted together rise in its order, and nothing else takes one. */
+  ordersWrites: boolean;
+  /** That a key was deleted is known longer than what it held. */
+  keepsTombstones: boolean;
+  /** When a slice has changed last is known after a restart. */
+  keepsTimes: boolean;
+  /** A logical cluster keeps the path that its last object but one has named. */
+  keepsPaths: boolean;
+}>;
 
 /** The bounds a test narrows; any that is left out is wide enough not to matter. */
 export type EngineBounds = Readonly<{
@@ -43,15 +56,15 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.submit(aPut({ name: 'none' }, 1)), { kind: 'refused', why: 'absent' });
     t.deepEqual(await store.submit(aDelete({ name: 'none' })), { kind: 'refused', why: 'absent' });
     t.deepEqual(await store.submit(aDelete({}, created.revision + 1)), { kind: 'refused', why: 'changed' });
-    t.is(store.published, created.revision);
+    t.true(store.published >= created.revision);
     const updated = await mustWrite(store, aPut({}, created.revision, { spec: { n: 2 } }));
     t.true(updated.revision > created.revision);
     t.is((await store.get(aKey()))?.revision, updated.revision);
     t.is((await mustWrite(store, aDelete({}, updated.revision))).object.revision, updated.revision);
   });
 
-  test('an answered write is published, and answers come in the order of submission, in rising revision', async (t) => {
-    const store = await opened(t);
+  test('an answered write is published, with a revision of its own; in the order of submission, if the engine orders them', async (t) => {
+    const { store, traits } = await open(t, {});
     const answered: number[] = [];
 
     await Promise.all(
@@ -62,16 +75,15 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       }),
     );
 
-    t.deepEqual(
-      answered,
-      answered.toSorted((a, b) => a - b),
-    );
+    const rising = answered.toSorted((a, b) => a - b);
+    if (traits.ordersWrites) t.deepEqual(answered, rising);
     t.is(new Set(answered).size, 1000);
-    t.is(answered.at(-1), store.published);
+    t.is(rising.at(-1), (await changesBehind(store, aScope(), store.compacted)).at(-1)?.revision);
   });
 
   test('mutations of one key that wait together are decided one after the other', async (t) => {
     const store = await opened(t);
+    const from = store.published;
 
     const outcomes = await Promise.all([
       store.submit(aPut({}, 'absent', { spec: 1 })),
@@ -86,7 +98,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       ['written', 'exists', 'written', 'written', 'changed'],
     );
     t.deepEqual(
-      (await changesBehind(store, aScope(), 0)).map(({ kind }) => kind),
+      (await changesBehind(store, aScope(), from)).map(({ kind }) => kind),
       ['put', 'delete', 'put'],
     );
   });
@@ -127,7 +139,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const { object } = await mustWrite(store, mutation);
 
     const bodies = [object.body, (await store.get(mutation.key))?.body, (await list(store, aScope()))[0]?.body];
-    const [change] = await changesBehind(store, aScope(), 0);
+    const [change] = await changesBehind(store, aScope(), object.revision - 1);
     for (const body of [...bodies, ...heard, change?.kind === 'put' && change.object.body]) {
       const { bytes, ...rest } = body as NonNullable<typeof wanted>;
       t.deepEqual(Buffer.from(bytes), Buffer.from(wanted!.bytes));
@@ -178,12 +190,9 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       store.submit(aDelete({ name: 'b' })),
     ]);
 
-    const logged = (await changesBehind(store, aScope(), 0)).map(changeText);
+    const logged = (await changesBehind(store, aScope(), first.revision - 1)).map(changeText);
     t.deepEqual(heard, logged);
-    t.deepEqual(
-      logged.map((text) => text.split(' ')[1]),
-      ['create', 'update', 'create', 'delete', 'create', 'delete'],
-    );
+    t.deepEqual(logged.map((text) => text.split(' ')[1]).toSorted(), ['create', 'create', 'create', 'delete', 'delete', 'update']);
   });
 
   test('a commit in which everything was refused is not published', async (t) => {
@@ -204,7 +213,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const again = await mustWrite(store, aPut({}, 'absent', { spec: { n: 2 } }));
 
     t.deepEqual(Buffer.from(deleted.object.body.bytes), Buffer.from(object.body.bytes));
-    const log = await changesBehind(store, aScope(), 0);
+    const log = await changesBehind(store, aScope(), object.revision - 1);
     t.deepEqual(
       log.map((change) => [change.kind, change.revision, change.kind === 'put' && change.created]),
       [
@@ -347,10 +356,12 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('changes come in rising revision, each once, of the scope alone, within both ends', async (t) => {
     const store = await opened(t);
-    for (let i = 0; i < 700; i++)
-      void store.submit(aPut({ shard: i % 2 ? 'amber' : 'birch', name: `n${i}` }, 'absent', { spec: 'x'.repeat(1000) }));
-    await mustWrite(store, aPut({ name: 'last', resource: 'others' }, 'absent'));
-    const all = await changesBehind(store, aScope(), 0);
+    const from = store.published;
+    const puts = Array.from({ length: 700 }, (_, i) =>
+      aPut({ shard: i % 2 ? 'amber' : 'birch', name: `n${i}` }, 'absent', { spec: 'x'.repeat(1000) }),
+    );
+    await Promise.all([...puts, aPut({ name: 'last', resource: 'others' }, 'absent')].map((put) => mustWrite(store, put)));
+    const all = await changesBehind(store, aScope(), from);
     const revisions = all.map(({ revision }) => revision);
 
     t.is(all.length, 700);
@@ -358,9 +369,9 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       revisions,
       revisions.toSorted((a, b) => a - b),
     );
-    t.is((await changesBehind(store, aScope({ shard: 'amber' }), 0)).length, 350);
-    t.is((await changesBehind(store, aScope({ name: 'n17' }), 0)).length, 1);
-    t.is((await changesBehind(store, aScope({ resource: 'unknown' }), 0)).length, 0);
+    t.is((await changesBehind(store, aScope({ shard: 'amber' }), from)).length, 350);
+    t.is((await changesBehind(store, aScope({ name: 'n17' }), from)).length, 1);
+    t.is((await changesBehind(store, aScope({ resource: 'unknown' }), from)).length, 0);
     const [after, upTo] = [revisions[99]!, revisions[599]!];
     t.deepEqual(
       (await changesBehind(store, aScope(), after, upTo)).map(({ revision }) => revision),
@@ -371,20 +382,22 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('touched names every key that changed in the range at least once, deleted ones included', async (t) => {
     const store = await opened(t);
-    await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
+    const from = store.published;
+    const quiet = await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
     const busy = await mustWrite(store, aPut({ name: 'busy' }, 'absent'));
     await mustWrite(store, aPut({ name: 'busy' }, busy.revision));
     await mustWrite(store, aPut({ name: 'gone' }, 'absent'));
     await mustWrite(store, aDelete({ name: 'gone' }));
 
-    const names = (await touchedBehind(store, aScope(), 1)).map((text) => text.split('/').at(-1));
+    const names = (await touchedBehind(store, aScope(), quiet.revision)).map((text) => text.split('/').at(-1));
 
     t.deepEqual(names, ['busy', 'gone']);
-    t.true(store.remembers(0));
+    t.true(store.remembers(from));
   });
 
   test('the first touch of a key shows it as at the end of the range, whatever became of it later, over many pages', async (t) => {
     const store = await opened(t);
+    const from = store.published;
     const first = await Promise.all(Array.from({ length: 300 }, (_, i) => mustWrite(store, aPut({ name: `n${i}` }, 'absent'))));
     await Promise.all(first.map(({ revision }, i) => mustWrite(store, aPut({ name: `n${i}` }, revision))));
     const dropped = await mustWrite(store, aDelete({ name: 'n7' }));
@@ -394,7 +407,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await mustWrite(store, aDelete({ name: 'n8' }));
 
     const stood = new Map<string, number | undefined>();
-    for await (const touched of store.touched(aScope(), { after: 0, upTo: again.revision }))
+    for await (const touched of store.touched(aScope(), { after: from, upTo: again.revision }))
       for (const { key, kind, object } of touched)
         if (!stood.has(key.name)) stood.set(key.name, kind === 'delete' ? undefined : object()?.revision);
 
@@ -423,7 +436,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       log.map(({ kind, key }) => `${kind} ${key.shard}`),
       ['delete amber', 'put birch'],
     );
-    t.like(log[1], { created: false, revision: store.published });
+    t.like(log[1], { created: false, revision: again!.revision });
     t.is((await mustWrite(store, aDelete({ shard: 'birch' }, again!.revision))).object.revision, again!.revision);
   });
 
@@ -463,7 +476,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
   // Revisions
 
   test('a resourceVersion is a plain decimal that rises with the revision and leads back to it', async (t) => {
-    const store = await opened(t);
+    const { store, traits } = await open(t, {});
     const texts = [store.format(store.published)];
     for (let i = 0; i < 5; i++) texts.push((await mustWrite(store, aPut({ name: `n${i}` }, 'absent'))).resourceVersion);
 
@@ -475,8 +488,8 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       t.is(located.kind, 'ours');
       t.is(located.kind === 'ours' && store.format(located.revision), text);
     }
-    t.deepEqual(store.locate(String(BigInt(texts.at(-1)!) + 1n)), { kind: 'above' });
-    t.deepEqual(store.locate('1'), { kind: 'below' });
+    if (traits.ordersWrites) t.deepEqual(store.locate(String(BigInt(texts.at(-1)!) + 1n)), { kind: 'above' });
+    if (traits.ordersWrites) t.deepEqual(store.locate('1'), { kind: 'below' }, 'a text of another store');
     t.deepEqual(store.locate('9'.repeat(19)), { kind: 'above' });
     t.deepEqual(store.locate('9'.repeat(40)), { kind: 'above' });
   });
@@ -485,24 +498,24 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('objects, history, versions and paths survive a restart, and revisions go on', async (t) => {
     const engine = await open(t, {});
-    for (let i = 0; i < 20; i++) await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent', i === 7 ? { path: 'root:acme' } : {}));
-    await mustWrite(engine.store, aDelete({ name: 'n3' }));
-    const { published } = engine.store;
-    const texts = [engine.store.format(5), engine.store.format(published)];
-    const log = (await changesBehind(engine.store, aScope(), 0)).map(changeText);
+    const from = engine.store.published;
+    const fifth: Written[] = [];
+    for (let i = 0; i < 20; i++)
+      fifth.push(await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent', i === 7 ? { path: 'root:acme' } : {})));
+    const { revision: published } = await mustWrite(engine.store, aDelete({ name: 'n3' }));
+    const revisions = [fifth[4]!.revision, published];
+    const texts = revisions.map((revision) => engine.store.format(revision));
+    const log = (await changesBehind(engine.store, aScope(), from)).map(changeText);
     const listed = await listTexts(engine.store, aScope());
 
     const store = await engine.restart();
 
-    t.is(store.published, published);
+    if (engine.traits.ordersWrites) t.is(store.published, published);
     t.deepEqual(
       texts.map((text) => store.locate(text)),
-      [
-        { kind: 'ours', revision: 5 },
-        { kind: 'ours', revision: published },
-      ],
+      revisions.map((revision) => ({ kind: 'ours', revision })),
     );
-    t.deepEqual((await changesBehind(store, aScope(), 0)).map(changeText), log);
+    t.deepEqual((await changesBehind(store, aScope(), from)).map(changeText), log);
     t.deepEqual(await listTexts(store, aScope()), listed);
     t.deepEqual(await store.clustersAt(parseCanonicalPath('root:acme')!), ['acme' as never]);
     const next = await mustWrite(store, aPut({ name: 'next' }, 'absent'));
@@ -516,22 +529,27 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const engine = await open(t, { changesMax: 10 });
     const { store } = engine;
     let revision = (await mustWrite(store, aPut({ name: 'busy' }, 'absent'))).revision;
-    await mustWrite(store, aPut({ name: 'gone' }, 'absent'));
-    await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
+    const gone = await mustWrite(store, aPut({ name: 'gone' }, 'absent'));
+    const quiet = await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
     await mustWrite(store, aDelete({ name: 'gone' }));
-    for (let i = 0; i < 500; i++) revision = (await mustWrite(store, aPut({ name: 'busy' }, revision, { spec: { i } }))).revision;
+    const revisions: number[] = [];
+    for (let i = 0; i < 500; i++) {
+      revision = (await mustWrite(store, aPut({ name: 'busy' }, revision, { spec: { i } }))).revision;
+      revisions.push(revision);
+    }
 
     await engine.compact();
 
-    t.is(store.compacted, store.published - 10);
+    t.is(store.compacted, revisions.at(-11)!);
     t.is((await list(store, aScope())).length, 2);
     t.is((await list(store, aScope(), { revision: store.compacted })).length, 2);
     t.is((await changesBehind(store, aScope(), store.compacted)).length, 10);
     await t.throwsAsync(changesBehind(store, aScope(), store.compacted - 1), { instanceOf: Refused });
     t.throws(() => store.snapshot(aScope(), store.compacted - 1), { instanceOf: Refused });
-    t.true(store.remembers(2));
+    if (!engine.traits.keepsTombstones) return;
+    t.true(store.remembers(gone.revision));
     t.deepEqual(
-      (await touchedBehind(store, aScope(), 3)).map((text) => text.split('/').at(-1)),
+      (await touchedBehind(store, aScope(), quiet.revision)).map((text) => text.split('/').at(-1)),
       ['busy', 'gone'],
     );
     const again = await engine.restart();
@@ -544,10 +562,11 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       const { store } = engine;
       const { revision: put } = await mustWrite(store, aPut({ name: 'edge' }, 'absent', { spec: 'last words' }));
       const { revision } = await mustWrite(store, aDelete({ name: 'edge' }));
-      // C becomes the delete's revision + offset.
-      while (store.published < revision + offset + 20) await mustWrite(store, aPut({ name: `n${store.published}` }, 'absent'));
+      // C becomes the revision of the change before the delete, of the delete, or of the one behind it.
+      const behind: number[] = [];
+      while (behind.length < offset + 20) behind.push((await mustWrite(store, aPut({ name: `n${behind.length}` }, 'absent'))).revision);
       await engine.compact();
-      t.is(store.compacted, revision + offset);
+      t.is(store.compacted, [put, revision, behind[0]!][offset + 1]!);
 
       if (offset < 0) {
         const [change] = await changesBehind(store, aScope(), revision - 1);
@@ -558,7 +577,8 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
         await t.throwsAsync(changesBehind(store, aScope(), revision - 1), { instanceOf: Refused });
         t.throws(() => store.snapshot(aScope(), revision - 1), { instanceOf: Refused });
         t.is((await changesBehind(store, aScope(), store.compacted)).filter(({ key }) => key.name === 'edge').length, 0);
-        t.true((await touchedBehind(store, aScope(), revision - 1)).some((text) => text.endsWith('/edge')));
+        if (engine.traits.keepsTombstones)
+          t.true((await touchedBehind(store, aScope(), revision - 1)).some((text) => text.endsWith('/edge')));
       }
     }
   });
@@ -566,14 +586,15 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
   test('a snapshot in progress holds compaction back while the log is near its bounds, and a refused list does not', async (t) => {
     const engine = await open(t, { changesMax: 100, pageRowsMax: 3 });
     const { store } = engine;
-    for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
-    const held = store.snapshot(aScope(), 12);
+    const revisions: number[] = [];
+    for (let i = 0; i < 20; i++) revisions.push((await mustWrite(store, aPut({ name: `n${i}` }, 'absent'))).revision);
+    const held = store.snapshot(aScope(), revisions[11]!);
     const page = await held.page(undefined);
     for (let i = 0; i < 20; i++) await store.submit(aDelete({ name: `n${i}` }));
-    while (store.published < 116) await mustWrite(store, aPut({ name: `later${store.published}` }, 'absent'));
+    for (let i = 0; i < 76; i++) await mustWrite(store, aPut({ name: `later${i}` }, 'absent'));
 
     await engine.compact();
-    t.is(store.compacted, 12);
+    t.is(store.compacted, revisions[11]!);
     const read = page.objects.map(textOf);
     for (let next = page.next; next !== undefined;) {
       const more = await held.page(next);
@@ -582,24 +603,25 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     }
     t.is(new Set(read).size, 12);
     t.is(read.length, 12);
-    t.throws(() => store.snapshot(aScope(), 3), { instanceOf: Refused });
+    t.throws(() => store.snapshot(aScope(), revisions[2]!), { instanceOf: Refused });
     held.close();
     await engine.compact();
 
-    t.is(store.compacted, store.published - 100, 'nothing holds it back any more');
+    t.is((await changesBehind(store, aScope(), store.compacted)).length, 100, 'nothing holds it back any more');
   });
 
   test('a snapshot in progress is given up when it would carry the log a twentieth over its bounds', async (t) => {
     const engine = await open(t, { changesMax: 100, pageRowsMax: 3 });
     const { store } = engine;
-    for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
-    const held = store.snapshot(aScope(), 12);
+    const revisions: number[] = [];
+    for (let i = 0; i < 20; i++) revisions.push((await mustWrite(store, aPut({ name: `n${i}` }, 'absent'))).revision);
+    const held = store.snapshot(aScope(), revisions[11]!);
     const { next } = await held.page(undefined);
-    while (store.published < 117) await mustWrite(store, aPut({ name: `later${store.published}` }, 'absent'));
+    for (let i = 0; i < 97; i++) await mustWrite(store, aPut({ name: `later${i}` }, 'absent'));
 
     await engine.compact();
 
-    t.is(store.compacted, 17);
+    t.is(store.compacted, revisions[16]!);
     await t.throwsAsync(held.page(next), { instanceOf: Refused });
     held.close();
   });
@@ -607,6 +629,10 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
   test('tombstones are dropped by count, and the store says how far back it remembers', async (t) => {
     const engine = await open(t, { changesMax: 0, tombstonesMax: 3 });
     const { store } = engine;
+    if (!engine.traits.keepsTombstones) {
+      t.pass();
+      return;
+    }
     const deletes: number[] = [];
     for (let i = 0; i < 8; i++) {
       await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
@@ -625,14 +651,15 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a request for keys that the store does not remember any more is refused', async (t) => {
     const engine = await open(t, { changesMax: 0, tombstonesMax: 1 });
+    const from = engine.store.published;
     for (let i = 0; i < 3; i++) {
       await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent'));
       await mustWrite(engine.store, aDelete({ name: `n${i}` }));
     }
     await engine.compact();
 
-    t.false(engine.store.remembers(1));
-    await t.throwsAsync(touchedBehind(engine.store, aScope(), 1), { instanceOf: Refused });
+    t.false(engine.store.remembers(from + 1));
+    await t.throwsAsync(touchedBehind(engine.store, aScope(), from + 1), { instanceOf: Refused });
   });
 
   test('writers go on while the store compacts, and what they wrote is whole', async (t) => {
@@ -647,7 +674,6 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await engine.compact();
 
     t.is((await list(store, aScope())).length, 1500);
-    t.is(store.compacted, store.published - 50);
     t.is((await changesBehind(store, aScope(), store.compacted)).length, 50);
   });
 }

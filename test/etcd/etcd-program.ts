@@ -2,6 +2,7 @@
  * The etcd that the tests start: TEST_ETCD_BIN, else one that is installed, else one that Go builds from the module beside this file, once, into a
  * folder that later runs find.
  */
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
@@ -14,6 +15,12 @@ const buildMsMax = 300_000;
 export type EtcdProgram = Readonly<{ program: string } | { why: string }>;
 
 let found: Promise<EtcdProgram> | undefined;
+
+/** Why there can be no etcd, for files that declare their tests before one is built; undefined: there is one, or Go to build it. */
+export function whyNoEtcd(): string | undefined {
+  const canRun = (program: string): boolean => spawnSync(program, ['--version']).error === undefined;
+  return process.env['TEST_ETCD_BIN'] !== undefined || canRun('etcd') || canRun('go') ? undefined : 'no etcd, and no Go to build one';
+}
 
 /** `why`: there is none, and the tests that need one are skipped. */
 export function etcdProgram(): Promise<EtcdProgram> {

@@ -24,7 +24,8 @@ async function follow(t: ExecutionContext, etcd: EtcdMembers, options: Partial<t
   const logged: unknown[] = [];
   const log = { ...silent, warn: (event: string, fields?: object) => void logged.push({ event, ...fields }) };
   const parts = { client, clock: systemClock, log, take, known: () => known };
-  const follower = await Follower.open(range, parts, { ...followerOptions, retryMs: 20, ...options });
+  const follower = await Follower.open(range, parts, 0, { ...followerOptions, retryMs: 20, ...options });
+  follower.begin();
   t.teardown(() => {
     follower.close();
     client.close();
@@ -195,7 +196,8 @@ test('a watch opened amid writes hands out each once, and what it says to have r
         handedOut.push(kv.revision);
       }
     };
-    const follower = await Follower.open(range, { client, clock: systemClock, log: silent, take, known: () => known }, followerOptions);
+    const follower = await Follower.open(range, { client, clock: systemClock, log: silent, take, known: () => known }, 0);
+    follower.begin();
     const writing = [put(client, '/x/a'), put(client, '/x/a')];
     void follower.reach(follower.position + 1);
     for (const revision of await Promise.all(writing)) {
@@ -232,7 +234,8 @@ test('once it is closed nothing is handed out, and no timer is left', async (t) 
   };
   let handedOut = 0;
   const parts = { client: writer, clock, log: silent, take: () => void (handedOut += 1), known: () => new Map<string, number>() };
-  const follower = await Follower.open(range, parts, followerOptions);
+  const follower = await Follower.open(range, parts, 0);
+  follower.begin();
   await put(writer, '/x/a');
   await follower.reachNewest();
   const before = handedOut;

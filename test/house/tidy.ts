@@ -58,6 +58,10 @@ export const longFiles: ReadonlyMap<string, string> = new Map([
     'it is the Store port: one short method for each of its members, and the wiring of the parts that do the work',
   ],
   ['src/store/memory/store.ts', 'it is the Store port once more, in memory: one short method for each of its members'],
+  [
+    'src/store/etcd/store.ts',
+    'it is the Store port for etcd: most of its methods are one line, and the tick in which it publishes must be read as one',
+  ],
   ['src/tier/tier.ts', 'it opens every part of the tree and hands each what it needs of the others'],
   ['src/tier/slice-syncs.ts', 'every event moves a slice between the same few sets, which must agree'],
   ['src/tier/link-sender.ts', 'one pump, with a short method for each frame that the other end can send'],

@@ -29,6 +29,7 @@ export type Bounds = Readonly<{
 export type Surroundings = Readonly<{ clock?: ManualClock; random?: () => number; log?: Log; directory?: string }>;
 
 export class SqliteEngine {
+  readonly traits = { ordersWrites: true, keepsTombstones: true, keepsTimes: true, keepsPaths: true };
   readonly directory: string;
   readonly clock: ManualClock;
   store!: SqliteStore;

@@ -1,6 +1,6 @@
 /** Why a call to etcd came to nothing, in the few kinds that this engine tells apart. */
 import { status } from '@grpc/grpc-js';
-import { CacheError } from '../../domain/errors.js';
+import { CacheError, type Refusal } from '../../domain/errors.js';
 
 /**
  * `unknown`: a write may have been applied or not, or may yet be. `full`: etcd takes no more writes until an operator has made room. `compacted`: what was asked
@@ -15,6 +15,18 @@ export class EtcdError extends CacheError {
     super(message, options);
     this.name = 'EtcdError';
     this.kind = kind;
+  }
+}
+
+/** What a client is told of a write that etcd has not taken. */
+export function refusalOf({ kind, message }: EtcdError): Refusal {
+  switch (kind) {
+    case 'unknown':
+      return { reason: 'InternalError', message: 'etcd has not answered: the write may have been done, or may yet be' };
+    case 'too-large':
+      return { reason: 'RequestEntityTooLarge', message: 'the object is larger than etcd takes' };
+    default:
+      return { reason: 'ServiceUnavailable', message: `etcd takes no writes: ${message}` };
   }
 }
 

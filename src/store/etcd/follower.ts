@@ -36,9 +36,16 @@ export type FollowerParts = Readonly<{
   known: () => ReadonlyMap<string, Revision>;
 }>;
 
-export type FollowerOptions = Readonly<{ pageKeysMax: number; askMs: number; silentMs: number; retryMs: number }>;
+/** `reachMsMax`: how long anybody waits for a revision. */
+export type FollowerOptions = Readonly<{ pageKeysMax: number; askMs: number; silentMs: number; retryMs: number; reachMsMax: number }>;
 
-export const followerOptions: FollowerOptions = Object.freeze({ pageKeysMax: 500, askMs: 2_000, silentMs: 6_000, retryMs: 200 });
+export const followerOptions: FollowerOptions = Object.freeze({
+  pageKeysMax: 500,
+  askMs: 2_000,
+  silentMs: 6_000,
+  retryMs: 200,
+  reachMsMax: 15_000,
+});
 
 type Waiter = Readonly<{ revision: Revision; reached: () => void }>;
 
@@ -68,12 +75,16 @@ export class Follower {
     this.#options = options;
   }
 
-  /** Resolves once all that is there was handed out. Throws EtcdError. */
-  static async open(range: KeyRange, parts: FollowerParts, options: FollowerOptions = followerOptions): Promise<Follower> {
+  /** Resolves once all that was there at the revision was handed out; 0: all that is there now. `begin` follows. Throws EtcdError. */
+  static async open(range: KeyRange, parts: FollowerParts, at: Revision, options: FollowerOptions = followerOptions): Promise<Follower> {
     const follower = new Follower(range, parts, options);
-    await follower.#list();
-    void follower.#follow();
+    await follower.#list(at);
     return follower;
+  }
+
+  /** Hands out what happens from there on. */
+  begin(): void {
+    void this.#follow();
   }
 
   /** Everything up to here was handed out. */
@@ -91,11 +102,21 @@ export class Follower {
     return this.#failed.promise;
   }
 
-  /** Resolves once everything up to the revision was handed out; never, once it is closed or has failed. */
+  /** Resolves once everything up to the revision was handed out. Rejects with an EtcdError of the kind `unknown` where that takes too long. */
   reach(revision: Revision): Promise<void> {
     if (this.#position >= revision) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#waiters.add({ revision, reached: resolve });
+    const { reachMsMax } = this.#options;
+    return new Promise((resolve, reject) => {
+      const cancel = this.#parts.clock.after(reachMsMax, () => {
+        this.#waiters.delete(waiter);
+        reject(new EtcdError('unknown', `revision ${revision} of etcd has not come within ${reachMsMax / 1000} s`));
+      });
+      const reached = (): void => {
+        cancel();
+        resolve();
+      };
+      const waiter: Waiter = { revision, reached };
+      this.#waiters.add(waiter);
       this.#askWhileWaiting();
     });
   }
@@ -120,7 +141,7 @@ export class Follower {
       if (this.#isClosed) return;
       log.warn('etcd.watch-ended', { endpoint: client.endpoint, position: this.#position, message: error.message });
       if (error.kind !== 'compacted') client.moveOn();
-      await this.#untilDone(() => (error.kind === 'compacted' ? this.#list() : this.#assertKept()));
+      await this.#untilDone(() => (error.kind === 'compacted' ? this.#list(0) : this.#assertKept()));
       if (this.#isClosed) return;
     }
   }
@@ -207,11 +228,11 @@ export class Follower {
     if (revision < this.#position) this.#fail(revision);
   }
 
-  /** All that is there, as what has changed since what is known. */
-  async #list(): Promise<void> {
+  /** All that is there at a revision, or now, as what has changed since what is known. */
+  async #list(at: Revision): Promise<void> {
     const events: WatchEvent[] = [];
     const gone = new Map(this.#parts.known());
-    let revision = 0;
+    let revision = at;
     for (let after = this.#range.key, isMore = true; isMore;) {
       const page = await this.#parts.client.range({
         key: after,

@@ -6,10 +6,10 @@
  *            too old,   one revision may have several
  *            too many   changes: they stay together
  *
- * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought; whoever reads holds it back as far as `heldRevision` says.
+ * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought; whoever reads holds it back as far as `heldRevision` says, up to a twentieth.
  */
 import type { Change } from '../../domain/change.js';
-import type { Key } from '../../domain/key.js';
+import { formatClientKey, type Key } from '../../domain/key.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { LogChunk, LogType } from '../../domain/store-port.js';
@@ -21,6 +21,8 @@ type Range = Readonly<{ after: Revision; upTo: Revision }>;
 /** Read in one turn of the event loop. */
 const chunkChangesMax = 256;
 const chunkBytesMax = 256 * 1024;
+/** This far over its bounds, nothing holds it back. */
+const urgentExcess = 1.05;
 /** So many that have left stay in an array before it is copied. */
 const slack = 1_024;
 
@@ -33,6 +35,7 @@ export class HistoryWindow {
   readonly #byType = new Map<string, Run>();
   /** When what is above each revision came, rising. */
   #times: Readonly<{ revision: Revision; atMs: number }>[] = [];
+  #timesLeft = 0;
   #compacted: Revision;
   #bytes = 0;
 
@@ -55,6 +58,11 @@ export class HistoryWindow {
     return this.#bytes;
   }
 
+  /** Whether there is more than its bounds say, its age aside. */
+  get isFull(): boolean {
+    return this.size > this.#limits.changesMax || this.#bytes > this.#limits.bytesMax;
+  }
+
   /** In rising revision, all changes of a revision together. */
   add(changes: readonly Change[], nowMs: number): void {
     for (const change of changes) {
@@ -69,12 +77,12 @@ export class HistoryWindow {
     if (last !== undefined) this.#times.push({ revision: last.revision, atMs: nowMs });
   }
 
-  /** Lets go of what is too old or too much, up to `heldRevision` at most. */
+  /** Lets go of what is too old or too much, up to `heldRevision` at most, unless there is a twentieth too much. */
   trim(nowMs: number, heldRevision: Revision): void {
     const { ageMs, changesMax, bytesMax } = this.#limits;
-    const aged = this.#times.findLast(({ atMs }) => nowMs - atMs > ageMs)?.revision ?? this.#compacted;
+    const isUrgent = this.isFull && (this.size >= changesMax * urgentExcess || this.#bytes >= bytesMax * urgentExcess);
     let [number, bytes] = [this.size, this.#bytes];
-    let upTo = aged;
+    let upTo = this.#agedRevision(nowMs - ageMs);
     for (let at = this.#all.left; number > changesMax || bytes > bytesMax; at += 1) {
       const change = this.#all.changes[at];
       if (change === undefined) break;
@@ -82,7 +90,7 @@ export class HistoryWindow {
       number -= 1;
       bytes -= bytesOf(change);
     }
-    this.#compactTo(Math.min(upTo, heldRevision));
+    this.#compactTo(isUrgent ? upTo : Math.min(upTo, heldRevision));
   }
 
   /** The first changes of a type that are wanted: as many as one turn of the event loop may read, and no revision in part. */
@@ -93,6 +101,18 @@ export class HistoryWindow {
   /** The same of every type. Changes that move a canonical path are always wanted. */
   everyChange(range: Range, isWanted: (key: Key) => boolean): LogChunk {
     return chunkOf(within(this.#all, range), range, ({ key, movedPath }) => isWanted(key) || movedPath !== undefined);
+  }
+
+  /** Those of a key, rising. */
+  *changesOf(key: Key, after: Revision): Iterable<Change> {
+    const text = formatClientKey(key);
+    for (const change of this.since(key.resource, after))
+      if (change.key.shard === key.shard && formatClientKey(change.key) === text) yield change;
+  }
+
+  /** Changes above a revision that moved canonical paths, rising. */
+  movesSince(after: Revision): readonly Change[] {
+    return [...within(this.#all, { after, upTo: Infinity })].filter(({ movedPath }) => movedPath !== undefined);
   }
 
   /** Changes of a type above a revision, rising. */
@@ -115,9 +135,23 @@ export class HistoryWindow {
       drop(run, revision);
       if (run.left === run.changes.length) this.#byType.delete(type);
     }
-    const kept = this.#times.findIndex((each) => each.revision > revision);
-    this.#times = kept < 0 ? [] : this.#times.slice(kept);
+    while ((this.#times[this.#timesLeft]?.revision ?? Infinity) <= revision) this.#timesLeft += 1;
+    if (!isWorthACopy(this.#timesLeft, this.#times.length)) return;
+    this.#times = this.#times.slice(this.#timesLeft);
+    this.#timesLeft = 0;
   }
+
+  /** The newest revision that came before that. */
+  #agedRevision(beforeMs: number): Revision {
+    let revision = this.#compacted;
+    for (let at = this.#timesLeft; (this.#times[at]?.atMs ?? Infinity) < beforeMs; at += 1) revision = this.#times[at]!.revision;
+    return revision;
+  }
+}
+
+/** An array is copied once an eighth of it has left. */
+function isWorthACopy(left: number, length: number): boolean {
+  return left === length || (left >= slack && left * 8 >= length);
 }
 
 function bytesOf(change: Change): number {
@@ -137,7 +171,7 @@ function firstAbove({ changes, left }: Run, revision: Revision): number {
 
 function drop(run: Run, upTo: Revision): void {
   run.left = firstAbove(run, upTo);
-  if (run.left < slack && run.left < run.changes.length) return;
+  if (!isWorthACopy(run.left, run.changes.length)) return;
   run.changes = run.changes.slice(run.left);
   run.left = 0;
 }

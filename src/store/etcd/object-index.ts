@@ -3,13 +3,16 @@
  * object beside its texts.
  */
 import { compareUtf8, OrderedMap } from './ordered-map.js';
+import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
+import type { Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 
-export type IndexedObject = Readonly<{ key: Key; revision: Revision }>;
+/** `bytes`: of its body. `path`: the canonical path that it names. */
+export type IndexedObject = Readonly<{ key: Key; revision: Revision; bytes: number; digest: Digest; path: CanonicalPath | undefined }>;
 
 type TypeIndex = Readonly<{
   resource: Resource;
@@ -30,6 +33,10 @@ export class ObjectIndex {
   /** Resources that have objects. */
   get resources(): readonly Resource[] {
     return [...this.#types.entries()].map(([, { resource }]) => resource);
+  }
+
+  *all(): Iterable<IndexedObject> {
+    for (const [, { objects }] of this.#types.entries()) for (const [, object] of objects.entries()) yield object;
   }
 
   get(key: Key): IndexedObject | undefined {
@@ -68,19 +75,33 @@ export class ObjectIndex {
     });
   }
 
-  /** The objects of the scope behind `after`, or all of them; by their types, then by their keys. It looks at those of the scope's shard alone. */
+  /**
+   * The objects of the scope behind `after`, or all of them; by their types, then by their keys. It looks at those of the scope's shard and logical
+   * cluster alone.
+   */
   *walk(scope: Scope, after?: Key): Iterable<IndexedObject> {
+    for (const object of this.look(scope, after)) if (matches(scope, object.key)) yield object;
+  }
+
+  /** Everything that `walk` looks at. */
+  *look(scope: Scope, after?: Key): Iterable<IndexedObject> {
     const from = after && formatResource(after.resource);
-    for (const { resource, objects } of this.#of(scope)) {
-      const type = formatResource(resource);
-      if (from !== undefined && compareUtf8(type, from) < 0) continue;
-      const start = scope.shard === '*' ? '' : `${scope.shard}/`;
-      const behind = after !== undefined && type === from ? placeText(after) : '';
-      for (const [place, object] of objects.entries(compareUtf8(behind, start) > 0 ? behind : start)) {
-        if (!place.startsWith(start)) break;
-        if (matches(scope, object.key)) yield object;
+    for (const type of this.#of(scope)) {
+      const text = formatResource(type.resource);
+      if (from !== undefined && compareUtf8(text, from) < 0) continue;
+      const behind = after !== undefined && text === from ? placeText(after) : '';
+      for (const start of startsOf(scope, type)) {
+        for (const [place, object] of type.objects.entries(compareUtf8(behind, start) > 0 ? behind : start)) {
+          if (!place.startsWith(start)) break;
+          yield object;
+        }
       }
     }
+  }
+
+  /** Every object of a logical cluster on a shard. */
+  *inCluster({ shard, cluster }: Readonly<{ shard: ShardName; cluster: ClusterName }>): Iterable<IndexedObject> {
+    for (const [, { resource, shards }] of this.#types.entries()) if (shards.has(shard)) yield* this.look({ ...resource, shard, cluster });
   }
 
   #of({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>): readonly TypeIndex[] {
@@ -90,6 +111,12 @@ export class ObjectIndex {
     for (const [text, type] of this.#types.entries()) if (text.startsWith(start)) found.push(type);
     return found;
   }
+}
+
+/** What the places of a scope begin with, in their order. */
+function startsOf({ shard, cluster }: Scope, { shards }: TypeIndex): readonly string[] {
+  if (shard !== '*') return [cluster === '*' ? `${shard}/` : `${shard}/${cluster}/`];
+  return cluster === '*' ? [''] : [...shards.keys()].map((each) => `${each}/${cluster}/`).toSorted(compareUtf8);
 }
 
 /** Orders two keys of one type or of several as `walk` does. */

@@ -26,6 +26,11 @@ export function formatObjectKey(prefix: string, { resource: { group, resource, i
   return [prefix, ...type, identity === '' ? builtIn : identity, shard, ...place, name].join('/');
 }
 
+/** Whether it is one of those that kcp's cache server keeps for itself. */
+export function isOfUpstream(prefix: string, text: string): boolean {
+  return text.startsWith(`${prefix}/${ownGroup}/`);
+}
+
 /** Undefined when the text is no object's key. */
 export function parseObjectKey(prefix: string, text: string): Key | undefined {
   if (!text.startsWith(`${prefix}/`)) return undefined;

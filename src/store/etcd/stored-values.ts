@@ -5,6 +5,7 @@
  * value is no object of its type, it is skipped by whoever reads it, and never rewritten: it is not ours.
  */
 import { isUtf8 } from 'node:buffer';
+import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { formatApiVersion } from '../../domain/resource.js';
@@ -24,8 +25,8 @@ export function valueOf({ bytes }: Body): Uint8Array {
   return value;
 }
 
-/** The body as it would be if it had come in here. It shares no memory with `value`. Throws Unreadable. */
-export function bodyOf(key: Key, value: Uint8Array): Body {
+/** The body as it would be if it had come in here, and the canonical path that it names. They share no memory with `value`. Throws Unreadable. */
+export function readValue(key: Key, value: Uint8Array): Readonly<{ body: Body; path: CanonicalPath | undefined }> {
   const text = scan(value);
   const apiVersion = textOf(text, 'apiVersion');
   if (textOf(text, 'kind') === undefined) throw new Unreadable('it has no kind');
@@ -34,7 +35,7 @@ export function bodyOf(key: Key, value: Uint8Array): Body {
   if (version === '' || formatApiVersion(group, version) !== apiVersion)
     throw new Unreadable(`its apiVersion is ${JSON.stringify(apiVersion ?? null)}, and its key is of the group ${JSON.stringify(group)}`);
   if (text.metadata === undefined) throw new Unreadable('it has no metadata');
-  return compose(text, { place: key, apiVersion, version, metadata: {} });
+  return { body: compose(text, { place: key, apiVersion, version, metadata: {} }), path: pathOf(text) };
 }
 
 function scan(value: Uint8Array): ObjectText {
@@ -45,6 +46,12 @@ function scan(value: Uint8Array): ObjectText {
     if (error instanceof NotJson) throw new Unreadable(error.message, { cause: error });
     throw error;
   }
+}
+
+function pathOf({ bytes, annotations }: ObjectText): CanonicalPath | undefined {
+  const found = member(annotations, pathAnnotation);
+  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  return typeof value === 'string' ? parseCanonicalPath(value) : undefined;
 }
 
 function textOf({ bytes, top }: ObjectText, name: string): string | undefined {

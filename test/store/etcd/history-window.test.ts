@@ -115,10 +115,15 @@ test('what is too old, too many or too much leaves, whole revisions of it, and n
   many.trim(0, Infinity);
   t.is(many.size, 200);
 
-  const held = filled({ changesMax: 1 });
-  held.trim(0, 1_000);
-  t.is(held.compacted, 1_000);
+  const held = filled({ changesMax: 5_900, ageMs: 100_000 });
+  held.trim(0, 60);
+  t.is(held.compacted, 60);
   held.trim(0, Infinity);
+  t.is(held.size, 5_900);
+  const urgent = filled({ changesMax: 5_700 });
+  urgent.trim(0, 60);
+  t.is(urgent.size, 5_700, 'a twentieth too much is not held');
+  held.trim(103_001, Infinity);
   t.is(held.size, 0);
   t.is(held.compacted, newest);
   t.is(held.bytes, 0);

@@ -1,9 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { emptyDigest } from '../../../src/domain/digest.js';
 import type { Key } from '../../../src/domain/key.js';
 import { formatResource } from '../../../src/domain/resource.js';
 import { matches, type Scope } from '../../../src/domain/scope.js';
-import { compareKeys, ObjectIndex } from '../../../src/store/etcd/object-index.js';
+import { compareKeys, ObjectIndex, type IndexedObject } from '../../../src/store/etcd/object-index.js';
 import { aKey, aScope } from '../../support/objects.js';
 
 const place = fc.record({
@@ -21,6 +22,8 @@ const scope = fc.record({
   cluster: fc.constantFrom('*', 'root'),
 });
 
+const anObject = (key: Key, revision: number): IndexedObject => ({ key, revision, bytes: 10, digest: emptyDigest, path: undefined });
+
 const textOf = (key: Key): string => `${formatResource(key.resource)} ${key.shard}/${key.cluster}/${key.namespace}/${key.name}`;
 
 test('whatever comes and goes, every scope shows its objects, in one order, from any key on', (t) => {
@@ -35,7 +38,7 @@ test('whatever comes and goes, every scope shows its objects, in one order, from
           index.delete(key);
           plain.delete(textOf(key));
         } else {
-          index.set({ key, revision: i });
+          index.set(anObject(key, i));
           plain.set(textOf(key), key);
         }
       }
@@ -67,8 +70,8 @@ test('whatever comes and goes, every scope shows its objects, in one order, from
 
 test('an object that changes keeps its place and has its new revision', (t) => {
   const index = new ObjectIndex();
-  index.set({ key: aKey(), revision: 1 });
-  index.set({ key: aKey(), revision: 2 });
+  index.set(anObject(aKey(), 1));
+  index.set(anObject(aKey(), 2));
 
   t.is(index.size, 1);
   t.is(index.get(aKey())?.revision, 2);
@@ -80,8 +83,8 @@ test('an object that changes keeps its place and has its new revision', (t) => {
 
 test('a walk of one shard looks at no other', (t) => {
   const index = new ObjectIndex();
-  for (let i = 0; i < 50_000; i += 1) index.set({ key: aKey({ shard: i % 2 === 0 ? 'a' : 'c', name: `n${i}` }), revision: i });
-  index.set({ key: aKey({ shard: 'b', name: 'only' }), revision: 1 });
+  for (let i = 0; i < 50_000; i += 1) index.set(anObject(aKey({ shard: i % 2 === 0 ? 'a' : 'c', name: `n${i}` }), i));
+  index.set(anObject(aKey({ shard: 'b', name: 'only' }), 1));
 
   const beganMs = performance.now();
   t.deepEqual(

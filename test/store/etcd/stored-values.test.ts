@@ -1,5 +1,5 @@
 import test from 'ava';
-import { bodyOf, Unreadable, valueOf } from '../../../src/store/etcd/stored-values.js';
+import { readValue, Unreadable, valueOf } from '../../../src/store/etcd/stored-values.js';
 import { aBody, aKey } from '../../support/objects.js';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -12,7 +12,7 @@ test('a value is the object and a line break, and comes back as the same body', 
   const value = valueOf(body);
 
   t.is(textOf(value), `${textOf(body.bytes)}\n`);
-  t.deepEqual(bodyOf(key, value), body);
+  t.deepEqual(readValue(key, value).body, body);
 });
 
 test('the place is that of the key, whatever the annotations say; what kcp’s cache server stores is kept as it is', (t) => {
@@ -27,7 +27,7 @@ test('the place is that of the key, whatever the annotations say; what kcp’s c
   const stored =
     '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"annotations":{"kcp.io/shard":"amber"},"generation":1,"name":"rb","namespace":"ns1"},"roleRef":{"big":12345678901234567890}}\n';
 
-  const { bytes: made, version, marks } = bodyOf(key, bytes(stored));
+  const { bytes: made, version, marks } = readValue(key, bytes(stored)).body;
 
   const { metadata, roleRef } = JSON.parse(textOf(made)) as { metadata: { annotations: object }; roleRef: object };
   t.deepEqual(metadata.annotations, { 'kcp.io/shard': 'birch', 'kcp.io/cluster': 'root' });
@@ -50,6 +50,6 @@ test('a value that is no object of its key’s group is unreadable, and says why
     ['{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":[]}', /no metadata/],
     [`{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{},"spec":${'['.repeat(10_001)}${']'.repeat(10_001)}}`, /./],
   ] as const)
-    t.regex(t.throws(() => bodyOf(aKey(), bytes(value)), { instanceOf: Unreadable }, value)?.message ?? '', why, value.slice(0, 80));
-  t.throws(() => bodyOf(aKey(), Uint8Array.of(0x7b, 0xff, 0x7d)), { instanceOf: Unreadable, message: /UTF-8/ });
+    t.regex(t.throws(() => readValue(aKey(), bytes(value)), { instanceOf: Unreadable }, value)?.message ?? '', why, value.slice(0, 80));
+  t.throws(() => readValue(aKey(), Uint8Array.of(0x7b, 0xff, 0x7d)), { instanceOf: Unreadable, message: /UTF-8/ });
 });

@@ -1,0 +1,89 @@
+/** Gives objects of the index their bodies: from memory, or from etcd as it stood at a revision. */
+import { expired, Refused } from '../../domain/errors.js';
+import type { StoredObject } from '../../domain/object.js';
+import type { Revision } from '../../domain/revision.js';
+import type { EtcdClient } from './client.js';
+import { EtcdError } from './etcd-error.js';
+import type { IndexedObject } from './object-index.js';
+import { formatObjectKey } from './object-keys.js';
+import type { RecentBodies } from './recent-bodies.js';
+import type { KeyValue } from './rpc.js';
+import { readValue } from './stored-values.js';
+
+export type BodyReaderParts = Readonly<{ client: EtcdClient; prefix: string; bodies: RecentBodies }>;
+
+/** Of one range. */
+const rangeKeysMax = 500;
+/** A range may have this many keys for each that is wanted; else each is asked for by itself. */
+const rangeKeysPerMissing = 4;
+const asksMax = 16;
+
+export class BodyReader {
+  readonly #parts: BodyReaderParts;
+
+  constructor(parts: BodyReaderParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The objects, in their order, which is that of their keys; `at`: a revision at which all of them are there. Rejects with Refused: 410 if that is
+   * compacted, 503 if etcd does not answer.
+   */
+  async read(objects: readonly IndexedObject[], at: Revision): Promise<readonly StoredObject[]> {
+    // Whatever is here now may have left once etcd has answered.
+    const here = objects.map(({ key, revision }) => this.#parts.bodies.get(key, revision));
+    const missing = objects.filter((_, i) => here[i] === undefined);
+    const fetched = missing.length === 0 ? new Map<string, StoredObject>() : await this.#fetched(missing, at);
+    return objects.map(({ key }, i) => {
+      const found = here[i] ?? fetched.get(this.#textOf(key));
+      if (found === undefined) throw new Error(`etcd does not have ${this.#textOf(key)} at revision ${at}`);
+      return found;
+    });
+  }
+
+  async #fetched(missing: readonly IndexedObject[], at: Revision): Promise<ReadonlyMap<string, StoredObject>> {
+    const wanted = new Map(missing.map((object) => [this.#textOf(object.key), object]));
+    const found = new Map<string, StoredObject>();
+    const take = ({ key, value, revision }: KeyValue): void => {
+      const text = Buffer.from(key).toString();
+      const object = wanted.get(text);
+      if (object?.revision !== revision) return;
+      const stored = { key: object.key, revision, resourceVersion: String(revision), body: readValue(object.key, value).body };
+      found.set(text, stored);
+      this.#parts.bodies.add(stored);
+    };
+    try {
+      await this.#range([...wanted.keys()], at, take);
+      const left = [...wanted.keys()].filter((text) => !found.has(text));
+      for (let from = 0; from < left.length; from += asksMax)
+        await Promise.all(
+          left.slice(from, from + asksMax).map(async (text) => {
+            const { kvs } = await this.#parts.client.range({ key: Buffer.from(text), revision: at });
+            for (const kv of kvs) take(kv);
+          }),
+        );
+    } catch (error) {
+      throw refusedOf(error, at);
+    }
+    return found;
+  }
+
+  /** From the first to the last of them, where that is little more than they are. */
+  async #range(texts: readonly string[], at: Revision, take: (kv: KeyValue) => void): Promise<void> {
+    const [first, last] = [texts[0], texts.at(-1)];
+    if (first === undefined || last === undefined || texts.length < rangeKeysPerMissing) return;
+    const limit = Math.min(rangeKeysMax, texts.length * rangeKeysPerMissing);
+    const { kvs } = await this.#parts.client.range({ key: Buffer.from(first), rangeEnd: Buffer.from(`${last}\0`), limit, revision: at });
+    for (const kv of kvs) take(kv);
+  }
+
+  #textOf(key: IndexedObject['key']): string {
+    return formatObjectKey(this.#parts.prefix, key);
+  }
+}
+
+function refusedOf(error: unknown, at: Revision): unknown {
+  if (!(error instanceof EtcdError)) return error;
+  if (error.kind === 'compacted') return new Refused(expired(`too old resource version: ${at}`));
+  return new Refused({ reason: 'ServiceUnavailable', message: error.message });
+}

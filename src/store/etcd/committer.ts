@@ -1,0 +1,243 @@
+/**
+ * Writes to etcd what the decider says, and decides again where etcd says no. Many transactions are under way at once, because each waits for the disks of
+ * most members; what depends on something earlier waits for it.
+ *
+ *   a lane     upsert a ─┐ upsert b ─┐ keep c ─┐        each key by itself, in any order
+ *              end ──────┴───────────┴─────────┴─▶      waits for all before it, and what follows waits for it
+ *              upsert d …
+ *
+ * M1 A decision is given out once it is published here: whoever reads here afterwards sees it.
+ * M2 Where etcd has not answered, the same transaction is sent again: only one of the two can hold. If neither is seen to, the outcome is unknown, and is said to be.
+ */
+import assert from 'node:assert/strict';
+import type { Change } from '../../domain/change.js';
+import { formatClientKey, type Key } from '../../domain/key.js';
+import type { Mutation } from '../../domain/mutation.js';
+import type { StoredObject } from '../../domain/object.js';
+import { pause } from '../../domain/pause.js';
+import type { Clock } from '../../domain/ports.js';
+import type { Revision } from '../../domain/revision.js';
+import { scopeOfSlice } from '../../domain/scope.js';
+import { sweepDeletesMax, type Asked } from '../asked.js';
+import type { Walk } from '../syncs.js';
+import type { BodyReader } from './body-reader.js';
+import type { EtcdClient } from './client.js';
+import type { Decider } from './decider.js';
+import { EtcdError } from './etcd-error.js';
+import type { Decision, Plan } from './plan.js';
+import type { PublishedState } from './published-state.js';
+
+export type CommitterParts = Readonly<{
+  client: EtcdClient;
+  clock: Clock;
+  decider: Decider;
+  published: PublishedState;
+  reader: BodyReader;
+  /** Resolves once everything up to the revision is published here. */
+  reach: (revision: Revision) => Promise<void>;
+  /** The changes of a key behind a revision, rising, as far back as history goes. */
+  changesOf: (key: Key, after: Revision) => Iterable<Change>;
+}>;
+
+export type CommitterOptions = Readonly<{ transactionsMax: number; writeMsMax: number; retryMs: number }>;
+
+const committerOptions: CommitterOptions = Object.freeze({ transactionsMax: 128, writeMsMax: 15_000, retryMs: 200 });
+
+/** What became of a mutation; `object`: the new state, or the last one of what was deleted. */
+export type Mutated = Extract<Decision, { kind: 'refused' }> | Readonly<{ kind: 'written'; revision: Revision; object: StoredObject }>;
+
+/** `first`: what was planned already. `published`: the write is published as of now. */
+type CarryOut = Readonly<{ mutation?: Mutation; published?: (revision: Revision) => void; first?: Plan }>;
+
+type Survivor = NonNullable<WritePlan['survivor']>;
+
+type WritePlan = Extract<Plan, { kind: 'write' }>;
+
+/** Objects that a step of a walk looks at. */
+const sweepLooksMax = 2_000;
+const never = new AbortController().signal;
+
+export class EtcdCommitter {
+  readonly #parts: CommitterParts;
+  readonly #options: CommitterOptions;
+  /** By the text of a key: the last that was asked of it, until it is published. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
+  readonly #waiting: (() => void)[] = [];
+  #transactions = 0;
+
+  constructor(parts: CommitterParts, options: CommitterOptions = committerOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  /** Throws EtcdError: of the kind `unknown` if it may have been written, or may yet be. */
+  mutate(mutation: Mutation): Promise<Mutated> {
+    return this.#inTurn(mutation.key, async () => {
+      let object: StoredObject | undefined;
+      const decision = await this.#carryOut(() => this.#parts.decider.plan(mutation, 1), {
+        mutation,
+        published: (revision) => (object = this.#objectOf(mutation.key, revision)),
+      });
+      if (decision.kind === 'refused') return decision;
+      assert(decision.kind === 'written' && object !== undefined, 'a mutation is written or refused');
+      return { ...decision, object };
+    });
+  }
+
+  /** Decides in order what one lane asks. Throws EtcdError; then nothing is known of any of them. */
+  async push(asked: readonly Asked[], together: number): Promise<readonly Decision[]> {
+    const { decider } = this.#parts;
+    const decisions: (Decision | Promise<Decision>)[] = [];
+    let flying: Promise<Decision>[] = [];
+    for (const each of asked) {
+      const plan = (): Plan => decider.plan(each, together);
+      if (!('key' in each)) {
+        await Promise.all(flying);
+        flying = [];
+        decisions.push(await this.#carryOut(plan));
+        continue;
+      }
+      const decision = this.#atOnce(each.key, plan);
+      if (decision instanceof Promise) flying.push(decision);
+      decisions.push(decision);
+    }
+    return Promise.all(decisions);
+  }
+
+  /** Writes a namesake of what was deleted again, if that is still to be done. */
+  async rewrite({ mark, of }: Survivor): Promise<void> {
+    const { decider, published, reader } = this.#parts;
+    for (;;) {
+      const survivor = decider.survivorOf(of);
+      const [object] = survivor === undefined ? [] : await reader.read([survivor], published.revision);
+      const plan = decider.planRewrite(mark, survivor, object?.body);
+      if (plan.kind !== 'write') return;
+      const revision = await this.#write(plan, undefined);
+      if (revision !== undefined) return this.#parts.reach(revision);
+    }
+  }
+
+  /** What is decided without writing is decided now. */
+  #atOnce(key: Key, plan: () => Plan): Decision | Promise<Decision> {
+    if (this.#underWay.has(textOf(key))) return this.#inTurn(key, () => this.#carryOut(plan));
+    const first = plan();
+    return first.kind === 'decided' ? first.decision : this.#inTurn(key, () => this.#carryOut(plan, { first }));
+  }
+
+  /** After whatever else is asked of the key. */
+  #inTurn<T>(key: Key, run: () => Promise<T>): Promise<T> {
+    const text = textOf(key);
+    const before = this.#underWay.get(text);
+    const done = before === undefined ? run() : before.then(run, run);
+    this.#underWay.set(text, done);
+    const leave = (): void => {
+      if (this.#underWay.get(text) === done) this.#underWay.delete(text);
+    };
+    done.then(leave, leave);
+    return done;
+  }
+
+  async #carryOut(plan: () => Plan, { mutation, published, first = plan() }: CarryOut = {}): Promise<Decision> {
+    for (let current = first; ;) {
+      if (current.kind === 'decided') return current.decision;
+      if (current.kind === 'sweep') {
+        current = await this.#sweep(current);
+        continue;
+      }
+      const revision = await this.#write(current, mutation);
+      if (revision === undefined) {
+        current = current.otherwise?.() ?? plan();
+        continue;
+      }
+      await this.#parts.reach(revision);
+      published?.(revision);
+      if (current.survivor !== undefined) await this.rewrite(current.survivor);
+      current = current.next(revision);
+    }
+  }
+
+  async #sweep({ walk, by, atOnce, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
+    const keys = this.#unmarked(walk, atOnce);
+    const { decider } = this.#parts;
+    const decisions = await Promise.all(
+      keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, by)))),
+    );
+    const fenced = decisions.find(({ kind }) => kind === 'fenced');
+    if (fenced !== undefined) return { kind: 'decided', decision: fenced };
+    return next(decisions.filter(({ kind }) => kind === 'written').length);
+  }
+
+  /** The next objects of a walk that have no mark. */
+  #unmarked(walk: Walk, atOnce: number): readonly Key[] {
+    const [looksMax, deletesMax] = [Math.max(sweepLooksMax, atOnce + 1), Math.max(sweepDeletesMax, atOnce + 1)];
+    const found: Key[] = [];
+    let looked = 0;
+    for (let current = walk.slices[0]; current !== undefined; current = walk.slices[0]) {
+      const [cluster, namespace, name] = walk.after;
+      const after = name === '' ? undefined : ({ ...current.slice, cluster, namespace, name } as Key);
+      const scope = { ...scopeOfSlice(current.slice), cluster: walk.cluster === '' ? ('*' as const) : walk.cluster };
+      for (const { key, revision } of this.#parts.published.objects.look(scope, after)) {
+        if (looked === looksMax || found.length === deletesMax) return found;
+        looked += 1;
+        walk.after = [key.cluster, key.namespace, key.name];
+        if (walk.marks.isUnmarked(revision) && walk.covers(key)) found.push(key);
+      }
+      walk.slices.shift();
+      walk.after = ['', '', ''];
+    }
+    return found;
+  }
+
+  /** The revision at which it was written; undefined where what it was decided on does not hold any more. */
+  async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined): Promise<Revision | undefined> {
+    const { client, clock, reach } = this.#parts;
+    const { writeMsMax, retryMs } = this.#options;
+    const untilMs = clock.now() + writeMsMax;
+    for (let isUncertain = false; ;) {
+      await this.#slot();
+      try {
+        const { succeeded, revision } = await client.txn({ compare, success: operations, failure: [] });
+        if (succeeded) return revision;
+        await reach(revision);
+        return isUncertain && mutation !== undefined ? this.#seen(mutation, compare[0]?.revision ?? 0) : undefined;
+      } catch (error) {
+        if (!(error instanceof EtcdError) || error.kind !== 'unknown' || clock.now() >= untilMs) throw error;
+        isUncertain = true;
+      } finally {
+        this.#freeSlot();
+      }
+      await pause(clock, retryMs, never);
+    }
+  }
+
+  /** Where etcd did not answer: whether it was written all the same, behind the revision that it was decided on. */
+  #seen(mutation: Mutation, decidedOn: Revision): Revision | undefined {
+    for (const change of this.#parts.changesOf(mutation.key, decidedOn)) {
+      if (change.kind !== mutation.kind) continue;
+      if (change.kind === 'delete' || mutation.kind === 'delete') return change.revision;
+      if (Buffer.compare(change.object.body.bytes, mutation.body.bytes) === 0) return change.revision;
+    }
+    return undefined;
+  }
+
+  /** What was written, or what was deleted. */
+  #objectOf(key: Key, at: Revision): StoredObject | undefined {
+    for (const change of this.#parts.changesOf(key, at - 1)) return change.kind === 'put' ? change.object : change.previous();
+    return undefined;
+  }
+
+  async #slot(): Promise<void> {
+    if (this.#transactions >= this.#options.transactionsMax) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#transactions += 1;
+  }
+
+  #freeSlot(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#transactions -= 1;
+    else next();
+  }
+}
+
+function textOf(key: Key): string {
+  return `${key.shard}|${formatClientKey(key)}`;
+}

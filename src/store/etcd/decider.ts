@@ -1,0 +1,216 @@
+/**
+ * Decides what is asked of this engine on what is published here, and says what to write for it. etcd confirms a write only if all it was decided on still
+ * holds; else it is decided again, once what has changed is published here. Reads and remembers; never writes.
+ *
+ * N2 One transaction changes one object, because it has one revision, and whoever resumes at that revision would miss the others.
+ */
+import assert from 'node:assert/strict';
+import { isElsewhere, writtenPlainly } from '../../domain/claim.js';
+import { digestOf } from '../../domain/digest.js';
+import { unreachable } from '../../domain/errors.js';
+import { formatClientKey, type Key } from '../../domain/key.js';
+import { decide, type Mutation } from '../../domain/mutation.js';
+import type { Body } from '../../domain/object.js';
+import { linkOf, type Push, type Speaker } from '../../domain/push.js';
+import type { Asked } from '../asked.js';
+import type { Syncs, Walk } from '../syncs.js';
+import { Holders } from './holders.js';
+import type { IndexedObject } from './object-index.js';
+import { decided, unchanged, write, type Plan, type PushOf, type Written } from './plan.js';
+import type { PublishedBatch, PublishedState } from './published-state.js';
+import { RecordWrites } from './record-writes.js';
+import type { RecordKey } from './records.js';
+import type { Compare, Operation } from './rpc.js';
+import { valueOf } from './stored-values.js';
+import { SyncPlans } from './sync-plans.js';
+
+export type DeciderParts = Readonly<{ prefix: string; cacheId: string; published: PublishedState; underWay: Syncs }>;
+
+type Spoken = Extract<Push, { by: Speaker }>;
+
+const unsaid = new Uint8Array();
+
+export class Decider {
+  readonly #cacheId: string;
+  readonly #published: PublishedState;
+  readonly #records: RecordWrites;
+  readonly #holders: Holders;
+  readonly #syncs: SyncPlans;
+
+  constructor({ prefix, cacheId, published, underWay }: DeciderParts) {
+    const records = new RecordWrites(prefix, published.shards);
+    this.#cacheId = cacheId;
+    this.#published = published;
+    this.#records = records;
+    this.#holders = new Holders({ cacheId, published, records });
+    this.#syncs = new SyncPlans({ published, records, holders: this.#holders, underWay });
+  }
+
+  /** `asked`: how many are decided together with it. */
+  plan(asked: Asked, together: number): Plan {
+    switch (asked.kind) {
+      case 'put':
+      case 'delete':
+        return this.#mutate(asked);
+      case 'acquire':
+        return this.#holders.acquire(asked);
+      case 'claim':
+        return this.#holders.claim(asked);
+      case 'clear':
+        return this.#syncs.clear(asked);
+      case 'drop':
+        return this.#syncs.drop(asked.resource);
+      case 'assume':
+        return this.#syncs.assume(asked.shard);
+      case 'meet':
+        return this.#holders.meet(asked);
+      case 'reach':
+        return this.#holders.reach(asked);
+      case 'leave':
+        return this.#holders.leave(asked.neighbour);
+      case 'forget':
+        return this.#holders.forget(asked.shard);
+      case 'resume':
+        return this.#syncs.resume(asked.push, asked.walk, together);
+      default:
+        return this.#holders.fenced('key' in asked ? asked.key.shard : asked.slice.shard, asked.by) ?? this.#push(asked, together);
+    }
+  }
+
+  /** Removes an object that a walk has come to, if it still has no mark. */
+  planRemoval(key: Key, { marks }: Walk, by: Speaker | undefined): Plan {
+    const held = this.#held(key);
+    if (held === undefined || !marks.isUnmarked(held.revision)) return unchanged;
+    const fenced = by === undefined ? undefined : this.#holders.fenced(key.shard, by);
+    if (fenced !== undefined) return fenced;
+    const written = {
+      compare: by === undefined ? [] : this.#records.spokenBy(key.shard, by),
+      operations: [this.#records.put({ kind: 'swept' }, unsaid)],
+    };
+    return this.#deletion(held, written);
+  }
+
+  /** Writes the newest namesake again for which a mark stands, and takes the mark away. `bodyOf`: what it holds. */
+  planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
+    const record: RecordKey = { kind: 'rewrite', of: mark };
+    const revision = this.#published.marks.get(mark);
+    if (revision === undefined) return unchanged;
+    const compare: Compare[] = [{ key: this.#records.keyOf(record), revision }];
+    const operations: Operation[] = [{ kind: 'delete', key: this.#records.keyOf(record) }];
+    if (survivor !== undefined && body !== undefined) {
+      compare.push({ key: this.#records.objectKey(survivor.key), revision: survivor.revision });
+      operations.push({ kind: 'put', key: this.#records.objectKey(survivor.key), value: valueOf(body) });
+    }
+    return write({ compare, operations });
+  }
+
+  /** The newest object of the same place on another shard. */
+  survivorOf({ resource: { group, resource, identity }, cluster, namespace, name, shard }: Key): IndexedObject | undefined {
+    const namesakes = this.#published.objects.at({ group, resource, identity, shard: '*', cluster, namespace, name });
+    return namesakes.filter(({ key }) => key.shard !== shard).reduce<IndexedObject | undefined>(newer, undefined);
+  }
+
+  /** What is published now may void syncs that are under way, whichever server has written it. */
+  follow(batch: PublishedBatch): void {
+    this.#syncs.follow(batch);
+  }
+
+  #mutate(mutation: Mutation): Plan {
+    const { shards } = this.#published;
+    const { key, takes = false, bySource = false } = mutation;
+    const known = shards.state(key.shard);
+    if (!takes && isElsewhere(known, this.#cacheId)) return decided({ kind: 'refused', why: 'elsewhere' });
+    const held = this.#held(key);
+    const verdict = decide(mutation, held?.revision);
+    if (verdict !== 'write') return decided({ kind: 'refused', why: verdict });
+
+    const written: Written = { compare: [this.#records.compareShard(key.shard)], operations: [] };
+    const settles = known?.via !== 'local';
+    const state = settles ? writtenPlainly(this.#cacheId, known, key.shard) : known;
+    if (settles) written.operations.push(this.#records.putShard(state));
+    // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
+    const invalidates = !bySource && !state.plain;
+    const before = shards.facts(key);
+    const now = {
+      ...before,
+      ...(settles || invalidates ? { syncedTerm: 0, filterHash: '' } : {}),
+      ...(mutation.kind === 'put' ? { cameOver: '' as const } : {}),
+    };
+    this.#records.putFacts(written, key, now, invalidates);
+    if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
+    assert(held !== undefined, 'what is deleted is there');
+    return this.#deletion(held, written);
+  }
+
+  #push(push: Spoken, together: number): Plan {
+    switch (push.kind) {
+      case 'upsert':
+        return this.#upsert(push);
+      case 'keep':
+        return this.#syncs.keep(this.#held(push.key));
+      case 'retract': {
+        const held = this.#held(push.key);
+        if (held === undefined) return unchanged;
+        return this.#deletion(held, { compare: this.#records.spokenBy(push.key.shard, push.by), operations: [] });
+      }
+      case 'begin':
+        return this.#syncs.begin(push);
+      case 'invalidate':
+        return this.#syncs.invalidate(push);
+      case 'compare': {
+        const { slice, digest } = push;
+        const known = this.#published.shards.digestOf(slice);
+        if (known === digest) return unchanged;
+        return decided({ kind: 'differs', digest: known, isCurrent: this.#published.shards.facts(slice).filterHash !== '' });
+      }
+      case 'end':
+        return this.#syncs.end(push, undefined, together);
+      default:
+        return unreachable(push);
+    }
+  }
+
+  #upsert({ key, body, by }: PushOf<'upsert'>): Plan {
+    const held = this.#held(key);
+    const digest = held === undefined ? undefined : digestOf(key, body);
+    const isSame = held?.digest.high === digest?.high && held?.digest.low === digest?.low && held?.bytes === body.bytes.length;
+    if (held !== undefined && isSame) return this.#syncs.keep(held);
+    const written: Written = { compare: this.#records.spokenBy(key.shard, by), operations: [] };
+    this.#records.putFacts(written, key, { ...this.#published.shards.facts(key), cameOver: linkOf(by) });
+    return this.#putting(key, body, held, written);
+  }
+
+  #putting(key: Key, body: Body, held: IndexedObject | undefined, { compare, operations }: Written): Plan {
+    const objectKey = this.#records.objectKey(key);
+    return write(
+      {
+        compare: [{ key: objectKey, revision: held?.revision ?? 0 }, ...compare],
+        operations: [{ kind: 'put', key: objectKey, value: valueOf(body) }, ...operations],
+      },
+      (revision) => decided({ kind: 'written', revision }),
+    );
+  }
+
+  #deletion({ key, revision }: IndexedObject, { compare, operations }: Written): Plan {
+    const objectKey = this.#records.objectKey(key);
+    // Informers' keys have no shard, so a surviving namesake is written again behind the delete: informers then end with it.
+    const survivor = this.survivorOf(key) === undefined ? undefined : formatClientKey(key);
+    const marks = survivor === undefined ? [] : [this.#records.put({ kind: 'rewrite', of: survivor }, Buffer.from(key.shard))];
+    const planned = write(
+      {
+        compare: [{ key: objectKey, revision }, ...compare],
+        operations: [{ kind: 'delete', key: objectKey }, ...operations, ...marks],
+      },
+      (at) => decided({ kind: 'written', revision: at }),
+    );
+    return survivor === undefined ? planned : { ...planned, survivor: { mark: survivor, of: key } };
+  }
+
+  #held(key: Key): IndexedObject | undefined {
+    return this.#published.objects.get(key);
+  }
+}
+
+function newer(one: IndexedObject | undefined, other: IndexedObject): IndexedObject {
+  return one !== undefined && one.revision > other.revision ? one : other;
+}

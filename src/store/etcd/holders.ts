@@ -1,0 +1,139 @@
+/**
+ * Decides who has a shard, and which cache is at the other end of a link (domain/claim.ts).
+ *
+ * N1 Whoever speaks for a shard is compared with its record in the same transaction, and a link with its own record too. What a former connection has under way
+ *    fails, because each that comes writes the record anew, and is known by the server that it came to alone.
+ */
+import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
+import { linksMax, type Speaker } from '../../domain/push.js';
+import type { ShardName } from '../../domain/shard.js';
+import { childOf, type Neighbour } from '../../domain/via.js';
+import { decided, unchanged, write, writeInSteps, type Plan, type PushOf } from './plan.js';
+import { staleSinceOf } from './published-shards.js';
+import type { PublishedState } from './published-state.js';
+import type { RecordWrites } from './record-writes.js';
+import { recordsAtOnce, type LinkRecord } from './records.js';
+
+export type HoldersParts = Readonly<{ cacheId: string; published: PublishedState; records: RecordWrites }>;
+
+export class Holders {
+  readonly #parts: HoldersParts;
+  /** The sessions in which pushers have come to this server, and links were opened here. */
+  readonly #sessions = new Map<string, number>();
+
+  constructor(parts: HoldersParts) {
+    this.#parts = parts;
+  }
+
+  acquire(arrival: PushOf<'acquire'>): Plan {
+    const { shard } = arrival;
+    const known = this.#parts.published.shards.state(shard);
+    const state = arrived(this.#parts.cacheId, known, arrival);
+    if (state === undefined) return decided({ kind: 'fenced', holder: known });
+    const session = this.#parts.published.revision;
+    return write({ compare: [this.#parts.records.compareShard(shard)], operations: [this.#parts.records.putShard(state, session)] }, () => {
+      this.#sessions.set(shard, session);
+      return decided({ kind: 'acquired', term: state.term });
+    });
+  }
+
+  claim(claim: PushOf<'claim'>): Plan {
+    const known = this.#parts.published.shards.state(claim.shard);
+    const verdict = judgeClaim(known, claim);
+    if (verdict === 'refused') return decided({ kind: 'fenced', holder: known });
+    if (verdict === 'stands') return unchanged;
+    return write({ compare: [this.#parts.records.compareShard(claim.shard)], operations: [this.#parts.records.putShard(claimed(claim))] });
+  }
+
+  fenced(shard: ShardName, by: Speaker): Plan | undefined {
+    const { shards } = this.#parts.published;
+    const stored = shards.shard(shard);
+    const fenced = decided({ kind: 'fenced', holder: shards.state(shard) });
+    if (stored === undefined) return fenced;
+    const { via, removed, term, session } = stored.record;
+    if (by.kind === 'pusher') {
+      const speaks = via === 'local' && !removed && term === by.term && this.#sessions.get(shard) === session;
+      return speaks ? undefined : fenced;
+    }
+    const link = shards.link(by.neighbour);
+    const speaks = via === by.neighbour && (link === undefined || this.#sessions.get(by.neighbour) === link.record.session);
+    return speaks ? undefined : fenced;
+  }
+
+  /** A removal by an operator; `next` when it stands. */
+  remove({ shard, nowMs }: Pick<PushOf<'clear'>, 'shard' | 'nowMs'>, next: () => Plan): Plan {
+    const state = removedAt(this.#parts.cacheId, this.#parts.published.shards.state(shard), { shard, nowMs });
+    return write({ compare: [this.#parts.records.compareShard(shard)], operations: [this.#parts.records.putShard(state)] }, next);
+  }
+
+  forget(shard: ShardName): Plan {
+    const { shards } = this.#parts.published;
+    const known = shards.state(shard);
+    const holds = shards.slicesOf(shard).some(({ objects }) => objects > 0);
+    if (known?.removed !== true || holds) return decided({ kind: 'fenced', holder: known });
+    return write({
+      compare: [this.#parts.records.compareShard(shard)],
+      operations: [{ kind: 'delete', key: this.#parts.records.keyOf({ kind: 'shard', shard }) }],
+    });
+  }
+
+  meet({ neighbour, cacheId }: PushOf<'meet'>): Plan {
+    const { shards } = this.#parts.published;
+    const known = shards.link(neighbour);
+    const isSame = known?.record.cacheId === cacheId;
+    const bound = shards.links().find((link) => link.cacheId === cacheId && link.neighbour !== 'parent');
+    if (neighbour !== 'parent' && bound !== undefined && !isSame) return decided({ kind: 'bound', name: childOf(bound.neighbour) ?? '' });
+    if (neighbour !== 'parent' && known === undefined && shards.links().length >= linksMax) return decided({ kind: 'full' });
+    if (neighbour === 'parent' && known !== undefined && !isSame) {
+      const leaves = this.#leaveVias(neighbour, () => this.meet({ kind: 'meet', neighbour, cacheId }));
+      if (leaves !== undefined) return leaves;
+    }
+    const session = this.#parts.published.revision;
+    const kept =
+      known !== undefined && isSame
+        ? { position: known.record.position, staleSince: staleSinceOf(known) }
+        : { position: '', staleSince: 0 };
+    return write(
+      {
+        compare: [this.#parts.records.compareLink(neighbour)],
+        operations: [this.#parts.records.putLink(neighbour, { cacheId, session, ...kept })],
+      },
+      () => {
+        this.#sessions.set(neighbour, session);
+        return unchanged;
+      },
+    );
+  }
+
+  reach({ neighbour, position }: PushOf<'reach'>): Plan {
+    const known = this.#parts.published.shards.link(neighbour);
+    if (known === undefined || this.#sessions.get(neighbour) !== known.record.session) return unchanged;
+    if (known.record.position === position && position !== '') return unchanged;
+    const record: LinkRecord = { ...known.record, position, staleSince: position === '' ? 0 : staleSinceOf(known) };
+    return write({ compare: [this.#parts.records.compareLink(neighbour)], operations: [this.#parts.records.putLink(neighbour, record)] });
+  }
+
+  leave(neighbour: Neighbour): Plan {
+    const leaves = this.#leaveVias(neighbour, () => this.leave(neighbour));
+    if (leaves !== undefined) return leaves;
+    if (this.#parts.published.shards.link(neighbour) === undefined) return unchanged;
+    return write({
+      compare: [this.#parts.records.compareLink(neighbour)],
+      operations: [{ kind: 'delete', key: this.#parts.records.keyOf({ kind: 'link', neighbour }) }],
+    });
+  }
+
+  /** The shards that came by a neighbour are nobody's: some of them, then `next`. Undefined: there is none. */
+  #leaveVias(neighbour: Neighbour, next: () => Plan): Plan | undefined {
+    const states = this.#parts.published.shards
+      .states()
+      .filter(({ via }) => via === neighbour)
+      .slice(0, recordsAtOnce);
+    if (states.length === 0) return undefined;
+    const written = {
+      compare: states.map(({ shard }) => this.#parts.records.compareShard(shard)),
+      operations: states.map((state) => this.#parts.records.putShard({ ...state, via: undefined })),
+    };
+    return writeInSteps(written, next);
+  }
+}

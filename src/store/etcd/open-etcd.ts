@@ -1,0 +1,98 @@
+/**
+ * Opens the etcd engine: reads all that is there, as it stood some minutes ago, follows what has happened since, and begins a life of the cache.
+ *
+ *   compacted ───────── R ──────────────────── now            Changes behind R come one by one, so a watch that another server served goes on here.
+ *                       └─ all objects, in pages
+ */
+import { CacheError } from '../../domain/errors.js';
+import type { Revision } from '../../domain/revision.js';
+import { newCacheId } from '../cache-id.js';
+import { nextEpoch } from '../epochs.js';
+import { EtcdClient } from './client.js';
+import { EtcdError } from './etcd-error.js';
+import { Follower, type FollowedBatch } from './follower.js';
+import { HistoryWindow } from './history-window.js';
+import { PublishedState } from './published-state.js';
+import { RecentBodies } from './recent-bodies.js';
+import { everyKey, formatRecord, formatRecordKey, type CacheRecord } from './records.js';
+import { EtcdStore } from './store.js';
+import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
+
+/** Where the servers of Kubernetes and kcp agree how far they have compacted. */
+const compactionKey = Buffer.from('compact_rev_key');
+
+/** Throws a CacheError that says what is wrong. */
+export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: EtcdParts): Promise<EtcdStore> {
+  const { prefix } = options;
+  const client = new EtcdClient(parts, options);
+  try {
+    const bodies = new RecentBodies(limits.recentBytesMax);
+    const published = new PublishedState({ prefix, bodies, log: parts.log });
+    let take = (batch: FollowedBatch): void => void published.apply(batch, 0);
+    const follower = await follow(client, {
+      prefix,
+      parts,
+      from: await beginning(client, limits.resumedRevisionsMax),
+      take: (batch) => take(batch),
+      known: () => published.known(),
+    });
+    const window = new HistoryWindow(follower.position, limits.history);
+    take = (batch) => {
+      window.add(published.apply(batch, parts.clock.now()).commit.changes, parts.clock.now());
+    };
+    follower.begin();
+    await follower.reachNewest();
+    const { cacheId, epoch } = await beginLife({ client, follower, published, prefix, parts });
+    const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, cacheId, epoch }, limits, parts);
+    take = (batch) => opened.take(batch);
+    return opened;
+  } catch (error) {
+    client.close();
+    if (error instanceof EtcdError) throw new CacheError(`the store in etcd cannot be opened: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+type Following = Readonly<{
+  prefix: string;
+  parts: EtcdParts;
+  from: Revision;
+  take: (batch: FollowedBatch) => void;
+  known: () => ReadonlyMap<string, Revision>;
+}>;
+
+async function follow(client: EtcdClient, { prefix, parts, from, take, known }: Following): Promise<Follower> {
+  const followed = { client, clock: parts.clock, log: parts.log, take, known };
+  try {
+    return await Follower.open(everyKey(prefix), followed, from);
+  } catch (error) {
+    if (!(error instanceof EtcdError) || error.kind !== 'compacted') throw error;
+    return Follower.open(everyKey(prefix), followed, 0);
+  }
+}
+
+/** From which revision on history is read; 0: from now on. */
+async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revision> {
+  const { revision, kvs } = await client.range({ key: compactionKey });
+  const compacted = Number(kvs[0] === undefined ? 0 : Buffer.from(kvs[0].value).toString());
+  const from = Math.max(revision - revisionsMax, Number.isSafeInteger(compacted) ? compacted : 0);
+  return from >= revision ? 0 : Math.max(1, from);
+}
+
+type Beginning = Readonly<{ client: EtcdClient; follower: Follower; published: PublishedState; prefix: string; parts: EtcdParts }>;
+
+async function beginLife({ client, follower, published, prefix, parts }: Beginning): Promise<CacheRecord> {
+  const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
+  for (;;) {
+    const known = published.cache;
+    const cacheId = known?.record?.cacheId ?? newCacheId(parts.random);
+    const record = { cacheId, epoch: nextEpoch(known?.record?.epoch ?? 0, { nowMs: parts.clock.wallMs(), random: parts.random }) };
+    const { succeeded, revision } = await client.txn({
+      compare: [{ key, revision: known?.revision ?? 0 }],
+      success: [{ kind: 'put', key, value: formatRecord(record) }],
+      failure: [],
+    });
+    await follower.reach(revision);
+    if (succeeded) return record;
+  }
+}

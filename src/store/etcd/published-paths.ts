@@ -1,0 +1,87 @@
+/**
+ * Canonical paths of logical clusters on shards: that of the newest object there that names one. It follows from what is there alone, so every server of one
+ * etcd has the same.
+ */
+import type { MovedPath } from '../../domain/change.js';
+import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
+import type { Revision } from '../../domain/revision.js';
+import type { ShardName } from '../../domain/shard.js';
+
+export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
+
+/** An object as far as its path is concerned. */
+export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision }>;
+
+/** `bearers`: how many objects there name each path; never 0. */
+type Entry = { readonly cluster: ClusterName; readonly bearers: Map<CanonicalPath, number>; path: CanonicalPath | undefined };
+
+export class PublishedPaths {
+  /** All objects of the logical cluster on the shard, without the one that has just gone. */
+  readonly #objectsIn: (place: ClusterPlace) => Iterable<PathBearer>;
+  readonly #entries = new Map<string, Entry>();
+  readonly #byPath = new Map<CanonicalPath, Set<Entry>>();
+
+  constructor(objectsIn: (place: ClusterPlace) => Iterable<PathBearer>) {
+    this.#objectsIn = objectsIn;
+  }
+
+  pathOf(place: ClusterPlace): CanonicalPath | undefined {
+    return this.#entries.get(placeOf(place))?.path;
+  }
+
+  clustersAt(path: CanonicalPath): readonly ClusterName[] {
+    const clusters = [...(this.#byPath.get(path) ?? [])].map(({ cluster }) => cluster);
+    return [...new Set(clusters)].toSorted();
+  }
+
+  /** The newest object of all now names `after`, and named `before` until then; undefined where it names none, was not there, or has gone. */
+  changed(place: ClusterPlace, before: CanonicalPath | undefined, after: CanonicalPath | undefined): MovedPath | undefined {
+    if (before === undefined && after === undefined) return undefined;
+    const entry = this.#entries.get(placeOf(place)) ?? this.#enter(place);
+    if (before !== after) {
+      if (before !== undefined) count(entry.bearers, before, -1);
+      if (after !== undefined) count(entry.bearers, after, 1);
+    }
+    const path = after ?? this.#remaining(place, entry, before);
+    if (entry.bearers.size === 0) this.#entries.delete(placeOf(place));
+    return path === entry.path ? undefined : this.#move(entry, path);
+  }
+
+  /** What the path is once an object that named `before` names none. */
+  #remaining(place: ClusterPlace, { bearers, path }: Entry, before: CanonicalPath | undefined): CanonicalPath | undefined {
+    if (bearers.size <= 1) return [...bearers.keys()][0];
+    if (before !== path) return path;
+    let newest: PathBearer | undefined;
+    for (const object of this.#objectsIn(place))
+      if (object.path !== undefined && object.revision > (newest?.revision ?? 0)) newest = object;
+    return newest?.path;
+  }
+
+  #enter(place: ClusterPlace): Entry {
+    const entry: Entry = { cluster: place.cluster, bearers: new Map(), path: undefined };
+    this.#entries.set(placeOf(place), entry);
+    return entry;
+  }
+
+  #move(entry: Entry, after: CanonicalPath | undefined): MovedPath {
+    const before = entry.path;
+    if (before !== undefined) {
+      const entries = this.#byPath.get(before);
+      entries?.delete(entry);
+      if (entries?.size === 0) this.#byPath.delete(before);
+    }
+    if (after !== undefined) this.#byPath.set(after, (this.#byPath.get(after) ?? new Set<Entry>()).add(entry));
+    entry.path = after;
+    return { before, after };
+  }
+}
+
+function count(bearers: Map<CanonicalPath, number>, path: CanonicalPath, by: number): void {
+  const now = (bearers.get(path) ?? 0) + by;
+  if (now > 0) bearers.set(path, now);
+  else bearers.delete(path);
+}
+
+function placeOf({ shard, cluster }: ClusterPlace): string {
+  return `${shard}|${cluster}`;
+}

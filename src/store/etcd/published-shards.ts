@@ -1,0 +1,239 @@
+/**
+ * What is published of shards, slices and links: their records, and what slices hold, counted from the objects. What one record says of many others is not
+ * written into them but follows from the revisions:
+ *
+ *   shards/amber   9  via parent, since 9        slices/amber/t   7  synced     its record is of an earlier via: it is not synced
+ *   links/parent  12  stale since 12             slices/amber/u  11  current    its record is older than what made the link's slices stale: it is not current
+ *
+ * Bound: an entry per shard, per slice and per link.
+ */
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import { unknownShard, type ShardState } from '../../domain/claim.js';
+import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
+import { isForgotten, type LinkState, type SliceState } from '../../domain/push.js';
+import { formatResource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
+import type { Neighbour } from '../../domain/via.js';
+import type { IndexedObject } from './object-index.js';
+import { unsynced, type LinkRecord, type ShardRecord, type SliceFacts, type SliceRecord } from './records.js';
+
+/** A record, and its revision. */
+export type Versioned<Record> = Readonly<{ revision: Revision; record: Record }>;
+
+/** What a batch of changes has done. */
+export type ShardsChange = Readonly<{
+  shards: readonly ShardState[];
+  slices: readonly SliceState[];
+  /** Shards of which no sync that is under way counts any more. */
+  voided: ReadonlySet<ShardName>;
+  /** Slices of which none does. */
+  invalidated: readonly Slice[];
+}>;
+
+type Entry = {
+  readonly slice: Slice;
+  objects: number;
+  bytes: number;
+  digest: Digest;
+  changedMs: number;
+  stored: Versioned<SliceRecord> | undefined;
+};
+
+export class PublishedShards {
+  readonly #shards = new Map<ShardName, Versioned<ShardRecord>>();
+  readonly #links = new Map<Neighbour, Versioned<LinkRecord>>();
+  readonly #slices = new Map<ShardName, Map<string, Entry>>();
+  #changedShards = new Set<ShardName>();
+  #changedSlices = new Set<Entry>();
+  #voided = new Set<ShardName>();
+  #invalidated: Slice[] = [];
+
+  shard(shard: ShardName): Versioned<ShardRecord> | undefined {
+    return this.#shards.get(shard);
+  }
+
+  state(shard: ShardName): ShardState | undefined {
+    const found = this.#shards.get(shard);
+    return found && stateOf(shard, found.record);
+  }
+
+  /** By name. */
+  states(): readonly ShardState[] {
+    return [...this.#shards].map(([shard, { record }]) => stateOf(shard, record)).toSorted((a, b) => (a.shard < b.shard ? -1 : 1));
+  }
+
+  link(neighbour: Neighbour): Versioned<LinkRecord> | undefined {
+    return this.#links.get(neighbour);
+  }
+
+  links(): readonly LinkState[] {
+    return [...this.#links].map(([neighbour, { record }]) => ({ neighbour, cacheId: record.cacheId, position: record.position }));
+  }
+
+  /** Those that hold objects or were ever synced. */
+  slices(): readonly SliceState[] {
+    return [...this.#slices.values()].flatMap((ofShard) => [...ofShard.values()].map((entry) => this.#stateOf(entry)).filter(isKnown));
+  }
+
+  slicesOf(shard: ShardName): readonly SliceState[] {
+    return [...(this.#slices.get(shard)?.values() ?? [])].map((entry) => this.#stateOf(entry)).filter(isKnown);
+  }
+
+  slice(slice: Slice): SliceState | undefined {
+    const entry = this.#entry(slice);
+    return entry && this.#stateOf(entry);
+  }
+
+  digestOf(slice: Slice): string {
+    return formatDigest(this.#entry(slice)?.digest ?? emptyDigest);
+  }
+
+  objectsIn(slice: Slice): number {
+    return this.#entry(slice)?.objects ?? 0;
+  }
+
+  changedMs(slice: Slice): number {
+    return this.#entry(slice)?.changedMs ?? 0;
+  }
+
+  /** Of the slice, as it was written. */
+  sliceRecord(slice: Slice): Versioned<SliceRecord> | undefined {
+    return this.#entry(slice)?.stored;
+  }
+
+  sliceRecords(): readonly Readonly<{ slice: Slice; revision: Revision }>[] {
+    const entries = [...this.#slices.values()].flatMap((ofShard) => [...ofShard.values()]);
+    return entries.flatMap(({ slice, stored }) => (stored === undefined ? [] : [{ slice, revision: stored.revision }]));
+  }
+
+  facts(slice: Slice): SliceFacts {
+    const entry = this.#entry(slice);
+    return entry === undefined ? unsynced : this.#factsOf(entry);
+  }
+
+  shardRecorded(shard: ShardName, record: ShardRecord | undefined, revision: Revision): void {
+    const before = this.#shards.get(shard)?.record;
+    if (record === undefined) this.#shards.delete(shard);
+    else this.#shards.set(shard, { revision, record });
+    this.#changedShards.add(shard);
+    if (before?.via === record?.via && before?.session === record?.session) return;
+    this.#voided.add(shard);
+    if (before?.via !== record?.via) this.#touchAll(shard);
+  }
+
+  sliceRecorded(slice: Slice, record: SliceRecord | undefined, revision: Revision): void {
+    const entry = this.#touch(slice);
+    const before = entry.stored?.record.invalidations ?? 0;
+    entry.stored = record && { revision, record };
+    entry.changedMs = Math.max(entry.changedMs, record?.changedMs ?? 0);
+    if ((record?.invalidations ?? 0) > before) this.#invalidated.push(entry.slice);
+  }
+
+  linkRecorded(neighbour: Neighbour, record: LinkRecord | undefined, revision: Revision): void {
+    const before = this.#links.get(neighbour);
+    if (record === undefined) this.#links.delete(neighbour);
+    else this.#links.set(neighbour, { revision, record });
+    if (before !== undefined && record !== undefined && staleSinceOf(before) === staleSinceOf({ revision, record })) return;
+    for (const [shard, state] of this.#shards) {
+      if (state.record.via !== neighbour) continue;
+      this.#touchAll(shard);
+      this.#voided.add(shard);
+    }
+  }
+
+  /** An object of the slice now is `after`, and was `before`. */
+  objectChanged(slice: Slice, before: IndexedObject | undefined, after: IndexedObject | undefined, nowMs: number): void {
+    const entry = this.#touch(slice);
+    entry.objects += Number(after !== undefined) - Number(before !== undefined);
+    entry.bytes += (after?.bytes ?? 0) - (before?.bytes ?? 0);
+    if (before !== undefined) entry.digest = subtractDigest(entry.digest, before.digest);
+    if (after !== undefined) entry.digest = addDigest(entry.digest, after.digest);
+    entry.changedMs = nowMs;
+    assert(entry.objects >= 0 && entry.bytes >= 0, 'no slice holds less than nothing');
+  }
+
+  /** What has changed since the last call. Forgets slices of which nothing is left. */
+  takeChange(): ShardsChange {
+    const change: ShardsChange = {
+      shards: [...this.#changedShards].map((shard) => this.state(shard) ?? unknownShard(shard)),
+      slices: [...this.#changedSlices].map((entry) => this.#stateOf(entry)),
+      voided: this.#voided,
+      invalidated: this.#invalidated,
+    };
+    for (const entry of this.#changedSlices)
+      if (entry.stored === undefined && entry.objects === 0)
+        this.#slices.get(entry.slice.shard)?.delete(formatResource(entry.slice.resource));
+    this.#changedShards = new Set();
+    this.#changedSlices = new Set();
+    this.#voided = new Set();
+    this.#invalidated = [];
+    return change;
+  }
+
+  #entry({ shard, resource }: Slice): Entry | undefined {
+    return this.#slices.get(shard)?.get(formatResource(resource));
+  }
+
+  #touch({ shard, resource }: Slice): Entry {
+    const ofShard = this.#slices.get(shard) ?? new Map<string, Entry>();
+    this.#slices.set(shard, ofShard);
+    const text = formatResource(resource);
+    const entry: Entry = ofShard.get(text) ?? {
+      slice: { shard, resource },
+      objects: 0,
+      bytes: 0,
+      digest: emptyDigest,
+      changedMs: 0,
+      stored: undefined,
+    };
+    ofShard.set(text, entry);
+    this.#changedSlices.add(entry);
+    return entry;
+  }
+
+  #touchAll(shard: ShardName): void {
+    for (const entry of this.#slices.get(shard)?.values() ?? []) this.#changedSlices.add(entry);
+  }
+
+  #stateOf(entry: Entry): SliceState {
+    const { slice, objects, bytes, digest, changedMs } = entry;
+    return { slice, objects, bytes, digest: formatDigest(digest), changedMs, ...this.#factsOf(entry) };
+  }
+
+  #factsOf({ slice, stored }: Entry): SliceFacts {
+    if (stored === undefined) return unsynced;
+    const { syncedTerm, everSynced, filterHash, cameOver } = stored.record;
+    const shard = this.#shards.get(slice.shard);
+    if (shard === undefined || stored.revision < viaSinceOf(shard)) return { syncedTerm: 0, everSynced, filterHash: '', cameOver };
+    const { via } = shard.record;
+    const link = via === undefined || via === 'local' ? undefined : this.#links.get(via);
+    const isStale = link !== undefined && stored.revision < staleSinceOf(link);
+    return { syncedTerm, everSynced, filterHash: isStale ? '' : filterHash, cameOver };
+  }
+}
+
+/** Since which revision the shard has its via. */
+export function viaSinceOf({ revision, record }: Versioned<ShardRecord>): Revision {
+  return record.viaSince === 0 ? revision : record.viaSince;
+}
+
+/** Before which revision no slice that came over the link is current. */
+export function staleSinceOf({ revision, record }: Versioned<LinkRecord>): Revision {
+  return record.staleSince === 0 ? revision : record.staleSince;
+}
+
+export function sameFacts(one: SliceFacts, other: SliceFacts): boolean {
+  const { syncedTerm, everSynced, filterHash, cameOver } = one;
+  return isDeepStrictEqual({ syncedTerm, everSynced, filterHash, cameOver }, other);
+}
+
+function isKnown(state: SliceState): boolean {
+  return !isForgotten(state);
+}
+
+function stateOf(shard: ShardName, { term, removed, origin, process, via, plain }: ShardRecord): ShardState {
+  return { shard, term, removed, origin, process, via, plain };
+}

@@ -1,0 +1,64 @@
+/**
+ * Objects whose bodies are in memory: those that changed or were read most recently. Whoever misses one asks etcd. Bound: `bytesMax` of bodies.
+ */
+import type { Key } from '../../domain/key.js';
+import { formatClientKey } from '../../domain/key.js';
+import type { StoredObject } from '../../domain/object.js';
+import type { Revision } from '../../domain/revision.js';
+
+/** What an object takes beside its body. */
+const objectBytes = 768;
+
+export class RecentBodies {
+  readonly #bytesMax: number;
+  /** In the order in which they leave. */
+  readonly #objects = new Map<string, StoredObject>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** What the key held at that revision, if it is here. */
+  get(key: Key, revision: Revision): StoredObject | undefined {
+    const found = this.#objects.get(textOf(key));
+    return found?.revision === revision ? found : undefined;
+  }
+
+  /** Unless a newer one of the key is here. */
+  add(object: StoredObject): void {
+    const text = textOf(object.key);
+    const known = this.#objects.get(text);
+    if (known !== undefined && known.revision > object.revision) return;
+    this.#drop(text, known);
+    this.#objects.set(text, object);
+    this.#bytes += sizeOf(object);
+    for (const [oldest, each] of this.#objects) {
+      if (this.#bytes <= this.#bytesMax) return;
+      this.#drop(oldest, each);
+    }
+  }
+
+  forget(key: Key): void {
+    const text = textOf(key);
+    this.#drop(text, this.#objects.get(text));
+  }
+
+  #drop(text: string, object: StoredObject | undefined): void {
+    if (object === undefined) return;
+    this.#objects.delete(text);
+    this.#bytes -= sizeOf(object);
+  }
+}
+
+function sizeOf({ body }: StoredObject): number {
+  return body.bytes.length + objectBytes;
+}
+
+function textOf(key: Key): string {
+  return `${key.shard}|${formatClientKey(key)}`;
+}

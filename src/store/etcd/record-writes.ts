@@ -1,0 +1,76 @@
+/** What transactions compare and write of the records of shards, slices and links, given what is published of them. */
+import type { ShardState } from '../../domain/claim.js';
+import type { Key } from '../../domain/key.js';
+import type { Speaker } from '../../domain/push.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
+import type { Neighbour } from '../../domain/via.js';
+import { formatObjectKey } from './object-keys.js';
+import type { Written } from './plan.js';
+import { sameFacts, viaSinceOf, type PublishedShards, type Versioned } from './published-shards.js';
+import { formatRecord, formatRecordKey, unsynced, type LinkRecord, type RecordKey, type ShardRecord, type SliceFacts } from './records.js';
+import type { Compare, Operation } from './rpc.js';
+
+export class RecordWrites {
+  readonly #prefix: string;
+  readonly #shards: PublishedShards;
+
+  constructor(prefix: string, shards: PublishedShards) {
+    this.#prefix = prefix;
+    this.#shards = shards;
+  }
+
+  /** Adds the facts of a slice to what is written, where they differ from what is stored; `isInvalidation` is told in any case. */
+  putFacts(written: Written, { shard, resource }: Slice, facts: SliceFacts, isInvalidation = false): void {
+    const slice = { shard, resource };
+    if (!isInvalidation && sameFacts(facts, this.#shards.facts(slice))) return;
+    const stored = this.#shards.sliceRecord(slice);
+    const record: RecordKey = { kind: 'slice', slice };
+    const invalidations = (stored?.record.invalidations ?? 0) + Number(isInvalidation);
+    written.compare.push({ key: this.keyOf(record), revision: stored?.revision ?? 0 });
+    if (sameFacts(facts, unsynced) && !isInvalidation) written.operations.push({ kind: 'delete', key: this.keyOf(record) });
+    else written.operations.push(this.put(record, formatRecord({ ...facts, changedMs: this.#shards.changedMs(slice), invalidations })));
+  }
+
+  putShard(state: ShardState, session?: number): Operation {
+    const { shard, ...rest } = state;
+    const known = this.#shards.shard(shard);
+    const viaSince = known !== undefined && known.record.via === state.via ? viaSinceOf(known) : 0;
+    const record: ShardRecord = { ...rest, viaSince, session: session ?? known?.record.session ?? 0 };
+    return this.put({ kind: 'shard', shard }, formatRecord(record));
+  }
+
+  putLink(neighbour: Neighbour, record: LinkRecord): Operation {
+    return this.put({ kind: 'link', neighbour }, formatRecord(record));
+  }
+
+  put(key: RecordKey, value: Uint8Array): Operation {
+    return { kind: 'put', key: this.keyOf(key), value };
+  }
+
+  /** That the speaker still speaks for the shard. */
+  spokenBy(shard: ShardName, by: Speaker): Compare[] {
+    const link = by.kind === 'link' ? [this.compareLink(by.neighbour)] : [];
+    return [this.compareShard(shard), ...link];
+  }
+
+  compareShard(shard: ShardName): Compare {
+    return this.#compare({ kind: 'shard', shard }, this.#shards.shard(shard));
+  }
+
+  compareLink(neighbour: Neighbour): Compare {
+    return this.#compare({ kind: 'link', neighbour }, this.#shards.link(neighbour));
+  }
+
+  keyOf(key: RecordKey): Uint8Array {
+    return Buffer.from(formatRecordKey(this.#prefix, key));
+  }
+
+  objectKey(key: Key): Uint8Array {
+    return Buffer.from(formatObjectKey(this.#prefix, key));
+  }
+
+  #compare(key: RecordKey, stored: Versioned<unknown> | undefined): Compare {
+    return { key: this.keyOf(key), revision: stored?.revision ?? 0 };
+  }
+}

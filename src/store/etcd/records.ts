@@ -1,0 +1,179 @@
+/**
+ * What this engine keeps in etcd beside objects: keys and values. Pure.
+ *
+ *   PREFIX.strata/v1/cache                               which cache this is, and which life of it
+ *                    shards/SHARD                        who has the shard
+ *                    slices/SHARD/RESOURCE.GROUP:IDENTITY   how far a slice is synced
+ *                    links/parent, links/child/NAME      the cache at the other end, and how far it has sent everything
+ *                    swept                               put with a delete that nobody asked for by name
+ *                    rewrites/TYPE|CLUSTER|NAMESPACE/NAME   a namesake of what was deleted is still to be written again
+ *
+ * `.` comes before `/`, so one range from PREFIX.strata/ to the end of PREFIX/ has these and the objects in one order of revisions. Values are JSON. One that
+ * cannot be read counts as absent; it is replaced when its record is written next.
+ */
+import type { ShardState } from '../../domain/claim.js';
+import { isObject, type Members } from '../../domain/members.js';
+import type { LinkState, SliceState } from '../../domain/push.js';
+import { formatResource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
+import { parseShardName, type ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
+import { childNeighbour, childOf, type Neighbour, type Via } from '../../domain/via.js';
+
+/** `epoch`: of the life that has begun last. */
+export type CacheRecord = Readonly<{ cacheId: string; epoch: number }>;
+
+/**
+ * `viaSince`: since which revision it has its via; 0: since that of this record. `session`: rises whenever a pusher comes, so that what a former connection still
+ * has under way fails.
+ */
+export type ShardRecord = Readonly<Omit<ShardState, 'shard'> & { viaSince: Revision; session: number }>;
+
+export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash' | 'cameOver'>;
+
+/** True of the via that the shard had then. `invalidations`: rises when something of the slice was lost, which voids the sync that is under way. */
+export type SliceRecord = Readonly<SliceFacts & { changedMs: number; invalidations: number }>;
+
+/** `staleSince`: before which revision no slice that came over it is current; 0: that of this record. `session`: rises whenever the link opens. */
+export type LinkRecord = Readonly<Omit<LinkState, 'neighbour'> & { staleSince: Revision; session: number }>;
+
+export type RecordKey = Readonly<
+  | { kind: 'cache' }
+  | { kind: 'shard'; shard: ShardName }
+  | { kind: 'slice'; slice: Slice }
+  | { kind: 'link'; neighbour: Neighbour }
+  | { kind: 'swept' }
+  | { kind: 'rewrite'; of: string }
+>;
+
+export const unsynced: SliceFacts = { syncedTerm: 0, everSynced: false, filterHash: '', cameOver: '' };
+
+/** etcd takes 128 operations in a transaction. */
+export const recordsAtOnce = 50;
+
+const resourcePattern = /^([^.:/]+)(?:\.([^:/]+))?:([^/]*)$/;
+
+/** All keys of this engine and all objects. */
+export function everyKey(prefix: string): Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }> {
+  return { key: Buffer.from(`${prefix}.strata/`), rangeEnd: Buffer.from(`${prefix}0`) };
+}
+
+/** Whether it is a key of this engine or of a later version of it. */
+export function isRecordKey(prefix: string, text: string): boolean {
+  return text.startsWith(`${prefix}.strata/`);
+}
+
+function recordsPrefix(prefix: string): string {
+  return `${prefix}.strata/v1/`;
+}
+
+export function formatRecordKey(prefix: string, key: RecordKey): string {
+  return recordsPrefix(prefix) + placeOf(key);
+}
+
+/** Undefined where a later version of this engine may keep something. */
+export function parseRecordKey(prefix: string, text: string): RecordKey | undefined {
+  const start = recordsPrefix(prefix);
+  if (!text.startsWith(start)) return undefined;
+  const place = text.slice(start.length);
+  if (place === 'cache' || place === 'swept') return { kind: place };
+  const cut = place.indexOf('/');
+  const [room, rest] = [place.slice(0, cut), place.slice(cut + 1)];
+  if (room === 'rewrites') return { kind: 'rewrite', of: rest };
+  if (room === 'links') return parseLink(rest);
+  const [name = '', type = ''] = room === 'slices' ? rest.split('/') : [rest];
+  const shard = parseShardName(name);
+  if (shard === undefined) return undefined;
+  if (room === 'shards') return { kind: 'shard', shard };
+  const [, resource, group = '', identity = ''] = resourcePattern.exec(type) ?? [];
+  return room === 'slices' && resource !== undefined
+    ? { kind: 'slice', slice: { shard, resource: { group, resource, identity } } }
+    : undefined;
+}
+
+export function formatRecord(record: CacheRecord | ShardRecord | SliceRecord | LinkRecord): Uint8Array {
+  return Buffer.from(JSON.stringify(record));
+}
+
+export function parseCacheRecord(value: Uint8Array): CacheRecord | undefined {
+  const found = membersOf(value);
+  if (!isText(found?.['cacheId']) || !isNumber(found['epoch'])) return undefined;
+  return { cacheId: found['cacheId'], epoch: found['epoch'] };
+}
+
+export function parseShardRecord(value: Uint8Array): ShardRecord | undefined {
+  const found = membersOf(value);
+  if (found === undefined) return undefined;
+  const { term, removed, origin, process, via, plain, viaSince, session } = found;
+  if (!isNumber(term) || !isFlag(removed) || !isText(origin) || !isText(process) || !isFlag(plain)) return undefined;
+  if (!isNumber(viaSince) || !isNumber(session) || !(via === undefined || isVia(via))) return undefined;
+  return { term, removed, origin, process, via, plain, viaSince, session };
+}
+
+export function parseSliceRecord(value: Uint8Array): SliceRecord | undefined {
+  const found = membersOf(value);
+  if (found === undefined) return undefined;
+  const { syncedTerm, everSynced, filterHash, cameOver, changedMs, invalidations } = found;
+  if (!isNumber(syncedTerm) || !isFlag(everSynced) || !isText(filterHash) || !isNumber(changedMs) || !isNumber(invalidations))
+    return undefined;
+  if (cameOver !== '' && !isNeighbour(cameOver)) return undefined;
+  return { syncedTerm, everSynced, filterHash, cameOver, changedMs, invalidations };
+}
+
+export function parseLinkRecord(value: Uint8Array): LinkRecord | undefined {
+  const found = membersOf(value);
+  if (found === undefined) return undefined;
+  const { cacheId, position, staleSince, session } = found;
+  if (!isText(cacheId) || !isText(position) || !isNumber(staleSince) || !isNumber(session)) return undefined;
+  return { cacheId, position, staleSince, session };
+}
+
+function placeOf(key: RecordKey): string {
+  switch (key.kind) {
+    case 'shard':
+      return `shards/${key.shard}`;
+    case 'slice':
+      return `slices/${key.slice.shard}/${formatResource(key.slice.resource)}`;
+    case 'link':
+      return `links/${key.neighbour}`;
+    case 'rewrite':
+      return `rewrites/${key.of}`;
+    default:
+      return key.kind;
+  }
+}
+
+function parseLink(text: string): RecordKey | undefined {
+  const name = childOf(text);
+  if (text !== 'parent' && (name === undefined || name === '')) return undefined;
+  return { kind: 'link', neighbour: name === undefined ? 'parent' : childNeighbour(name) };
+}
+
+function membersOf(value: Uint8Array): Members | undefined {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString());
+    return isObject(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isNumber(value: unknown): value is number {
+  return Number.isSafeInteger(value);
+}
+
+function isFlag(value: unknown): value is boolean {
+  return typeof value === 'boolean';
+}
+
+function isVia(value: unknown): value is Via {
+  return value === 'local' || isNeighbour(value);
+}
+
+function isNeighbour(value: unknown): value is Neighbour {
+  return value === 'parent' || (isText(value) && childOf(value) !== undefined);
+}

@@ -1,0 +1,120 @@
+/**
+ * A scope as it stood at a revision, page by page: the index as it is, but for the keys that have changed since, which are shown as they were. While it is
+ * open it takes note of each change in its scope.
+ *
+ *   at 20     index now     a 12    b 31    d 18            b changed at 31, c was deleted at 27:
+ *             changed since         b (14)  c (9)           a 12, b 14, c 9, d 18
+ *
+ * Bound: one entry for each key of its scope that changes while it is open, with what the key held.
+ */
+import type { Change } from '../../domain/change.js';
+import { expired, Refused } from '../../domain/errors.js';
+import type { Key } from '../../domain/key.js';
+import type { StoredObject } from '../../domain/object.js';
+import type { Revision } from '../../domain/revision.js';
+import { matches, type Scope } from '../../domain/scope.js';
+import type { Snapshot, SnapshotPage } from '../../domain/store-port.js';
+import type { BodyReader } from './body-reader.js';
+import { compareKeys, type IndexedObject, type ObjectIndex } from './object-index.js';
+
+export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
+
+export type EtcdSnapshotParts = Readonly<{
+  objects: ObjectIndex;
+  reader: BodyReader;
+  /** Throws Refused(Expired) once history does not cover the revision any more. */
+  assertCovered: () => void;
+  release: () => void;
+}>;
+
+/** What a key held before it changed; `before` undefined: nothing. */
+type Former = Readonly<{ key: Key; before: (() => StoredObject | undefined) | undefined }>;
+
+export class EtcdSnapshot implements Snapshot {
+  readonly revision: Revision;
+  readonly #scope: Scope;
+  readonly #parts: EtcdSnapshotParts;
+  readonly #limits: SnapshotLimits;
+  readonly #former = new Map<string, Former>();
+  /** Those that held something, in the order of keys; undefined until it is asked for again. */
+  #sorted: readonly Former[] | undefined;
+
+  /** `since`: the changes behind the revision up to now, rising. */
+  constructor(scope: Scope, revision: Revision, since: Iterable<Change>, parts: EtcdSnapshotParts, limits: SnapshotLimits) {
+    this.#scope = scope;
+    this.revision = revision;
+    this.#parts = parts;
+    this.#limits = limits;
+    this.note(since);
+  }
+
+  /** That these come behind what it has seen. */
+  note(changes: Iterable<Change>): void {
+    for (const change of changes) {
+      const { key } = change;
+      if (!matches(this.#scope, key)) continue;
+      const text = textOf(key);
+      if (this.#former.has(text)) continue;
+      this.#former.set(text, { key, before: change.kind === 'put' && change.created ? undefined : change.previous });
+      this.#sorted = undefined;
+    }
+  }
+
+  async page(after: Key | undefined): Promise<SnapshotPage> {
+    this.#parts.assertCovered();
+    const { rowsMax, bytesMax } = this.#limits;
+    const found: (IndexedObject | StoredObject)[] = [];
+    let [bytes, isMore] = [0, false];
+    for (const object of this.#standing(after)) {
+      if (found.length >= rowsMax || bytes >= bytesMax) {
+        isMore = true;
+        break;
+      }
+      found.push(object);
+      bytes += 'body' in object ? object.body.bytes.length : object.bytes;
+    }
+    const objects = await this.#withBodies(found);
+    this.#parts.assertCovered();
+    return { objects, next: isMore ? found.at(-1)?.key : undefined };
+  }
+
+  close(): void {
+    this.#parts.release();
+    this.#former.clear();
+  }
+
+  async #withBodies(found: readonly (IndexedObject | StoredObject)[]): Promise<readonly StoredObject[]> {
+    const indexed = found.flatMap((object) => ('body' in object ? [] : [object]));
+    const read = await this.#parts.reader.read(indexed, this.revision);
+    let next = 0;
+    return found.map((object) => ('body' in object ? object : read[next++]!));
+  }
+
+  /** What was there, in the order of keys. */
+  *#standing(after: Key | undefined): Iterable<IndexedObject | StoredObject> {
+    const former = this.#formerBehind(after);
+    let next = former.next();
+    for (const object of this.#parts.objects.walk(this.#scope, after)) {
+      for (; next.done !== true && compareKeys(next.value.key, object.key) < 0; next = former.next()) yield this.#heldBy(next.value);
+      if (!this.#former.has(textOf(object.key))) yield object;
+    }
+    for (; next.done !== true; next = former.next()) yield this.#heldBy(next.value);
+  }
+
+  *#formerBehind(after: Key | undefined): Generator<Former, undefined> {
+    this.#sorted ??= [...this.#former.values()].filter(({ before }) => before !== undefined).toSorted((a, b) => compareKeys(a.key, b.key));
+    for (const each of this.#sorted) if (after === undefined || compareKeys(each.key, after) > 0) yield each;
+    return undefined;
+  }
+
+  #heldBy({ before }: Former): StoredObject {
+    const held = before?.();
+    // It was listed again behind a gap in history, and nobody has it any more.
+    if (held === undefined) throw new Refused(expired(`too old resource version: ${this.revision}`));
+    return held;
+  }
+}
+
+function textOf({ resource, shard, cluster, namespace, name }: Key): string {
+  return `${resource.identity}|${shard}|${cluster}|${namespace}/${name}`;
+}

@@ -1,0 +1,29 @@
+/** The options of the etcd engine. */
+import type { Log } from '../../diagnostics/log.js';
+import type { Clock } from '../../domain/ports.js';
+import type { StoreObserver } from '../../domain/store-port.js';
+import type { QueueLimits } from '../mutation-queue.js';
+import type { EtcdClientOptions } from './client.js';
+import type { WindowLimits } from './history-window.js';
+import type { SnapshotLimits } from './snapshot.js';
+
+/** `prefix`: what all its keys begin with, such as `/cache`. */
+export type EtcdOptions = EtcdClientOptions & Readonly<{ prefix: string }>;
+
+export type EtcdLimits = Readonly<{
+  queue: QueueLimits;
+  history: WindowLimits;
+  snapshot: SnapshotLimits;
+  snapshotHoldMs: number;
+  recentBytesMax: number;
+  /** A start reads so many revisions of history, so that watches of other servers may go on here. */
+  resumedRevisionsMax: number;
+}>;
+
+export type EtcdParts = Readonly<{
+  log: Log;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+  observe: StoreObserver;
+}>;

@@ -1,0 +1,203 @@
+/**
+ * Decides syncs and removals: what counts as synced, and what is left to remove. Marks and walks are in the memory of the server that a pusher came to; where
+ * another server writes what voids them, following shows it (`follow`).
+ */
+import assert from 'node:assert/strict';
+import { noBuckets } from '../../domain/buckets.js';
+import { isForgotten, linkOf, type PushOutcome } from '../../domain/push.js';
+import { formatResource, type Resource } from '../../domain/resource.js';
+import type { ShardName } from '../../domain/shard.js';
+import { littleMax, type Sweeping } from '../asked.js';
+import type { SliceRange, Syncs, Walk } from '../syncs.js';
+import type { Holders } from './holders.js';
+import type { IndexedObject } from './object-index.js';
+import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type Written } from './plan.js';
+import type { PublishedBatch, PublishedState } from './published-state.js';
+import type { RecordWrites } from './record-writes.js';
+import { recordsAtOnce, unsynced } from './records.js';
+
+export type SyncPlansParts = Readonly<{ published: PublishedState; records: RecordWrites; holders: Holders; underWay: Syncs }>;
+
+const nothingSwept: PushOutcome = { kind: 'swept', removed: 0 };
+const unbegun: PushOutcome = { kind: 'unbegun' };
+
+export class SyncPlans {
+  readonly #parts: SyncPlansParts;
+  /** Numbers of types, by their texts. */
+  readonly #ids = new Map<string, number>();
+
+  constructor(parts: SyncPlansParts) {
+    this.#parts = parts;
+  }
+
+  /** What is published now may void syncs that are under way, whichever server has written it. */
+  follow({ change, rewrites }: Pick<PublishedBatch, 'change' | 'rewrites'>): void {
+    const { underWay } = this.#parts;
+    for (const shard of change.voided) underWay.forgetRange({ shard });
+    for (const { shard, resource } of change.invalidated) underWay.forget(shard, this.#idOf(resource));
+    for (const { key, from, to } of rewrites) underWay.rewritten([this.#idOf(key.resource), key.shard, key.cluster], from, to);
+  }
+
+  keep(held: IndexedObject | undefined): Plan {
+    if (held !== undefined) {
+      const { resource, shard, cluster } = held.key;
+      this.#parts.underWay.confirm([this.#idOf(resource), shard, cluster], held.revision);
+    }
+    return unchanged;
+  }
+
+  begin({ slice, cluster, by }: PushOf<'begin'>): Plan {
+    const { published, underWay } = this.#parts;
+    const begun = (): Plan => {
+      underWay.begin(slice.shard, this.#idOf(slice.resource), published.revision, cluster);
+      return unchanged;
+    };
+    const facts = published.shards.facts(slice);
+    const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
+    if (cluster === undefined) this.#parts.records.putFacts(written, slice, { ...facts, syncedTerm: 0, filterHash: '' });
+    return written.operations.length === 0 ? begun() : write(written, begun);
+  }
+
+  /** It voids the sync that is under way, wherever that is; published-shards.ts reports it to each server. */
+  invalidate({ slice, by }: PushOf<'invalidate'>): Plan {
+    const { published, underWay } = this.#parts;
+    underWay.forget(slice.shard, this.#idOf(slice.resource));
+    const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
+    this.#parts.records.putFacts(written, slice, { ...published.shards.facts(slice), syncedTerm: 0, filterHash: '' }, true);
+    return write(written);
+  }
+
+  /** `resumed`: the walk that an earlier commit has begun. `together`: how many are decided with it. */
+  end(push: PushOf<'end'>, resumed: number | undefined, together: number): Plan {
+    const { published, underWay } = this.#parts;
+    const { slice, cluster, by, filterHash } = push;
+    const id = this.#idOf(slice.resource);
+    const sync = underWay.running(slice.shard, id, cluster);
+    // A sync with another walk, or none, began meanwhile.
+    if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) {
+      const isCurrent = by.kind === 'link' && filterHash !== '' && published.shards.facts(slice).filterHash === filterHash;
+      return sync !== undefined || resumed !== undefined || !isCurrent ? decided(unbegun) : this.#synced(push, nothingSwept);
+    }
+    if (push.buckets === noBuckets) return this.#ended(push, id, nothingSwept);
+    const spared = cluster === undefined ? { spared: underWay.clustersUnderWay(slice.shard, id) } : {};
+    const walk = (sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, ...spared }));
+    const held = published.shards.objectsIn(slice);
+    return {
+      kind: 'sweep',
+      walk,
+      by,
+      atOnce: held <= littleMax + together ? held : 0,
+      next: (removed) =>
+        walk.slices.length > 0
+          ? decided({ kind: 'partial', removed, walk: walk.number })
+          : this.#ended(push, id, { kind: 'swept', removed }),
+    };
+  }
+
+  clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): Plan {
+    const known = this.#parts.published.shards.state(shard);
+    if (onlyRemoved && known?.removed !== true) return unchanged;
+    const begin = (): Plan => this.#beginRemoval({ shard });
+    return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
+  }
+
+  drop(resource: Resource): Plan {
+    return this.#beginRemoval({ resource: this.#idOf(resource) });
+  }
+
+  assume(shard: ShardName): Plan {
+    const { shards } = this.#parts.published;
+    const known = shards.state(shard);
+    if (known?.via !== 'local' || !known.plain) return unchanged;
+    const written: Written = { compare: [this.#parts.records.compareShard(shard)], operations: [] };
+    for (const state of shards.slicesOf(shard)) {
+      if (written.operations.length >= recordsAtOnce) break;
+      if (!isForgotten(state))
+        this.#parts.records.putFacts(written, state.slice, {
+          ...shards.facts(state.slice),
+          syncedTerm: known.term,
+          everSynced: true,
+          cameOver: '',
+        });
+    }
+    return written.operations.length === 0 ? unchanged : writeInSteps(written, () => this.assume(shard));
+  }
+
+  resume(push: Sweeping, walk: number, together: number): Plan {
+    if (push.kind === 'end') return this.#parts.holders.fenced(push.slice.shard, push.by) ?? this.end(push, walk, together);
+    const known = this.#parts.underWay.removal(walk);
+    return known === undefined ? decided(unbegun) : this.#remove(known);
+  }
+
+  /** Nothing of it is left to remove. It counts once the sync of the whole slice has ended and so have the others that were under way. */
+  #ended(push: PushOf<'end'>, id: number, decision: Decision): Plan {
+    if (this.#parts.underWay.running(push.slice.shard, id, push.cluster) === undefined) return decided(unbegun);
+    const whole = this.#parts.underWay.ended(id, push);
+    return whole === undefined ? decided(decision) : this.#synced(whole, decision);
+  }
+
+  #synced(end: PushOf<'end'>, decision: Decision): Plan {
+    const { slice, by, filterHash, term } = end;
+    const { shards } = this.#parts.published;
+    const known = shards.state(slice.shard);
+    assert(known !== undefined, 'whoever ends a sync has the shard');
+    const cameOver = linkOf(by);
+    const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
+    const facts = { syncedTerm: term ?? known.term, everSynced: true, filterHash: cameOver === '' ? '' : filterHash, cameOver };
+    this.#parts.records.putFacts(written, slice, facts);
+    if (written.operations.length === 0) return decided(decision);
+    const invalidations = shards.sliceRecord(slice)?.record.invalidations;
+    const otherwise = (): Plan => {
+      if (shards.sliceRecord(slice)?.record.invalidations !== invalidations) return decided(unbegun);
+      return this.#parts.holders.fenced(slice.shard, by) ?? this.#synced(end, decision);
+    };
+    return { ...write(written, () => decided(decision)), otherwise };
+  }
+
+  /** Objects that are written or synced while the removal is under way stay: they belong to the time after it. */
+  #beginRemoval(range: SliceRange): Plan {
+    const { published, underWay } = this.#parts;
+    const slices = this.#in(range);
+    underWay.forgetRange(range);
+    const forgets: Written = { compare: [], operations: [] };
+    for (const { slice, ...facts } of slices) {
+      if (forgets.operations.length >= recordsAtOnce) break;
+      const { syncedTerm, everSynced, filterHash } = facts;
+      if (syncedTerm !== 0 || everSynced || filterHash !== '')
+        this.#parts.records.putFacts(forgets, slice, { ...unsynced, cameOver: facts.cameOver });
+    }
+    if (forgets.operations.length > 0) return writeInSteps(forgets, () => this.#beginRemoval(range));
+    const holding = slices
+      .filter(({ objects }) => objects > 0)
+      .map(({ slice }) => ({ id: this.#idOf(slice.resource), slice }))
+      .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
+    return this.#remove(underWay.beginRemoval(range, published.revision, holding));
+  }
+
+  #remove(walk: Walk): Plan {
+    return {
+      kind: 'sweep',
+      walk,
+      by: undefined,
+      atOnce: 0,
+      next: (removed) => {
+        if (walk.slices.length > 0) return decided({ kind: 'partial', removed, walk: walk.number });
+        this.#parts.underWay.endRemoval(walk);
+        return decided({ kind: 'swept', removed });
+      },
+    };
+  }
+
+  #in(range: SliceRange) {
+    const { shards } = this.#parts.published;
+    if ('shard' in range) return shards.slicesOf(range.shard);
+    return shards.slices().filter(({ slice }) => this.#idOf(slice.resource) === range.resource);
+  }
+
+  #idOf(resource: Resource): number {
+    const text = formatResource(resource);
+    const id = this.#ids.get(text) ?? this.#ids.size;
+    this.#ids.set(text, id);
+    return id;
+  }
+}
