@@ -113,8 +113,9 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
   const watchPolicies: ServerParts['watchPolicies'] = (publish) =>
     PolicyFile.watch({ clock: systemClock, log, sources, running: settings }, publish);
   const server = await startServer(settings, { log, clock: systemClock, random: Math.random, watchPolicies });
-  const { dataDirectory, parentUrls } = settings;
-  log.info('server.started', { url: server.url, version: version(), dataDirectory, ...(parentUrls.length === 0 ? {} : { parentUrls }) });
+  const { dataDirectory, etcdServers, etcdPrefix, parentUrls } = settings;
+  const store = etcdServers.length === 0 ? { dataDirectory } : { etcdServers, etcdPrefix };
+  log.info('server.started', { url: server.url, version: version(), ...store, ...(parentUrls.length === 0 ? {} : { parentUrls }) });
   hangUp.answer(() => logReloaded(log, server.reload()));
   void stopAsked.then(() => hangUp.answer(() => log.info('server.not-reloaded', { why: 'it is stopping' })));
 

@@ -1,9 +1,11 @@
 /** Opens the store that the settings name, within their limits. Beside the commands that work on the files of a store, the only file outside of `store/` that knows an engine. */
+import { readFileSync } from 'node:fs';
 import type { Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
 import { ownMigrations } from './store/sqlite/migrate.js';
-import { openSqlite } from './store/sqlite/open-sqlite.js';
+import type { EtcdLimits, EtcdOptions } from './store/etcd/store-options.js';
+import type { QueueLimits } from './store/mutation-queue.js';
 import type { StoreLimits, StoreParts } from './store/sqlite/store-options.js';
 
 /** A snapshot in progress holds compaction back no longer than this. */
@@ -16,21 +18,50 @@ const commitsOfPushesMax = 2;
 const sharedDivisor = 8;
 
 /** Throws a CacheError that says why it cannot be opened. */
-export function openStore(settings: Settings, parts: StoreParts): Promise<Store | DamagedStore> {
+export async function openStore(settings: Settings, parts: StoreParts): Promise<Store | DamagedStore> {
+  if (settings.etcdServers.length > 0) {
+    const { openEtcd } = await import('./store/etcd/open-etcd.js');
+    return openEtcd(etcdOptionsOf(settings), etcdLimits(settings), parts);
+  }
+  const { openSqlite } = await import('./store/sqlite/open-sqlite.js');
   return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts));
+}
+
+function etcdOptionsOf({ etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs }: Settings): EtcdOptions {
+  const read = (file: string | undefined): string | undefined => (file === undefined ? undefined : readFileSync(file, 'utf8'));
+  const ca = read(etcdCaFile);
+  const isSecure = etcdServers.some((url) => url.startsWith('https:'));
+  const tls = isSecure && ca !== undefined ? { ca, certificate: read(etcdCertFile), key: read(etcdKeyFile) } : undefined;
+  return { endpoints: etcdServers, prefix: etcdPrefix, tls, timeoutMs: etcdTimeoutMs };
+}
+
+function etcdLimits(settings: Settings): EtcdLimits {
+  return {
+    // Lanes write to etcd side by side.
+    queue: { ...queueLimits(settings), sharedDivisor: 1 },
+    history: { ageMs: settings.etcdHistoryAgeMs, changesMax: settings.historyChangesMax, bytesMax: settings.etcdHistoryBytesMax },
+    snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax },
+    snapshotHoldMs: Math.min(snapshotHoldMs, settings.etcdHistoryAgeMs),
+    recentBytesMax: settings.etcdBodiesBytesMax,
+    resumedRevisionsMax: settings.etcdResumedRevisionsMax,
+  };
+}
+
+function queueLimits(settings: Settings): QueueLimits {
+  return {
+    mutationsMax: settings.queueMutationsMax,
+    bytesMax: settings.queueBytesMax,
+    batchMutationsMax: settings.commitMutationsMax,
+    batchBytesMax: settings.commitBytesMax,
+    sharedDivisor,
+    pushMutationsMax: commitsOfPushesMax * settings.commitMutationsMax,
+    pushBytesMax: commitsOfPushesMax * settings.commitBytesMax,
+  };
 }
 
 function storeLimits(settings: Settings): StoreLimits {
   return {
-    queue: {
-      mutationsMax: settings.queueMutationsMax,
-      bytesMax: settings.queueBytesMax,
-      batchMutationsMax: settings.commitMutationsMax,
-      batchBytesMax: settings.commitBytesMax,
-      sharedDivisor,
-      pushMutationsMax: commitsOfPushesMax * settings.commitMutationsMax,
-      pushBytesMax: commitsOfPushesMax * settings.commitBytesMax,
-    },
+    queue: queueLimits(settings),
     history: {
       historyAgeMs: settings.historyAgeMaxMs,
       historyChangesMax: settings.historyChangesMax,

@@ -4,6 +4,7 @@
  * Flags that kcp's cache server has are spelled as there, so that one spelling works for both.
  */
 import { logFormats, logLevels } from '../diagnostics/log.js';
+import { etcdOptions } from './etcd-options.js';
 import { historyOptions } from './history-options.js';
 import { linkOptions } from './link-options.js';
 import { listenOptions } from './listen-options.js';
@@ -193,6 +194,7 @@ export const options = {
   }),
 
   ...historyOptions,
+  ...etcdOptions,
 } as const;
 
 /** The file itself is named by a flag or a variable, never by a file. */

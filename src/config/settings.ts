@@ -82,6 +82,18 @@ const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwi
     holds: (s) => s.parentUrls.length === 0 || s.parentCertFile !== undefined,
     otherwise: '--parent-urls needs --parent-cert-file and --parent-key-file: a parent accepts nobody without a certificate',
   },
+  {
+    holds: (s) => (s.etcdCertFile === undefined) === (s.etcdKeyFile === undefined),
+    otherwise: '--etcd-certfile and --etcd-keyfile must be given together',
+  },
+  {
+    holds: (s) => new Set(s.etcdServers.map((url) => new URL(url).protocol)).size <= 1,
+    otherwise: '--etcd-servers must all begin with https, or all with http',
+  },
+  {
+    holds: (s) => !s.etcdServers.some((url) => url.startsWith('https:')) || s.etcdCaFile !== undefined,
+    otherwise: '--etcd-servers with https need --etcd-cafile',
+  },
   { holds: (s) => s.headersTimeoutMs <= s.requestTimeoutMs, otherwise: '--headers-timeout must not be longer than --request-timeout' },
   {
     holds: (s) => s.bodyBytesMax <= s.connectionBufferedBytesMax,

@@ -31,7 +31,7 @@ type UpstreamFlag = Readonly<{ boolean: boolean; decide: (value: string) => read
 
 const accepted: Fate = { kind: 'accepted' };
 const embeddedEtcd = 'there is no embedded etcd here, the store is SQLite';
-const noEtcd = 'there is no etcd here, the store is SQLite';
+const noEtcd = 'etcd is asked as this server needs it, or not at all';
 const noGenericStorage = 'the store here has nothing to tune with it';
 const noKlog = 'logs are events here, see --log-level and --log-format';
 const healthPaths = ['/healthz', '/readyz', '/livez'];
@@ -51,24 +51,14 @@ const upstreamFlags: ReadonlyMap<string, UpstreamFlag> = new Map<string, Upstrea
 
   [
     'etcd-servers',
-    decided('embedded only', (value) =>
-      value === 'embedded'
-        ? [accepted]
-        : [refusal('an external etcd cannot be used until the etcd engine exists; leave it out to store in SQLite')],
+    decided(`${options.etcdServers.help} So does embedded.`, (value) =>
+      value === 'embedded' ? [accepted] : [option('etcd-servers', value)],
     ),
   ],
-  ['etcd-servers-overrides', refused('an external etcd cannot be used until the etcd engine exists')],
-  ...[
-    'prefix',
-    'keyfile',
-    'certfile',
-    'cafile',
-    'compaction-interval',
-    'count-metric-poll-period',
-    'db-metric-poll-interval',
-    'healthcheck-timeout',
-    'readycheck-timeout',
-  ].map((name) => [`etcd-${name}`, warned(noEtcd)] as const),
+  ['etcd-servers-overrides', refused('all objects are in one etcd; give it as --etcd-servers')],
+  ...['compaction-interval', 'count-metric-poll-period', 'db-metric-poll-interval', 'healthcheck-timeout', 'readycheck-timeout'].map(
+    (name) => [`etcd-${name}`, warned(noEtcd)] as const,
+  ),
   ['encryption-provider-config', refused('objects are not encrypted at rest here; use an encrypted volume and leave it out')],
   ['encryption-provider-config-automatic-reload', warned(noGenericStorage, true)],
   ['storage-backend', warned(noEtcd)],

@@ -133,6 +133,20 @@ export interface StoreIdentity {
   readonly epoch: number;
 }
 
+/** What a server says to the others of its store: who pushes which shard to it, and when it has heard a plain writer of a shard. */
+export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, string>; heardMs: ReadonlyMap<ShardName, number> }>;
+
+/** The other servers of the same store. Where a store has one server, that leads and has no others. */
+export interface Peers {
+  /** Whether this server does what is to be done once. */
+  readonly isLeader: boolean;
+  /** What they have said last, by their ids. */
+  readonly others: ReadonlyMap<string, PeerState>;
+  tell(state: PeerState): void;
+  /** Calls when one of them has said something, or has come or gone, or the lead has changed. */
+  follow(listener: () => void): Subscription;
+}
+
 /** How an engine does: for health, and for metrics. */
 export interface EngineState {
   /** Whether anything can still be written. */
@@ -150,6 +164,7 @@ export interface EngineState {
 }
 
 export interface Store extends StoreIdentity, EngineState, Revisions, Objects, History, Writer, Pushes, Commits, CanonicalPaths {
+  readonly peers: Peers;
   /** Resources that hold objects. */
   resources(): Promise<readonly Resource[]>;
   /**

@@ -148,6 +148,16 @@ test('a cache connects to its parent with a certificate, and needs a valid name'
   ]);
 });
 
+test('a store in etcd is given whole: a key with its certificate, one scheme, and CAs for https', (t) => {
+  const servers = { 'etcd-servers': 'https://a:2379,https://b:2379' };
+  t.is(load({ flags: { 'etcd-servers': 'http://a:2379' } }).etcdPrefix, '/cache');
+  t.regex(problemsOf({ flags: servers })[0]!, /need --etcd-cafile/);
+  t.regex(problemsOf({ flags: { ...servers, 'etcd-cafile': 'ca', 'etcd-certfile': 'c' } })[0]!, /must be given together/);
+  t.regex(problemsOf({ flags: { 'etcd-servers': 'http://a:2379,https://b:2379', 'etcd-cafile': 'ca' } })[0]!, /all begin with https/);
+  for (const wrong of ['a:2379', 'http://a:2379/path', 'ftp://a']) t.is(problemsOf({ flags: { 'etcd-servers': wrong } }).length, 1, wrong);
+  t.is(problemsOf({ flags: { 'etcd-prefix': 'cache' } }).length, 1);
+});
+
 test('an unknown variable is refused, with the option that was meant', (t) => {
   t.deepEqual(problemsOf({ environment: { STRATA_SECUREPORT: '1', STRATA_NOTHING_AT_ALL_LIKE_IT: 'x', STRATA: 'x', STRATA_EMPTY: '' } }), [
     'unknown environment variable STRATA_SECUREPORT; did you mean STRATA_SECURE_PORT?',

@@ -94,7 +94,6 @@ test('an unknown flag names the nearest known one', (t) => {
 });
 
 const refusedArguments = [
-  '--etcd-servers=https://etcd:2379',
   '--etcd-servers-overrides=/x#http://etcd:2379',
   '--encryption-provider-config=/x',
   '--tls-cipher-suites=TLS_AES_128_GCM_SHA256',
@@ -110,13 +109,28 @@ for (const argument of refusedArguments) {
   test(`a flag that cannot be honoured is refused, not dropped: ${argument}`, (t) => t.is(problems(argument).length, 1));
 }
 
-test('an external etcd is refused with the reason', (t) => {
-  t.regex(problems('--etcd-servers=https://etcd:2379')[0]!, /until the etcd engine exists/);
-  t.deepEqual(read('--etcd-servers=embedded').warnings, []);
+test('an external etcd becomes the store, and the embedded one the data directory', (t) => {
+  const args = [
+    '--etcd-servers=https://a:2379,https://b:2379',
+    '--etcd-prefix=/x',
+    '--etcd-cafile=ca',
+    '--etcd-certfile=c',
+    '--etcd-keyfile=k',
+  ];
+  const { flags, warnings } = read(...args);
+  t.deepEqual(flags, {
+    'etcd-servers': 'https://a:2379,https://b:2379',
+    'etcd-prefix': '/x',
+    'etcd-cafile': 'ca',
+    'etcd-certfile': 'c',
+    'etcd-keyfile': 'k',
+  });
+  t.deepEqual(warnings, []);
+  t.deepEqual(read('--etcd-servers=embedded'), { kind: 'read', flags: {}, warnings: [] });
 });
 
 test('flags that only tune something we do not have are accepted with one warning per reason', (t) => {
-  t.is(read('--etcd-prefix=/cache', '--etcd-compaction-interval=5m', '--storage-backend=etcd3').warnings.length, 1);
+  t.is(read('--etcd-compaction-interval=5m', '--storage-backend=etcd3').warnings.length, 1);
   t.is(read('--feature-gates=A=true', '--vmodule=a=1', '--log-json-split-stream', '--watch-cache=false').warnings.length, 3);
   t.deepEqual(
     read('--storage-media-type=application/json', '--permit-address-sharing', '--authorization-always-allow-paths=/healthz,/readyz,/livez')

@@ -9,14 +9,18 @@ import { Client, credentials, Metadata, type ChannelCredentials, type ServiceErr
 import type { Clock } from '../../domain/ports.js';
 import { EtcdError, etcdErrorOf } from './etcd-error.js';
 import {
+  decodeLease,
   decodeRange,
   decodeStatus,
   decodeTxn,
   decodeWatch,
   encodeCompaction,
+  encodeLeaseGrant,
+  encodeLeaseId,
   encodeRange,
   encodeTxn,
   encodeWatch,
+  type LeaseRequest,
   type RangeRequest,
   type RangeResponse,
   type StatusResponse,
@@ -56,7 +60,11 @@ const statusOf: Method<null, StatusResponse> = {
   encode: () => new Uint8Array(),
   decode: decodeStatus,
 };
+const leaseGrant: Method<LeaseRequest, number> = { path: '/etcdserverpb.Lease/LeaseGrant', encode: encodeLeaseGrant, decode: decodeLease };
+const leaseEnd: Method<number, void> = { path: '/etcdserverpb.Lease/LeaseRevoke', encode: encodeLeaseId, decode: () => {} };
+const leaseTime: Method<number, number> = { path: '/etcdserverpb.Lease/LeaseTimeToLive', encode: encodeLeaseId, decode: decodeLease };
 const watching = '/etcdserverpb.Watch/Watch';
+const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
 /** Watches end where no leader is known, so that a member that is cut off does not keep silent. */
 const requireLeader = new Metadata();
@@ -93,6 +101,44 @@ export class EtcdClient {
 
   status(): Promise<StatusResponse> {
     return this.#read(statusOf, null);
+  }
+
+  /** Keys may go with it from now on: once its time is up, unless it is kept before. */
+  async grantLease(request: LeaseRequest): Promise<void> {
+    await this.#once(leaseGrant, request);
+  }
+
+  /** Gives a lease all its time again; returns how many seconds that is, or 0 where it is gone. */
+  keepLease(id: number): Promise<number> {
+    const { endpoint, client } = this.#member();
+    return new Promise((resolve, reject) => {
+      const stream = client.makeBidiStreamRequest<number, number>(keeping, (each) => Buffer.from(encodeLeaseId(each)), decodeLease);
+      const done = (finish: () => void): void => {
+        overdue();
+        stream.removeAllListeners('data');
+        stream.cancel();
+        finish();
+      };
+      const overdue = this.#clock.after(this.#timeoutMs, () =>
+        done(() => reject(new EtcdError('unknown', `etcd at ${endpoint} did not answer within ${this.#timeoutMs / 1000} s`))),
+      );
+      stream.on('data', (seconds: number) => done(() => resolve(seconds)));
+      // It has been cancelled, or failed: whichever came first was said.
+      stream.on('error', (error: ServiceError) => {
+        overdue();
+        reject(etcdErrorOf(endpoint, error));
+      });
+      stream.write(id);
+    });
+  }
+
+  endLease(id: number): Promise<void> {
+    return this.#once(leaseEnd, id);
+  }
+
+  /** How many seconds a lease has left; 0 or less: it is gone. */
+  leaseSeconds(id: number): Promise<number> {
+    return this.#read(leaseTime, id);
   }
 
   /** Where the next call goes. */

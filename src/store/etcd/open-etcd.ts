@@ -6,12 +6,15 @@
  */
 import { CacheError } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';
+import { pause } from '../../domain/pause.js';
+import type { Clock } from '../../domain/ports.js';
 import { newCacheId } from '../cache-id.js';
 import { nextEpoch } from '../epochs.js';
 import { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import { Follower, type FollowedBatch } from './follower.js';
 import { HistoryWindow } from './history-window.js';
+import { leaseSeconds } from './peers.js';
 import { PublishedState } from './published-state.js';
 import { RecentBodies } from './recent-bodies.js';
 import { everyKey, formatRecord, formatRecordKey, type CacheRecord } from './records.js';
@@ -20,6 +23,8 @@ import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
 
 /** Where the servers of Kubernetes and kcp agree how far they have compacted. */
 const compactionKey = Buffer.from('compact_rev_key');
+const lookIntervalMs = 300;
+const never = new AbortController().signal;
 
 /** Throws a CacheError that says what is wrong. */
 export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: EtcdParts): Promise<EtcdStore> {
@@ -42,9 +47,11 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     };
     follower.begin();
     await follower.reachNewest();
-    const { cacheId, epoch } = await beginLife({ client, follower, published, prefix, parts });
+    const isJoining = await someServerLives(client, published, parts.clock);
+    const { cacheId, epoch } = await beginLife({ client, follower, published, prefix, parts }, isJoining);
     const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, cacheId, epoch }, limits, parts);
     take = (batch) => opened.take(batch);
+    await opened.peers.join();
     return opened;
   } catch (error) {
     client.close();
@@ -81,10 +88,31 @@ async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revi
 
 type Beginning = Readonly<{ client: EtcdClient; follower: Follower; published: PublishedState; prefix: string; parts: EtcdParts }>;
 
-async function beginLife({ client, follower, published, prefix, parts }: Beginning): Promise<CacheRecord> {
+/**
+ * Whether another server runs. Its record proves nothing by itself, because a restored etcd has the records of servers that have gone; that its lease is kept
+ * does, or its being gone. It takes a third of a lease's time to see one kept.
+ */
+async function someServerLives(client: EtcdClient, { servers }: PublishedState, clock: Clock): Promise<boolean> {
+  const left = new Map([...servers.values()].map(({ lease }) => [lease, Infinity]));
+  const untilMs = clock.now() + 1_000 * (leaseSeconds + 1);
+  while (left.size > 0 && clock.now() < untilMs) {
+    for (const [lease, before] of left) {
+      const seconds = await client.leaseSeconds(lease);
+      if (seconds > before) return true;
+      if (seconds > 0) left.set(lease, seconds);
+      else left.delete(lease);
+    }
+    await pause(clock, lookIntervalMs, never);
+  }
+  return false;
+}
+
+/** Which cache this is. Whoever finds no other server begins a life of its own, because nobody knows what etcd has gone through since the last. */
+async function beginLife({ client, follower, published, prefix, parts }: Beginning, isJoining: boolean): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
-  for (;;) {
+  for (let isOurs = !isJoining; ;) {
     const known = published.cache;
+    if (known?.record !== undefined && !isOurs) return known.record;
     const cacheId = known?.record?.cacheId ?? newCacheId(parts.random);
     const record = { cacheId, epoch: nextEpoch(known?.record?.epoch ?? 0, { nowMs: parts.clock.wallMs(), random: parts.random }) };
     const { succeeded, revision } = await client.txn({
@@ -94,5 +122,7 @@ async function beginLife({ client, follower, published, prefix, parts }: Beginni
     });
     await follower.reach(revision);
     if (succeeded) return record;
+    // Another has begun one just now.
+    isOurs = false;
   }
 }

@@ -15,18 +15,20 @@ import type { FollowedBatch } from './follower.js';
 import { ObjectIndex, type IndexedObject } from './object-index.js';
 import { formatObjectKey, isOfUpstream, parseObjectKey } from './object-keys.js';
 import { PublishedPaths } from './published-paths.js';
-import { PublishedShards, type ShardsChange } from './published-shards.js';
+import { PublishedShards, type ShardsChange, type Versioned } from './published-shards.js';
 import type { RecentBodies } from './recent-bodies.js';
 import {
   formatRecordKey,
   isRecordKey,
   parseCacheRecord,
   parseLinkRecord,
+  parseServerRecord,
   parseRecordKey,
   parseShardRecord,
   parseSliceRecord,
   type CacheRecord,
   type RecordKey,
+  type ServerRecord,
 } from './records.js';
 import type { KeyValue, WatchEvent } from './rpc.js';
 import { readValue, Unreadable } from './stored-values.js';
@@ -36,7 +38,8 @@ export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodie
 /** An object that was written again because a namesake on another shard had gone. */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
-export type PublishedBatch = Readonly<{ commit: Commit; change: ShardsChange; rewrites: readonly Rewrite[] }>;
+/** `arePeersNew`: something has changed of servers, or the leader has. */
+export type PublishedBatch = Readonly<{ commit: Commit; change: ShardsChange; rewrites: readonly Rewrite[]; arePeersNew: boolean }>;
 
 /** What happens at one revision beside the objects. */
 type Circumstances = Readonly<{ swept: ReadonlySet<Revision>; rewritten: ReadonlySet<Revision> }>;
@@ -53,6 +56,9 @@ export class PublishedState {
   /** Marks of survivors that are still to be written again. */
   readonly #marks = new Map<string, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
+  #leader: string | undefined;
+  #arePeersNew = false;
+  readonly #servers = new Map<string, Versioned<ServerRecord>>();
   #revision: Revision = 0;
 
   constructor(parts: PublishedStateParts) {
@@ -67,6 +73,16 @@ export class PublishedState {
   /** Which cache this is; undefined where none was ever here. */
   get cache(): Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined {
     return this.#cache;
+  }
+
+  /** The id of the server that leads. */
+  get leader(): string | undefined {
+    return this.#leader;
+  }
+
+  /** By their ids. */
+  get servers(): ReadonlyMap<string, ServerRecord> {
+    return new Map([...this.#servers].map(([id, { record }]) => [id, record]));
   }
 
   /** How many keys hold something that cannot be served. */
@@ -90,6 +106,8 @@ export class PublishedState {
     for (const { slice, revision } of this.shards.sliceRecords()) record({ kind: 'slice', slice }, revision);
     for (const [of, revision] of this.#marks) record({ kind: 'rewrite', of }, revision);
     for (const text of this.#unreadable) found.set(text, 0);
+    for (const [id, { revision }] of this.#servers) record({ kind: 'server', id }, revision);
+    if (this.#leader !== undefined) record({ kind: 'leader' }, 0);
     if (this.#cache !== undefined) record({ kind: 'cache' }, this.#cache.revision);
     return found;
   }
@@ -108,11 +126,12 @@ export class PublishedState {
       rewritten: revisionsOf(records, ({ event, key }) => key.kind === 'rewrite' && event.kind === 'delete'),
     };
     const done = { changes: [] as Change[], movedPaths: [] as string[], swept: new Set<Revision>(), rewrites: [] as Rewrite[] };
+    this.#arePeersNew = false;
     for (const { event, key } of records) this.#applyRecord(key, event);
     for (const { event, text } of named) if (!isRecordKey(prefix, text)) this.#applyObject(text, event, { nowMs, at, done });
     this.#revision = revision;
     const { changes, movedPaths, swept, rewrites } = done;
-    return { commit: { revision, changes, movedPaths, swept }, change: this.shards.takeChange(), rewrites };
+    return { commit: { revision, changes, movedPaths, swept }, change: this.shards.takeChange(), rewrites, arePeersNew: this.#arePeersNew };
   }
 
   #applyRecord(key: RecordKey, { kind, kv }: WatchEvent): void {
@@ -130,6 +149,17 @@ export class PublishedState {
       case 'rewrite':
         if (value === undefined) this.#marks.delete(key.of);
         else this.#marks.set(key.of, kv.revision);
+        return;
+      case 'server': {
+        const server = value && parseServerRecord(value);
+        if (server === undefined) this.#servers.delete(key.id);
+        else this.#servers.set(key.id, { revision: kv.revision, record: server });
+        this.#arePeersNew = true;
+        return;
+      }
+      case 'leader':
+        this.#leader = value && textOf(value);
+        this.#arePeersNew = true;
         return;
       case 'swept':
         return;

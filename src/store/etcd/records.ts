@@ -5,6 +5,7 @@
  *                    shards/SHARD                        who has the shard
  *                    slices/SHARD/RESOURCE.GROUP:IDENTITY   how far a slice is synced
  *                    links/parent, links/child/NAME      the cache at the other end, and how far it has sent everything
+ *                    servers/ID, leader                  in the lease of a server (peers.ts)
  *                    swept                               put with a delete that nobody asked for by name
  *                    rewrites/TYPE|CLUSTER|NAMESPACE/NAME   a namesake of what was deleted is still to be written again
  *
@@ -17,6 +18,7 @@ import type { LinkState, SliceState } from '../../domain/push.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { parseShardName, type ShardName } from '../../domain/shard.js';
+import type { PeerState } from '../../domain/store-port.js';
 import type { Slice } from '../../domain/slice.js';
 import { childNeighbour, childOf, type Neighbour, type Via } from '../../domain/via.js';
 
@@ -37,11 +39,16 @@ export type SliceRecord = Readonly<SliceFacts & { changedMs: number; invalidatio
 /** `staleSince`: before which revision no slice that came over it is current; 0: that of this record. `session`: rises whenever the link opens. */
 export type LinkRecord = Readonly<Omit<LinkState, 'neighbour'> & { staleSince: Revision; session: number }>;
 
+/** `lease`: the one that it lies in. */
+export type ServerRecord = PeerState & Readonly<{ lease: number }>;
+
 export type RecordKey = Readonly<
   | { kind: 'cache' }
   | { kind: 'shard'; shard: ShardName }
   | { kind: 'slice'; slice: Slice }
   | { kind: 'link'; neighbour: Neighbour }
+  | { kind: 'server'; id: string }
+  | { kind: 'leader' }
   | { kind: 'swept' }
   | { kind: 'rewrite'; of: string }
 >;
@@ -76,11 +83,12 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
   const start = recordsPrefix(prefix);
   if (!text.startsWith(start)) return undefined;
   const place = text.slice(start.length);
-  if (place === 'cache' || place === 'swept') return { kind: place };
+  if (place === 'cache' || place === 'leader' || place === 'swept') return { kind: place };
   const cut = place.indexOf('/');
   const [room, rest] = [place.slice(0, cut), place.slice(cut + 1)];
   if (room === 'rewrites') return { kind: 'rewrite', of: rest };
   if (room === 'links') return parseLink(rest);
+  if (room === 'servers') return { kind: 'server', id: rest };
   const [name = '', type = ''] = room === 'slices' ? rest.split('/') : [rest];
   const shard = parseShardName(name);
   if (shard === undefined) return undefined;
@@ -93,6 +101,24 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
 
 export function formatRecord(record: CacheRecord | ShardRecord | SliceRecord | LinkRecord): Uint8Array {
   return Buffer.from(JSON.stringify(record));
+}
+
+export function formatServerRecord({ lease, pushers, heardMs }: ServerRecord): Uint8Array {
+  return Buffer.from(JSON.stringify({ lease, pushers: Object.fromEntries(pushers), heardMs: Object.fromEntries(heardMs) }));
+}
+
+export function parseServerRecord(value: Uint8Array): ServerRecord | undefined {
+  const found = membersOf(value);
+  if (!isNumber(found?.['lease'])) return undefined;
+  const { lease, pushers, heardMs } = found;
+  const shards = <T>(of: unknown, isRight: (each: unknown) => each is T): ReadonlyMap<ShardName, T> =>
+    new Map(
+      Object.entries(isObject(of) ? of : {}).flatMap(([name, each]) => {
+        const shard = parseShardName(name);
+        return shard === undefined || !isRight(each) ? [] : [[shard, each]];
+      }),
+    );
+  return { lease, pushers: shards(pushers, isText), heardMs: shards(heardMs, isNumber) };
 }
 
 export function parseCacheRecord(value: Uint8Array): CacheRecord | undefined {
@@ -136,6 +162,8 @@ function placeOf(key: RecordKey): string {
       return `slices/${key.slice.shard}/${formatResource(key.slice.resource)}`;
     case 'link':
       return `links/${key.neighbour}`;
+    case 'server':
+      return `servers/${key.id}`;
     case 'rewrite':
       return `rewrites/${key.of}`;
     default:

@@ -8,6 +8,9 @@ import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 /** A key and its value, as etcd stores them. `created` and `revision`: of its first and of its last change; 0 in the mark of a delete. */
 export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: number; revision: number }>;
 
+/** A lease of this engine has an id below 2^48. */
+export type LeaseRequest = Readonly<{ id: number; ttlSeconds: number }>;
+
 /** `rangeEnd`: the first key behind the range; undefined: the key alone. `revision` 0: now. */
 export type RangeRequest = Readonly<{
   key: Uint8Array;
@@ -24,8 +27,9 @@ export type RangeResponse = Readonly<{ revision: number; kvs: readonly KeyValue[
 /** Of a key: its last change has this revision, 0 when there is none. */
 export type Compare = Readonly<{ key: Uint8Array; revision: number }>;
 
+/** `lease`: the key goes with it; 0: it stays. */
 export type Operation =
-  | Readonly<{ kind: 'put'; key: Uint8Array; value: Uint8Array }>
+  | Readonly<{ kind: 'put'; key: Uint8Array; value: Uint8Array; lease?: number }>
   | Readonly<{ kind: 'delete'; key: Uint8Array }>
   | Readonly<{ kind: 'range'; request: RangeRequest }>;
 
@@ -114,6 +118,26 @@ export function encodeCompaction(revision: number): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int64(revision).finish();
 }
 
+export function encodeLeaseGrant({ id, ttlSeconds }: LeaseRequest): Uint8Array {
+  return new BinaryWriter().tag(1, WireType.Varint).int64(ttlSeconds).tag(2, WireType.Varint).int64(id).finish();
+}
+
+/** To keep it, to end it, or to ask for its time: the id is the only field that is needed. */
+export function encodeLeaseId(id: number): Uint8Array {
+  return new BinaryWriter().tag(1, WireType.Varint).int64(id).finish();
+}
+
+/** How many seconds a lease has left; 0 or less: it is gone. */
+export function decodeLease(bytes: Uint8Array): number {
+  let seconds = 0;
+  read(bytes, (field, reader) => {
+    if (field !== 3) return false;
+    seconds = numberOf(reader);
+    return true;
+  });
+  return seconds;
+}
+
 export function encodeWatch(request: WatchRequest): Uint8Array {
   const writer = new BinaryWriter();
   if (request.kind === 'progress') return writer.tag(3, WireType.LengthDelimited).bytes(nothing).finish();
@@ -175,7 +199,9 @@ function operationOf(operation: Operation): readonly [field: number, bytes: Uint
   if (operation.kind === 'range') return [1, encodeRange(operation.request)];
   const writer = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(operation.key);
   if (operation.kind === 'delete') return [3, writer.finish()];
-  return [2, writer.tag(2, WireType.LengthDelimited).bytes(operation.value).finish()];
+  writer.tag(2, WireType.LengthDelimited).bytes(operation.value);
+  if (operation.lease !== undefined) writer.tag(3, WireType.Varint).int64(operation.lease);
+  return [2, writer.finish()];
 }
 
 function decodeEvent(bytes: Uint8Array): WatchEvent {

@@ -34,6 +34,7 @@ import { Decider } from './decider.js';
 import { EtcdError, refusalOf } from './etcd-error.js';
 import type { FollowedBatch, Follower } from './follower.js';
 import type { HistoryWindow } from './history-window.js';
+import { EtcdPeers } from './peers.js';
 import type { PublishedState } from './published-state.js';
 import type { RecentBodies } from './recent-bodies.js';
 import { EtcdSnapshot } from './snapshot.js';
@@ -57,6 +58,7 @@ const trimIntervalMs = 1_000;
 export class EtcdStore implements Store {
   readonly cacheId: string;
   readonly epoch: number;
+  readonly peers: EtcdPeers;
   readonly #opened: Opened;
   readonly #parts: EtcdParts;
   readonly #limits: EtcdLimits;
@@ -81,6 +83,7 @@ export class EtcdStore implements Store {
     this.#limits = limits;
     this.cacheId = cacheId;
     this.epoch = epoch;
+    this.peers = new EtcdPeers({ ...parts, client, published, prefix });
     this.#reader = new BodyReader({ client, prefix, bodies });
     this.#decider = new Decider({ prefix, cacheId, published, underWay: new Syncs() });
     this.#committer = new EtcdCommitter({
@@ -296,6 +299,7 @@ export class EtcdStore implements Store {
     for (const snapshot of this.#snapshots) snapshot.note(commit.changes);
     this.#decider.follow(taken);
     const { shards, slices } = change;
+    if (taken.arePeersNew) this.peers.look();
     if (shards.length + slices.length > 0) for (const follower of this.#followers) follower({ shards, slices });
     if (commit.changes.length > 0) for (const listener of this.#listeners) listener(commit);
   }
@@ -371,9 +375,10 @@ export class EtcdStore implements Store {
     });
   }
 
-  #end(): void {
+  async #end(): Promise<void> {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    await this.peers.leave();
     this.#cancelTrim();
     this.#queue.close(closing);
     this.#queue.refuseAll(closing);

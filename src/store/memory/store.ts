@@ -26,6 +26,7 @@ import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { decideCompaction, Holds, type LogState } from '../compactor.js';
+import { alone } from '../alone.js';
 import { Epochs } from '../epochs.js';
 import { askedOf, type Part } from '../lane.js';
 import { MutationQueue } from '../mutation-queue.js';
@@ -42,6 +43,7 @@ const diskFull: Refusal = { reason: 'ServiceUnavailable', message: 'the store ca
 type FollowListener = Parameters<Pushes['follow']>[0];
 
 export class MemoryStore implements Store {
+  readonly peers = alone;
   /** While this is set, the disk refuses every commit. */
   isDiskFull = false;
   readonly #disk: MemoryDisk;

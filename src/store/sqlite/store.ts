@@ -32,6 +32,7 @@ import type { FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
 import { commitBytesMax, Holds, type LogState } from '../compactor.js';
 import type { Connection } from './database.js';
+import { alone } from '../alone.js';
 import { Epochs } from '../epochs.js';
 import type { Life } from './life.js';
 import { askedOf, type Part } from '../lane.js';
@@ -55,6 +56,7 @@ const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is
 const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has failed' };
 
 export class SqliteStore implements Store {
+  readonly peers = alone;
   readonly cacheId: string;
   readonly #lock: Lock;
   readonly #worker: Worker;

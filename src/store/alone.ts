@@ -1,0 +1,9 @@
+/** The peers of a store that one server has for itself. */
+import type { Peers } from '../domain/store-port.js';
+
+export const alone: Peers = Object.freeze({
+  isLeader: true,
+  others: new Map(),
+  tell: () => {},
+  follow: () => ({ cancel: () => {} }),
+});
