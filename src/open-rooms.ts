@@ -34,9 +34,11 @@ import { Freshness } from './intake/freshness.js';
 import { HeldRemovals } from './intake/held-removals.js';
 import { Intake } from './intake/intake.js';
 import { PushSessions } from './intake/push-sessions.js';
+import { PushersElsewhere } from './intake/pushers-elsewhere.js';
 import { RunningSince } from './intake/running-since.js';
 import { ShardRemoval } from './intake/shard-removal.js';
 import { Standbys } from './intake/standbys.js';
+import { ToldPeers } from './intake/told-peers.js';
 import { version } from './version.js';
 import { Hub } from './watch/hub.js';
 import { Pace } from './watch/pace.js';
@@ -98,7 +100,10 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       ...handOuts,
     },
   );
-  const sessions = new PushSessions(store, clock.now());
+  const { peers } = store;
+  const isLeader = (): boolean => peers.leadsSinceMs !== undefined;
+  const elsewhere = new PushersElsewhere({ peers, pushes: store, clock });
+  const sessions = new PushSessions(store, clock.now(), elsewhere);
   const known = await KnownShards.open(store);
   const rules = intakeRules(settings, catalogue);
   const removals = new HeldRemovals(
@@ -137,12 +142,13 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     { holdMs: settings.parentHoldMs },
   );
   const intake = new Intake({ objects: store, writer: store, clock, plainWrites });
-  const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
+  const told = new ToldPeers({ peers, sessions, plainWrites, clock });
+  const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
   const originChanges = store.follow(({ shards: changed }) => {
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
   const standbys = new Standbys(
-    { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), clock },
+    { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), hasLinks: isLeader, clock },
     { holdMs: settings.parentHoldMs },
   );
   const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });
@@ -155,6 +161,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       seenMs,
       heardMs: (shard) => plainWrites.heardMs(shard),
       isLinkUp: (neighbour) => tier.freshness.presence(neighbour).isOpen,
+      isLeader,
       clock,
       log,
     },
@@ -248,6 +255,8 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     removal.close();
     standbys.close();
     assumedSyncs.close();
+    told.close();
+    elsewhere.close();
     running.close();
     originChanges.cancel();
     emptied.cancel();

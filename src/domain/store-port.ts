@@ -24,6 +24,11 @@ export interface Revisions {
   format(revision: Revision): string;
   /** `text` is a plain decimal above zero; anything else is the caller's mistake. */
   locate(text: string): Located;
+  /**
+   * Resolves once all that was acknowledged before the call, by whichever server of the store, is published here. Throws Refused(ServiceUnavailable) where
+   * that cannot be known.
+   */
+  reachNewest(): Promise<void>;
 }
 
 /** Objects, now or at an earlier revision that history still covers. */
@@ -133,13 +138,16 @@ export interface StoreIdentity {
   readonly epoch: number;
 }
 
-/** What a server says to the others of its store: who pushes which shard to it, and when it has heard a plain writer of a shard. */
-export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, string>; heardMs: ReadonlyMap<ShardName, number> }>;
+/** A pusher that is connected to another server. `isHeld`: it keeps its shard. The rest is of all its slices together; `lagMs` of the one most behind. */
+export type PeerPusher = Readonly<{ peer: string; isHeld: boolean; connected: boolean; lagMs: number; whole: boolean }>;
+
+/** What a server says to the others of its store: who pushes to it, and for each shard a number that changes when a plain writer is heard. */
+export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; heard: ReadonlyMap<ShardName, number> }>;
 
 /** The other servers of the same store. Where a store has one server, that leads and has no others. */
 export interface Peers {
-  /** Whether this server does what is to be done once. */
-  readonly isLeader: boolean;
+  /** Since when this server does what is to be done once, in milliseconds of the clock; undefined while another does. */
+  readonly leadsSinceMs: number | undefined;
   /** What they have said last, by their ids. */
   readonly others: ReadonlyMap<string, PeerState>;
   tell(state: PeerState): void;

@@ -16,8 +16,15 @@ import type { ShardName } from '../domain/shard.js';
 import type { KnownShards } from './known-shards.js';
 import { lastChangeMs } from './last-change.js';
 
-/** `runningSinceMs`: see RunningSince. */
-export type AssumedSyncsParts = Readonly<{ pushes: Pushes; known: KnownShards; clock: Clock; log: Log; runningSinceMs: () => number }>;
+/** `runningSinceMs`: see RunningSince. `isLeader`: of the servers of this store one decides. */
+export type AssumedSyncsParts = Readonly<{
+  pushes: Pushes;
+  known: KnownShards;
+  clock: Clock;
+  log: Log;
+  runningSinceMs: () => number;
+  isLeader: () => boolean;
+}>;
 
 const lookIntervalMs = 1_000;
 const writingMsMax = 300_000;
@@ -48,7 +55,7 @@ export class AssumedSyncs {
   }
 
   async #look(): Promise<void> {
-    const quiet = [...this.#parts.known.shards].filter((state) => this.#isDue(state));
+    const quiet = this.#parts.isLeader() ? [...this.#parts.known.shards].filter((state) => this.#isDue(state)) : [];
     const outcomes = quiet.length === 0 ? [] : await this.#lane.push(quiet.map(({ shard }) => ({ kind: 'assume', shard })));
     quiet.forEach(({ shard }, i) => {
       if (outcomes[i]?.kind === 'unchanged') this.#parts.log.info('shard.assumed-synced', { shard });

@@ -45,6 +45,8 @@ export class PlainWrites {
   readonly #holdMs: number;
   /** When a plain writer last wrote to a shard, whether or not that changed anything. Of shards that are known. */
   readonly #heardMs = new Map<ShardName, number>();
+  /** The same of other servers of this store. */
+  readonly #heardElsewhereMs = new Map<ShardName, number>();
 
   constructor(parts: PlainWritesParts, { holdMs }: Readonly<{ holdMs: number }>) {
     this.#parts = parts;
@@ -56,9 +58,19 @@ export class PlainWrites {
     if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
   }
 
+  /** Another server has heard one. */
+  hearElsewhere(shard: ShardName): void {
+    this.#heardElsewhereMs.set(shard, this.#parts.clock.now());
+  }
+
+  /** When one wrote to each shard at this server. */
+  get heardHere(): ReadonlyMap<ShardName, number> {
+    return this.#heardMs;
+  }
+
   /** When one last did, in milliseconds of the clock; if none has, since when this process could have noticed. */
   heardMs(shard: ShardName): number {
-    return Math.max(this.#heardMs.get(shard) ?? 0, this.#parts.runningSinceMs());
+    return Math.max(this.#heardMs.get(shard) ?? 0, this.#heardElsewhereMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }
 
   /** As what a write goes ahead (mutation.ts), or why it may not. */

@@ -7,13 +7,14 @@
  */
 import type { ShardState } from '../domain/claim.js';
 import type { Subscription } from '../domain/ports.js';
-import type { PushLane, Pushes } from '../domain/store-port.js';
+import type { PeerPusher, PushLane, Pushes } from '../domain/store-port.js';
 import type { Term } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameOf, SliceReport } from '../frames/frame.js';
+import type { PushersElsewhere } from './pushers-elsewhere.js';
 import { displaced } from './session.js';
 import { SliceReports } from './slice-reports.js';
 
@@ -51,6 +52,8 @@ type Entry = {
   wasHeld: boolean;
 };
 
+type Elsewhere = Pick<PushersElsewhere, 'of' | 'isHeld' | 'present' | 'follow'>;
+
 /** The pusher that had a shard before the start has this long to come back. */
 const returnMs = 5_000;
 /** A pusher without a source for this long gives way to another. */
@@ -61,10 +64,14 @@ export class PushSessions {
   readonly #entries = new Map<ShardName, Entry>();
   readonly #listeners = new Set<(slices: readonly Slice[]) => void>();
   readonly #startedMs: number;
+  readonly #elsewhere: Elsewhere | undefined;
 
-  constructor(pushes: Pushes, nowMs: number) {
+  /** `elsewhere`: at other servers of the store, where it may have any. */
+  constructor(pushes: Pushes, nowMs: number, elsewhere?: Elsewhere) {
     this.#pushes = pushes;
     this.#startedMs = nowMs;
+    this.#elsewhere = elsewhere;
+    elsewhere?.follow(() => this.#notify([]));
   }
 
   /** How many shards are held now. */
@@ -129,9 +136,9 @@ export class PushSessions {
     holder.bye(reason, message, retryAfterMs);
   }
 
-  /** Whether the shard has a pusher here, heard or not, with a source or without. */
+  /** Whether the shard has a pusher, heard or not, with a source or without. */
   hasPusher(shard: ShardName): boolean {
-    return this.#entries.get(shard)?.holder !== undefined;
+    return this.#entries.get(shard)?.holder !== undefined || this.#elsewhere?.of(shard)?.pusher !== undefined;
   }
 
   /** Others have changed the slice. */
@@ -141,6 +148,10 @@ export class PushSessions {
 
   /** Whether the shard has a pusher that keeps it: it is heard, and has a source. */
   isHeld(shard: ShardName, nowMs: number): boolean {
+    return this.#isHeldHere(shard, nowMs) || this.#elsewhere?.isHeld(shard, nowMs) === true;
+  }
+
+  #isHeldHere(shard: ShardName, nowMs: number): boolean {
     const entry = this.#entries.get(shard);
     if (entry?.holder === undefined || entry.holder.silentSinceMs() !== undefined) return false;
     const { connected, sinceMs } = entry.reported.shard(shard) ?? { connected: true, sinceMs: nowMs };
@@ -159,6 +170,7 @@ export class PushSessions {
     const present = new Map<ShardName, ReadonlySet<string> | undefined>();
     for (const [shard, { holder }] of this.#entries)
       if (holder !== undefined && holder.silentSinceMs() === undefined) present.set(shard, holder.named());
+    for (const shard of this.#elsewhere?.present() ?? []) if (!present.has(shard)) present.set(shard, undefined);
     return present;
   }
 
@@ -185,8 +197,27 @@ export class PushSessions {
     if (changed.length > 0) this.#notify(changed);
   }
 
+  /** The pushers that are connected here and heard, as the other servers of the store are told of them. */
+  here(nowMs: number): ReadonlyMap<ShardName, PeerPusher> {
+    const here = new Map<ShardName, PeerPusher>();
+    for (const [shard, { holder, reported }] of this.#entries) {
+      if (holder === undefined || holder.silentSinceMs() !== undefined) continue;
+      here.set(shard, { peer: holder.peer, isHeld: this.#isHeldHere(shard, nowMs), ...reported.together(shard) });
+    }
+    return here;
+  }
+
   /** A shard that nobody has pushed since the start is away since then; one whose pusher is silent, since that was heard. */
   presence(shard: ShardName): Presence {
+    const here = this.#presenceHere(shard);
+    const elsewhere = this.#elsewhere?.of(shard);
+    if (here.peer !== undefined || elsewhere === undefined) return here;
+    const { pusher, sinceMs } = elsewhere;
+    if (pusher === undefined) return { ...here, sinceMs: Math.max(here.sinceMs, sinceMs) };
+    return { peer: pusher.peer, sinceMs, reported: () => pusher };
+  }
+
+  #presenceHere(shard: ShardName): Presence {
     const entry = this.#entries.get(shard);
     if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, reported: () => undefined };
     const { holder, sinceMs } = entry;

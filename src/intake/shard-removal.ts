@@ -33,6 +33,8 @@ export type ShardRemovalParts = Readonly<{
   /** When a plain writer last wrote to a shard. */
   heardMs: (shard: ShardName) => number;
   isLinkUp: (neighbour: Neighbour) => boolean;
+  /** Of the servers of this store one removes what nobody asks for. */
+  isLeader: () => boolean;
   clock: Clock;
   log: Log;
 }>;
@@ -119,6 +121,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 
   /** One shard's failure does not stop the others: the next look tries it again. */
   async #look(): Promise<void> {
+    if (!this.#parts.isLeader()) return;
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
     if (this.#policy.awayMaxMs === undefined) return;
     for (const { shard, removed, via } of await this.#parts.pushes.shards())

@@ -5,7 +5,7 @@
 import { formatResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
-import type { SliceFreshness } from '../frames/frame.js';
+import type { SliceFreshness, SliceReport } from '../frames/frame.js';
 
 const slicesMax = 200_000;
 
@@ -25,6 +25,17 @@ export class SliceReports {
   shard(shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> | undefined {
     const reports = this.#shards.get(shard);
     return reports && { connected: reports.connected > 0, sinceMs: reports.sinceMs };
+  }
+
+  /** What is reported of all slices of a shard; `lagMs` is that of the one most behind, in whole seconds. */
+  together(shard: ShardName): SliceReport {
+    const reports = this.#shards.get(shard);
+    let [lagMs, whole] = [0, reports !== undefined];
+    for (const each of reports?.slices.values() ?? []) {
+      lagMs = Math.max(lagMs, each.lagMs);
+      whole &&= each.whole;
+    }
+    return { connected: (reports?.connected ?? 0) > 0, lagMs: Math.ceil(lagMs / 1_000) * 1_000, whole };
   }
 
   /** Those that the peer has synced. */

@@ -27,6 +27,8 @@ export type StandbysParts = Readonly<{
   known: Pick<KnownShards, 'shard'>;
   sessions: Pick<PushSessions, 'isHeld' | 'keeps' | 'follow'>;
   seenMs: SeenElsewhere;
+  /** Whether this server has the links of its cache. */
+  hasLinks: () => boolean;
   /** Whether every link to the origin of a shard is up, and the one to this cache answers. */
   isReached: (shard: ShardName, neighbour: Neighbour) => boolean;
   clock: Clock;
@@ -55,6 +57,12 @@ export class Standbys {
   /** How many wait for the shard. */
   count(shard: ShardName): number {
     return this.#waiting.get(shard)?.filter(({ isFree }) => !isFree).length ?? 0;
+  }
+
+  /** Whether the shard is at another cache, and another server of this one knows how it is there. */
+  isBeyond(shard: ShardName): boolean {
+    const { own, known, hasLinks } = this.#parts;
+    return !hasLinks() && isElsewhere(known.shard(shard), own);
   }
 
   /**

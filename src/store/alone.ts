@@ -2,7 +2,7 @@
 import type { Peers } from '../domain/store-port.js';
 
 export const alone: Peers = Object.freeze({
-  isLeader: true,
+  leadsSinceMs: 0,
   others: new Map(),
   tell: () => {},
   follow: () => ({ cancel: () => {} }),

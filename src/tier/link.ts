@@ -84,7 +84,10 @@ export class Link {
     while (!signal.aborted) {
       const url = urls[attempt.urlIndex] ?? '';
       const parting = await this.#connect(url, signal);
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        this.#state = { kind: 'connecting', url, sinceMs: clock.now(), failures: 0, message: '' };
+        return;
+      }
       const next = reconnect(attempt, this.#patient(parting), { urls: urls.length, random, bounds: this.#options });
       if (next.kind === 'end') throw new Error('a link comes back, whatever its parent says');
       attempt = next.attempt;

@@ -37,6 +37,7 @@ import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import type { LinkSenderOptions } from './link-sender-options.js';
 import { LogChunks } from './log-chunks.js';
+import { whileLeading } from './while-leading.js';
 import { Readiness } from './readiness.js';
 import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
@@ -89,6 +90,9 @@ export type TierOptions = LinkSenderOptions &
     readyGraceMs: number;
   }>;
 
+const notLeading = 'another server of this cache has its links';
+/** The child then comes to whichever server its next connection reaches. */
+const elsewhereRetryMs = 500;
 const unreported = { connected: false, lagMs: 0, whole: false };
 
 export class Tier {
@@ -110,6 +114,7 @@ export class Tier {
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
   readonly #naming: Subscription;
+  readonly #leading: Subscription;
   readonly #parentLane: PushLane;
   readonly #readiness: Readiness;
   #policies: LinkPolicies;
@@ -172,6 +177,10 @@ export class Tier {
       // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
     });
+    this.#leading = store.peers.follow(() => {
+      if (store.peers.leadsSinceMs !== undefined) return;
+      for (const { session } of this.#children.connected) session.bye('unavailable', notLeading, elsewhereRetryMs);
+    });
     this.#readiness = new Readiness({ known, reported: this.#reported, clock, hasParent: this.#link !== undefined }, options);
   }
 
@@ -217,17 +226,20 @@ export class Tier {
     return this.#readiness.isReady;
   }
 
-  /** Follows the parent until `signal` is aborted; at once without one. */
+  /** Follows the parent while this server leads, until `signal` is aborted; at once without one. */
   async run(signal: AbortSignal): Promise<void> {
-    await this.#link?.run(signal);
+    const link = this.#link;
+    if (link !== undefined) await whileLeading(this.#parts.store.peers, signal, (leading) => link.run(leading));
   }
 
-  /** The other end of a child's link, until it is closed; `hello` was read from `frames`. */
-  accept(
+  /** The other end of a child's link, until it is closed; `hello` was read from `frames`. All links of a cache are at the server that leads. */
+  async accept(
     connection: FrameConnection,
     greeting: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>,
   ): Promise<void> {
-    return this.#children.accept(connection, greeting);
+    if (this.#parts.store.peers.leadsSinceMs !== undefined) return this.#children.accept(connection, greeting);
+    connection.close('unavailable', notLeading, elsewhereRetryMs);
+    await connection.closed;
   }
 
   changePolicies(policies: LinkPolicies): void {
@@ -260,10 +272,17 @@ export class Tier {
     return this.#news.isComplete();
   }
 
-  /** When somebody may last have had a shard that lives behind a link; if nothing was reported of it yet, since when the link is as it is. */
+  /**
+   * When somebody may last have had a shard that lives behind a link; if nothing was reported of it yet, since when the link is as it is, or since when this
+   * server leads. One that does not lead knows nothing of links, so it never finds a shard away.
+   */
   seenMs(shard: ShardName, neighbour: Neighbour): number {
-    const { connected, sinceMs } = this.#freshness.shard(neighbour, shard);
     const nowMs = this.#parts.clock.now();
+    return Math.max(this.#parts.store.peers.leadsSinceMs ?? nowMs, this.#reportedMs(shard, neighbour, nowMs));
+  }
+
+  #reportedMs(shard: ShardName, neighbour: Neighbour, nowMs: number): number {
+    const { connected, sinceMs } = this.#freshness.shard(neighbour, shard);
     return connected ? nowMs : Math.max(sinceMs, this.#routes.unheldMs(shard) ?? this.#lostMs(shard, neighbour) ?? nowMs);
   }
 
@@ -277,6 +296,7 @@ export class Tier {
     this.#subscription.cancel();
     this.#settled.cancel();
     this.#naming.cancel();
+    this.#leading.cancel();
     this.#news.close();
     this.#held.close();
     this.#routes.close();

@@ -8,6 +8,7 @@ import type { Exchange } from '../http/exchange.js';
 import { asksPartial } from './accept.js';
 import { authorize } from './authorize.js';
 import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts } from './call.js';
+import { needsNewest } from './consistency.js';
 import { create } from './create.js';
 import { remove } from './delete.js';
 import { removeCollection } from './delete-collection.js';
@@ -77,6 +78,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
     assertReview(method, resource, reviewType);
     return review(reviewType, { shard: path.shard, cluster: path.cluster }, { exchange, heavy: ports.heavy.of(caller.user) });
   }
+  if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const cluster = verb !== undefined && isRead(verb) ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
   const resolution = ports.catalogue.resolve({
     group: resource.group,

@@ -7,13 +7,17 @@ import type { ExecutionContext } from 'ava';
 import { LongWatch } from '../machines/long-watch.js';
 import { RollingHistory } from '../machines/rolling-history.js';
 import type { KubeClient } from '../support/kube-client.js';
-import type { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
 import { validate } from '../support/validators.js';
 import { positionOf, seenList, type Covered, type Sighting } from '../support/watch-history.js';
+import type { PushTarget } from '../support/raw-pusher.js';
 import { PushingWriter } from './pushing-writer.js';
 import { seeded } from './random.js';
 import { collectionPath, wildcardPath, Writer } from './writers.js';
+
+/** One server, or several behind one address. `tolerated`: codes of answers that leave open what became of a write. */
+export type LoadedServer = PushTarget &
+  Readonly<{ client: (options?: Readonly<{ http2?: boolean }>) => KubeClient; tolerated?: readonly number[] }>;
 
 const writersMax = 8;
 const comesBackMsMax = 15_000;
@@ -34,13 +38,13 @@ export class WatchedLoad {
   #rounds = 0;
   acknowledged = 0;
 
-  private constructor(t: ExecutionContext, server: StrataProcess, { seed, position }: Readonly<{ seed: number; position: bigint }>) {
+  private constructor(t: ExecutionContext, server: LoadedServer, { seed, position }: Readonly<{ seed: number; position: bigint }>) {
     const clients = [server.client({ http2: false }), server.client({ http2: true })] as const;
     this.#t = t;
     this.#client = clients[0];
     this.#writers = Array.from(
       { length: writersMax },
-      (_, index) => new Writer(clients[index % 2]!, seeded(seed + index + 1), { index, places: 6 }),
+      (_, index) => new Writer(clients[index % 2]!, seeded(seed + index + 1), { index, places: 6, tolerated: server.tolerated ?? [] }),
     );
     this.#pushers = ['cedar', 'dogwood'].map((shard, index) => new PushingWriter(server, seeded(seed - index - 1), { shard, objects: 20 }));
     this.#full = new LongWatch(server.client({ http2: true }), { id: 'full', path: wildcardPath, position, covered: everything });
@@ -55,7 +59,7 @@ export class WatchedLoad {
   }
 
   /** On a server that holds none of their objects; the informers watch from now on. */
-  static async begin(t: ExecutionContext, server: StrataProcess, seed: number): Promise<WatchedLoad> {
+  static async begin(t: ExecutionContext, server: LoadedServer, seed: number): Promise<WatchedLoad> {
     const position = positionOf(await server.client().list(wildcardPath));
     const load = new WatchedLoad(t, server, { seed, position });
     for (const informer of load.#informers) informer.come();

@@ -18,10 +18,17 @@ export class Writer {
   readonly #random: Random;
   readonly #places: readonly Place[];
   readonly #current = new Map<Place, KubeObject>();
+  readonly #tolerated: readonly number[];
   #turn = 0;
 
-  constructor(client: KubeClient, random: Random, { index, places }: { index: number; places: number }) {
+  /** `tolerated`: codes of answers that leave open what became of the write. */
+  constructor(
+    client: KubeClient,
+    random: Random,
+    { index, places, tolerated = [] }: { index: number; places: number; tolerated?: readonly number[] },
+  ) {
     this.#client = client;
+    this.#tolerated = tolerated;
     this.#random = random;
     this.#places = Array.from({ length: places }, (_, i) => ({
       shard: i % 2 ? 'amber' : 'birch',
@@ -40,13 +47,13 @@ export class Writer {
     }
   }
 
-  /** Writes until a request fails with the server, or the signal fires. An error as an answer is an error here. */
+  /** Writes until a request fails with the server, or the signal fires. Any other error as an answer is an error here. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
         await this.#write();
       } catch (error) {
-        if (error instanceof KubeError) throw error;
+        if (error instanceof KubeError && !this.#tolerated.includes(error.status)) throw error;
         return;
       }
     }

@@ -11,7 +11,7 @@ import { etcdProgram } from './etcd-program.js';
 
 const { queue, snapshot, snapshotHoldMs, recentBytesMax } = storeLimits;
 
-const etcdLimits: EtcdLimits = {
+export const etcdLimits: EtcdLimits = {
   queue,
   snapshot,
   snapshotHoldMs,

@@ -21,7 +21,7 @@ async function someAssumedSyncs(shard: ShardState, { syncedTerm = 0 } = {}) {
   const log = { debug: write, info: write, warn: write, error: write, child: () => log };
   const known = await KnownShards.open(pushes);
   const since = { ms: clock.now() };
-  const writers = new AssumedSyncs({ pushes, known, clock, log, runningSinceMs: () => since.ms }, { quietMs });
+  const writers = new AssumedSyncs({ pushes, known, clock, log, runningSinceMs: () => since.ms, isLeader: () => true }, { quietMs });
   const changed = (): void => {
     const [state] = pushes.sliceStates;
     if (state !== undefined)

@@ -29,7 +29,18 @@ function setUp(policy: ShardRemovalPolicy) {
       (shard !== 'cedar' && left.has(name)) || (shard !== 'root' && leftOfCedar.has(name)) ? [{} as never] : [],
   } as unknown as Objects;
   const removal = new ShardRemoval(
-    { objects, pushes, commits, sessions, seenMs: () => 0, heardMs: () => 0, isLinkUp: () => false, clock, log: silent },
+    {
+      objects,
+      pushes,
+      commits,
+      sessions,
+      seenMs: () => 0,
+      heardMs: () => 0,
+      isLinkUp: () => false,
+      isLeader: () => true,
+      clock,
+      log: silent,
+    },
     policy,
   );
   let revision = 0;

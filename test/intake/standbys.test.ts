@@ -19,7 +19,7 @@ async function someStandbys(shard?: ShardState) {
   const sessions = new PushSessions(pushes, clock.now());
   const seen = { ms: 0, isReached: true };
   const known = await KnownShards.open(pushes);
-  const parts = { own: 'here', known, sessions, seenMs: () => seen.ms, isReached: () => seen.isReached, clock };
+  const parts = { own: 'here', known, sessions, seenMs: () => seen.ms, isReached: () => seen.isReached, hasLinks: () => true, clock };
   const standbys = new Standbys(parts, { holdMs });
   const order: string[] = [];
   const come = (process: string, gone: Promise<unknown> = never): Promise<unknown> =>

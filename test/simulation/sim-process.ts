@@ -88,7 +88,7 @@ export class SimProcess implements PartyPlace {
     const startedMs = life.now();
     const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
     this.#standbys = new Standbys(
-      { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), clock: life },
+      { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), hasLinks: () => true, clock: life },
       { holdMs: plainHoldMs },
     );
     this.plainWrites = new PlainWrites(
@@ -176,7 +176,7 @@ export class SimProcess implements PartyPlace {
     );
     const startedMs = life.now();
     const assumedSyncs = new AssumedSyncs(
-      { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs },
+      { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs, isLeader: () => true },
       { quietMs: plainQuietMs },
     );
     store.follow(({ slices }) => {

@@ -7,6 +7,7 @@
  *                                      blackhole: bytes and ends are swallowed, both ways or one; new connections lead nowhere
  *                                      refuse: new connections are reset, all or a share of them
  *                                      cut: both ends see a reset
+ *                                      redirect: new connections go elsewhere, to several ports in turn
  *
  * Bound: a sender that is faster than the other end reads is held back behind `unsentBytesMax`.
  */
@@ -29,13 +30,13 @@ export class TcpProxy {
     swallows: { up: false, down: false },
     passed: { up: 0, down: 0 },
   };
-  #targetPort: number;
+  #targetPorts: readonly number[];
   #connections = 0;
   #refuses: () => boolean = () => false;
 
   private constructor(server: Server, targetPort: number) {
     this.#server = server;
-    this.#targetPort = targetPort;
+    this.#targetPorts = [targetPort];
     server.on('connection', (client) => this.#connect(client));
   }
 
@@ -100,9 +101,9 @@ export class TcpProxy {
     for (const pair of this.#pairs) reset(pair);
   }
 
-  /** New connections go to another port. */
-  redirect(targetPort: number): void {
-    this.#targetPort = targetPort;
+  /** New connections go to these ports, in turn. */
+  redirect(...targetPorts: readonly number[]): void {
+    this.#targetPorts = targetPorts;
   }
 
   async close(): Promise<void> {
@@ -118,7 +119,8 @@ export class TcpProxy {
       client.resetAndDestroy();
       return;
     }
-    const target = createConnection({ port: this.#targetPort, host: '127.0.0.1', allowHalfOpen: true });
+    const port = this.#targetPorts[this.#connections % this.#targetPorts.length] ?? 0;
+    const target = createConnection({ port, host: '127.0.0.1', allowHalfOpen: true });
     const flows = [new Flow(this.#network, client, target, 'up'), new Flow(this.#network, target, client, 'down')];
     const pair = { client, target, flows };
     this.#pairs.add(pair);

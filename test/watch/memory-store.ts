@@ -67,6 +67,8 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
   }
 
+  async reachNewest(): Promise<void> {}
+
   async get(key: Key): Promise<StoredObject | undefined> {
     return this.#at(key, this.published);
   }

@@ -66,6 +66,8 @@ const leaseTime: Method<number, number> = { path: '/etcdserverpb.Lease/LeaseTime
 const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
+const anyKey = Buffer.of(0);
+
 /** Watches end where no leader is known, so that a member that is cut off does not keep silent. */
 const requireLeader = new Metadata();
 requireLeader.set('hasleader', 'true');
@@ -89,6 +91,11 @@ export class EtcdClient {
 
   range(request: RangeRequest): Promise<RangeResponse> {
     return this.#read(range, request);
+  }
+
+  /** Where etcd as a whole stands. */
+  async revision(): Promise<number> {
+    return (await this.range({ key: anyKey, countOnly: true })).revision;
   }
 
   txn(request: TxnRequest): Promise<TxnResponse> {

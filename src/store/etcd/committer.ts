@@ -49,8 +49,6 @@ export type Mutated = Extract<Decision, { kind: 'refused' }> | Readonly<{ kind: 
 /** `first`: what was planned already. `published`: the write is published as of now. */
 type CarryOut = Readonly<{ mutation?: Mutation; published?: (revision: Revision) => void; first?: Plan }>;
 
-type Survivor = NonNullable<WritePlan['survivor']>;
-
 type WritePlan = Extract<Plan, { kind: 'write' }>;
 
 /** Objects that a step of a walk looks at. */
@@ -105,10 +103,10 @@ export class EtcdCommitter {
   }
 
   /** Writes a namesake of what was deleted again, if that is still to be done. */
-  async rewrite({ mark, of }: Survivor): Promise<void> {
+  async rewrite(mark: string): Promise<void> {
     const { decider, published, reader } = this.#parts;
     for (;;) {
-      const survivor = decider.survivorOf(of);
+      const survivor = decider.newestNamesake(mark);
       const [object] = survivor === undefined ? [] : await reader.read([survivor], published.revision);
       const plan = decider.planRewrite(mark, survivor, object?.body);
       if (plan.kind !== 'write') return;
@@ -156,15 +154,14 @@ export class EtcdCommitter {
     }
   }
 
-  async #sweep({ walk, by, atOnce, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
+  async #sweep({ walk, on, atOnce, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
     const keys = this.#unmarked(walk, atOnce);
     const { decider } = this.#parts;
     const decisions = await Promise.all(
-      keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, by)))),
+      keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, on)))),
     );
-    const fenced = decisions.find(({ kind }) => kind === 'fenced');
-    if (fenced !== undefined) return { kind: 'decided', decision: fenced };
-    return next(decisions.filter(({ kind }) => kind === 'written').length);
+    const isStopped = decisions.some(({ kind }) => kind === 'fenced');
+    return next(decisions.filter(({ kind }) => kind === 'written').length, isStopped);
   }
 
   /** The next objects of a walk that have no mark. */

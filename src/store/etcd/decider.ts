@@ -16,10 +16,10 @@ import type { Asked } from '../asked.js';
 import type { Syncs, Walk } from '../syncs.js';
 import { Holders } from './holders.js';
 import type { IndexedObject } from './object-index.js';
-import { decided, unchanged, write, type Plan, type PushOf, type Written } from './plan.js';
+import { decided, unchanged, write, type Plan, type PushOf, type SweepsFor, type Written } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import { RecordWrites } from './record-writes.js';
-import type { RecordKey } from './records.js';
+import { namesakesOf, type RecordKey } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 import { valueOf } from './stored-values.js';
 import { SyncPlans } from './sync-plans.js';
@@ -78,13 +78,14 @@ export class Decider {
   }
 
   /** Removes an object that a walk has come to, if it still has no mark. */
-  planRemoval(key: Key, { marks }: Walk, by: Speaker | undefined): Plan {
+  planRemoval(key: Key, { marks }: Walk, on: SweepsFor): Plan {
     const held = this.#held(key);
     if (held === undefined || !marks.isUnmarked(held.revision)) return unchanged;
-    const fenced = by === undefined ? undefined : this.#holders.fenced(key.shard, by);
+    const fenced = on.kind === 'removal' ? this.#holders.overtaken(on) : this.#holders.fenced(key.shard, on);
     if (fenced !== undefined) return fenced;
+    const isOfType = on.kind === 'removal' && on.shard === undefined;
     const written = {
-      compare: by === undefined ? [] : this.#records.spokenBy(key.shard, by),
+      compare: on.kind !== 'removal' ? this.#records.spokenBy(key.shard, on) : isOfType ? [] : [this.#records.compareShard(key.shard)],
       operations: [this.#records.put({ kind: 'swept' }, unsaid)],
     };
     return this.#deletion(held, written);
@@ -104,10 +105,10 @@ export class Decider {
     return write({ compare, operations });
   }
 
-  /** The newest object of the same place on another shard. */
-  survivorOf({ resource: { group, resource, identity }, cluster, namespace, name, shard }: Key): IndexedObject | undefined {
-    const namesakes = this.#published.objects.at({ group, resource, identity, shard: '*', cluster, namespace, name });
-    return namesakes.filter(({ key }) => key.shard !== shard).reduce<IndexedObject | undefined>(newer, undefined);
+  /** The newest object that a mark stands for. */
+  newestNamesake(mark: string): IndexedObject | undefined {
+    const scope = namesakesOf(mark);
+    return scope === undefined ? undefined : this.#published.objects.at(scope).reduce<IndexedObject | undefined>(newer, undefined);
   }
 
   /** What is published now may void syncs that are under way, whichever server has written it. */
@@ -194,8 +195,8 @@ export class Decider {
   #deletion({ key, revision }: IndexedObject, { compare, operations }: Written): Plan {
     const objectKey = this.#records.objectKey(key);
     // Informers' keys have no shard, so a surviving namesake is written again behind the delete: informers then end with it.
-    const survivor = this.survivorOf(key) === undefined ? undefined : formatClientKey(key);
-    const marks = survivor === undefined ? [] : [this.#records.put({ kind: 'rewrite', of: survivor }, Buffer.from(key.shard))];
+    const survivor = this.#isElsewhereToo(key) ? formatClientKey(key) : undefined;
+    const marks = survivor === undefined ? [] : [this.#records.put({ kind: 'rewrite', of: survivor }, unsaid)];
     const planned = write(
       {
         compare: [{ key: objectKey, revision }, ...compare],
@@ -203,7 +204,13 @@ export class Decider {
       },
       (at) => decided({ kind: 'written', revision: at }),
     );
-    return survivor === undefined ? planned : { ...planned, survivor: { mark: survivor, of: key } };
+    return survivor === undefined ? planned : { ...planned, survivor };
+  }
+
+  /** Whether another shard has an object of the same place. */
+  #isElsewhereToo({ resource: { group, resource, identity }, cluster, namespace, name, shard }: Key): boolean {
+    const namesakes = this.#published.objects.at({ group, resource, identity, shard: '*', cluster, namespace, name });
+    return namesakes.some(({ key }) => key.shard !== shard);
   }
 
   #held(key: Key): IndexedObject | undefined {

@@ -63,6 +63,9 @@ export class Follower {
   #watch: EtcdWatch | undefined;
   readonly #closing = new AbortController();
   #cancelAsking: (() => void) | undefined;
+  /** The question that is under way, or was last. */
+  #askedNewest: Promise<unknown> = Promise.resolve();
+  #nextNewest: Promise<Revision> | undefined;
   /** Events of a revision whose rest is still to come. */
   #fragments: WatchEvent[] = [];
   /** The watch was announced: etcd may say before that how far it is, ahead of events that it still holds back. */
@@ -123,9 +126,14 @@ export class Follower {
 
   /** Resolves once everything was handed out that had happened when it was called. Throws EtcdError. */
   async reachNewest(): Promise<void> {
-    const { key } = this.#range;
-    const { revision } = await this.#parts.client.range({ key, countOnly: true });
-    return this.reach(revision);
+    // A question that is under way may miss what has happened since it was sent; the next one is shared by all who wait for it.
+    this.#nextNewest ??= this.#askedNewest.then(() => {
+      this.#nextNewest = undefined;
+      const asked = this.#parts.client.revision();
+      this.#askedNewest = asked.catch(() => {});
+      return asked;
+    });
+    return this.reach(await this.#nextNewest);
   }
 
   close(): void {
@@ -224,7 +232,7 @@ export class Follower {
 
   /** That what was handed out is still there, as far as a revision shows it. */
   async #assertKept(): Promise<void> {
-    const { revision } = await this.#parts.client.range({ key: this.#range.key, countOnly: true });
+    const revision = await this.#parts.client.revision();
     if (revision < this.#position) this.#fail(revision);
   }
 

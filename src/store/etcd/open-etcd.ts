@@ -11,6 +11,7 @@ import type { Clock } from '../../domain/ports.js';
 import { newCacheId } from '../cache-id.js';
 import { nextEpoch } from '../epochs.js';
 import { EtcdClient } from './client.js';
+import { compactionKey } from './compaction.js';
 import { EtcdError } from './etcd-error.js';
 import { Follower, type FollowedBatch } from './follower.js';
 import { HistoryWindow } from './history-window.js';
@@ -21,8 +22,6 @@ import { everyKey, formatRecord, formatRecordKey, type CacheRecord } from './rec
 import { EtcdStore } from './store.js';
 import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
 
-/** Where the servers of Kubernetes and kcp agree how far they have compacted. */
-const compactionKey = Buffer.from('compact_rev_key');
 const lookIntervalMs = 300;
 const never = new AbortController().signal;
 

@@ -43,10 +43,10 @@ export class EtcdPeers implements Peers {
   readonly #closing = new AbortController();
   #lease = 0;
   #leaseUntilMs = 0;
-  #state: PeerState = { pushers: new Map(), heardMs: new Map() };
+  #state: PeerState = { pushers: new Map(), heard: new Map() };
   #cancelTell: (() => void) | undefined;
   #isTaking = false;
-  #wasLeader = false;
+  #ledSinceMs: number | undefined;
 
   constructor(parts: EtcdPeersParts) {
     this.#parts = parts;
@@ -62,7 +62,11 @@ export class EtcdPeers implements Peers {
     void this.#keep();
   }
 
-  get isLeader(): boolean {
+  get leadsSinceMs(): number | undefined {
+    return this.#isLeader ? this.#ledSinceMs : undefined;
+  }
+
+  get #isLeader(): boolean {
     return this.#parts.published.leader === this.#id && this.#parts.clock.now() < this.#leaseUntilMs;
   }
 
@@ -80,6 +84,11 @@ export class EtcdPeers implements Peers {
     });
   }
 
+  /** Tells the same again. Resolves with whether etcd has taken it. */
+  retell(): Promise<boolean> {
+    return this.#attempt(() => this.#put());
+  }
+
   follow(listener: () => void): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };
@@ -87,11 +96,12 @@ export class EtcdPeers implements Peers {
 
   /** What is published of servers may have changed. */
   look(): void {
-    const { published, log } = this.#parts;
+    const { published, log, clock } = this.#parts;
     if (published.leader === undefined && this.#lease !== 0 && !this.#isTaking) void this.#lead();
-    if (this.isLeader !== this.#wasLeader) {
-      this.#wasLeader = this.isLeader;
-      log.info(this.isLeader ? 'peers.leads' : 'peers.follows', { server: this.#id });
+    const isLeader = this.#isLeader;
+    if (isLeader !== (this.#ledSinceMs !== undefined)) {
+      this.#ledSinceMs = isLeader ? clock.now() : undefined;
+      log.info(isLeader ? 'peers.leads' : 'peers.follows', { server: this.#id });
     }
     for (const listener of this.#listeners) listener();
   }
@@ -144,13 +154,16 @@ export class EtcdPeers implements Peers {
     await this.#parts.client.txn({ compare: [], success: [{ kind: 'put', key, value, lease: this.#lease }], failure: [] });
   }
 
-  async #attempt(run: () => Promise<void>): Promise<void> {
+  /** Resolves with whether it could be done. */
+  async #attempt(run: () => Promise<void>): Promise<boolean> {
     try {
       await run();
+      return true;
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
       this.#parts.client.moveOn();
       this.#parts.log.warn('peers.not-told', { message: error.message });
+      return false;
     }
   }
 

@@ -1,10 +1,11 @@
 /** What the engine decides on what is published here: to answer, to write, or to take a walk a step further. */
-import type { Key } from '../../domain/key.js';
 import type { Outcome } from '../../domain/mutation.js';
 import type { Push, Speaker } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
+import type { ShardName } from '../../domain/shard.js';
 import type { PushDecision } from '../asked.js';
 import type { Walk } from '../syncs.js';
+import type { ShardRecord } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 
 /** What became of what was asked. */
@@ -22,11 +23,17 @@ export type Plan = Readonly<
       operations: readonly Operation[];
       next: (revision: Revision) => Plan;
       otherwise?: () => Plan;
-      survivor?: Readonly<{ mark: string; of: Key }>;
+      survivor?: string;
     }
-  /** Takes the walk a step further, then `next`, with how many it has removed. */
-  | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; atOnce: number; next: (removed: number) => Plan }
+  /** Takes the walk a step further, then `next`, with how many it has removed; `isStopped`: it may not go on. */
+  | { kind: 'sweep'; walk: Walk; on: SweepsFor; atOnce: number; next: (removed: number, isStopped: boolean) => Plan }
 >;
+
+/**
+ * On whose behalf a walk removes something: of a pusher or link while that speaks for the shard; or, of a type or a shard, of an operator or nobody. `began`: the
+ * record of the shard then.
+ */
+export type SweepsFor = Speaker | Readonly<{ kind: 'removal'; shard: ShardName | undefined; began: ShardRecord | undefined }>;
 
 /** What a transaction compares, and what it does if all of it holds. */
 export type Written = Readonly<{ compare: Compare[]; operations: Operation[] }>;

@@ -13,12 +13,14 @@
  * cannot be read counts as absent; it is replaced when its record is written next.
  */
 import type { ShardState } from '../../domain/claim.js';
+import { parseClusterName } from '../../domain/cluster.js';
 import { isObject, type Members } from '../../domain/members.js';
 import type { LinkState, SliceState } from '../../domain/push.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
+import type { Scope } from '../../domain/scope.js';
 import { parseShardName, type ShardName } from '../../domain/shard.js';
-import type { PeerState } from '../../domain/store-port.js';
+import type { PeerPusher, PeerState } from '../../domain/store-port.js';
 import type { Slice } from '../../domain/slice.js';
 import { childNeighbour, childOf, type Neighbour, type Via } from '../../domain/via.js';
 
@@ -99,18 +101,29 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
     : undefined;
 }
 
+/** The objects that a mark of the kind `rewrite` stands for: one of each shard. Undefined where it is none of ours. */
+export function namesakesOf(mark: string): Scope | undefined {
+  const [type = '', cluster = '', ...rest] = mark.split('|');
+  const [, resource, group = '', identity = ''] = resourcePattern.exec(type) ?? [];
+  const place = rest.join('|');
+  const cut = place.indexOf('/');
+  const name = parseClusterName(cluster);
+  if (resource === undefined || name === undefined || cut < 0) return undefined;
+  return { group, resource, identity, shard: '*', cluster: name, namespace: place.slice(0, cut), name: place.slice(cut + 1) };
+}
+
 export function formatRecord(record: CacheRecord | ShardRecord | SliceRecord | LinkRecord): Uint8Array {
   return Buffer.from(JSON.stringify(record));
 }
 
-export function formatServerRecord({ lease, pushers, heardMs }: ServerRecord): Uint8Array {
-  return Buffer.from(JSON.stringify({ lease, pushers: Object.fromEntries(pushers), heardMs: Object.fromEntries(heardMs) }));
+export function formatServerRecord({ lease, pushers, heard }: ServerRecord): Uint8Array {
+  return Buffer.from(JSON.stringify({ lease, pushers: Object.fromEntries(pushers), heard: Object.fromEntries(heard) }));
 }
 
 export function parseServerRecord(value: Uint8Array): ServerRecord | undefined {
   const found = membersOf(value);
   if (!isNumber(found?.['lease'])) return undefined;
-  const { lease, pushers, heardMs } = found;
+  const { lease, pushers, heard } = found;
   const shards = <T>(of: unknown, isRight: (each: unknown) => each is T): ReadonlyMap<ShardName, T> =>
     new Map(
       Object.entries(isObject(of) ? of : {}).flatMap(([name, each]) => {
@@ -118,7 +131,7 @@ export function parseServerRecord(value: Uint8Array): ServerRecord | undefined {
         return shard === undefined || !isRight(each) ? [] : [[shard, each]];
       }),
     );
-  return { lease, pushers: shards(pushers, isText), heardMs: shards(heardMs, isNumber) };
+  return { lease, pushers: shards(pushers, isPeerPusher), heard: shards(heard, isNumber) };
 }
 
 export function parseCacheRecord(value: Uint8Array): CacheRecord | undefined {
@@ -196,6 +209,12 @@ function isNumber(value: unknown): value is number {
 
 function isFlag(value: unknown): value is boolean {
   return typeof value === 'boolean';
+}
+
+function isPeerPusher(value: unknown): value is PeerPusher {
+  if (!isObject(value)) return false;
+  const { peer, isHeld, connected, lagMs, whole } = value;
+  return isText(peer) && isFlag(isHeld) && isFlag(connected) && isNumber(lagMs) && isFlag(whole);
 }
 
 function isVia(value: unknown): value is Via {

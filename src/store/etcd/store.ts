@@ -16,7 +16,7 @@ import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Subscription } from '../../domain/ports.js';
-import { halfRemoved, type LinkState, type SliceState } from '../../domain/push.js';
+import type { LinkState, SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
@@ -30,10 +30,12 @@ import type { PushDecision } from '../asked.js';
 import { BodyReader } from './body-reader.js';
 import type { EtcdClient } from './client.js';
 import { EtcdCommitter } from './committer.js';
+import { EtcdCompaction } from './compaction.js';
 import { Decider } from './decider.js';
 import { EtcdError, refusalOf } from './etcd-error.js';
 import type { FollowedBatch, Follower } from './follower.js';
 import type { HistoryWindow } from './history-window.js';
+import { LeaderDuties } from './leader-duties.js';
 import { EtcdPeers } from './peers.js';
 import type { PublishedState } from './published-state.js';
 import type { RecentBodies } from './recent-bodies.js';
@@ -54,6 +56,8 @@ export type Opened = Readonly<{
 
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const trimIntervalMs = 1_000;
+/** Nothing that is served is older, as far as this server knows. */
+const unheardMsMax = 10_000;
 
 export class EtcdStore implements Store {
   readonly cacheId: string;
@@ -71,6 +75,9 @@ export class EtcdStore implements Store {
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #followers = new Set<Parameters<Pushes['follow']>[0]>();
   readonly #closed = deferred<void>();
+  readonly #compaction: EtcdCompaction;
+  readonly #duties: LeaderDuties;
+  #isProbing = false;
   #cancelTrim: () => void = () => {};
   #lastFailure: string | undefined;
   #state: 'open' | 'closing' | 'closed' = 'open';
@@ -101,9 +108,19 @@ export class EtcdStore implements Store {
       objectsOf: (slice) => published.shards.objectsIn(slice),
     });
     this.#holds = new Holds(limits.snapshotHoldMs);
+    const isLeader = (): boolean => this.peers.leadsSinceMs !== undefined;
+    this.#compaction = new EtcdCompaction({ ...parts, client, isLeader }, { ageMs: limits.history.ageMs });
+    this.#duties = new LeaderDuties({
+      published,
+      clock,
+      isLeader,
+      clear: async (shards) => {
+        await this.#queue.lane().push(shards.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0, onlyRemoved: true })));
+      },
+      rewrite: (mark) => this.#attempt(() => this.#committer.rewrite(mark)),
+    });
     void follower.failed.then(() => this.#end());
     this.#trimLater();
-    this.#finishRemovals();
   }
 
   get isOpen(): boolean {
@@ -116,7 +133,8 @@ export class EtcdStore implements Store {
   }
 
   get lastFailure(): string | undefined {
-    return this.#lastFailure;
+    const silentMs = this.#parts.clock.now() - this.#opened.follower.heardMs;
+    return silentMs > unheardMsMax ? `etcd has not been heard for ${Math.round(silentMs / 1_000)} s` : this.#lastFailure;
   }
 
   get waiting(): Readonly<{ mutations: number; bytes: number }> {
@@ -149,6 +167,19 @@ export class EtcdStore implements Store {
   locate(text: string): Located {
     const revision = Number(text);
     return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
+  }
+
+  async reachNewest(): Promise<void> {
+    try {
+      await this.#opened.follower.reachNewest();
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+      throw new Refused({
+        reason: 'ServiceUnavailable',
+        message: 'etcd does not say what it holds now',
+        details: { retryAfterSeconds: 1 },
+      });
+    }
   }
 
   submit(mutation: Mutation): Promise<Outcome> {
@@ -353,7 +384,7 @@ export class EtcdStore implements Store {
 
   #failed(error: unknown): Extract<Outcome, { kind: 'unavailable' | 'unknown' }> {
     const message = error instanceof Error ? error.message : String(error);
-    this.#lastFailure = message;
+    if (!(error instanceof EtcdError) || error.kind !== 'too-large') this.#lastFailure = message;
     this.#parts.log.error('store.commit-failed', { message });
     if (error instanceof Refused) return { kind: 'unavailable', refusal: error.refusal };
     if (!(error instanceof EtcdError))
@@ -361,16 +392,26 @@ export class EtcdStore implements Store {
     return { kind: error.kind === 'unknown' ? 'unknown' : 'unavailable', refusal: refusalOf(error) };
   }
 
-  /** Removals that a server has left undone: their fences stand. */
-  #finishRemovals(): void {
-    const { shards } = this.#opened.published;
-    const names = halfRemoved(shards.states(), shards.slices());
-    if (names.length > 0) void this.#queue.lane().push(names.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0 })));
+  /** Where nobody can write, nobody does: so this server tries itself, until etcd takes something again. */
+  async #probe(): Promise<void> {
+    if (this.#lastFailure === undefined || this.#isProbing) return;
+    this.#isProbing = true;
+    if (await this.peers.retell()) this.#lastFailure = undefined;
+    this.#isProbing = false;
+  }
+
+  async #attempt(run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   #trimLater(): void {
     this.#cancelTrim = this.#parts.clock.after(trimIntervalMs, () => {
       this.trim();
+      void this.#probe();
       this.#trimLater();
     });
   }
@@ -378,6 +419,8 @@ export class EtcdStore implements Store {
   async #end(): Promise<void> {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    this.#compaction.close();
+    this.#duties.close();
     await this.peers.leave();
     this.#cancelTrim();
     this.#queue.close(closing);

@@ -11,7 +11,7 @@ import { littleMax, type Sweeping } from '../asked.js';
 import type { SliceRange, Syncs, Walk } from '../syncs.js';
 import type { Holders } from './holders.js';
 import type { IndexedObject } from './object-index.js';
-import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type Written } from './plan.js';
+import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type SweepsFor, type Written } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
 import { recordsAtOnce, unsynced } from './records.js';
@@ -20,11 +20,14 @@ export type SyncPlansParts = Readonly<{ published: PublishedState; records: Reco
 
 const nothingSwept: PushOutcome = { kind: 'swept', removed: 0 };
 const unbegun: PushOutcome = { kind: 'unbegun' };
+const nobody: SweepsFor = { kind: 'removal', shard: undefined, began: undefined };
 
 export class SyncPlans {
   readonly #parts: SyncPlansParts;
   /** Numbers of types, by their texts. */
   readonly #ids = new Map<string, number>();
+  /** By the numbers of their walks. */
+  readonly #removals = new Map<number, SweepsFor>();
 
   constructor(parts: SyncPlansParts) {
     this.#parts = parts;
@@ -85,12 +88,14 @@ export class SyncPlans {
     return {
       kind: 'sweep',
       walk,
-      by,
+      on: by,
       atOnce: held <= littleMax + together ? held : 0,
-      next: (removed) =>
-        walk.slices.length > 0
+      next: (removed, isStopped) => {
+        if (isStopped) return this.#parts.holders.fenced(slice.shard, by) ?? decided(unbegun);
+        return walk.slices.length > 0
           ? decided({ kind: 'partial', removed, walk: walk.number })
-          : this.#ended(push, id, { kind: 'swept', removed }),
+          : this.#ended(push, id, { kind: 'swept', removed });
+      },
     };
   }
 
@@ -171,18 +176,24 @@ export class SyncPlans {
       .filter(({ objects }) => objects > 0)
       .map(({ slice }) => ({ id: this.#idOf(slice.resource), slice }))
       .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
-    return this.#remove(underWay.beginRemoval(range, published.revision, holding));
+    const walk = underWay.beginRemoval(range, published.revision, holding);
+    const shard = 'shard' in range ? range.shard : undefined;
+    const began = shard === undefined ? undefined : published.shards.shard(shard)?.record;
+    this.#removals.set(walk.number, { kind: 'removal', shard, began });
+    return this.#remove(walk);
   }
 
   #remove(walk: Walk): Plan {
+    const on = this.#removals.get(walk.number) ?? nobody;
     return {
       kind: 'sweep',
       walk,
-      by: undefined,
+      on,
       atOnce: 0,
-      next: (removed) => {
-        if (walk.slices.length > 0) return decided({ kind: 'partial', removed, walk: walk.number });
+      next: (removed, isStopped) => {
+        if (walk.slices.length > 0 && !isStopped) return decided({ kind: 'partial', removed, walk: walk.number });
         this.#parts.underWay.endRemoval(walk);
+        this.#removals.delete(walk.number);
         return decided({ kind: 'swept', removed });
       },
     };

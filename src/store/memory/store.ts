@@ -126,6 +126,9 @@ export class MemoryStore implements Store {
     return this.#epochs.locate(text, this.published);
   }
 
+  /** Nobody else writes: it is. */
+  async reachNewest(): Promise<void> {}
+
   submit(mutation: Mutation): Promise<Outcome> {
     return this.#queue.submit(mutation);
   }

@@ -1,0 +1,79 @@
+/**
+ * The pushers that are connected to other servers of the same store, and since when each is there or gone. A server that has just given a shard to a pusher
+ * tells it a moment later: until then the shard counts as held.
+ *
+ * Bound: one entry per shard that was ever pushed to another server, or given away there, since the start.
+ */
+import type { Clock, Subscription } from '../domain/ports.js';
+import type { PeerPusher, Peers, Pushes } from '../domain/store-port.js';
+import type { ShardName } from '../domain/shard.js';
+
+export type PushersElsewhereParts = Readonly<{
+  peers: Pick<Peers, 'others' | 'follow'>;
+  pushes: Pick<Pushes, 'follow'>;
+  clock: Pick<Clock, 'now'>;
+}>;
+
+/** `pusher`: undefined since `sinceMs`. */
+export type PusherElsewhere = Readonly<{ pusher: PeerPusher | undefined; sinceMs: number }>;
+
+/** Longer than a server takes to tell who has come. */
+const toldMsMax = 2_000;
+
+export class PushersElsewhere {
+  readonly #parts: PushersElsewhereParts;
+  readonly #found = new Map<ShardName, PusherElsewhere>();
+  readonly #givenMs = new Map<ShardName, number>();
+  readonly #listeners = new Set<() => void>();
+  readonly #subscriptions: readonly Subscription[];
+
+  constructor(parts: PushersElsewhereParts) {
+    this.#parts = parts;
+    const { peers, pushes, clock } = parts;
+    this.#subscriptions = [
+      peers.follow(() => this.#look()),
+      pushes.follow(({ shards }) => {
+        if (peers.others.size === 0) return;
+        for (const { shard, via, plain, removed } of shards)
+          if (via === 'local' && !plain && !removed) this.#givenMs.set(shard, clock.now());
+      }),
+    ];
+    this.#look();
+  }
+
+  /** Undefined where none was ever there. */
+  of(shard: ShardName): PusherElsewhere | undefined {
+    return this.#found.get(shard);
+  }
+
+  isHeld(shard: ShardName, nowMs: number): boolean {
+    return this.#found.get(shard)?.pusher?.isHeld === true || nowMs - (this.#givenMs.get(shard) ?? -Infinity) < toldMsMax;
+  }
+
+  /** Shards whose pushers are there. */
+  *present(): Generator<ShardName> {
+    for (const [shard, { pusher }] of this.#found) if (pusher !== undefined) yield shard;
+  }
+
+  /** Calls when one of them has come or gone, or reports something new. */
+  follow(listener: () => void): Subscription {
+    this.#listeners.add(listener);
+    return { cancel: () => this.#listeners.delete(listener) };
+  }
+
+  close(): void {
+    for (const subscription of this.#subscriptions) subscription.cancel();
+  }
+
+  #look(): void {
+    const nowMs = this.#parts.clock.now();
+    const told = new Map([...this.#parts.peers.others.values()].flatMap(({ pushers }) => [...pushers]));
+    for (const [shard, pusher] of told) {
+      const before = this.#found.get(shard);
+      this.#found.set(shard, { pusher, sinceMs: before?.pusher?.peer === pusher.peer ? before.sinceMs : nowMs });
+    }
+    for (const [shard, { pusher }] of this.#found)
+      if (pusher !== undefined && !told.has(shard)) this.#found.set(shard, { pusher: undefined, sinceMs: nowMs });
+    for (const listener of this.#listeners) listener();
+  }
+}

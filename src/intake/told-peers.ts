@@ -1,0 +1,73 @@
+/**
+ * Tells the other servers of the same store who pushes to this one and which shards plain writers write to here, and notes what they say of plain writers.
+ * Whatever changes often is told once a second at most, and plain writers every `heardToldMs`; nothing is told where there is nobody else.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock, Subscription } from '../domain/ports.js';
+import type { Peers, PeerState } from '../domain/store-port.js';
+import type { ShardName } from '../domain/shard.js';
+import type { PlainWrites } from './plain-writes.js';
+import type { PushSessions } from './push-sessions.js';
+
+export type ToldPeersParts = Readonly<{
+  peers: Peers;
+  sessions: Pick<PushSessions, 'here' | 'follow'>;
+  plainWrites: Pick<PlainWrites, 'heardHere' | 'hearElsewhere'>;
+  clock: Clock;
+}>;
+
+const lookIntervalMs = 1_000;
+const heardToldMs = 5_000;
+
+export class ToldPeers {
+  readonly #parts: ToldPeersParts;
+  readonly #subscriptions: readonly Subscription[];
+  /** What the others have said of plain writers, by shard. */
+  #heard = new Map<ShardName, number>();
+  #told: PeerState = { pushers: new Map(), heard: new Map() };
+  #cancelLook = (): void => {};
+
+  constructor(parts: ToldPeersParts) {
+    this.#parts = parts;
+    const { peers, sessions } = parts;
+    this.#subscriptions = [
+      peers.follow(() => {
+        this.#hear();
+        this.#tell();
+      }),
+      sessions.follow((slices) => (slices.length === 0 ? this.#tell() : undefined)),
+    ];
+    this.#tellLater();
+  }
+
+  close(): void {
+    for (const subscription of this.#subscriptions) subscription.cancel();
+    this.#cancelLook();
+  }
+
+  #tellLater(): void {
+    this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => {
+      this.#tellLater();
+      this.#tell();
+    });
+  }
+
+  #tell(): void {
+    const { peers, sessions, plainWrites, clock } = this.#parts;
+    if (peers.others.size === 0) return;
+    const heard = new Map(this.#told.heard);
+    for (const [shard, heardMs] of plainWrites.heardHere) if (heardMs - (heard.get(shard) ?? 0) >= heardToldMs) heard.set(shard, heardMs);
+    const state = { pushers: sessions.here(clock.now()), heard };
+    if (isDeepStrictEqual(state, this.#told)) return;
+    this.#told = state;
+    peers.tell(state);
+  }
+
+  #hear(): void {
+    const now = new Map<ShardName, number>();
+    for (const { heard } of this.#parts.peers.others.values())
+      for (const [shard, number] of heard) now.set(shard, Math.max(number, now.get(shard) ?? 0));
+    for (const [shard, number] of now) if (this.#heard.get(shard) !== number) this.#parts.plainWrites.hearElsewhere(shard);
+    this.#heard = now;
+  }
+}

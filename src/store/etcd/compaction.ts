@@ -1,0 +1,95 @@
+/**
+ * Compacts etcd as Kubernetes and kcp do: whoever changes `compact_rev_key` first, once in an interval, compacts up to where etcd stood an interval before.
+ * So any number of servers, Strata's and others', agree.
+ *
+ * CO1 No revision is compacted that is younger than `ageMs`; when etcd's quota is nearly used, than a minute.
+ * Bound: a number for each look of the last `ageMs`.
+ */
+import type { Log } from '../../diagnostics/log.js';
+import type { Clock } from '../../domain/ports.js';
+import type { Revision } from '../../domain/revision.js';
+import type { StoreObserver } from '../../domain/store-port.js';
+import type { EtcdClient } from './client.js';
+import { EtcdError } from './etcd-error.js';
+
+export type EtcdCompactionParts = Readonly<{
+  client: Pick<EtcdClient, 'range' | 'txn' | 'compact' | 'status'>;
+  clock: Clock;
+  log: Log;
+  observe: Pick<StoreObserver, 'compacted'>;
+  /** One of several servers is enough. */
+  isLeader: () => boolean;
+}>;
+
+/** Where the servers of Kubernetes and kcp agree how far they have compacted. */
+export const compactionKey = Buffer.from('compact_rev_key');
+
+const lookIntervalMaxMs = 60_000;
+const nearlyUsed = 0.6;
+const nearAgeMs = 60_000;
+
+export class EtcdCompaction {
+  readonly #parts: EtcdCompactionParts;
+  readonly #ageMs: number;
+  /** Where etcd stood at each look, rising. */
+  #stood: Readonly<{ revision: Revision; atMs: number }>[] = [];
+  /** When the key changed last, as far as it was looked at. */
+  #changed: Readonly<{ revision: Revision; atMs: number }> | undefined;
+  #cancel: () => void;
+
+  constructor(parts: EtcdCompactionParts, { ageMs }: Readonly<{ ageMs: number }>) {
+    this.#parts = parts;
+    this.#ageMs = ageMs;
+    this.#cancel = this.#lookLater();
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  /** Throws EtcdError. */
+  async look(): Promise<void> {
+    const { client, clock, isLeader } = this.#parts;
+    const { kvs, revision } = await client.range({ key: compactionKey });
+    const nowMs = clock.now();
+    const keyRevision = kvs[0]?.revision ?? 0;
+    if (this.#changed?.revision !== keyRevision) this.#changed = { revision: keyRevision, atMs: nowMs };
+    this.#stood.push({ revision, atMs: nowMs });
+    const ageMs = (await this.#isNearlyFull()) ? Math.min(nearAgeMs, this.#ageMs) : this.#ageMs;
+    const old = this.#stood.findLastIndex(({ atMs }) => nowMs - atMs >= ageMs);
+    const upTo = this.#stood[old]?.revision;
+    if (upTo === undefined || nowMs - this.#changed.atMs < ageMs || !isLeader()) return;
+    this.#stood = this.#stood.slice(old);
+    const compare = [{ key: compactionKey, revision: keyRevision }];
+    const value = Buffer.from(String(upTo));
+    const put = await client.txn({ compare, success: [{ kind: 'put', key: compactionKey, value }], failure: [] });
+    if (!put.succeeded) return;
+    this.#changed = { revision: put.revision, atMs: nowMs };
+    await this.#compact(upTo);
+  }
+
+  async #compact(upTo: Revision): Promise<void> {
+    const { client, clock, log, observe } = this.#parts;
+    const startedMs = clock.now();
+    await client.compact(upTo);
+    observe.compacted(upTo, clock.now() - startedMs);
+    log.info('etcd.compacted', { revision: upTo });
+  }
+
+  /** An etcd that does not say its quota, as before 3.6, is not asked to hurry. */
+  async #isNearlyFull(): Promise<boolean> {
+    const { sizeInUse, quota } = await this.#parts.client.status();
+    return quota > 0 && sizeInUse > nearlyUsed * quota;
+  }
+
+  #lookLater(): () => void {
+    return this.#parts.clock.after(Math.min(lookIntervalMaxMs, this.#ageMs / 2), () => {
+      this.#cancel = this.#lookLater();
+      this.look().catch((error: unknown) => {
+        if (!(error instanceof EtcdError)) throw error;
+        // One that others have compacted further than that is content.
+        if (error.kind !== 'compacted') this.#parts.log.warn('etcd.not-compacted', { message: error.message });
+      });
+    });
+  }
+}

@@ -1,0 +1,226 @@
+/** Several servers' stores on one prefix of one real etcd: what each shows, who leads, and what another has left undone. */
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
+import type { Log } from '../../src/diagnostics/log.js';
+import { formatClientKey } from '../../src/domain/key.js';
+import type { Scope } from '../../src/domain/scope.js';
+import { EtcdCompaction } from '../../src/store/etcd/compaction.js';
+import { openEtcd } from '../../src/store/etcd/open-etcd.js';
+import { formatObjectKey } from '../../src/store/etcd/object-keys.js';
+import { formatRecordKey } from '../../src/store/etcd/records.js';
+import { valueOf } from '../../src/store/etcd/stored-values.js';
+import type { EtcdStore } from '../../src/store/etcd/store.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aBody, aDelete, aKey, aPut, shardName } from '../support/objects.js';
+import { aClaim, aClear, aFullSync, anUpsert, mustPush, outcomeTexts } from '../support/pushes.js';
+import { silent } from '../support/test-store.js';
+import { until } from '../support/test-server.js';
+import { etcdLimits } from './etcd-engine.js';
+import type { EtcdMembers } from './etcd-members.js';
+import { bytes, members, text } from './with-members.js';
+
+const prefix = '/cache';
+
+async function opened(t: ExecutionContext, etcd: EtcdMembers, log: Log = silent): Promise<EtcdStore> {
+  const store = await openEtcd({ endpoints: etcd.endpoints, tls: etcd.tls, timeoutMs: 5_000, prefix }, etcdLimits, {
+    log,
+    clock: systemClock,
+    random: Math.random,
+    observe: { committed: () => {}, compacted: () => {} },
+  });
+  t.teardown(() => store.close());
+  return store;
+}
+
+const everything: Scope = { ...aKey().resource, shard: '*', cluster: '*', namespace: undefined, name: undefined };
+
+async function namesOf(store: EtcdStore): Promise<readonly string[]> {
+  const page = await store.snapshot(everything, store.published).page(undefined);
+  return page.objects.map(({ key }) => `${key.shard}/${key.name}`);
+}
+
+test('what one server has acknowledged, another shows to whoever asks for the newest', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
+  t.is(stores[0].epoch, stores[1].epoch, 'who joins others goes on with their life');
+
+  let behind = 0;
+  for (let i = 0; i < 200; i += 1) {
+    const [writer, reader] = i % 2 === 0 ? stores : ([stores[1], stores[0]] as const);
+    const name = `n${i}`;
+    const outcome = await writer.submit(aPut({ name }, 'absent'));
+    if (outcome.kind !== 'written') return t.fail(outcome.kind);
+    if (reader.locate(outcome.resourceVersion).kind === 'above') behind += 1;
+    await Promise.all([reader.reachNewest(), reader.reachNewest()]);
+    t.deepEqual(reader.locate(outcome.resourceVersion), { kind: 'ours', revision: outcome.revision });
+    t.is((await reader.get(aKey({ name })))?.revision, outcome.revision);
+  }
+  t.true(behind > 0, 'else nothing was shown');
+});
+
+test('of several servers one leads; when it stops another does, at once', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd), await opened(t, etcd)];
+  const leading = (): readonly EtcdStore[] => stores.filter(({ isOpen, peers }) => isOpen && peers.leadsSinceMs !== undefined);
+  await until(() => leading().length === 1, 5_000);
+
+  const [first] = leading();
+  for (const each of stores) each.peers.tell({ pushers: new Map(), heard: new Map([[shardName('amber'), stores.indexOf(each) + 1]]) });
+  await until(
+    () => stores.every(({ peers }) => peers.others.size === 2 && [...peers.others.values()].every(({ heard }) => heard.size === 1)),
+    5_000,
+  );
+  const beganMs = performance.now();
+  await first?.close();
+  await until(() => leading().length === 1, 1_000);
+  t.true(performance.now() - beganMs < 1_000);
+  t.not(leading()[0], first);
+  await until(() => stores.filter(({ isOpen }) => isOpen).every(({ peers }) => peers.others.size === 1), 1_000);
+});
+
+test('a pusher that has moved to another server is fenced at the first', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [one, other] = [(await opened(t, etcd)).lane(), (await opened(t, etcd)).lane()];
+  await mustPush(one, [aClaim(), ...aFullSync({}, [anUpsert()])]);
+  // The same process in the same term, too: what its former connection has under way must not arrive any more.
+  await mustPush(other, [aClaim()]);
+  t.deepEqual(outcomeTexts(await one.push([anUpsert({ name: 'late' })])), ['fenced by 1000']);
+  t.deepEqual(outcomeTexts(await other.push([anUpsert({ name: 'new' })])), ['written']);
+  await mustPush(one, [aClaim({}, 2_000)]);
+  t.deepEqual(outcomeTexts(await other.push([anUpsert({ name: 'later' })])), ['fenced by 2000']);
+});
+
+test('a namesake that a server which died has not written again is written by the one that leads', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  await store.submit(aPut({ shard: 'amber' }, 'absent'));
+  await store.submit(aPut({ shard: 'birch' }, 'absent'));
+  const [gone, left] = [aKey({ shard: 'amber' }), aKey({ shard: 'birch' })];
+
+  const client = etcd.client();
+  const mark = formatRecordKey(prefix, { kind: 'rewrite', of: formatClientKey(gone) });
+  const { revision } = await client.txn({
+    compare: [],
+    success: [
+      { kind: 'delete', key: bytes(formatObjectKey(prefix, gone)) },
+      { kind: 'put', key: bytes(mark), value: bytes('') },
+    ],
+    failure: [],
+  });
+  await until(async () => ((await store.get(left))?.revision ?? 0) > revision, 10_000);
+  t.is((await client.range({ key: bytes(mark) })).kvs.length, 0);
+  client.close();
+  t.deepEqual(await namesOf(store), ['birch/one']);
+});
+
+test('a removal that a server which died has not finished is finished by the one that leads', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
+  const client = etcd.client();
+  const key = formatObjectKey(prefix, aKey());
+  await client.txn({
+    compare: [],
+    success: [{ kind: 'put', key: bytes(key), value: valueOf(aBody(aKey())) }],
+    failure: [],
+  });
+  await until(async () => (await client.range({ key: bytes(key) })).kvs.length === 0, 20_000);
+  client.close();
+  t.deepEqual(await namesOf(store), []);
+});
+
+test('a removal takes nothing more once a pusher has come to another server, which may say that it is here', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [one, other] = [await opened(t, etcd), await opened(t, etcd)];
+  const many = Array.from({ length: 3_000 }, (_, i) => anUpsert({ name: `n${i}` }));
+  await mustPush(one.lane(), [aClaim(), ...aFullSync({}, many)]);
+  await other.reachNewest();
+
+  const cleared = mustPush(other.lane(), [aClear('amber', { fence: false })]);
+  await until(() => other.published > one.published - 1 && one.published > 3_200, 5_000);
+  const lane = one.lane();
+  await mustPush(lane, [
+    aClaim({}, 2_000),
+    ...aFullSync(
+      {},
+      many.map((each) => ({ ...each, by: { kind: 'pusher', term: 2_000 } }) as typeof each),
+      2_000,
+    ),
+  ]);
+  const [swept] = await cleared;
+  t.log(swept);
+  await Promise.all([one.reachNewest(), other.reachNewest()]);
+
+  t.is(await one.count(everything, undefined, 10_000), many.length);
+  t.is(await other.count(everything, undefined, 10_000), many.length);
+});
+
+test('etcd is compacted up to where it stood an interval before, by one server, and by nobody while others do it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [client, clock] = [etcd.client(), new ManualClock()];
+  const compacted: number[] = [];
+  const leads = { is: false };
+  const parts = { client, clock, log: silent, observe: { compacted: (at: number) => void compacted.push(at) }, isLeader: () => leads.is };
+  const compaction = new EtcdCompaction(parts, { ageMs: 300_000 });
+  t.teardown(() => {
+    compaction.close();
+    client.close();
+  });
+  const put = async (key: string): Promise<number> =>
+    (await client.txn({ compare: [], success: [{ kind: 'put', key: bytes(key), value: bytes('x') }], failure: [] })).revision;
+  const lookAfter = async (ms: number): Promise<void> => {
+    clock.skip(ms);
+    await compaction.look();
+  };
+
+  const first = await put('/cache/a');
+  await lookAfter(0);
+  await put('/cache/a');
+  await lookAfter(300_000);
+  t.deepEqual(compacted, [], 'it does not lead');
+  leads.is = true;
+  await compaction.look();
+  t.deepEqual(compacted, [first]);
+  await lookAfter(299_000);
+  t.deepEqual(compacted, [first], 'not before an interval has passed');
+  await lookAfter(1_000);
+  t.is(compacted.length, 2);
+  t.is(text((await client.range({ key: bytes('compact_rev_key') })).kvs[0]?.value ?? bytes('')), String(compacted[1]));
+
+  await put('compact_rev_key');
+  await lookAfter(150_000);
+  await lookAfter(299_000);
+  t.is(compacted.length, 2, 'another has done it meanwhile');
+  await lookAfter(1_000);
+  t.is(compacted.length, 3);
+  await t.throwsAsync(client.range({ key: bytes('/cache/a'), revision: first }), { message: /compacted/ });
+});
+
+test('an object that one server deletes and another writes is as the last of them left it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
+  const outcomes = await Promise.all(
+    Array.from({ length: 200 }, (_, i) => stores[i % 2]!.submit(i % 3 === 0 ? aDelete({}) : aPut({}, 'absent', { spec: i }))),
+  );
+  await Promise.all(stores.map((store) => store.reachNewest()));
+  const written = outcomes.flatMap((outcome) => (outcome.kind === 'written' ? [outcome.revision] : []));
+  t.is(new Set(written).size, written.length, 'each has a revision of its own');
+  t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'refused'));
+  t.deepEqual(await stores[0].get(aKey()), await stores[1].get(aKey()));
+});
