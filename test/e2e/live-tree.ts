@@ -18,6 +18,7 @@ import type { KubeClient, KubeObject } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/test-server.js';
+import { writeCacheKubeconfig } from './cache-kubeconfig.js';
 
 /** By the number of the shard. */
 const leafNames = ['east', 'west'] as const;
@@ -201,19 +202,8 @@ async function startLeaf(parent: StrataProcess, { name, url, trusted }: Leaf): P
   return StrataProcess.start({ flags, config: leafConfig });
 }
 
-/** As sharded-test-server writes one for the cache server that it starts itself. */
-async function kubeconfigOf({ folder, certificateFile, url, master }: StrataProcess): Promise<string> {
-  const file = join(folder, 'cache.kubeconfig');
-  const kubeconfig = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'cache', cluster: { server: url, 'certificate-authority': certificateFile } }],
-    users: [{ name: 'cache', user: { 'client-certificate': master.certificateFile, 'client-key': master.keyFile } }],
-    contexts: [{ name: 'cache', context: { cluster: 'cache', user: 'cache' } }],
-    'current-context': 'cache',
-  };
-  await writeFile(file, JSON.stringify(kubeconfig));
-  return file;
+function kubeconfigOf({ folder, certificateFile, url, master }: StrataProcess): Promise<string> {
+  return writeCacheKubeconfig(join(folder, 'cache.kubeconfig'), { url, authorityFile: certificateFile, master });
 }
 
 /** Every object of kcp's own types. */

@@ -1,65 +1,104 @@
-/** Servers of one store in etcd, each a process of its own, behind one address that sends every new connection to the next of those that run. */
-import { KubeClient, type KubeClientOptions } from '../support/kube-client.js';
-import type { PusherCertificate, PushTarget } from '../support/raw-pusher.js';
-import { StrataProcess } from '../support/strata-process.js';
-import { TcpProxy } from '../support/tcp-proxy.js';
-import { TestAuthority } from '../support/test-authority.js';
-import type { EtcdMembers } from './etcd-members.js';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+/**
+ * Servers of one store in etcd, each a process of its own, behind one address that sends every new connection to the next of those that run. All show one
+ * certificate, as behind a balancer that passes TLS through. kcp's own cache server can be one of them.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { KubeClient, type KubeClientOptions } from '../support/kube-client.js';
+import type { PushTarget } from '../support/raw-pusher.js';
+import { StrataProcess } from '../support/strata-process.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { TestAuthority, type Certificate } from '../support/test-authority.js';
+import type { EtcdMembers } from './etcd-members.js';
+
+type Parts = Readonly<{
+  balancer: TcpProxy;
+  folder: string;
+  authority: TestAuthority;
+  master: Certificate;
+  certificate: string;
+  flags: readonly string[];
+}>;
 
 export class BalancedServers implements PushTarget {
-  readonly servers: readonly StrataProcess[];
+  readonly servers: StrataProcess[] = [];
+  readonly authority: TestAuthority;
+  readonly master: Certificate;
+  /** The CA of what they show. */
+  readonly certificate: string;
   readonly #balancer: TcpProxy;
   readonly #folder: string;
-  readonly #running: Set<StrataProcess>;
+  readonly #flags: readonly string[];
+  readonly #running = new Set<StrataProcess>();
   readonly #clients = new Set<KubeClient>();
 
-  private constructor(servers: readonly StrataProcess[], balancer: TcpProxy, folder: string) {
-    this.servers = servers;
+  private constructor({ balancer, folder, authority, master, certificate, flags }: Parts) {
     this.#balancer = balancer;
     this.#folder = folder;
-    this.#running = new Set(servers);
-    this.#balance();
+    this.authority = authority;
+    this.master = master;
+    this.certificate = certificate;
+    this.#flags = flags;
   }
 
+  /** `count` of ours. */
   static async start(
     etcd: EtcdMembers,
     { count = 2, flags = [] }: { count?: number; flags?: readonly string[] } = {},
   ): Promise<BalancedServers> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-servers-'));
     const authority = await TestAuthority.create(folder);
-    const all = [...(await etcdFlags(etcd, folder)), ...flags];
-    const servers: StrataProcess[] = [];
-    for (let i = 0; i < count; i += 1) servers.push(await StrataProcess.start({ authority, flags: all }));
-    return new BalancedServers(servers, await TcpProxy.start(0), folder);
+    const serving = await authority.issue({
+      user: 'caches',
+      groups: [],
+      alternativeNames: 'DNS:localhost,IP:127.0.0.1',
+      usage: 'serverAuth',
+    });
+    const all = [
+      '--etcd-prefix=/cache',
+      ...(await etcdFlags(etcd, folder)),
+      `--tls-cert-file=${serving.certificateFile}`,
+      `--tls-private-key-file=${serving.keyFile}`,
+      ...flags,
+    ];
+    const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
+    const certificate = await readFile(authority.certificateFile, 'utf8');
+    const servers = new BalancedServers({ balancer: await TcpProxy.start(0), folder, authority, master, certificate, flags: all });
+    for (let i = 0; i < count; i += 1) await servers.add();
+    return servers;
   }
 
   get url(): string {
     return `https://127.0.0.1:${this.#balancer.port}`;
   }
 
-  /** What any of them shows. */
-  get certificate(): string {
-    return this.servers.map(({ certificate }) => certificate).join('');
-  }
-
-  get master(): PusherCertificate {
-    return this.#server(0).master;
-  }
-
   client(options: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> = {}): KubeClient {
-    const client = new KubeClient({ ...options, url: this.url, ...this.master });
+    const client = new KubeClient({ ...options, url: this.url, certificate: this.master.certificate, key: this.master.key });
     this.#clients.add(client);
     return client;
   }
 
-  async kill(i: number): Promise<void> {
-    const server = this.#server(i);
-    this.#running.delete(server);
+  /** Another one; `program`: kcp's own. */
+  async add(program?: string): Promise<void> {
+    const server = await StrataProcess.start({
+      authority: this.authority,
+      flags: this.#flags,
+      ...(program === undefined ? {} : { program }),
+    });
+    this.servers.push(server);
+    this.#running.add(server);
     this.#balance();
+  }
+
+  async kill(i: number): Promise<void> {
+    const server = this.#leave(i);
     await server.kill();
+  }
+
+  async stop(i: number): Promise<void> {
+    const server = this.#leave(i);
+    await server.stop();
   }
 
   async resume(i: number): Promise<void> {
@@ -74,6 +113,13 @@ export class BalancedServers implements PushTarget {
     await this.#balancer.close();
     await Promise.all(this.servers.map((server) => server[Symbol.asyncDispose]()));
     await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  #leave(i: number): StrataProcess {
+    const server = this.#server(i);
+    this.#running.delete(server);
+    this.#balance();
+    return server;
   }
 
   #balance(): void {

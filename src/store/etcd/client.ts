@@ -43,6 +43,9 @@ export type WatchListener = Readonly<{ received: (response: WatchResponse) => vo
 export type EtcdWatch = Readonly<{
   /** Asks how far the watch is; a response without events says so. etcd gives none to a watch that has yet to catch up: it has to be asked again. */
   askProgress: () => void;
+  /** Reads nothing more until `resume`; etcd holds it back. */
+  pause: () => void;
+  resume: () => void;
   close: () => void;
 }>;
 
@@ -183,6 +186,8 @@ export class EtcdClient {
       askProgress: () => {
         if (!isClosed) stream.write({ kind: 'progress' });
       },
+      pause: () => void stream.pause(),
+      resume: () => void stream.resume(),
       close: () => {
         isClosed = true;
         stream.cancel();

@@ -6,7 +6,7 @@
  *             └──────────────────────────────────────────────────────────────────────┘
  *
  * L1 Batches come in rising revision, and no revision is split between two. None is left out, none comes twice; but in a batch made of a listing, what
- *    happened to a key in between is one change.
+ *    happened to a key in between is one change. The first listing, which nobody has seen yet, comes page by page.
  * L2 Where etcd as a whole stands below what was handed out, it has lost it: following ends with `failed`, because nothing here is true any more. It is asked
  *    before each watch. A member alone may be behind for a while.
  * L3 After every `askMs` without news the watch is asked how far it is; one that keeps silent for `silentMs` is given up.
@@ -19,6 +19,9 @@ import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { EtcdClient, EtcdWatch } from './client.js';
 import { EtcdError } from './etcd-error.js';
+import { listed } from './listing.js';
+import { NewestRevision } from './newest-revision.js';
+import { PacedBatches } from './paced-batches.js';
 import type { KeyValue, WatchEvent, WatchResponse } from './rpc.js';
 
 export type KeyRange = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }>;
@@ -58,14 +61,13 @@ export class Follower {
   readonly #options: FollowerOptions;
   readonly #failed = deferred<Error>();
   readonly #waiters = new Set<Waiter>();
+  readonly #newest: NewestRevision;
+  readonly #paced: PacedBatches;
   #position: Revision = 0;
   #heardMs = -Infinity;
   #watch: EtcdWatch | undefined;
   readonly #closing = new AbortController();
   #cancelAsking: (() => void) | undefined;
-  /** The question that is under way, or was last. */
-  #askedNewest: Promise<unknown> = Promise.resolve();
-  #nextNewest: Promise<Revision> | undefined;
   /** Events of a revision whose rest is still to come. */
   #fragments: WatchEvent[] = [];
   /** The watch was announced: etcd may say before that how far it is, ahead of events that it still holds back. */
@@ -76,6 +78,11 @@ export class Follower {
     this.#range = range;
     this.#parts = parts;
     this.#options = options;
+    this.#newest = new NewestRevision(parts.client);
+    this.#paced = new PacedBatches(
+      (batch) => this.#handOut(batch),
+      () => this.#readOn(),
+    );
   }
 
   /** Resolves once all that was there at the revision was handed out; 0: all that is there now. `begin` follows. Throws EtcdError. */
@@ -126,14 +133,7 @@ export class Follower {
 
   /** Resolves once everything was handed out that had happened when it was called. Throws EtcdError. */
   async reachNewest(): Promise<void> {
-    // A question that is under way may miss what has happened since it was sent; the next one is shared by all who wait for it.
-    this.#nextNewest ??= this.#askedNewest.then(() => {
-      this.#nextNewest = undefined;
-      const asked = this.#parts.client.revision();
-      this.#askedNewest = asked.catch(() => {});
-      return asked;
-    });
-    return this.reach(await this.#nextNewest);
+    return this.reach(await this.#newest.ask());
   }
 
   close(): void {
@@ -165,11 +165,13 @@ export class Follower {
         cancelLook();
         watch.close();
         this.#watch = undefined;
+        // It comes again.
+        this.#paced.clear();
         resolve(error);
       };
       const look = (): void => {
         const silentForMs = clock.now() - openedOrHeardMs();
-        if (silentForMs >= silentMs)
+        if (silentForMs >= silentMs && !this.#paced.isFull)
           return end(new EtcdError('unknown', `etcd at ${client.endpoint} has kept silent for ${silentForMs} ms`));
         watch.askProgress();
         cancelLook = clock.after(askMs, look);
@@ -199,8 +201,14 @@ export class Follower {
     this.#fragments = [];
     // With events, the revision is etcd's own, and changes before it may still come; without, everything up to it has come.
     const last = whole.at(-1);
-    if (last !== undefined) this.#handOut({ revision: last.kv.revision, events: whole });
-    else if (!created && this.#isAnnounced && revision > this.#position) this.#handOut({ revision, events: [] });
+    if (last !== undefined) this.#paced.add({ revision: last.kv.revision, events: whole });
+    else if (!created && this.#isAnnounced && revision > this.#position) this.#paced.add({ revision, events: [] });
+    if (this.#paced.isFull) this.#watch?.pause();
+  }
+
+  #readOn(): void {
+    this.#heardMs = this.#parts.clock.now();
+    this.#watch?.resume();
   }
 
   #handOut(batch: FollowedBatch): void {
@@ -240,29 +248,20 @@ export class Follower {
   async #list(at: Revision): Promise<void> {
     const events: WatchEvent[] = [];
     const gone = new Map(this.#parts.known());
+    const isFirst = this.#position === 0 && gone.size === 0;
     let revision = at;
-    for (let after = this.#range.key, isMore = true; isMore;) {
-      const page = await this.#parts.client.range({
-        key: after,
-        rangeEnd: this.#range.rangeEnd,
-        limit: this.#options.pageKeysMax,
-        revision,
-      });
-      if (revision === 0) {
-        revision = page.revision;
-        if (revision < this.#position) return this.#fail(revision);
-      }
+    for await (const page of listed(this.#parts.client, this.#range, { at, pageKeysMax: this.#options.pageKeysMax })) {
+      revision = page.revision;
+      if (revision < this.#position) return this.#fail(revision);
       if (this.#isClosed) return;
       for (const kv of page.kvs) {
         const name = textOf(kv.key);
         if (gone.get(name) !== kv.revision) events.push({ kind: 'put', kv, previous: undefined });
         gone.delete(name);
       }
-      const last = page.kvs.at(-1);
-      isMore = page.more && last !== undefined;
-      if (last !== undefined) after = nextKey(last.key);
+      if (isFirst) this.#handOut({ revision, events: events.splice(0) });
     }
-    if (this.#isClosed) return;
+    if (isFirst || this.#isClosed) return;
     for (const name of gone.keys()) events.push({ kind: 'delete', kv: goneAt(name, revision), previous: undefined });
     this.#handOut({ revision, events });
   }
@@ -285,13 +284,6 @@ export class Follower {
 
 function goneAt(name: string, revision: Revision): KeyValue {
   return { key: Buffer.from(name), value: new Uint8Array(), created: 0, revision };
-}
-
-/** The first key behind it. */
-function nextKey(key: Uint8Array): Uint8Array {
-  const next = new Uint8Array(key.length + 1);
-  next.set(key);
-  return next;
 }
 
 function textOf(key: Uint8Array): string {
