@@ -24,6 +24,8 @@ export interface Revisions {
   format(revision: Revision): string;
   /** `text` is a plain decimal above zero; anything else is the caller's mistake. */
   locate(text: string): Located;
+  /** The same of a position that a pusher or a link was acknowledged: what a life of the store before this one gave is not ours, because it may have lost something. */
+  locatePosition(text: string): Located;
   /**
    * Resolves once all that was acknowledged before the call, by whichever server of the store, is published here. Throws Refused(ServiceUnavailable) where
    * that cannot be known.

@@ -14,12 +14,12 @@ export async function resumedSlices(
     store,
     lane,
     lost,
-  }: Readonly<{ store: Pick<Pushes, 'slices'> & Pick<Revisions, 'locate'>; lane: PushLane; lost: (slices: number) => void }>,
+  }: Readonly<{ store: Pick<Pushes, 'slices'> & Pick<Revisions, 'locatePosition'>; lane: PushLane; lost: (slices: number) => void }>,
   { shard, term, position }: Resumed,
 ): Promise<readonly Slice[]> {
   const slices = await store.slices();
   const synced = slices.filter(({ slice, syncedTerm: by }) => slice.shard === shard && by === term).map(({ slice }) => slice);
-  if (synced.length === 0 || (isResourceVersion(position) && store.locate(position).kind === 'ours')) return synced;
+  if (synced.length === 0 || (isResourceVersion(position) && store.locatePosition(position).kind === 'ours')) return synced;
   await lane.push(synced.map((slice): Push => ({ kind: 'invalidate', slice, by: { kind: 'pusher', term } })));
   lost(synced.length);
   return [];

@@ -11,6 +11,6 @@ import { isResourceVersion, type Revision } from '../domain/revision.js';
  */
 export function locatePosition(store: Revisions, position: string): Revision | undefined {
   if (!isResourceVersion(position)) return undefined;
-  const located = store.locate(position);
+  const located = store.locatePosition(position);
   return located.kind === 'ours' && located.revision >= store.compacted ? located.revision : undefined;
 }

@@ -35,7 +35,7 @@ export class Rollback {
   /** Whether a neighbour's position shows a rollback for the first time. Then every session is ended once all is marked stale. */
   notice(neighbour: Neighbour, position: string): boolean {
     const { store, log } = this.#parts;
-    if (this.#isNoticed || !isResourceVersion(position) || store.locate(position).kind === 'ours') return false;
+    if (this.#isNoticed || !isResourceVersion(position) || store.locatePosition(position).kind === 'ours') return false;
     this.#isNoticed = true;
     log.warn('store.rolled-back', { neighbour, position, resourceVersion: store.format(store.published) });
     void this.#invalidateAll();

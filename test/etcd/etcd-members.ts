@@ -7,7 +7,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -142,7 +142,22 @@ export class EtcdMembers {
 
   /** Of a member that does not run: what it had is gone. */
   async wipe(i: number): Promise<void> {
-    await rm(join(this.#folder, this.#member(i).name), { recursive: true, force: true });
+    await rm(this.#dataOf(i), { recursive: true, force: true });
+  }
+
+  /** Of a member that does not run: a copy of what it has, as a snapshot of its disk. */
+  async keep(i: number): Promise<void> {
+    await cp(this.#dataOf(i), `${this.#dataOf(i)}.kept`, { recursive: true });
+  }
+
+  /** What it has is what was kept. */
+  async putBack(i: number): Promise<void> {
+    await this.wipe(i);
+    await cp(`${this.#dataOf(i)}.kept`, this.#dataOf(i), { recursive: true });
+  }
+
+  #dataOf(i: number): string {
+    return join(this.#folder, this.#member(i).name);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -72,7 +72,14 @@ async function setUp(held: readonly Resource[] = []) {
     {
       catalogue,
       objects,
-      revisions: { published: 0, compacted: 0, format: String, locate: () => ({ kind: 'above' }), reachNewest: async () => {} },
+      revisions: {
+        published: 0,
+        compacted: 0,
+        format: String,
+        locate: () => ({ kind: 'above' }),
+        locatePosition: () => ({ kind: 'above' }),
+        reachNewest: async () => {},
+      },
       pushes,
       commits: { subscribe: (listener) => (listeners.add(listener), { cancel: () => void listeners.delete(listener) }) },
       watches: { endOf: (resource) => void ended.push(resource) },

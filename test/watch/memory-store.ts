@@ -67,6 +67,10 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
   }
 
+  locatePosition(text: string): Located {
+    return this.locate(text);
+  }
+
   async reachNewest(): Promise<void> {}
 
   async get(key: Key): Promise<StoredObject | undefined> {

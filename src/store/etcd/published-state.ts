@@ -75,6 +75,11 @@ export class PublishedState {
     return this.#cache;
   }
 
+  /** At which revision the present life of the cache has begun. */
+  get lifeSince(): Revision {
+    return this.#cache?.revision ?? 0;
+  }
+
   /** The id of the server that leads. */
   get leader(): string | undefined {
     return this.#leader;

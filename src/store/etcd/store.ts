@@ -11,7 +11,7 @@ import type { Commit } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred } from '../../domain/deferred.js';
-import { expired, Refused, type Refusal } from '../../domain/errors.js';
+import { CacheError, expired, Refused, type Refusal } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -55,6 +55,7 @@ export type Opened = Readonly<{
 }>;
 
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
+const outlived = 'another server has begun another life of the cache, because it found no server that runs';
 const trimIntervalMs = 1_000;
 /** Nothing that is served is older, as far as this server knows. */
 const unheardMsMax = 10_000;
@@ -75,9 +76,11 @@ export class EtcdStore implements Store {
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #followers = new Set<Parameters<Pushes['follow']>[0]>();
   readonly #closed = deferred<void>();
+  readonly #outlived = deferred<Error>();
   readonly #compaction: EtcdCompaction;
   readonly #duties: LeaderDuties;
   #isProbing = false;
+  #isTrimming = false;
   #cancelTrim: () => void = () => {};
   #lastFailure: string | undefined;
   #state: 'open' | 'closing' | 'closed' = 'open';
@@ -119,7 +122,8 @@ export class EtcdStore implements Store {
       },
       rewrite: (mark) => this.#attempt(() => this.#committer.rewrite(mark)),
     });
-    void follower.failed.then(() => this.#end());
+    this.failed = Promise.race([follower.failed, this.#outlived.promise]);
+    void this.failed.then(() => this.#end());
     this.#trimLater();
   }
 
@@ -127,10 +131,8 @@ export class EtcdStore implements Store {
     return this.#state !== 'closed';
   }
 
-  /** Resolves when etcd has lost what was published here. */
-  get failed(): Promise<Error> {
-    return this.#opened.follower.failed;
-  }
+  /** Resolves when etcd has lost what was published here, or another server has begun a life of the cache that this one is not of. */
+  readonly failed: Promise<Error>;
 
   get lastFailure(): string | undefined {
     const silentMs = this.#parts.clock.now() - this.#opened.follower.heardMs;
@@ -167,6 +169,11 @@ export class EtcdStore implements Store {
   locate(text: string): Located {
     const revision = Number(text);
     return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
+  }
+
+  locatePosition(text: string): Located {
+    const located = this.locate(text);
+    return located.kind === 'ours' && located.revision < this.#opened.published.lifeSince ? { kind: 'below' } : located;
   }
 
   async reachNewest(): Promise<void> {
@@ -324,13 +331,14 @@ export class EtcdStore implements Store {
     const nowMs = this.#parts.clock.now();
     const taken = published.apply(batch, nowMs);
     const { commit, change } = taken;
-    // What has just come is still to be answered.
-    if (window.isFull) this.trim();
     window.add(commit.changes, nowMs);
+    this.#trimSoon();
     for (const snapshot of this.#snapshots) snapshot.note(commit.changes);
     this.#decider.follow(taken);
     const { shards, slices } = change;
     if (taken.arePeersNew) this.peers.look();
+    const { record } = published.cache ?? {};
+    if (record?.cacheId !== this.cacheId || record.epoch !== this.epoch) this.#outlived.resolve(new CacheError(outlived));
     if (shards.length + slices.length > 0) for (const follower of this.#followers) follower({ shards, slices });
     if (commit.changes.length > 0) for (const listener of this.#listeners) listener(commit);
   }
@@ -406,6 +414,16 @@ export class EtcdStore implements Store {
     } catch (error) {
       this.#failed(error);
     }
+  }
+
+  /** In another turn: who has asked for what has just come is still to be answered from there. */
+  #trimSoon(): void {
+    if (this.#isTrimming || !this.#opened.window.isFull) return;
+    this.#isTrimming = true;
+    setImmediate(() => {
+      this.#isTrimming = false;
+      this.trim();
+    });
   }
 
   #trimLater(): void {

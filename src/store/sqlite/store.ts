@@ -191,6 +191,11 @@ export class SqliteStore implements Store {
     return this.#epochs.locate(text, this.#published);
   }
 
+  /** Every text names its life. */
+  locatePosition(text: string): Located {
+    return this.locate(text);
+  }
+
   /** Nobody else writes: it is. */
   async reachNewest(): Promise<void> {}
 
