@@ -1,9 +1,10 @@
 /** Opens the store that the settings name, within their limits. Beside the commands that work on the files of a store, the only file outside of `store/` that knows an engine. */
-import { readFileSync } from 'node:fs';
+import { readPair, readText } from './certificates/pair-files.js';
 import type { Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
 import { ownMigrations } from './store/sqlite/migrate.js';
+import type { EtcdTls } from './store/etcd/client.js';
 import type { EtcdLimits, EtcdOptions } from './store/etcd/store-options.js';
 import type { QueueLimits } from './store/mutation-queue.js';
 import type { StoreLimits, StoreParts } from './store/sqlite/store-options.js';
@@ -28,10 +29,14 @@ export async function openStore(settings: Settings, parts: StoreParts): Promise<
 }
 
 function etcdOptionsOf({ etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs }: Settings): EtcdOptions {
-  const read = (file: string | undefined): string | undefined => (file === undefined ? undefined : readFileSync(file, 'utf8'));
-  const ca = read(etcdCaFile);
   const isSecure = etcdServers.some((url) => url.startsWith('https:'));
-  const tls = isSecure && ca !== undefined ? { ca, certificate: read(etcdCertFile), key: read(etcdKeyFile) } : undefined;
+  const tls = (): EtcdTls | undefined => {
+    if (!isSecure || etcdCaFile === undefined) return undefined;
+    const ca = readText(etcdCaFile, 'CA of etcd');
+    if (etcdCertFile === undefined || etcdKeyFile === undefined) return { ca, certificate: undefined, key: undefined };
+    const { cert: certificate, key } = readPair({ certFile: etcdCertFile, keyFile: etcdKeyFile });
+    return { ca, certificate, key };
+  };
   return { endpoints: etcdServers, prefix: etcdPrefix, tls, timeoutMs: etcdTimeoutMs };
 }
 

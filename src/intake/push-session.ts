@@ -17,7 +17,6 @@ import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
 import type { ShardState } from '../domain/claim.js';
-import type { Refusal } from '../domain/errors.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { PushLane, Pushes, Revisions, StoreIdentity } from '../domain/store-port.js';
 import type { PushOutcome, Term } from '../domain/push.js';
@@ -54,12 +53,6 @@ export type PushSessionParts = Readonly<{
 }>;
 
 type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: NamedSlices; following: Subscription }>;
-
-/** The pusher then comes to whichever server its next connection reaches. */
-const beyond: Refusal = {
-  reason: 'ServiceUnavailable',
-  message: 'whether another cache has the shard is known to another server of this one',
-};
 
 /** What policies say of a link is no matter of a pusher's. */
 const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, isHeld: () => false };
@@ -237,7 +230,8 @@ export class PushSession {
   async #acquire(coming: Coming): Promise<Decided | undefined> {
     const { shard, term, takesOver } = coming;
     if (term > 0 || takesOver) return this.#enter(coming);
-    if (this.#parts.standbys.isBeyond(shard)) return { outcome: { kind: 'unavailable', refusal: beyond }, synced: [] };
+    const refusal = this.#parts.standbys.refuses(shard);
+    if (refusal !== undefined) return { outcome: { kind: 'unavailable', refusal }, synced: [] };
     const enter = async (removed: ShardState | undefined): Promise<Decided> =>
       removed === undefined ? this.#enter(coming) : { outcome: { kind: 'fenced', holder: removed }, synced: [] };
     return this.#parts.standbys.inTurn(coming, enter, {

@@ -14,6 +14,7 @@
  * the shard is removed. Bound: the sessions that may be open.
  */
 import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
+import type { Refusal } from '../domain/errors.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
@@ -37,6 +38,11 @@ export type StandbysParts = Readonly<{
 /** `isFree`: it is its turn. */
 type Waiter = { readonly process: string; isFree: boolean; go: () => void };
 
+const beyond: Refusal = {
+  reason: 'ServiceUnavailable',
+  message: 'whether another cache has the shard is known to another server of this one',
+};
+
 const lookIntervalMs = 100;
 /** A pusher's term is claimed before the claim says that it is held, and a link that has just opened has claimed nothing yet. */
 const seenMaxMs = 1_500;
@@ -59,10 +65,10 @@ export class Standbys {
     return this.#waiting.get(shard)?.filter(({ isFree }) => !isFree).length ?? 0;
   }
 
-  /** Whether the shard is at another cache, and another server of this one knows how it is there. */
-  isBeyond(shard: ShardName): boolean {
+  /** Why nobody can wait here: the shard is at another cache, and another server of this one has the links. Its pusher then comes to whichever it reaches. */
+  refuses(shard: ShardName): Refusal | undefined {
     const { own, known, hasLinks } = this.#parts;
-    return !hasLinks() && isElsewhere(known.shard(shard), own);
+    return !hasLinks() && isElsewhere(known.shard(shard), own) ? beyond : undefined;
   }
 
   /**

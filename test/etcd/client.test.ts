@@ -1,6 +1,9 @@
 /** The client of etcd beside real members. */
 import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
 import { deferred } from '../../src/domain/deferred.js';
+import { CacheError } from '../../src/domain/errors.js';
+import { EtcdClient, type EtcdTls } from '../../src/store/etcd/client.js';
 import { EtcdError, type EtcdErrorKind } from '../../src/store/etcd/etcd-error.js';
 import type { WatchEvent, WatchResponse } from '../../src/store/etcd/rpc.js';
 import { bytes, members, text } from './with-members.js';
@@ -137,15 +140,20 @@ test('with certificates on three members, a read goes on at the next one when on
   client.close();
 });
 
-test('a client without a certificate is refused', async (t) => {
+test('a client without a certificate is refused; once it has one, which is read again, it is answered', async (t) => {
   const etcd = await members(t, { isSecure: true });
   if (etcd === undefined) return;
   await using _ = etcd;
-  const { EtcdClient } = await import('../../src/store/etcd/client.js');
-  const { systemClock } = await import('../../src/clock.js');
-  const tls = { ca: etcd.tls!.ca, certificate: undefined, key: undefined };
-  const client = new EtcdClient({ clock: systemClock }, { endpoints: etcd.endpoints, tls, timeoutMs: 1_000 });
-
+  const files: { read: () => EtcdTls } = { read: () => ({ ca: etcd.tls!.ca, certificate: undefined, key: undefined }) };
+  const client = new EtcdClient({ clock: systemClock }, { endpoints: etcd.endpoints, tls: () => files.read(), timeoutMs: 1_000 });
   t.is(await kindOf(t, client.range({ key: bytes('/a') })), 'unknown');
+
+  files.read = () => {
+    throw new CacheError('only the half of it is there');
+  };
+  t.is(await kindOf(t, client.range({ key: bytes('/a') })), 'unknown');
+  files.read = () => etcd.tls!;
+  await client.range({ key: bytes('/a') }).catch(() => {});
+  t.is((await client.range({ key: bytes('/a') })).kvs.length, 0);
   client.close();
 });

@@ -40,7 +40,7 @@ export function openEtcdWith(limits: Partial<EtcdLimits>): (t: Teardown, bounds:
     prefixes += 1;
     const prefix = `/cache${prefixes}`;
     const open = (): Promise<EtcdStore> =>
-      openEtcd({ endpoints: etcd.endpoints, tls: etcd.tls, timeoutMs: 5_000, prefix }, limitsOf(bounds, limits), {
+      openEtcd({ endpoints: etcd.endpoints, tls: () => etcd.tls, timeoutMs: 5_000, prefix }, limitsOf(bounds, limits), {
         log: silent,
         clock: systemClock,
         random: Math.random,

@@ -100,7 +100,7 @@ export class EtcdMembers {
   }
 
   client(endpoints = this.endpoints, timeoutMs = 5_000): EtcdClient {
-    return new EtcdClient({ clock: systemClock }, { endpoints, tls: this.tls, timeoutMs });
+    return new EtcdClient({ clock: systemClock }, { endpoints, tls: () => this.tls, timeoutMs });
   }
 
   /** Starts the process of a member that does not run; `untilReady` says when it answers. */

@@ -22,7 +22,7 @@ import { bytes, members, text } from './with-members.js';
 const prefix = '/cache';
 
 async function opened(t: ExecutionContext, etcd: EtcdMembers, log: Log = silent): Promise<EtcdStore> {
-  const store = await openEtcd({ endpoints: etcd.endpoints, tls: etcd.tls, timeoutMs: 5_000, prefix }, etcdLimits, {
+  const store = await openEtcd({ endpoints: etcd.endpoints, tls: () => etcd.tls, timeoutMs: 5_000, prefix }, etcdLimits, {
     log,
     clock: systemClock,
     random: Math.random,

@@ -21,7 +21,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'open-rooms.ts': 'all',
   'open-tier.ts': 'all',
   'stand-aside.ts': 'all',
-  'open-store.ts': ['domain', 'config', 'store'],
+  'open-store.ts': ['domain', 'config', 'certificates', 'store'],
   'client.ts': ['domain', 'diagnostics', 'frames', 'lookup', 'sender', 'clock.ts', 'version.ts'],
   'clock.ts': ['domain'],
   'version.ts': [],

@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
+import type { Neighbour } from '../../src/domain/via.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PushSessions, type Holder } from '../../src/intake/push-sessions.js';
 import { Standbys } from '../../src/intake/standbys.js';
@@ -159,4 +160,20 @@ test('the removal of a shard fences its standbys together with its holder', asyn
   sessions.leave(amber, holder, clock.now());
 
   t.deepEqual(await settled(), ['second is fenced', 'third is fenced']);
+});
+
+test('a server without the links does not let anybody wait for a shard of another cache, but for one of its own', async (t) => {
+  for (const [shard, refused] of [
+    [aShardState(amber, 5, { via: 'child/leaf' as Neighbour, origin: 'leaf' }), 'ServiceUnavailable'],
+    [aShardState(amber, 5), undefined],
+    [undefined, undefined],
+  ] as const) {
+    const pushes = new FakePushes();
+    if (shard !== undefined) pushes.shardStates.push(shard);
+    const known = await KnownShards.open(pushes);
+    const clock = new ManualClock();
+    const sessions = new PushSessions(pushes, clock.now());
+    const parts = { own: 'here', known, sessions, seenMs: () => 0, isReached: () => true, hasLinks: () => false, clock };
+    t.is(new Standbys(parts, { holdMs }).refuses(amber)?.reason, refused);
+  }
 });

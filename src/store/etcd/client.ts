@@ -5,7 +5,9 @@
  *    again.
  * E2 Every call ends: with an answer, or with an EtcdError after `timeoutMs` at the latest. A watch ends when the client says so, or when it is told so.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { Client, credentials, Metadata, type ChannelCredentials, type ServiceError } from '@grpc/grpc-js';
+import { CacheError } from '../../domain/errors.js';
 import type { Clock } from '../../domain/ports.js';
 import { EtcdError, etcdErrorOf } from './etcd-error.js';
 import {
@@ -35,7 +37,12 @@ import {
 export type EtcdTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
 
 /** `endpoints`: such as `https://127.0.0.1:2379`. */
-export type EtcdClientOptions = Readonly<{ endpoints: readonly string[]; tls: EtcdTls | undefined; timeoutMs: number }>;
+export type EtcdClientOptions = Readonly<{
+  endpoints: readonly string[];
+  /** Read again when a call has failed, because certificates are renewed in place. Throws CacheError. */
+  tls: () => EtcdTls | undefined;
+  timeoutMs: number;
+}>;
 
 /** What a watch gets; `ended` once, at last, unless it was closed from here. */
 export type WatchListener = Readonly<{ received: (response: WatchResponse) => void; ended: (error: EtcdError) => void }>;
@@ -81,15 +88,20 @@ const channelOptions = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_m
 export class EtcdClient {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
-  readonly #members: readonly Readonly<{ endpoint: string; client: Client }>[];
+  readonly #endpoints: readonly string[];
+  readonly #readTls: EtcdClientOptions['tls'];
+  #tls: EtcdTls | undefined;
+  #members: readonly Readonly<{ endpoint: string; client: Client }>[];
   #current = 0;
 
   /** Throws an Error for an endpoint that is no URL. */
   constructor({ clock }: { clock: Clock }, { endpoints, tls, timeoutMs }: EtcdClientOptions) {
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
-    const channel = channelCredentials(tls);
-    this.#members = endpoints.map((endpoint) => ({ endpoint, client: new Client(new URL(endpoint).host, channel, channelOptions) }));
+    this.#endpoints = endpoints;
+    this.#readTls = tls;
+    this.#tls = tls();
+    this.#members = connected(endpoints, this.#tls);
   }
 
   range(request: RangeRequest): Promise<RangeResponse> {
@@ -156,9 +168,15 @@ export class EtcdClient {
     return this.#member().endpoint;
   }
 
-  /** What was asked last was not answered: the next call goes elsewhere. */
+  /** What was asked last was not answered: the next call goes elsewhere, with the certificate that is there by now. */
   moveOn(): void {
     this.#current = (this.#current + 1) % this.#members.length;
+    const tls = this.#tlsNow();
+    if (isDeepStrictEqual(tls, this.#tls)) return;
+    this.#tls = tls;
+    // What is under way on the former connections goes on.
+    for (const { client } of this.#members) client.close();
+    this.#members = connected(this.#endpoints, tls);
   }
 
   watch(create: WatchCreate, { received, ended }: WatchListener): EtcdWatch {
@@ -235,11 +253,26 @@ export class EtcdClient {
     });
   }
 
+  /** Half of a new pair is no pair: it is read again after the next failure. */
+  #tlsNow(): EtcdTls | undefined {
+    try {
+      return this.#readTls();
+    } catch (error) {
+      if (error instanceof CacheError) return this.#tls;
+      throw error;
+    }
+  }
+
   #member(): Readonly<{ endpoint: string; client: Client }> {
     const member = this.#members[this.#current];
     if (member === undefined) throw new Error('a client of etcd needs an endpoint');
     return member;
   }
+}
+
+function connected(endpoints: readonly string[], tls: EtcdTls | undefined): readonly Readonly<{ endpoint: string; client: Client }>[] {
+  const channel = channelCredentials(tls);
+  return endpoints.map((endpoint) => ({ endpoint, client: new Client(new URL(endpoint).host, channel, channelOptions) }));
 }
 
 function channelCredentials(tls: EtcdTls | undefined): ChannelCredentials {
