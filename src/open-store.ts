@@ -1,5 +1,5 @@
 /** Opens the store that the settings name, within their limits. Beside the commands that work on the files of a store, the only file outside of `store/` that knows an engine. */
-import { readPair, readText } from './certificates/pair-files.js';
+import { readClientTls } from './certificates/client-tls.js';
 import type { Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
@@ -28,15 +28,9 @@ export async function openStore(settings: Settings, parts: StoreParts): Promise<
   return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts));
 }
 
-function etcdOptionsOf({ etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs }: Settings): EtcdOptions {
-  const isSecure = etcdServers.some((url) => url.startsWith('https:'));
-  const tls = (): EtcdTls | undefined => {
-    if (!isSecure || etcdCaFile === undefined) return undefined;
-    const ca = readText(etcdCaFile, 'CA of etcd');
-    if (etcdCertFile === undefined || etcdKeyFile === undefined) return { ca, certificate: undefined, key: undefined };
-    const { cert: certificate, key } = readPair({ certFile: etcdCertFile, keyFile: etcdKeyFile });
-    return { ca, certificate, key };
-  };
+function etcdOptionsOf(settings: Settings): EtcdOptions {
+  const { etcdServers, etcdPrefix, etcdCaFile: caFile, etcdCertFile: certFile, etcdKeyFile: keyFile, etcdTimeoutMs } = settings;
+  const tls = (): EtcdTls | undefined => (caFile === undefined ? undefined : readClientTls({ caFile, certFile, keyFile }, 'etcd'));
   return { endpoints: etcdServers, prefix: etcdPrefix, tls, timeoutMs: etcdTimeoutMs };
 }
 

@@ -4,14 +4,14 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { storeFileOptions } from '../config/command-options.js';
+import { checkOptions, storeFileOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { formatBytes } from '../config/quantity.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
-import type { Checked } from '../store/sqlite/check.js';
+import type { Checked } from '../store/checked.js';
 import { databaseName } from '../store/sqlite/store-files.js';
-import { command, type Command } from './command.js';
+import { command, type Command, type Surroundings } from './command.js';
 
 type StoreFileValues = CommandValues<typeof storeFileOptions>;
 
@@ -52,9 +52,13 @@ export const restore: Command = command({
 export const check: Command = command({
   words: ['check'],
   operands: '[file]',
-  help: 'Look for damage in a backup, or in the store of a server that is stopped; exits with 1 if there is any',
-  options: storeFileOptions,
-  run: async ({ operands: [file], options }, { print }) => {
+  help: 'Look for damage in a backup, in the store of a server that is stopped, or in etcd; exits with 1 if there is any',
+  options: checkOptions,
+  run: async ({ operands: [file], options }, { print, clock }) => {
+    if (options.etcdServers.length > 0) {
+      if (file !== undefined) throw new SettingsError([`a file is checked without etcd: leave out ${file} or --etcd-servers`]);
+      return checkEtcd(options, { print, clock });
+    }
     const [{ inspect, inspectStopped }, { ownMigrations }] = await Promise.all([
       import('../store/sqlite/inspect.js'),
       import('../store/sqlite/migrate.js'),
@@ -66,12 +70,32 @@ export const check: Command = command({
     print(
       `${name}${schema > 0 ? `: schema ${schema}` : ''}${resourceVersion === undefined ? '' : `, at resourceVersion ${resourceVersion}`}\n`,
     );
-    for (const each of checks) print(formatChecked(each));
-    const problems = checks.reduce((sum, each) => sum + each.problems.length, 0);
-    if (problems > 0) throw new CacheError(`${name} is damaged: restore a backup with strata restore`);
+    if (printChecks(checks, print) > 0) throw new CacheError(`${name} is damaged: restore a backup with strata restore`);
     print('No damage was found.\n');
   },
 });
+
+async function checkEtcd(
+  options: CommandValues<typeof checkOptions>,
+  { print, clock }: Pick<Surroundings, 'print' | 'clock'>,
+): Promise<void> {
+  const { etcdServers: endpoints, etcdPrefix: prefix, etcdCaFile: caFile, etcdCertFile: certFile, etcdKeyFile: keyFile } = options;
+  const [{ inspectEtcd }, { readClientTls }] = await Promise.all([
+    import('../store/etcd/inspect.js'),
+    import('../certificates/client-tls.js'),
+  ]);
+  const tls = () => (caFile === undefined ? undefined : readClientTls({ caFile, certFile, keyFile }, 'etcd'));
+  const { revision, checks } = await inspectEtcd({ endpoints, prefix, tls, timeoutMs: options.etcdTimeoutMs }, clock);
+  print(`${endpoints.join(',')} ${prefix}: at resourceVersion ${revision}\n`);
+  if (printChecks(checks, print) > 0) throw new CacheError(`${prefix} in etcd holds what cannot be served: servers pass it over`);
+  print('No damage was found.\n');
+}
+
+/** Returns how many problems there are. */
+function printChecks(checks: readonly Checked[], print: Surroundings['print']): number {
+  for (const each of checks) print(formatChecked(each));
+  return checks.reduce((sum, { problems }) => sum + problems.length, 0);
+}
 
 function formatChecked({ what, looked, problems }: Checked): string {
   const head = `${what.padEnd(8)} ${problems.length === 0 ? 'sound' : 'DAMAGED'}  ${looked} looked at\n`;

@@ -32,6 +32,18 @@ export const storeFileOptions = {
   dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
 } as const;
 
+/** `strata check` */
+const { etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } = options;
+export const checkOptions = {
+  ...storeFileOptions,
+  etcdServers,
+  etcdPrefix,
+  etcdCaFile,
+  etcdCertFile,
+  etcdKeyFile,
+  etcdTimeoutMs,
+} as const;
+
 const cacheUrl = {
   flag: 'cache',
   accepts: 'the URL of a cache without a path, such as https://localhost:6443',

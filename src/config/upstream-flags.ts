@@ -30,8 +30,8 @@ type Fate =
 type UpstreamFlag = Readonly<{ boolean: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
 
 const accepted: Fate = { kind: 'accepted' };
-const embeddedEtcd = 'there is no embedded etcd here, the store is SQLite';
-const noEtcd = 'etcd is asked as this server needs it, or not at all';
+const embeddedEtcd = 'there is no embedded etcd here: the store is SQLite, or the etcd of --etcd-servers';
+const noEtcd = 'if etcd is asked at all, then as this server needs it';
 const noGenericStorage = 'the store here has nothing to tune with it';
 const noKlog = 'logs are events here, see --log-level and --log-format';
 const healthPaths = ['/healthz', '/readyz', '/livez'];
@@ -54,6 +54,12 @@ const upstreamFlags: ReadonlyMap<string, UpstreamFlag> = new Map<string, Upstrea
     decided(`${options.etcdServers.help} So does embedded.`, (value) =>
       value === 'embedded' ? [accepted] : [option('etcd-servers', value)],
     ),
+  ],
+  [
+    'etcd-prefix',
+    decided(`${options.etcdPrefix.help} As with kcp's own, /registry is /cache.`, (value) => [
+      option('etcd-prefix', value === '/registry' ? '/cache' : value),
+    ]),
   ],
   ['etcd-servers-overrides', refused('all objects are in one etcd; give it as --etcd-servers')],
   ...['compaction-interval', 'count-metric-poll-period', 'db-metric-poll-interval', 'healthcheck-timeout', 'readycheck-timeout'].map(

@@ -32,7 +32,9 @@ test("the flags of kcp's sharded-test-server are accepted", (t) => {
     'synthetic-delay': '1m30s',
     'client-ca-file': '/tmp/client-ca.crt',
   });
-  t.deepEqual(warnings, ['--embedded-etcd-client-port, --embedded-etcd-peer-port: there is no embedded etcd here, the store is SQLite']);
+  t.deepEqual(warnings, [
+    '--embedded-etcd-client-port, --embedded-etcd-peer-port: there is no embedded etcd here: the store is SQLite, or the etcd of --etcd-servers',
+  ]);
 });
 
 test("the flags of kcp-operator are accepted: an empty root directory, and etcd's directory for the data", (t) => {
@@ -126,6 +128,7 @@ test('an external etcd becomes the store, and the embedded one the data director
     'etcd-keyfile': 'k',
   });
   t.deepEqual(warnings, []);
+  t.like(read('--etcd-prefix=/registry'), { flags: { 'etcd-prefix': '/cache' } }, 'as upstream has it');
   t.deepEqual(read('--etcd-servers=embedded'), { kind: 'read', flags: {}, warnings: [] });
 });
 

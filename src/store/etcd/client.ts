@@ -33,7 +33,7 @@ import {
   type WatchResponse,
 } from './rpc.js';
 
-/** PEM. Undefined: etcd listens without TLS. */
+/** PEM. Undefined: the CAs that Node trusts, and no certificate. Endpoints of http are asked without TLS. */
 export type EtcdTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
 
 /** `endpoints`: such as `https://127.0.0.1:2379`. */
@@ -271,12 +271,14 @@ export class EtcdClient {
 }
 
 function connected(endpoints: readonly string[], tls: EtcdTls | undefined): readonly Readonly<{ endpoint: string; client: Client }>[] {
-  const channel = channelCredentials(tls);
-  return endpoints.map((endpoint) => ({ endpoint, client: new Client(new URL(endpoint).host, channel, channelOptions) }));
+  return endpoints.map((endpoint) => {
+    const { host, protocol } = new URL(endpoint);
+    return { endpoint, client: new Client(host, channelCredentials(protocol, tls), channelOptions) };
+  });
 }
 
-function channelCredentials(tls: EtcdTls | undefined): ChannelCredentials {
-  if (tls === undefined) return credentials.createInsecure();
-  const [key, certificate] = [tls.key, tls.certificate].map((text) => (text === undefined ? null : Buffer.from(text)));
-  return credentials.createSsl(Buffer.from(tls.ca), key, certificate);
+function channelCredentials(protocol: string, tls: EtcdTls | undefined): ChannelCredentials {
+  if (protocol !== 'https:') return credentials.createInsecure();
+  const [ca, key, certificate] = [tls?.ca, tls?.key, tls?.certificate].map((text) => (text === undefined ? null : Buffer.from(text)));
+  return credentials.createSsl(ca, key, certificate);
 }

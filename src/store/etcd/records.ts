@@ -134,6 +134,26 @@ export function parseServerRecord(value: Uint8Array): ServerRecord | undefined {
   return { lease, pushers: shards(pushers, isPeerPusher), heard: shards(heard, isNumber) };
 }
 
+/** Whatever the value is of that key; undefined where it is nothing. */
+export function parseRecord(key: RecordKey, value: Uint8Array): unknown {
+  switch (key.kind) {
+    case 'cache':
+      return parseCacheRecord(value);
+    case 'shard':
+      return parseShardRecord(value);
+    case 'slice':
+      return parseSliceRecord(value);
+    case 'link':
+      return parseLinkRecord(value);
+    case 'server':
+      return parseServerRecord(value);
+    case 'rewrite':
+      return namesakesOf(key.of);
+    default:
+      return key;
+  }
+}
+
 export function parseCacheRecord(value: Uint8Array): CacheRecord | undefined {
   const found = membersOf(value);
   if (!isText(found?.['cacheId']) || !isNumber(found['epoch'])) return undefined;

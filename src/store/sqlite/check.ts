@@ -10,16 +10,12 @@
  */
 import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
+import { problemsMax, type Checked } from '../checked.js';
 import type { Connection } from './database.js';
 import { isDamage } from './damage.js';
 import { readEpochs } from './life.js';
 import { readMeta } from './meta.js';
 import { bodyColumns, put, soundBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
-
-/** What one step has looked at, and what it found wrong. */
-export type Checked = Readonly<{ what: string; looked: number; problems: readonly string[] }>;
-
-const problemsMax = 20;
 
 /** Steps as they are done; after one that finds the file itself unsound there are no more. */
 export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<Checked> {

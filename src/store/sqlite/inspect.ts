@@ -1,7 +1,8 @@
 /** Opens a database only to inspect it: what it is, and whether it is sound. */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
-import { checkDatabase, type Checked } from './check.js';
+import type { Checked } from '../checked.js';
+import { checkDatabase } from './check.js';
 import { isDamage } from './damage.js';
 import { openReader } from './database.js';
 import { readEpochs } from './life.js';
