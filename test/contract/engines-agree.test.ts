@@ -7,13 +7,11 @@ import fc from 'fast-check';
 import type { Change } from '../../src/domain/change.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Outcome } from '../../src/domain/mutation.js';
-import type { ShardState } from '../../src/domain/claim.js';
 import type { PushLane, Store } from '../../src/domain/store-port.js';
-import type { SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
-import { formatSlice } from '../../src/domain/slice.js';
 import { aScope, clusterName, shardName } from '../support/objects.js';
+import { byText, comparable, timeless } from './comparable.js';
 import { engineStep, type EngineStep } from './engine-steps.js';
 import { openMemory } from './open-memory.js';
 import { openSqlite } from './open-sqlite.js';
@@ -94,19 +92,10 @@ function received(change: Change): unknown {
   return [changeText(change), change.movedPath];
 }
 
-/** Each engine has a clock of its own. */
-function timeless({ slice, changedMs, ...state }: SliceState): Readonly<{ slice: string }> {
-  return { slice: formatSlice(slice), ...state, ...(changedMs === 0 ? { isUnchanged: true } : {}) };
-}
-
 /** Keys that changed, as far back as the store remembers. */
 async function touched(store: Store, scope: Scope): Promise<readonly string[]> {
   const after = Array.from({ length: store.published + 1 }, (_, revision) => revision).find((revision) => store.remembers(revision));
   return after === undefined ? [] : touchedBehind(store, scope, after);
-}
-
-function byText(a: unknown, b: unknown): number {
-  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
 }
 
 function revisionsOf({ after, upTo }: Readonly<{ after: Revision; upTo: Revision }>): readonly Revision[] {
@@ -157,8 +146,3 @@ test('both engines decide, publish and keep the same, whatever they are asked', 
   t.log(`${runs} runs, ${written} revisions`);
   t.true(written > runs);
 });
-
-/** Each engine has an id of its own. */
-function comparable(state: ShardState, { cacheId }: Store): ShardState {
-  return state.origin === cacheId ? { ...state, origin: 'own' } : state;
-}
