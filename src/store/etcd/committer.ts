@@ -7,7 +7,9 @@
  *              upsert d …
  *
  * M1 A decision is given out once it is published here: whoever reads here afterwards sees it.
- * M2 Where etcd has not answered, the same transaction is sent again: only one of the two can hold. If neither is seen to, the outcome is unknown, and is said to be.
+ * M2 Where etcd has not answered, the fence of this server is renewed (peers.ts): the transaction was done by then, which is published, or never will be. Nothing is sent
+ *    before that. If it cannot be renewed, the outcome is unknown, and is said to be.
+ * M3 What etcd says no to although all that was compared is published as it was, again and again, is not what etcd holds: it has lost something.
  */
 import assert from 'node:assert/strict';
 import type { Change } from '../../domain/change.js';
@@ -25,6 +27,7 @@ import type { EtcdClient } from './client.js';
 import type { Decider } from './decider.js';
 import { EtcdError } from './etcd-error.js';
 import type { Decision, Plan } from './plan.js';
+import type { Compare } from './rpc.js';
 import type { PublishedState } from './published-state.js';
 
 export type CommitterParts = Readonly<{
@@ -35,13 +38,19 @@ export type CommitterParts = Readonly<{
   reader: BodyReader;
   /** Resolves once everything up to the revision is published here. */
   reach: (revision: Revision) => Promise<void>;
+  /** Of this server; undefined: it has none now. */
+  fence: () => Compare | undefined;
+  /** Resolves once nothing can arrive any more that was sent before, and what has is published here. Throws EtcdError. */
+  renewFence: () => Promise<void>;
+  /** etcd has lost what is published here. */
+  contradicted: () => void;
   /** The changes of a key behind a revision, rising, as far back as history goes. */
   changesOf: (key: Key, after: Revision) => Iterable<Change>;
 }>;
 
-export type CommitterOptions = Readonly<{ transactionsMax: number; writeMsMax: number; retryMs: number }>;
+export type CommitterOptions = Readonly<{ transactionsMax: number; writeMsMax: number; retryMs: number; refusalsMax: number }>;
 
-const committerOptions: CommitterOptions = Object.freeze({ transactionsMax: 128, writeMsMax: 15_000, retryMs: 200 });
+const committerOptions: CommitterOptions = Object.freeze({ transactionsMax: 128, writeMsMax: 15_000, retryMs: 200, refusalsMax: 1_000 });
 
 /** What became of a mutation; `object`: the new state, or the last one of what was deleted. */
 export type Mutated = Extract<Decision, { kind: 'refused' }> | Readonly<{ kind: 'written'; revision: Revision; object: StoredObject }>;
@@ -62,6 +71,10 @@ export class EtcdCommitter {
   readonly #underWay = new Map<string, Promise<unknown>>();
   readonly #waiting: (() => void)[] = [];
   #transactions = 0;
+  /** How many transactions were not answered, and how many of them had been sent when the fence was renewed. */
+  #unanswered = 0;
+  #settled = 0;
+  #renewing: Promise<void> | undefined;
 
   constructor(parts: CommitterParts, options: CommitterOptions = committerOptions) {
     this.#parts = parts;
@@ -105,7 +118,8 @@ export class EtcdCommitter {
   /** Writes a namesake of what was deleted again, if that is still to be done. */
   async rewrite(mark: string): Promise<void> {
     const { decider, published, reader } = this.#parts;
-    for (;;) {
+    for (let refusals = 0; ; refusals += 1) {
+      this.#assertGoesOn(refusals);
       const survivor = decider.newestNamesake(mark);
       const [object] = survivor === undefined ? [] : await reader.read([survivor], published.revision);
       const plan = decider.planRewrite(mark, survivor, object?.body);
@@ -136,6 +150,7 @@ export class EtcdCommitter {
   }
 
   async #carryOut(plan: () => Plan, { mutation, published, first = plan() }: CarryOut = {}): Promise<Decision> {
+    let refusals = 0;
     for (let current = first; ;) {
       if (current.kind === 'decided') return current.decision;
       if (current.kind === 'sweep') {
@@ -144,9 +159,11 @@ export class EtcdCommitter {
       }
       const revision = await this.#write(current, mutation);
       if (revision === undefined) {
+        this.#assertGoesOn((refusals += 1));
         current = current.otherwise?.() ?? plan();
         continue;
       }
+      refusals = 0;
       await this.#parts.reach(revision);
       published?.(revision);
       if (current.survivor !== undefined) await this.rewrite(current.survivor);
@@ -187,24 +204,52 @@ export class EtcdCommitter {
 
   /** The revision at which it was written; undefined where what it was decided on does not hold any more. */
   async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined): Promise<Revision | undefined> {
-    const { client, clock, reach } = this.#parts;
-    const { writeMsMax, retryMs } = this.#options;
-    const untilMs = clock.now() + writeMsMax;
-    for (let isUncertain = false; ;) {
-      await this.#slot();
-      try {
-        const { succeeded, revision } = await client.txn({ compare, success: operations, failure: [] });
-        if (succeeded) return revision;
-        await reach(revision);
-        return isUncertain && mutation !== undefined ? this.#seen(mutation, compare[0]?.revision ?? 0) : undefined;
-      } catch (error) {
-        if (!(error instanceof EtcdError) || error.kind !== 'unknown' || clock.now() >= untilMs) throw error;
-        isUncertain = true;
-      } finally {
-        this.#freeSlot();
-      }
-      await pause(clock, retryMs, never);
+    const untilMs = this.#parts.clock.now() + this.#options.writeMsMax;
+    await this.#slot();
+    try {
+      const fence = await this.#fence(untilMs, 'refused');
+      const { succeeded, revision } = await this.#parts.client.txn({ compare: [...compare, fence], success: operations, failure: [] });
+      if (succeeded) return revision;
+      await this.#parts.reach(revision);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof EtcdError) || error.kind !== 'unknown') throw error;
+      this.#unanswered += 1;
+      await this.#fence(untilMs, 'unknown');
+      return mutation && this.#seen(mutation, compare[0]?.revision ?? 0);
+    } finally {
+      this.#freeSlot();
     }
+  }
+
+  /** Once nothing that was not answered may arrive any more. Throws an EtcdError of that kind where that cannot be had in time. */
+  async #fence(untilMs: number, kind: 'refused' | 'unknown'): Promise<Compare> {
+    const { clock, fence } = this.#parts;
+    for (;;) {
+      const present = fence();
+      if (present !== undefined && this.#settled === this.#unanswered) return present;
+      this.#renewing ??= this.#renew().finally(() => (this.#renewing = undefined));
+      try {
+        await this.#renewing;
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error;
+        if (clock.now() >= untilMs) throw new EtcdError(kind, error.message, { cause: error });
+        await pause(clock, this.#options.retryMs, never);
+      }
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const unanswered = this.#unanswered;
+    await this.#parts.renewFence();
+    this.#settled = unanswered;
+  }
+
+  /** Others may change what was decided on any number of times, but etcd may not say so for ever. */
+  #assertGoesOn(refusals: number): void {
+    if (refusals < this.#options.refusalsMax) return;
+    this.#parts.contradicted();
+    throw new EtcdError('refused', 'etcd does not hold what is published here');
   }
 
   /** Where etcd did not answer: whether it was written all the same, behind the revision that it was decided on. */

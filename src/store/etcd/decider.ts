@@ -38,7 +38,7 @@ export class Decider {
   readonly #syncs: SyncPlans;
 
   constructor({ prefix, cacheId, published, underWay }: DeciderParts) {
-    const records = new RecordWrites(prefix, published.shards);
+    const records = new RecordWrites(prefix, published);
     this.#cacheId = cacheId;
     this.#published = published;
     this.#records = records;
@@ -185,7 +185,7 @@ export class Decider {
     const objectKey = this.#records.objectKey(key);
     return write(
       {
-        compare: [{ key: objectKey, revision: held?.revision ?? 0 }, ...compare],
+        compare: [this.#records.compareObject(key, held?.revision), ...compare],
         operations: [{ kind: 'put', key: objectKey, value: valueOf(body) }, ...operations],
       },
       (revision) => decided({ kind: 'written', revision }),

@@ -2,13 +2,11 @@
  * Follows a range of keys in etcd: first all that is there, then every change, in order, from whichever member answers.
  *
  *   listing, page by page at one revision ──▶ watch from the next revision on ──┬─▶ it ends: again from where it was, at another member
- *             ▲                                                                 └─▶ what it asks for was compacted
- *             └──────────────────────────────────────────────────────────────────────┘
+ *                                                                               └─▶ it cannot go on: following ends with `failed`
  *
- * L1 Batches come in rising revision, and no revision is split between two. None is left out, none comes twice; but in a batch made of a listing, what
- *    happened to a key in between is one change. The first listing, which nobody has seen yet, comes page by page.
- * L2 Where etcd as a whole stands below what was handed out, it has lost it: following ends with `failed`, because nothing here is true any more. It is asked
- *    before each watch. A member alone may be behind for a while.
+ * L1 Batches come in rising revision, and no revision is split between two. None is left out, none comes twice. Pages of the listing are of one revision.
+ * L2 Where etcd as a whole stands below what was handed out, it has lost it: nothing here is true any more. It is asked before each watch. A member alone may be
+ *    behind for a while. Where etcd has compacted what comes next, nobody can say any more what happened, nor whether it was etcd that lost something.
  * L3 After every `askMs` without news the watch is asked how far it is; one that keeps silent for `silentMs` is given up.
  */
 import type { Log } from '../../diagnostics/log.js';
@@ -22,7 +20,7 @@ import { EtcdError } from './etcd-error.js';
 import { listed } from './listing.js';
 import { NewestRevision } from './newest-revision.js';
 import { PacedBatches } from './paced-batches.js';
-import type { KeyValue, WatchEvent, WatchResponse } from './rpc.js';
+import type { WatchEvent, WatchResponse } from './rpc.js';
 
 export type KeyRange = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }>;
 
@@ -35,8 +33,6 @@ export type FollowerParts = Readonly<{
   log: Log;
   /** In the tick in which it has come. */
   take: (batch: FollowedBatch) => void;
-  /** The last change of each key that was handed out and is still there. */
-  known: () => ReadonlyMap<string, Revision>;
 }>;
 
 /** `reachMsMax`: how long anybody waits for a revision. */
@@ -148,8 +144,9 @@ export class Follower {
       const error = await this.#watchUntilEnd();
       if (this.#isClosed) return;
       log.warn('etcd.watch-ended', { endpoint: client.endpoint, position: this.#position, message: error.message });
-      if (error.kind !== 'compacted') client.moveOn();
-      await this.#untilDone(() => (error.kind === 'compacted' ? this.#list(0) : this.#assertKept()));
+      if (error.kind === 'compacted') return this.#fail(`etcd has compacted what happened behind revision ${this.#position}`);
+      client.moveOn();
+      await this.#untilDone(() => this.#assertKept());
       if (this.#isClosed) return;
     }
   }
@@ -241,33 +238,17 @@ export class Follower {
   /** That what was handed out is still there, as far as a revision shows it. */
   async #assertKept(): Promise<void> {
     const revision = await this.#parts.client.revision();
-    if (revision < this.#position) this.#fail(revision);
+    if (revision < this.#position)
+      this.#fail(`etcd stands at revision ${revision}, and has shown revision ${this.#position} before: it was restored or replaced`);
   }
 
-  /** All that is there at a revision, or now, as what has changed since what is known. */
+  /** All that is there at a revision, or now. */
   async #list(at: Revision): Promise<void> {
-    const events: WatchEvent[] = [];
-    const gone = new Map(this.#parts.known());
-    const isFirst = this.#position === 0 && gone.size === 0;
-    let revision = at;
-    for await (const page of listed(this.#parts.client, this.#range, { at, pageKeysMax: this.#options.pageKeysMax })) {
-      revision = page.revision;
-      if (revision < this.#position) return this.#fail(revision);
-      if (this.#isClosed) return;
-      for (const kv of page.kvs) {
-        const name = textOf(kv.key);
-        if (gone.get(name) !== kv.revision) events.push({ kind: 'put', kv, previous: undefined });
-        gone.delete(name);
-      }
-      if (isFirst) this.#handOut({ revision, events: events.splice(0) });
-    }
-    if (isFirst || this.#isClosed) return;
-    for (const name of gone.keys()) events.push({ kind: 'delete', kv: goneAt(name, revision), previous: undefined });
-    this.#handOut({ revision, events });
+    for await (const { revision, kvs } of listed(this.#parts.client, this.#range, { at, pageKeysMax: this.#options.pageKeysMax }))
+      this.#handOut({ revision, events: kvs.map((kv) => ({ kind: 'put', kv, previous: undefined })) });
   }
 
-  #fail(revision: Revision): void {
-    const why = `etcd stands at revision ${revision}, and has shown revision ${this.#position} before: it was restored or replaced`;
+  #fail(why: string): void {
     this.close();
     this.#failed.resolve(new CacheError(why));
   }
@@ -280,12 +261,4 @@ export class Follower {
       if (this.#waiters.size > 0) this.#askWhileWaiting();
     });
   }
-}
-
-function goneAt(name: string, revision: Revision): KeyValue {
-  return { key: Buffer.from(name), value: new Uint8Array(), created: 0, revision };
-}
-
-function textOf(key: Uint8Array): string {
-  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString();
 }

@@ -6,7 +6,7 @@
  *            too old,   one revision may have several
  *            too many   changes: they stay together
  *
- * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought; whoever reads holds it back as far as `heldRevision` says, up to a twentieth.
+ * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced; whoever reads holds it back as far as `heldRevision` says, up to a twentieth.
  */
 import type { Change } from '../../domain/change.js';
 import { formatClientKey, type Key } from '../../domain/key.js';
@@ -38,6 +38,8 @@ export class HistoryWindow {
   #timesLeft = 0;
   #compacted: Revision;
   #bytes = 0;
+  /** The bodies that each keeps in memory: what it brought, and what that replaced. */
+  readonly #bytesOf = new WeakMap<Change, number>();
 
   /** `from`: where history begins. */
   constructor(from: Revision, limits: WindowLimits) {
@@ -63,15 +65,16 @@ export class HistoryWindow {
     return this.size > this.#limits.changesMax || this.#bytes > this.#limits.bytesMax;
   }
 
-  /** In rising revision, all changes of a revision together. */
-  add(changes: readonly Change[], nowMs: number): void {
+  /** In rising revision, all changes of a revision together. `replacedBytes`: of the bodies that each has replaced. */
+  add(changes: readonly Change[], nowMs: number, replacedBytes: ReadonlyMap<Change, number> = new Map()): void {
     for (const change of changes) {
+      this.#bytesOf.set(change, bytesOf(change) + (replacedBytes.get(change) ?? 0));
       this.#all.changes.push(change);
       const type = formatResource(change.key.resource);
       const run = this.#byType.get(type) ?? { changes: [], left: 0 };
       this.#byType.set(type, run);
       run.changes.push(change);
-      this.#bytes += bytesOf(change);
+      this.#bytes += this.#heldBytes(change);
     }
     const last = changes.at(-1);
     if (last !== undefined) this.#times.push({ revision: last.revision, atMs: nowMs });
@@ -88,7 +91,7 @@ export class HistoryWindow {
       if (change === undefined) break;
       upTo = Math.max(upTo, change.revision);
       number -= 1;
-      bytes -= bytesOf(change);
+      bytes -= this.#heldBytes(change);
     }
     this.#compactTo(isUrgent ? upTo : Math.min(upTo, heldRevision));
   }
@@ -129,7 +132,7 @@ export class HistoryWindow {
   #compactTo(revision: Revision): void {
     if (revision <= this.#compacted) return;
     this.#compacted = revision;
-    for (const change of within(this.#all, { after: 0, upTo: revision })) this.#bytes -= bytesOf(change);
+    for (const change of within(this.#all, { after: 0, upTo: revision })) this.#bytes -= this.#heldBytes(change);
     drop(this.#all, revision);
     for (const [type, run] of this.#byType) {
       drop(run, revision);
@@ -139,6 +142,10 @@ export class HistoryWindow {
     if (!isWorthACopy(this.#timesLeft, this.#times.length)) return;
     this.#times = this.#times.slice(this.#timesLeft);
     this.#timesLeft = 0;
+  }
+
+  #heldBytes(change: Change): number {
+    return this.#bytesOf.get(change) ?? 0;
   }
 
   /** The newest revision that came before that. */

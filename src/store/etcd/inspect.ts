@@ -6,7 +6,7 @@ import { problemsMax, type Checked } from '../checked.js';
 import { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import { listed } from './listing.js';
-import { isOfUpstream, parseObjectKey } from './object-keys.js';
+import { isOfUpstream, keyText, parseObjectKey } from './object-keys.js';
 import { everyKey, isRecordKey, parseRecord, parseRecordKey } from './records.js';
 import type { KeyValue } from './rpc.js';
 import { readValue, Unreadable } from './stored-values.js';
@@ -38,7 +38,7 @@ export async function inspectEtcd(options: EtcdOptions, clock: Clock): Promise<I
 type Steps = Readonly<Record<'objects' | 'records' | 'others', Step>>;
 
 function look(prefix: string, { key, value }: KeyValue, { objects, records, others }: Steps): void {
-  const text = Buffer.from(key).toString();
+  const text = keyText(key);
   if (isOfUpstream(prefix, text)) return;
   if (isRecordKey(prefix, text)) {
     const recordKey = parseRecordKey(prefix, text);

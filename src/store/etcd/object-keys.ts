@@ -10,6 +10,7 @@
  *
  * Below PREFIX/apiextensions.k8s.io are the definitions that kcp's cache server keeps for itself: none of them is an object here.
  */
+import { isUtf8 } from 'node:buffer';
 import { parseClusterName } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import { parseShardName } from '../../domain/shard.js';
@@ -19,6 +20,12 @@ const ownGroup = 'apiextensions.k8s.io';
 const identityPattern = /^[0-9a-f]{64}$/;
 /** Names and namespaces are admitted elsewhere, by their types; here only what could not be written back as the same key is refused. */
 const segmentPattern = /^[^/]+$/;
+
+/** The key as text; one that is no text is spelled as no text of ours is. */
+export function keyText(key: Uint8Array): string {
+  const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength);
+  return isUtf8(bytes) ? bytes.toString() : `binary ${bytes.toString('hex')}`;
+}
 
 export function formatObjectKey(prefix: string, { resource: { group, resource, identity }, shard, cluster, namespace, name }: Key): string {
   const type = group === '' ? [resource] : [group, resource];

@@ -29,52 +29,52 @@ const never = new AbortController().signal;
 export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: EtcdParts): Promise<EtcdStore> {
   const { prefix } = options;
   const client = new EtcdClient(parts, options);
+  let loaded: Loaded | undefined;
   try {
-    const bodies = new RecentBodies(limits.recentBytesMax);
-    const published = new PublishedState({ prefix, bodies, log: parts.log });
-    let take = (batch: FollowedBatch): void => void published.apply(batch, 0);
-    const follower = await follow(client, {
-      prefix,
-      parts,
-      from: await beginning(client, limits.resumedRevisionsMax),
-      take: (batch) => take(batch),
-      known: () => published.known(),
-    });
+    loaded = await load(client, { prefix, limits, parts });
+    const { follower, published, bodies } = loaded;
     const window = new HistoryWindow(follower.position, limits.history);
-    take = (batch) => {
-      window.add(published.apply(batch, parts.clock.now()).commit.changes, parts.clock.now());
+    loaded.take = (batch) => {
+      const { commit, replacedBytes } = published.apply(batch, parts.clock.now());
+      window.add(commit.changes, parts.clock.now(), replacedBytes);
     };
     follower.begin();
     await follower.reachNewest();
-    const isJoining = await someServerLives(client, published, parts.clock);
-    const { cacheId, epoch } = await beginLife({ client, follower, published, prefix, parts }, isJoining);
+    const { cacheId, epoch } = await beginLife({ client, follower, published, prefix, parts });
     const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, cacheId, epoch }, limits, parts);
-    take = (batch) => opened.take(batch);
+    loaded.take = (batch) => opened.take(batch);
     await opened.peers.join();
     return opened;
   } catch (error) {
+    loaded?.follower.close();
     client.close();
     if (error instanceof EtcdError) throw new CacheError(`the store in etcd cannot be opened: ${error.message}`, { cause: error });
     throw error;
   }
 }
 
-type Following = Readonly<{
-  prefix: string;
-  parts: EtcdParts;
-  from: Revision;
-  take: (batch: FollowedBatch) => void;
-  known: () => ReadonlyMap<string, Revision>;
-}>;
+/** All that was there some minutes ago; `take` gets what has happened since. */
+type Loaded = Readonly<{ follower: Follower; published: PublishedState; bodies: RecentBodies }> & { take: (batch: FollowedBatch) => void };
 
-async function follow(client: EtcdClient, { prefix, parts, from, take, known }: Following): Promise<Follower> {
-  const followed = { client, clock: parts.clock, log: parts.log, take, known };
+type Loading = Readonly<{ prefix: string; limits: EtcdLimits; parts: EtcdParts }>;
+
+async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
+  const from = await beginning(client, loading.limits.resumedRevisionsMax);
   try {
-    return await Follower.open(everyKey(prefix), followed, from);
+    return await loadFrom(client, from, loading);
   } catch (error) {
     if (!(error instanceof EtcdError) || error.kind !== 'compacted') throw error;
-    return Follower.open(everyKey(prefix), followed, 0);
+    return loadFrom(client, 0, loading);
   }
+}
+
+async function loadFrom(client: EtcdClient, from: Revision, { prefix, limits, parts }: Loading): Promise<Loaded> {
+  const bodies = new RecentBodies(limits.recentBytesMax);
+  const published = new PublishedState({ prefix, bodies, log: parts.log });
+  const receiver = { take: (batch: FollowedBatch): void => void published.apply(batch, 0) };
+  const followed = { client, clock: parts.clock, log: parts.log, take: (batch: FollowedBatch) => receiver.take(batch) };
+  const follower = await Follower.open(everyKey(prefix), followed, from);
+  return Object.assign(receiver, { follower, published, bodies });
 }
 
 /** From which revision on history is read; 0: from now on. */
@@ -107,21 +107,18 @@ async function someServerLives(client: EtcdClient, { servers }: PublishedState, 
 }
 
 /** Which cache this is. Whoever finds no other server begins a life of its own, because nobody knows what etcd has gone through since the last. */
-async function beginLife({ client, follower, published, prefix, parts }: Beginning, isJoining: boolean): Promise<CacheRecord> {
+async function beginLife({ client, follower, published, prefix, parts }: Beginning): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
-  for (let isOurs = !isJoining; ;) {
-    const known = published.cache;
-    if (known?.record !== undefined && !isOurs) return known.record;
-    const cacheId = known?.record?.cacheId ?? newCacheId(parts.random);
-    const record = { cacheId, epoch: nextEpoch(known?.record?.epoch ?? 0, { nowMs: parts.clock.wallMs(), random: parts.random }) };
-    const { succeeded, revision } = await client.txn({
-      compare: [{ key, revision: known?.revision ?? 0 }],
-      success: [{ kind: 'put', key, value: formatRecord(record) }],
-      failure: [],
-    });
-    await follower.reach(revision);
-    if (succeeded) return record;
-    // Another has begun one just now.
-    isOurs = false;
-  }
+  // Before the wait: whoever begins a life during it runs, and this server joins it.
+  const known = published.cache;
+  if (known?.record !== undefined && (await someServerLives(client, published, parts.clock))) return known.record;
+  const cacheId = known?.record?.cacheId ?? newCacheId(parts.random);
+  const record = { cacheId, epoch: nextEpoch(known?.record?.epoch ?? 0, { nowMs: parts.clock.wallMs(), random: parts.random }) };
+  const compare = [{ key, revision: known?.revision ?? 0 }];
+  const { succeeded, revision } = await client.txn({ compare, success: [{ kind: 'put', key, value: formatRecord(record) }], failure: [] });
+  await follower.reach(revision);
+  if (succeeded) return record;
+  const begun = published.cache?.record;
+  if (begun === undefined) throw new CacheError(`somebody else writes to ${formatRecordKey(prefix, { kind: 'cache' })}`);
+  return begun;
 }

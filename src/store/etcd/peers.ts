@@ -6,18 +6,22 @@
  *             ▲                                                       └─▶ the lease is gone (it was frozen, or cut off)
  *             └───────────────────────────────────────────────────────────┘
  *
+ * Beside its record each has a fence. Every write of a server holds only while its fence is as it was, so once the fence is renewed, nothing that it sent before can
+ * arrive any more.
+ *
  * V1 Two servers never both take themselves for the leader, as far as their clocks run equally fast: a leader stops a lease's time after it asked to keep it,
  *    and etcd gives the lead away no earlier.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { pause } from '../../domain/pause.js';
 import type { Clock, Subscription } from '../../domain/ports.js';
+import type { Revision } from '../../domain/revision.js';
 import type { Peers, PeerState } from '../../domain/store-port.js';
 import type { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import type { PublishedState } from './published-state.js';
-import { formatRecordKey, formatServerRecord } from './records.js';
-import type { TxnRequest } from './rpc.js';
+import { formatRecordKey, formatServerRecord, type RecordKey } from './records.js';
+import type { Compare, Operation } from './rpc.js';
 
 export type EtcdPeersParts = Readonly<{
   client: EtcdClient;
@@ -26,12 +30,17 @@ export type EtcdPeersParts = Readonly<{
   random: () => number;
   published: PublishedState;
   prefix: string;
+  /** Resolves once everything up to the revision is published here. */
+  reach: (revision: Revision) => Promise<void>;
+  /** etcd has lost what is published here. */
+  contradicted: () => void;
 }>;
 
 export const leaseSeconds = 10;
 const leaseMs = leaseSeconds * 1_000;
 /** Three times within its time. */
 const keepIntervalMs = leaseMs / 3;
+const unsaid = new Uint8Array();
 /** What has changed is told together. */
 const tellDelayMs = 200;
 const idMax = 2 ** 47;
@@ -46,6 +55,8 @@ export class EtcdPeers implements Peers {
   #state: PeerState = { pushers: new Map(), heard: new Map() };
   #cancelTell: (() => void) | undefined;
   #isTaking = false;
+  /** What was to be told last could not be. */
+  #isUntold = false;
   #ledSinceMs: number | undefined;
 
   constructor(parts: EtcdPeersParts) {
@@ -55,11 +66,29 @@ export class EtcdPeers implements Peers {
       .padStart(12, '0');
   }
 
-  /** Throws EtcdError. */
+  /** Throws EtcdError, unless it is that etcd is full: then it joins once that is not, and reads until then. */
   async join(): Promise<void> {
-    await this.#enter();
+    try {
+      await this.#enter();
+    } catch (error) {
+      if (!(error instanceof EtcdError) || error.kind !== 'full') throw error;
+      this.#parts.log.warn('peers.not-told', { message: error.message });
+    }
     this.look();
     void this.#keep();
+  }
+
+  /** That of this server, as it is published; undefined where there is none now. */
+  get fence(): Compare | undefined {
+    const revision = this.#parts.published.fenceOf(this.#id);
+    return revision === undefined ? undefined : { key: this.#keyOf({ kind: 'fence', id: this.#id }), revision };
+  }
+
+  /** Nothing that was sent before arrives any more once this has resolved; what has arrived by then is published. Throws EtcdError. */
+  async renewFence(): Promise<void> {
+    if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enter();
+    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence()], failure: [] });
+    await this.#parts.reach(revision);
   }
 
   get leadsSinceMs(): number | undefined {
@@ -80,13 +109,14 @@ export class EtcdPeers implements Peers {
     this.#state = state;
     this.#cancelTell ??= this.#parts.clock.after(tellDelayMs, () => {
       this.#cancelTell = undefined;
-      if (!this.#closing.signal.aborted) void this.#attempt(() => this.#put());
+      if (!this.#closing.signal.aborted) void this.#say();
     });
   }
 
   /** Tells the same again. Resolves with whether etcd has taken it. */
-  retell(): Promise<boolean> {
-    return this.#attempt(() => this.#put());
+  async retell(): Promise<boolean> {
+    await this.#say();
+    return !this.#isUntold;
   }
 
   follow(listener: () => void): Subscription {
@@ -97,7 +127,8 @@ export class EtcdPeers implements Peers {
   /** What is published of servers may have changed. */
   look(): void {
     const { published, log, clock } = this.#parts;
-    if (published.leader === undefined && this.#lease !== 0 && !this.#isTaking) void this.#lead();
+    const leader = published.leader === undefined ? undefined : published.servers.get(published.leader);
+    if (leader === undefined && this.#lease !== 0 && !this.#isTaking) void this.#lead();
     const isLeader = this.#isLeader;
     if (isLeader !== (this.#ledSinceMs !== undefined)) {
       this.#ledSinceMs = isLeader ? clock.now() : undefined;
@@ -120,7 +151,8 @@ export class EtcdPeers implements Peers {
     await client.grantLease({ id: lease, ttlSeconds: leaseSeconds });
     this.#lease = lease;
     this.#leaseUntilMs = askedMs + leaseMs;
-    await this.#put();
+    const { revision } = await client.txn({ compare: [], success: [this.#putServer(), this.#putFence()], failure: [] });
+    await this.#parts.reach(revision);
   }
 
   async #keep(): Promise<void> {
@@ -131,27 +163,50 @@ export class EtcdPeers implements Peers {
       await this.#attempt(async () => {
         const askedMs = clock.now();
         if ((await client.keepLease(this.#lease)) > 0) this.#leaseUntilMs = askedMs + leaseMs;
-        else await this.#enter();
+        else {
+          await this.#assertKept();
+          await this.#enter();
+        }
       });
+      if (this.#isUntold) await this.#say();
       this.look();
     }
   }
 
+  /** A fence goes with its lease, and that is published like all else; where etcd has another one than was published, it was restored. */
+  async #assertKept(): Promise<void> {
+    const { client, published, reach, contradicted } = this.#parts;
+    const { kvs, revision } = await client.range({ key: this.#keyOf({ kind: 'fence', id: this.#id }) });
+    await reach(revision);
+    const shown = published.fenceOf(this.#id) ?? 0;
+    if (shown <= revision && shown !== (kvs[0]?.revision ?? 0)) contradicted();
+  }
+
   async #lead(): Promise<void> {
     this.#isTaking = true;
-    const key = this.#keyOf('leader');
+    const key = this.#keyOf({ kind: 'leader' });
     const value = Buffer.from(this.#id);
+    // One that names a server which is not there was copied here.
+    const compare = [{ key, revision: this.#parts.published.leaderRevision }];
     await this.#attempt(async () => {
-      const txn: TxnRequest = { compare: [{ key, revision: 0 }], success: [{ kind: 'put', key, value, lease: this.#lease }], failure: [] };
-      await this.#parts.client.txn(txn);
+      await this.#parts.client.txn({ compare, success: [{ kind: 'put', key, value, lease: this.#lease }], failure: [] });
     });
     this.#isTaking = false;
   }
 
-  async #put(): Promise<void> {
-    const key = Buffer.from(formatRecordKey(this.#parts.prefix, { kind: 'server', id: this.#id }));
+  async #say(): Promise<void> {
+    this.#isUntold = !(await this.#attempt(async () => {
+      await this.#parts.client.txn({ compare: [], success: [this.#putServer()], failure: [] });
+    }));
+  }
+
+  #putServer(): Operation {
     const value = formatServerRecord({ ...this.#state, lease: this.#lease });
-    await this.#parts.client.txn({ compare: [], success: [{ kind: 'put', key, value, lease: this.#lease }], failure: [] });
+    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.#id }), value, lease: this.#lease };
+  }
+
+  #putFence(): Operation {
+    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.#id }), value: unsaid, lease: this.#lease };
   }
 
   /** Resolves with whether it could be done. */
@@ -167,7 +222,7 @@ export class EtcdPeers implements Peers {
     }
   }
 
-  #keyOf(kind: 'leader'): Uint8Array {
-    return Buffer.from(formatRecordKey(this.#parts.prefix, { kind }));
+  #keyOf(key: RecordKey): Uint8Array {
+    return Buffer.from(formatRecordKey(this.#parts.prefix, key));
   }
 }

@@ -104,11 +104,6 @@ export class PublishedShards {
     return this.#entry(slice)?.stored;
   }
 
-  sliceRecords(): readonly Readonly<{ slice: Slice; revision: Revision }>[] {
-    const entries = [...this.#slices.values()].flatMap((ofShard) => [...ofShard.values()]);
-    return entries.flatMap(({ slice, stored }) => (stored === undefined ? [] : [{ slice, revision: stored.revision }]));
-  }
-
   facts(slice: Slice): SliceFacts {
     const entry = this.#entry(slice);
     return entry === undefined ? unsynced : this.#factsOf(entry);

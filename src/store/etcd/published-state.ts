@@ -13,15 +13,15 @@ import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { FollowedBatch } from './follower.js';
 import { ObjectIndex, type IndexedObject } from './object-index.js';
-import { formatObjectKey, isOfUpstream, parseObjectKey } from './object-keys.js';
+import { isOfUpstream, keyText, parseObjectKey } from './object-keys.js';
 import { PublishedPaths } from './published-paths.js';
-import { PublishedShards, type ShardsChange, type Versioned } from './published-shards.js';
+import { PublishedShards, type ShardsChange } from './published-shards.js';
 import type { RecentBodies } from './recent-bodies.js';
 import {
-  formatRecordKey,
   isRecordKey,
   parseCacheRecord,
   parseLinkRecord,
+  parseRecord,
   parseServerRecord,
   parseRecordKey,
   parseShardRecord,
@@ -38,8 +38,14 @@ export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodie
 /** An object that was written again because a namesake on another shard had gone. */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
-/** `arePeersNew`: something has changed of servers, or the leader has. */
-export type PublishedBatch = Readonly<{ commit: Commit; change: ShardsChange; rewrites: readonly Rewrite[]; arePeersNew: boolean }>;
+/** `arePeersNew`: something has changed of servers, or the leader has. `replacedBytes`: of the bodies that changes have replaced. */
+export type PublishedBatch = Readonly<{
+  commit: Commit;
+  change: ShardsChange;
+  rewrites: readonly Rewrite[];
+  arePeersNew: boolean;
+  replacedBytes: ReadonlyMap<Change, number>;
+}>;
 
 /** What happens at one revision beside the objects. */
 type Circumstances = Readonly<{ swept: ReadonlySet<Revision>; rewritten: ReadonlySet<Revision> }>;
@@ -52,13 +58,14 @@ export class PublishedState {
   readonly paths: PublishedPaths;
   readonly #parts: PublishedStateParts;
   /** By their keys. */
-  readonly #unreadable = new Set<string>();
+  readonly #unreadable = new Map<string, Revision>();
   /** Marks of survivors that are still to be written again. */
   readonly #marks = new Map<string, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
-  #leader: string | undefined;
+  #leader: Readonly<{ id: string; revision: Revision; isLeased: boolean }> | undefined;
   #arePeersNew = false;
-  readonly #servers = new Map<string, Versioned<ServerRecord>>();
+  readonly #servers = new Map<string, ServerRecord>();
+  readonly #fences = new Map<string, Revision>();
   #revision: Revision = 0;
 
   constructor(parts: PublishedStateParts) {
@@ -80,14 +87,19 @@ export class PublishedState {
     return this.#cache?.revision ?? 0;
   }
 
-  /** The id of the server that leads. */
+  /** The id of the server that leads; undefined where none does. */
   get leader(): string | undefined {
-    return this.#leader;
+    return this.#leader?.isLeased === true ? this.#leader.id : undefined;
+  }
+
+  /** The last change of the record that names it; 0: there is none. */
+  get leaderRevision(): Revision {
+    return this.#leader?.revision ?? 0;
   }
 
   /** By their ids. */
   get servers(): ReadonlyMap<string, ServerRecord> {
-    return new Map([...this.#servers].map(([id, { record }]) => [id, record]));
+    return this.#servers;
   }
 
   /** How many keys hold something that cannot be served. */
@@ -100,70 +112,79 @@ export class PublishedState {
     return this.#marks;
   }
 
-  /** The last change of every key that is there and known. */
-  known(): ReadonlyMap<string, Revision> {
-    const found = new Map<string, Revision>();
-    const { prefix } = this.#parts;
-    const record = (key: RecordKey, revision: Revision): Map<string, Revision> => found.set(formatRecordKey(prefix, key), revision);
-    for (const { key, revision } of this.objects.all()) found.set(formatObjectKey(prefix, key), revision);
-    for (const { shard } of this.shards.states()) record({ kind: 'shard', shard }, this.shards.shard(shard)?.revision ?? 0);
-    for (const { neighbour } of this.shards.links()) record({ kind: 'link', neighbour }, this.shards.link(neighbour)?.revision ?? 0);
-    for (const { slice, revision } of this.shards.sliceRecords()) record({ kind: 'slice', slice }, revision);
-    for (const [of, revision] of this.#marks) record({ kind: 'rewrite', of }, revision);
-    for (const text of this.#unreadable) found.set(text, 0);
-    for (const [id, { revision }] of this.#servers) record({ kind: 'server', id }, revision);
-    if (this.#leader !== undefined) record({ kind: 'leader' }, 0);
-    if (this.#cache !== undefined) record({ kind: 'cache' }, this.#cache.revision);
-    return found;
+  /** The last change of a key that holds something which cannot be read; 0 for any other. */
+  unreadableAt(text: string): Revision {
+    return this.#unreadable.get(text) ?? 0;
+  }
+
+  /** The last change of the fence of a server; undefined where it has none. */
+  fenceOf(server: string): Revision | undefined {
+    return this.#fences.get(server);
   }
 
   apply({ revision, events }: FollowedBatch, nowMs: number): PublishedBatch {
     const { prefix } = this.#parts;
     // A listing comes in the order of keys.
     const inOrder = events.toSorted((a, b) => a.kv.revision - b.kv.revision);
-    const named = inOrder.map((event) => ({ event, text: textOf(event.kv.key) }));
+    const named = inOrder.map((event) => ({ event, text: keyText(event.kv.key) }));
     const records = named.flatMap(({ event, text }) => {
       const key = parseRecordKey(prefix, text);
-      return key === undefined ? [] : [{ event, key }];
+      return key === undefined ? [] : [{ event, key, text }];
     });
     const at = {
       swept: revisionsOf(records, ({ event, key }) => key.kind === 'swept' && event.kind === 'put'),
       rewritten: revisionsOf(records, ({ event, key }) => key.kind === 'rewrite' && event.kind === 'delete'),
     };
-    const done = { changes: [] as Change[], movedPaths: [] as string[], swept: new Set<Revision>(), rewrites: [] as Rewrite[] };
+    const done = {
+      changes: [] as Change[],
+      movedPaths: [] as string[],
+      swept: new Set<Revision>(),
+      rewrites: [] as Rewrite[],
+      replacedBytes: new Map<Change, number>(),
+    };
     this.#arePeersNew = false;
-    for (const { event, key } of records) this.#applyRecord(key, event);
+    for (const { event, key, text } of records) this.#applyRecord(key, text, event);
     for (const { event, text } of named) if (!isRecordKey(prefix, text)) this.#applyObject(text, event, { nowMs, at, done });
     this.#revision = revision;
-    const { changes, movedPaths, swept, rewrites } = done;
-    return { commit: { revision, changes, movedPaths, swept }, change: this.shards.takeChange(), rewrites, arePeersNew: this.#arePeersNew };
+    const { changes, movedPaths, swept, rewrites, replacedBytes } = done;
+    const commit = { revision, changes, movedPaths, swept };
+    return { commit, change: this.shards.takeChange(), rewrites, arePeersNew: this.#arePeersNew, replacedBytes };
   }
 
-  #applyRecord(key: RecordKey, { kind, kv }: WatchEvent): void {
+  #applyRecord(key: RecordKey, text: string, { kind, kv }: WatchEvent): void {
+    const { revision, lease } = kv;
     const value = kind === 'put' ? kv.value : undefined;
+    const isUnreadable = value !== undefined && parseRecord(key, value) === undefined;
+    if (isUnreadable) this.#passOver(text, { revision, why: 'its value is none of this engine’s' });
+    else this.#unreadable.delete(text);
     switch (key.kind) {
       case 'cache':
-        this.#cache = value && { revision: kv.revision, record: parseCacheRecord(value) };
+        this.#cache = value && { revision, record: parseCacheRecord(value) };
         return;
       case 'shard':
-        return this.shards.shardRecorded(key.shard, value && parseShardRecord(value), kv.revision);
+        return this.shards.shardRecorded(key.shard, value && parseShardRecord(value), revision);
       case 'slice':
-        return this.shards.sliceRecorded(key.slice, value && parseSliceRecord(value), kv.revision);
+        return this.shards.sliceRecorded(key.slice, value && parseSliceRecord(value), revision);
       case 'link':
-        return this.shards.linkRecorded(key.neighbour, value && parseLinkRecord(value), kv.revision);
+        return this.shards.linkRecorded(key.neighbour, value && parseLinkRecord(value), revision);
       case 'rewrite':
         if (value === undefined) this.#marks.delete(key.of);
-        else this.#marks.set(key.of, kv.revision);
+        else this.#marks.set(key.of, revision);
         return;
       case 'server': {
-        const server = value && parseServerRecord(value);
+        // What lies in no lease was copied here, and goes with nobody.
+        const server = value && lease !== 0 ? parseServerRecord(value) : undefined;
         if (server === undefined) this.#servers.delete(key.id);
-        else this.#servers.set(key.id, { revision: kv.revision, record: server });
+        else this.#servers.set(key.id, server);
         this.#arePeersNew = true;
         return;
       }
+      case 'fence':
+        if (value === undefined || lease === 0) this.#fences.delete(key.id);
+        else this.#fences.set(key.id, revision);
+        return;
       case 'leader':
-        this.#leader = value && textOf(value);
+        this.#leader = value && { id: keyText(value), revision, isLeased: lease !== 0 };
         this.#arePeersNew = true;
         return;
       case 'swept':
@@ -176,7 +197,8 @@ export class PublishedState {
     const { revision } = event.kv;
     const key = parseObjectKey(prefix, text);
     const object = key === undefined ? undefined : this.#read(key, event);
-    if (event.kind === 'put' && object === undefined) this.#passOver(text, key !== undefined);
+    if (event.kind === 'put' && object === undefined)
+      this.#passOver(text, { revision, why: key === undefined ? 'it is no key of an object' : 'its value is no object of its key' });
     else this.#unreadable.delete(text);
     if (key === undefined) return;
     const held = this.objects.get(key);
@@ -194,11 +216,15 @@ export class PublishedState {
     const movedPath = this.paths.changed(key, held?.path, object?.indexed.path);
     const moved = movedPath === undefined ? {} : { movedPath };
     if (movedPath !== undefined) for (const path of [movedPath.before, movedPath.after]) if (path !== undefined) done.movedPaths.push(path);
+    const change: Change =
+      object === undefined
+        ? { kind: 'delete', key, revision, resourceVersion: String(revision), previous, ...moved }
+        : { kind: 'put', key, revision, object: object.stored, created: held === undefined, previous, ...moved };
+    done.changes.push(change);
+    if (held !== undefined) done.replacedBytes.set(change, held.bytes);
     if (object === undefined) {
-      done.changes.push({ kind: 'delete', key, revision, resourceVersion: String(revision), previous, ...moved });
       if (at.swept.has(revision)) done.swept.add(revision);
     } else {
-      done.changes.push({ kind: 'put', key, revision, object: object.stored, created: held === undefined, previous, ...moved });
       if (held !== undefined && at.rewritten.has(revision)) done.rewrites.push({ key, from: held.revision, to: revision });
     }
   }
@@ -228,25 +254,24 @@ export class PublishedState {
     return () => ({ key, revision, resourceVersion: String(revision), body: readValue(key, value).body });
   }
 
-  #passOver(text: string, isObject: boolean): void {
-    if (this.#unreadable.has(text) || isOfUpstream(this.#parts.prefix, text)) return;
-    this.#unreadable.add(text);
-    if (this.#unreadable.size > loggedKeysMax) return;
-    this.#parts.log.warn('etcd.passed-over', {
-      key: text,
-      why: isObject ? 'its value is no object of its type' : 'it is no key of an object',
-    });
+  #passOver(text: string, { revision, why }: Readonly<{ revision: Revision; why: string }>): void {
+    if (isOfUpstream(this.#parts.prefix, text)) return;
+    const isNew = !this.#unreadable.has(text);
+    this.#unreadable.set(text, revision);
+    if (isNew && this.#unreadable.size <= loggedKeysMax) this.#parts.log.warn('etcd.passed-over', { key: text, why });
   }
 }
 
-type Done = { readonly changes: Change[]; readonly movedPaths: string[]; readonly swept: Set<Revision>; readonly rewrites: Rewrite[] };
+type Done = Readonly<{
+  changes: Change[];
+  movedPaths: string[];
+  swept: Set<Revision>;
+  rewrites: Rewrite[];
+  replacedBytes: Map<Change, number>;
+}>;
 
-type Recorded = Readonly<{ event: WatchEvent; key: RecordKey }>;
+type Recorded = Readonly<{ event: WatchEvent; key: RecordKey; text: string }>;
 
 function revisionsOf(records: readonly Recorded[], isWanted: (record: Recorded) => boolean): ReadonlySet<Revision> {
   return new Set(records.filter(isWanted).map(({ event }) => event.kv.revision));
-}
-
-function textOf(key: Uint8Array): string {
-  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString();
 }

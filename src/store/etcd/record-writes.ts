@@ -2,22 +2,26 @@
 import type { ShardState } from '../../domain/claim.js';
 import type { Key } from '../../domain/key.js';
 import type { Speaker } from '../../domain/push.js';
+import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Neighbour } from '../../domain/via.js';
 import { formatObjectKey } from './object-keys.js';
 import type { Written } from './plan.js';
 import { sameFacts, viaSinceOf, type PublishedShards, type Versioned } from './published-shards.js';
+import type { PublishedState } from './published-state.js';
 import { formatRecord, formatRecordKey, unsynced, type LinkRecord, type RecordKey, type ShardRecord, type SliceFacts } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 
 export class RecordWrites {
   readonly #prefix: string;
+  readonly #published: PublishedState;
   readonly #shards: PublishedShards;
 
-  constructor(prefix: string, shards: PublishedShards) {
+  constructor(prefix: string, published: PublishedState) {
     this.#prefix = prefix;
-    this.#shards = shards;
+    this.#published = published;
+    this.#shards = published.shards;
   }
 
   /** Adds the facts of a slice to what is written, where they differ from what is stored; `isInvalidation` is told in any case. */
@@ -27,7 +31,7 @@ export class RecordWrites {
     const stored = this.#shards.sliceRecord(slice);
     const record: RecordKey = { kind: 'slice', slice };
     const invalidations = (stored?.record.invalidations ?? 0) + Number(isInvalidation);
-    written.compare.push({ key: this.keyOf(record), revision: stored?.revision ?? 0 });
+    written.compare.push(this.#compare(record, stored));
     if (sameFacts(facts, unsynced) && !isInvalidation) written.operations.push({ kind: 'delete', key: this.keyOf(record) });
     else written.operations.push(this.put(record, formatRecord({ ...facts, changedMs: this.#shards.changedMs(slice), invalidations })));
   }
@@ -66,11 +70,21 @@ export class RecordWrites {
     return Buffer.from(formatRecordKey(this.#prefix, key));
   }
 
+  /** That the object is as it was decided on; `held`: its revision, where there is one that can be read. */
+  compareObject(key: Key, held: Revision | undefined): Compare {
+    return this.#compareText(formatObjectKey(this.#prefix, key), held);
+  }
+
   objectKey(key: Key): Uint8Array {
     return Buffer.from(formatObjectKey(this.#prefix, key));
   }
 
   #compare(key: RecordKey, stored: Versioned<unknown> | undefined): Compare {
-    return { key: this.keyOf(key), revision: stored?.revision ?? 0 };
+    return this.#compareText(formatRecordKey(this.#prefix, key), stored?.revision);
+  }
+
+  /** What cannot be read counts as absent, and is replaced. */
+  #compareText(text: string, stored: Revision | undefined): Compare {
+    return { key: Buffer.from(text), revision: stored ?? this.#published.unreadableAt(text) };
   }
 }

@@ -5,7 +5,7 @@
  *                    shards/SHARD                        who has the shard
  *                    slices/SHARD/RESOURCE.GROUP:IDENTITY   how far a slice is synced
  *                    links/parent, links/child/NAME      the cache at the other end, and how far it has sent everything
- *                    servers/ID, leader                  in the lease of a server (peers.ts)
+ *                    servers/ID, fences/ID, leader       in the lease of a server (peers.ts)
  *                    swept                               put with a delete that nobody asked for by name
  *                    rewrites/TYPE|CLUSTER|NAMESPACE/NAME   a namesake of what was deleted is still to be written again
  *
@@ -50,6 +50,7 @@ export type RecordKey = Readonly<
   | { kind: 'slice'; slice: Slice }
   | { kind: 'link'; neighbour: Neighbour }
   | { kind: 'server'; id: string }
+  | { kind: 'fence'; id: string }
   | { kind: 'leader' }
   | { kind: 'swept' }
   | { kind: 'rewrite'; of: string }
@@ -91,6 +92,7 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
   if (room === 'rewrites') return { kind: 'rewrite', of: rest };
   if (room === 'links') return parseLink(rest);
   if (room === 'servers') return { kind: 'server', id: rest };
+  if (room === 'fences') return { kind: 'fence', id: rest };
   const [name = '', type = ''] = room === 'slices' ? rest.split('/') : [rest];
   const shard = parseShardName(name);
   if (shard === undefined) return undefined;
@@ -197,6 +199,8 @@ function placeOf(key: RecordKey): string {
       return `links/${key.neighbour}`;
     case 'server':
       return `servers/${key.id}`;
+    case 'fence':
+      return `fences/${key.id}`;
     case 'rewrite':
       return `rewrites/${key.of}`;
     default:

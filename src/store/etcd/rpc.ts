@@ -6,7 +6,8 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
 /** A key and its value, as etcd stores them. `created` and `revision`: of its first and of its last change; 0 in the mark of a delete. */
-export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: number; revision: number }>;
+/** `lease`: the one that it lies in, 0 for none. */
+export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: number; revision: number; lease: number }>;
 
 /** A lease of this engine has an id below 2^48. */
 export type LeaseRequest = Readonly<{ id: number; ttlSeconds: number }>;
@@ -220,12 +221,13 @@ function decodeEvent(bytes: Uint8Array): WatchEvent {
 }
 
 function decodeKeyValue(bytes: Uint8Array): KeyValue {
-  const found = { key: nothing, value: nothing, created: 0, revision: 0 };
+  const found = { key: nothing, value: nothing, created: 0, revision: 0, lease: 0 };
   read(bytes, (field, reader) => {
     if (field === 1) found.key = reader.bytes();
     else if (field === 2) found.created = numberOf(reader);
     else if (field === 3) found.revision = numberOf(reader);
     else if (field === 5) found.value = reader.bytes();
+    else if (field === 6) found.lease = numberOf(reader);
     else return false;
     return true;
   });

@@ -56,6 +56,7 @@ export type Opened = Readonly<{
 
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const outlived = 'another server has begun another life of the cache, because it found no server that runs';
+const contradiction = 'etcd does not hold what it has shown: it was restored';
 const trimIntervalMs = 1_000;
 /** Nothing that is served is older, as far as this server knows. */
 const unheardMsMax = 10_000;
@@ -93,7 +94,9 @@ export class EtcdStore implements Store {
     this.#limits = limits;
     this.cacheId = cacheId;
     this.epoch = epoch;
-    this.peers = new EtcdPeers({ ...parts, client, published, prefix });
+    const reach = (revision: Revision): Promise<void> => follower.reach(revision);
+    const contradicted = (): void => this.#outlived.resolve(new CacheError(contradiction));
+    this.peers = new EtcdPeers({ ...parts, client, published, prefix, reach, contradicted });
     this.#reader = new BodyReader({ client, prefix, bodies });
     this.#decider = new Decider({ prefix, cacheId, published, underWay: new Syncs() });
     this.#committer = new EtcdCommitter({
@@ -102,7 +105,10 @@ export class EtcdStore implements Store {
       decider: this.#decider,
       published,
       reader: this.#reader,
-      reach: (revision) => follower.reach(revision),
+      reach,
+      fence: () => this.peers.fence,
+      renewFence: () => this.peers.renewFence(),
+      contradicted,
       changesOf: (key, after) => window.changesOf(key, after),
     });
     this.#queue = new MutationQueue(limits.queue, {
@@ -331,7 +337,7 @@ export class EtcdStore implements Store {
     const nowMs = this.#parts.clock.now();
     const taken = published.apply(batch, nowMs);
     const { commit, change } = taken;
-    window.add(commit.changes, nowMs);
+    window.add(commit.changes, nowMs, taken.replacedBytes);
     this.#trimSoon();
     for (const snapshot of this.#snapshots) snapshot.note(commit.changes);
     this.#decider.follow(taken);

@@ -10,9 +10,10 @@ import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { formatApiVersion } from '../../domain/resource.js';
 import { compose } from '../../json/compose.js';
-import { member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../../json/object-text.js';
+import { member, type Member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../../json/object-text.js';
 
-const membersMax = 10_000;
+/** More than is taken from a client (intake/read-object.ts), because what was admitted has some members more when it is stored. */
+const membersMax = 20_000;
 const lineBreak = 0x0a;
 
 /** Why a value cannot be served. */
@@ -35,6 +36,8 @@ export function readValue(key: Key, value: Uint8Array): Readonly<{ body: Body; p
   if (version === '' || formatApiVersion(group, version) !== apiVersion)
     throw new Unreadable(`its apiVersion is ${JSON.stringify(apiVersion ?? null)}, and its key is of the group ${JSON.stringify(group)}`);
   if (text.metadata === undefined) throw new Unreadable('it has no metadata');
+  const named = [metadataOf(text, 'namespace') ?? '', metadataOf(text, 'name') ?? ''].join('/');
+  if (named !== `${key.namespace}/${key.name}`) throw new Unreadable(`it is named ${JSON.stringify(named)}, and its key is not`);
   return { body: compose(text, { place: key, apiVersion, version, metadata: {} }), path: pathOf(text) };
 }
 
@@ -48,14 +51,20 @@ function scan(value: Uint8Array): ObjectText {
   }
 }
 
-function pathOf({ bytes, annotations }: ObjectText): CanonicalPath | undefined {
-  const found = member(annotations, pathAnnotation);
-  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
-  return typeof value === 'string' ? parseCanonicalPath(value) : undefined;
+function pathOf(text: ObjectText): CanonicalPath | undefined {
+  const value = stringOf(text, member(text.annotations, pathAnnotation));
+  return value === undefined ? undefined : parseCanonicalPath(value);
 }
 
-function textOf({ bytes, top }: ObjectText, name: string): string | undefined {
-  const found = member(top, name);
+function textOf(text: ObjectText, name: string): string | undefined {
+  return stringOf(text, member(text.top, name));
+}
+
+function metadataOf(text: ObjectText, name: string): string | undefined {
+  return stringOf(text, member(text.metadata, name));
+}
+
+function stringOf({ bytes }: ObjectText, found: Member | undefined): string | undefined {
   const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
   return typeof value === 'string' ? value : undefined;
 }
