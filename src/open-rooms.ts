@@ -144,7 +144,8 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const intake = new Intake({ objects: store, writer: store, clock, plainWrites });
   const told = new ToldPeers({ peers, sessions, plainWrites, clock });
   const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
-  const originChanges = store.follow(({ shards: changed }) => {
+  const originChanges = store.follow(({ shards: changed, invalidated = [] }) => {
+    for (const slice of invalidated) sessions.overwritten(slice);
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
   const standbys = new Standbys(

@@ -13,6 +13,7 @@ import type { LinkState, Push, PushOutcome, SliceState } from './push.js';
 import type { Resource } from './resource.js';
 import type { Located, Revision } from './revision.js';
 import type { Scope } from './scope.js';
+import type { Slice } from './slice.js';
 import type { ShardName } from './shard.js';
 
 /** The engine's positions and their texts. */
@@ -24,7 +25,12 @@ export interface Revisions {
   format(revision: Revision): string;
   /** `text` is a plain decimal above zero; anything else is the caller's mistake. */
   locate(text: string): Located;
-  /** The same of a position that a pusher or a link was acknowledged: what a life of the store before this one gave is not ours, because it may have lost something. */
+  /**
+   * The text of a revision for a pusher or a link that was acknowledged everything up to it, of the form of a resourceVersion. It names the life of the store: a
+   * life after it may have lost something, though a revision of that number is there again.
+   */
+  formatPosition(revision: Revision): string;
+  /** As `locate`; what another life of the store gave is not ours. */
   locatePosition(text: string): Located;
   /**
    * Resolves once all that was acknowledged before the call, by whichever server of the store, is published here. Throws Refused(ServiceUnavailable) where
@@ -91,6 +97,9 @@ export interface Writer {
   submit(mutation: Mutation): Promise<Outcome>;
 }
 
+/** `invalidated`: slices of which another server of the store has removed or changed something, so that whoever syncs them here has to do so again. */
+export type ChangedSlices = Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[]; invalidated?: readonly Slice[] }>;
+
 /** The way into the store for pushers and links. Lanes take turns, so a full one delays the others by a commit at most. */
 export interface Pushes {
   /** A queue of its own, for one writer. */
@@ -101,8 +110,8 @@ export interface Pushes {
   slices(): Promise<readonly SliceState[]>;
   /** Every link that ever opened, at the published revision. */
   links(): Promise<readonly LinkState[]>;
-  /** Reports the shards and slices that a commit has changed, in the tick in which it is published, before its changes. */
-  follow(listener: (changed: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>) => void): Subscription;
+  /** Reports what a commit has changed, in the tick in which it is published, before its changes. */
+  follow(listener: (changed: ChangedSlices) => void): Subscription;
 }
 
 export interface PushLane {

@@ -223,7 +223,7 @@ export class PushSession {
 
   #acknowledge(ack: FrameOf<'ack'>): void {
     const { store } = this.#parts;
-    this.#acks.add({ ...ack, position: store.format(store.published) });
+    this.#acks.add({ ...ack, position: store.formatPosition(store.published) });
   }
 
   /** One that has had the shard before has it still, or is fenced; another waits for whoever has it. Undefined: it is gone before that. */

@@ -143,7 +143,7 @@ export class PushSessions {
 
   /** Others have changed the slice. */
   overwritten(slice: Slice): void {
-    this.#entries.get(slice.shard)?.holder?.overwritten(slice);
+    if (!this.leavesOut(slice)) this.#entries.get(slice.shard)?.holder?.overwritten(slice);
   }
 
   /** Whether the shard has a pusher that keeps it: it is heard, and has a source. */

@@ -25,7 +25,7 @@ export type EpochParts = Readonly<{
 }>;
 
 const epochDigits = 9;
-const countDigits = 10;
+export const countDigits = 10;
 const countMax = 10 ** countDigits - 1;
 const nonceMax = 10 ** (countDigits - 1);
 /** Above every change that one commit can make. */
@@ -59,6 +59,11 @@ export function isUsedUp({ firstRevision, nonce }: Epoch, revision: Revision): b
   return nonce + revision - firstRevision + 1 > countMax - commitChangesMax;
 }
 
+/** A text of the form that `Epochs` gives, for a count that has no nonce of its own. */
+export function formatInEpoch(epoch: number, count: number): string {
+  return `${epoch}${String(count).padStart(countDigits, '0')}`;
+}
+
 export class Epochs {
   readonly #epochs: Epoch[];
   readonly #places: Map<number, number>;
@@ -82,7 +87,7 @@ export class Epochs {
   format(revision: Revision): string {
     const epoch = this.#epochs[this.#placeOf(revision)];
     if (epoch === undefined) throw new Error('a store has at least one epoch');
-    return `${epoch.epoch}${String(countOf(epoch, revision)).padStart(countDigits, '0')}`;
+    return formatInEpoch(epoch.epoch, countOf(epoch, revision));
   }
 
   /** Where `text`, a decimal above zero, stands when everything up to `published` is visible. */

@@ -325,7 +325,7 @@ export class LinkSender {
     const { position } = this.#tail;
     if (!isDue || position === this.#sent) return false;
     this.#sliceSender.invalidate(Infinity);
-    const text = this.#parts.store.format(position);
+    const text = this.#parts.store.formatPosition(position);
     this.#sentMs = this.#parts.clock.now();
     this.#sent = position;
     this.#queue.position(text);

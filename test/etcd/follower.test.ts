@@ -23,7 +23,7 @@ async function follow(t: ExecutionContext, etcd: EtcdMembers, options: Partial<t
   };
   const logged: unknown[] = [];
   const log = { ...silent, warn: (event: string, fields?: object) => void logged.push({ event, ...fields }) };
-  const parts = { client, clock: systemClock, log, take };
+  const parts = { client, clock: systemClock, log, take, isKept: async () => true };
   const follower = await Follower.open(range, parts, 0, { ...followerOptions, retryMs: 20, ...options });
   follower.begin();
   t.teardown(() => {
@@ -188,7 +188,7 @@ test('a watch opened amid writes hands out each once, and what it says to have r
       position = revision;
       for (const { kv } of events) handedOut.push(kv.revision);
     };
-    const follower = await Follower.open(range, { client, clock: systemClock, log: silent, take }, 0);
+    const follower = await Follower.open(range, { client, clock: systemClock, log: silent, take, isKept: async () => true }, 0);
     follower.begin();
     const writing = [put(client, '/x/a'), put(client, '/x/a')];
     void follower.reach(follower.position + 1);
@@ -225,7 +225,7 @@ test('once it is closed nothing is handed out, and no timer is left', async (t) 
     },
   };
   let handedOut = 0;
-  const parts = { client: writer, clock, log: silent, take: () => void (handedOut += 1), known: () => new Map<string, number>() };
+  const parts = { client: writer, clock, log: silent, take: () => void (handedOut += 1), isKept: async () => true };
   const follower = await Follower.open(range, parts, 0);
   follower.begin();
   await put(writer, '/x/a');

@@ -77,6 +77,7 @@ async function setUp(held: readonly Resource[] = []) {
         compacted: 0,
         format: String,
         locate: () => ({ kind: 'above' }),
+        formatPosition: String,
         locatePosition: () => ({ kind: 'above' }),
         reachNewest: async () => {},
       },

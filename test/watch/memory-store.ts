@@ -67,6 +67,10 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
   }
 
+  formatPosition(revision: Revision): string {
+    return this.format(revision);
+  }
+
   locatePosition(text: string): Located {
     return this.locate(text);
   }

@@ -171,14 +171,14 @@ export class EtcdCommitter {
     }
   }
 
-  async #sweep({ walk, on, atOnce, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
+  async #sweep({ walk, by, atOnce, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
     const keys = this.#unmarked(walk, atOnce);
     const { decider } = this.#parts;
     const decisions = await Promise.all(
-      keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, on)))),
+      keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, by)))),
     );
-    const isStopped = decisions.some(({ kind }) => kind === 'fenced');
-    return next(decisions.filter(({ kind }) => kind === 'written').length, isStopped);
+    const isFenced = decisions.some(({ kind }) => kind === 'fenced');
+    return next(decisions.filter(({ kind }) => kind === 'written').length, isFenced);
   }
 
   /** The next objects of a walk that have no mark. */

@@ -16,15 +16,17 @@ import type { Asked } from '../asked.js';
 import type { Syncs, Walk } from '../syncs.js';
 import { Holders } from './holders.js';
 import type { IndexedObject } from './object-index.js';
-import { decided, unchanged, write, type Plan, type PushOf, type SweepsFor, type Written } from './plan.js';
+import { decided, unchanged, write, type Plan, type PushOf, type Written } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import { RecordWrites } from './record-writes.js';
 import { namesakesOf, type RecordKey } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 import { valueOf } from './stored-values.js';
+import { RemovalPlans } from './removal-plans.js';
 import { SyncPlans } from './sync-plans.js';
 
-export type DeciderParts = Readonly<{ prefix: string; cacheId: string; published: PublishedState; underWay: Syncs }>;
+/** `server`: the id of this one. */
+export type DeciderParts = Readonly<{ prefix: string; cacheId: string; server: string; published: PublishedState; underWay: Syncs }>;
 
 type Spoken = Extract<Push, { by: Speaker }>;
 
@@ -36,14 +38,17 @@ export class Decider {
   readonly #records: RecordWrites;
   readonly #holders: Holders;
   readonly #syncs: SyncPlans;
+  readonly #removals: RemovalPlans;
 
-  constructor({ prefix, cacheId, published, underWay }: DeciderParts) {
-    const records = new RecordWrites(prefix, published);
+  constructor({ prefix, cacheId, server, published, underWay }: DeciderParts) {
+    const records = new RecordWrites(prefix, server, published);
     this.#cacheId = cacheId;
     this.#published = published;
     this.#records = records;
     this.#holders = new Holders({ cacheId, published, records });
-    this.#syncs = new SyncPlans({ published, records, holders: this.#holders, underWay });
+    const parts = { server, published, records, holders: this.#holders, underWay };
+    this.#syncs = new SyncPlans(parts);
+    this.#removals = new RemovalPlans({ ...parts, idOf: (resource) => this.#syncs.idOf(resource) });
   }
 
   /** `asked`: how many are decided together with it. */
@@ -57,9 +62,9 @@ export class Decider {
       case 'claim':
         return this.#holders.claim(asked);
       case 'clear':
-        return this.#syncs.clear(asked);
+        return this.#removals.clear(asked);
       case 'drop':
-        return this.#syncs.drop(asked.resource);
+        return this.#removals.drop(asked.resource);
       case 'assume':
         return this.#syncs.assume(asked.shard);
       case 'meet':
@@ -71,21 +76,21 @@ export class Decider {
       case 'forget':
         return this.#holders.forget(asked.shard);
       case 'resume':
-        return this.#syncs.resume(asked.push, asked.walk, together);
+        return this.#resume(asked, together);
       default:
         return this.#holders.fenced('key' in asked ? asked.key.shard : asked.slice.shard, asked.by) ?? this.#push(asked, together);
     }
   }
 
-  /** Removes an object that a walk has come to, if it still has no mark. */
-  planRemoval(key: Key, { marks }: Walk, on: SweepsFor): Plan {
+  /** Removes an object that a walk has come to, if it still has no mark. `by`: undefined where a shard or a type is removed. */
+  planRemoval(key: Key, { marks }: Walk, by: Speaker | undefined): Plan {
     const held = this.#held(key);
     if (held === undefined || !marks.isUnmarked(held.revision)) return unchanged;
-    const fenced = on.kind === 'removal' ? this.#holders.overtaken(on) : this.#holders.fenced(key.shard, on);
+    if (by === undefined && !this.#removals.mayRemove(key)) return unchanged;
+    const fenced = by === undefined ? undefined : this.#holders.fenced(key.shard, by);
     if (fenced !== undefined) return fenced;
-    const isOfType = on.kind === 'removal' && on.shard === undefined;
     const written = {
-      compare: on.kind !== 'removal' ? this.#records.spokenBy(key.shard, on) : isOfType ? [] : [this.#records.compareShard(key.shard)],
+      compare: by === undefined ? [this.#records.compareSlice(key)] : this.#records.spokenBy(key.shard, by),
       operations: [this.#records.put({ kind: 'swept' }, unsaid)],
     };
     return this.#deletion(held, written);
@@ -137,7 +142,7 @@ export class Decider {
       ...(settles || invalidates ? { syncedTerm: 0, filterHash: '' } : {}),
       ...(mutation.kind === 'put' ? { cameOver: '' as const } : {}),
     };
-    this.#records.putFacts(written, key, now, invalidates);
+    this.#records.putFacts(written, key, now, invalidates ? { invalidates } : {});
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');
     return this.#deletion(held, written);
@@ -169,6 +174,11 @@ export class Decider {
       default:
         return unreachable(push);
     }
+  }
+
+  #resume({ push, walk }: Extract<Asked, { kind: 'resume' }>, together: number): Plan {
+    if (push.kind !== 'end') return this.#removals.resume(walk) ?? decided({ kind: 'unbegun' });
+    return this.#holders.fenced(push.slice.shard, push.by) ?? this.#syncs.end(push, walk, together);
   }
 
   #upsert({ key, body, by }: PushOf<'upsert'>): Plan {

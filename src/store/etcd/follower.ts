@@ -33,6 +33,8 @@ export type FollowerParts = Readonly<{
   log: Log;
   /** In the tick in which it has come. */
   take: (batch: FollowedBatch) => void;
+  /** Whether etcd still has what was handed out, as far as somebody can tell. Throws EtcdError. */
+  isKept: () => Promise<boolean>;
 }>;
 
 /** `reachMsMax`: how long anybody waits for a revision. */
@@ -235,11 +237,12 @@ export class Follower {
     }
   }
 
-  /** That what was handed out is still there, as far as a revision shows it. */
+  /** That what was handed out is still there, as far as that can be seen. */
   async #assertKept(): Promise<void> {
     const revision = await this.#parts.client.revision();
     if (revision < this.#position)
       this.#fail(`etcd stands at revision ${revision}, and has shown revision ${this.#position} before: it was restored or replaced`);
+    else if (!(await this.#parts.isKept())) this.#fail('etcd does not hold what it has shown: it was restored');
   }
 
   /** All that is there at a revision, or now. */

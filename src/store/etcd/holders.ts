@@ -8,7 +8,7 @@ import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
 import { linksMax, type Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
-import { decided, unchanged, write, writeInSteps, type Plan, type PushOf, type SweepsFor } from './plan.js';
+import { decided, unchanged, write, writeInSteps, type Plan, type PushOf } from './plan.js';
 import { staleSinceOf } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
@@ -58,22 +58,6 @@ export class Holders {
     const link = shards.link(by.neighbour);
     const speaks = via === by.neighbour && (link === undefined || this.#sessions.get(by.neighbour) === link.record.session);
     return speaks ? undefined : fenced;
-  }
-
-  /**
-   * Whoever has come for a shard at another server since its removal began: that may have told them already that what is left is here. What is synced at this
-   * server is spared by the removal itself.
-   */
-  overtaken({ shard, began }: Extract<SweepsFor, { kind: 'removal' }>): Plan | undefined {
-    const now = shard === undefined ? undefined : this.#parts.published.shards.shard(shard)?.record;
-    if (shard === undefined || now?.via === undefined) return undefined;
-    const { via, session } = now;
-    const hasCome = session !== (began?.session ?? 0) || (via !== 'local' && via !== began?.via);
-    const isHere =
-      via === 'local'
-        ? this.#sessions.get(shard) === session
-        : this.#sessions.get(via) === this.#parts.published.shards.link(via)?.record.session;
-    return hasCome && !isHere ? decided({ kind: 'fenced', holder: this.#parts.published.shards.state(shard) }) : undefined;
   }
 
   /** A removal by an operator; `next` when it stands. */

@@ -43,6 +43,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     const { cacheId, epoch } = await beginLife({ client, follower, published, prefix, parts });
     const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, cacheId, epoch }, limits, parts);
     loaded.take = (batch) => opened.take(batch);
+    loaded.isKept = () => opened.peers.isKept();
     await opened.peers.join();
     return opened;
   } catch (error) {
@@ -54,7 +55,9 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
 }
 
 /** All that was there some minutes ago; `take` gets what has happened since. */
-type Loaded = Readonly<{ follower: Follower; published: PublishedState; bodies: RecentBodies }> & { take: (batch: FollowedBatch) => void };
+type Loaded = Readonly<{ follower: Follower; published: PublishedState; bodies: RecentBodies }> & Receiver;
+
+type Receiver = { take: (batch: FollowedBatch) => void; isKept: () => Promise<boolean> };
 
 type Loading = Readonly<{ prefix: string; limits: EtcdLimits; parts: EtcdParts }>;
 
@@ -71,9 +74,13 @@ async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
 async function loadFrom(client: EtcdClient, from: Revision, { prefix, limits, parts }: Loading): Promise<Loaded> {
   const bodies = new RecentBodies(limits.recentBytesMax);
   const published = new PublishedState({ prefix, bodies, log: parts.log });
-  const receiver = { take: (batch: FollowedBatch): void => void published.apply(batch, 0) };
-  const followed = { client, clock: parts.clock, log: parts.log, take: (batch: FollowedBatch) => receiver.take(batch) };
-  const follower = await Follower.open(everyKey(prefix), followed, from);
+  const receiver: Receiver = { take: (batch) => void published.apply(batch, 0), isKept: async () => true };
+  const { clock, log } = parts;
+  const follower = await Follower.open(
+    everyKey(prefix),
+    { client, clock, log, take: (batch) => receiver.take(batch), isKept: () => receiver.isKept() },
+    from,
+  );
   return Object.assign(receiver, { follower, published, bodies });
 }
 

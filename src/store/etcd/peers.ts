@@ -40,6 +40,7 @@ export const leaseSeconds = 10;
 const leaseMs = leaseSeconds * 1_000;
 /** Three times within its time. */
 const keepIntervalMs = leaseMs / 3;
+const renewIntervalMs = 30_000;
 const unsaid = new Uint8Array();
 /** What has changed is told together. */
 const tellDelayMs = 200;
@@ -47,7 +48,7 @@ const idMax = 2 ** 47;
 
 export class EtcdPeers implements Peers {
   readonly #parts: EtcdPeersParts;
-  readonly #id: string;
+  readonly id: string;
   readonly #listeners = new Set<() => void>();
   readonly #closing = new AbortController();
   #lease = 0;
@@ -55,13 +56,14 @@ export class EtcdPeers implements Peers {
   #state: PeerState = { pushers: new Map(), heard: new Map() };
   #cancelTell: (() => void) | undefined;
   #isTaking = false;
+  #renewedMs = 0;
   /** What was to be told last could not be. */
   #isUntold = false;
   #ledSinceMs: number | undefined;
 
   constructor(parts: EtcdPeersParts) {
     this.#parts = parts;
-    this.#id = Math.floor(parts.random() * idMax)
+    this.id = Math.floor(parts.random() * idMax)
       .toString(16)
       .padStart(12, '0');
   }
@@ -80,15 +82,17 @@ export class EtcdPeers implements Peers {
 
   /** That of this server, as it is published; undefined where there is none now. */
   get fence(): Compare | undefined {
-    const revision = this.#parts.published.fenceOf(this.#id);
-    return revision === undefined ? undefined : { key: this.#keyOf({ kind: 'fence', id: this.#id }), revision };
+    const revision = this.#parts.published.fenceOf(this.id);
+    return revision === undefined ? undefined : { key: this.#keyOf({ kind: 'fence', id: this.id }), revision };
   }
 
   /** Nothing that was sent before arrives any more once this has resolved; what has arrived by then is published. Throws EtcdError. */
   async renewFence(): Promise<void> {
     if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enter();
+    const renewedMs = this.#parts.clock.now();
     const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence()], failure: [] });
     await this.#parts.reach(revision);
+    this.#renewedMs = renewedMs;
   }
 
   get leadsSinceMs(): number | undefined {
@@ -96,12 +100,12 @@ export class EtcdPeers implements Peers {
   }
 
   get #isLeader(): boolean {
-    return this.#parts.published.leader === this.#id && this.#parts.clock.now() < this.#leaseUntilMs;
+    return this.#parts.published.leader === this.id && this.#parts.clock.now() < this.#leaseUntilMs;
   }
 
   get others(): ReadonlyMap<string, PeerState> {
     const others = new Map(this.#parts.published.servers);
-    others.delete(this.#id);
+    others.delete(this.id);
     return others;
   }
 
@@ -119,6 +123,18 @@ export class EtcdPeers implements Peers {
     return !this.#isUntold;
   }
 
+  /**
+   * Whether etcd has the fence that is published, or a later one; if not, it was restored to what it held before that was renewed, unless the fence has gone with its
+   * lease. Throws EtcdError.
+   */
+  async isKept(): Promise<boolean> {
+    const { client, published, clock } = this.#parts;
+    const shown = published.fenceOf(this.id) ?? 0;
+    const { kvs } = await client.range({ key: this.#keyOf({ kind: 'fence', id: this.id }) });
+    const there = kvs[0]?.revision ?? 0;
+    return there >= shown || (there === 0 && clock.now() >= this.#leaseUntilMs);
+  }
+
   follow(listener: () => void): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };
@@ -132,7 +148,7 @@ export class EtcdPeers implements Peers {
     const isLeader = this.#isLeader;
     if (isLeader !== (this.#ledSinceMs !== undefined)) {
       this.#ledSinceMs = isLeader ? clock.now() : undefined;
-      log.info(isLeader ? 'peers.leads' : 'peers.follows', { server: this.#id });
+      log.info(isLeader ? 'peers.leads' : 'peers.follows', { server: this.id });
     }
     for (const listener of this.#listeners) listener();
   }
@@ -155,6 +171,13 @@ export class EtcdPeers implements Peers {
     await this.#parts.reach(revision);
   }
 
+  async #reenter(): Promise<void> {
+    const { client, reach, contradicted } = this.#parts;
+    await reach(await client.revision());
+    if (!(await this.isKept())) contradicted();
+    await this.#enter();
+  }
+
   async #keep(): Promise<void> {
     const { client, clock } = this.#parts;
     while (!this.#closing.signal.aborted) {
@@ -163,29 +186,18 @@ export class EtcdPeers implements Peers {
       await this.#attempt(async () => {
         const askedMs = clock.now();
         if ((await client.keepLease(this.#lease)) > 0) this.#leaseUntilMs = askedMs + leaseMs;
-        else {
-          await this.#assertKept();
-          await this.#enter();
-        }
+        else await this.#reenter();
+        if (clock.now() - this.#renewedMs >= renewIntervalMs) await this.renewFence();
       });
       if (this.#isUntold) await this.#say();
       this.look();
     }
   }
 
-  /** A fence goes with its lease, and that is published like all else; where etcd has another one than was published, it was restored. */
-  async #assertKept(): Promise<void> {
-    const { client, published, reach, contradicted } = this.#parts;
-    const { kvs, revision } = await client.range({ key: this.#keyOf({ kind: 'fence', id: this.#id }) });
-    await reach(revision);
-    const shown = published.fenceOf(this.#id) ?? 0;
-    if (shown <= revision && shown !== (kvs[0]?.revision ?? 0)) contradicted();
-  }
-
   async #lead(): Promise<void> {
     this.#isTaking = true;
     const key = this.#keyOf({ kind: 'leader' });
-    const value = Buffer.from(this.#id);
+    const value = Buffer.from(this.id);
     // One that names a server which is not there was copied here.
     const compare = [{ key, revision: this.#parts.published.leaderRevision }];
     await this.#attempt(async () => {
@@ -202,11 +214,11 @@ export class EtcdPeers implements Peers {
 
   #putServer(): Operation {
     const value = formatServerRecord({ ...this.#state, lease: this.#lease });
-    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.#id }), value, lease: this.#lease };
+    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.id }), value, lease: this.#lease };
   }
 
   #putFence(): Operation {
-    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.#id }), value: unsaid, lease: this.#lease };
+    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.id }), value: unsaid, lease: this.#lease };
   }
 
   /** Resolves with whether it could be done. */

@@ -2,10 +2,8 @@
 import type { Outcome } from '../../domain/mutation.js';
 import type { Push, Speaker } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
-import type { ShardName } from '../../domain/shard.js';
 import type { PushDecision } from '../asked.js';
 import type { Walk } from '../syncs.js';
-import type { ShardRecord } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 
 /** What became of what was asked. */
@@ -25,15 +23,9 @@ export type Plan = Readonly<
       otherwise?: () => Plan;
       survivor?: string;
     }
-  /** Takes the walk a step further, then `next`, with how many it has removed; `isStopped`: it may not go on. */
-  | { kind: 'sweep'; walk: Walk; on: SweepsFor; atOnce: number; next: (removed: number, isStopped: boolean) => Plan }
+  /** Takes the walk a step further, then `next`, with how many it has removed; `isFenced`: `by`, who has asked for it, does not speak for the shard any more. */
+  | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; atOnce: number; next: (removed: number, isFenced: boolean) => Plan }
 >;
-
-/**
- * On whose behalf a walk removes something: of a pusher or link while that speaks for the shard; or, of a type or a shard, of an operator or nobody. `began`: the
- * record of the shard then.
- */
-export type SweepsFor = Speaker | Readonly<{ kind: 'removal'; shard: ShardName | undefined; began: ShardRecord | undefined }>;
 
 /** What a transaction compares, and what it does if all of it holds. */
 export type Written = Readonly<{ compare: Compare[]; operations: Operation[] }>;

@@ -29,8 +29,8 @@ export type ShardsChange = Readonly<{
   slices: readonly SliceState[];
   /** Shards of which no sync that is under way counts any more. */
   voided: ReadonlySet<ShardName>;
-  /** Slices of which none does. */
-  invalidated: readonly Slice[];
+  /** Slices of which none does, and the server that says so. */
+  invalidated: readonly Readonly<{ slice: Slice; by: string }>[];
 }>;
 
 type Entry = {
@@ -49,7 +49,7 @@ export class PublishedShards {
   #changedShards = new Set<ShardName>();
   #changedSlices = new Set<Entry>();
   #voided = new Set<ShardName>();
-  #invalidated: Slice[] = [];
+  #invalidated: { slice: Slice; by: string }[] = [];
 
   shard(shard: ShardName): Versioned<ShardRecord> | undefined {
     return this.#shards.get(shard);
@@ -80,6 +80,12 @@ export class PublishedShards {
 
   slicesOf(shard: ShardName): readonly SliceState[] {
     return [...(this.#slices.get(shard)?.values() ?? [])].map((entry) => this.#stateOf(entry)).filter(isKnown);
+  }
+
+  /** Those that hold objects or of which something is recorded, of one shard or of all. */
+  recordedSlices(shard?: ShardName): readonly SliceState[] {
+    const entries = shard === undefined ? [...this.#slices.values()] : [this.#slices.get(shard) ?? new Map<string, Entry>()];
+    return entries.flatMap((ofShard) => [...ofShard.values()].map((entry) => this.#stateOf(entry)));
   }
 
   slice(slice: Slice): SliceState | undefined {
@@ -124,7 +130,7 @@ export class PublishedShards {
     const before = entry.stored?.record.invalidations ?? 0;
     entry.stored = record && { revision, record };
     entry.changedMs = Math.max(entry.changedMs, record?.changedMs ?? 0);
-    if ((record?.invalidations ?? 0) > before) this.#invalidated.push(entry.slice);
+    if (record !== undefined && record.invalidations > before) this.#invalidated.push({ slice: entry.slice, by: record.invalidatedBy });
   }
 
   linkRecorded(neighbour: Neighbour, record: LinkRecord | undefined, revision: Revision): void {

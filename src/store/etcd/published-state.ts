@@ -82,11 +82,6 @@ export class PublishedState {
     return this.#cache;
   }
 
-  /** At which revision the present life of the cache has begun. */
-  get lifeSince(): Revision {
-    return this.#cache?.revision ?? 0;
-  }
-
   /** The id of the server that leads; undefined where none does. */
   get leader(): string | undefined {
     return this.#leader?.isLeased === true ? this.#leader.id : undefined;

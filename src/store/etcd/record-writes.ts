@@ -13,27 +13,41 @@ import type { PublishedState } from './published-state.js';
 import { formatRecord, formatRecordKey, unsynced, type LinkRecord, type RecordKey, type ShardRecord, type SliceFacts } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 
+type SliceChange = Readonly<{ removal?: string; invalidates?: boolean }>;
+
 export class RecordWrites {
   readonly #prefix: string;
+  readonly #server: string;
   readonly #published: PublishedState;
   readonly #shards: PublishedShards;
 
-  constructor(prefix: string, published: PublishedState) {
+  /** `server`: the id of this one. */
+  constructor(prefix: string, server: string, published: PublishedState) {
     this.#prefix = prefix;
+    this.#server = server;
     this.#published = published;
     this.#shards = published.shards;
   }
 
-  /** Adds the facts of a slice to what is written, where they differ from what is stored; `isInvalidation` is told in any case. */
-  putFacts(written: Written, { shard, resource }: Slice, facts: SliceFacts, isInvalidation = false): void {
+  /**
+   * Adds the facts of a slice to what is written, where they differ from what is stored. `removal`: who removes from it, if that changes; `invalidates`: every sync of it
+   * that is under way is void.
+   */
+  putFacts(written: Written, { shard, resource }: Slice, facts: SliceFacts, { removal, invalidates = false }: SliceChange = {}): void {
     const slice = { shard, resource };
-    if (!isInvalidation && sameFacts(facts, this.#shards.facts(slice))) return;
     const stored = this.#shards.sliceRecord(slice);
+    const { removal: before = '', invalidations = 0, invalidatedBy = '' } = stored?.record ?? {};
+    const now = removal ?? before;
+    if (!invalidates && now === before && sameFacts(facts, this.#shards.facts(slice))) return;
     const record: RecordKey = { kind: 'slice', slice };
-    const invalidations = (stored?.record.invalidations ?? 0) + Number(isInvalidation);
     written.compare.push(this.#compare(record, stored));
-    if (sameFacts(facts, unsynced) && !isInvalidation) written.operations.push({ kind: 'delete', key: this.keyOf(record) });
-    else written.operations.push(this.put(record, formatRecord({ ...facts, changedMs: this.#shards.changedMs(slice), invalidations })));
+    if (sameFacts(facts, unsynced) && now === '' && !invalidates) {
+      written.operations.push({ kind: 'delete', key: this.keyOf(record) });
+      return;
+    }
+    const by = invalidates ? { invalidations: invalidations + 1, invalidatedBy: this.#server } : { invalidations, invalidatedBy };
+    const value = formatRecord({ ...facts, changedMs: this.#shards.changedMs(slice), removal: now, ...by });
+    written.operations.push(this.put(record, value));
   }
 
   putShard(state: ShardState, session?: number): Operation {
@@ -60,6 +74,11 @@ export class RecordWrites {
 
   compareShard(shard: ShardName): Compare {
     return this.#compare({ kind: 'shard', shard }, this.#shards.shard(shard));
+  }
+
+  compareSlice({ shard, resource }: Slice): Compare {
+    const slice = { shard, resource };
+    return this.#compare({ kind: 'slice', slice }, this.#shards.sliceRecord(slice));
   }
 
   compareLink(neighbour: Neighbour): Compare {

@@ -23,6 +23,7 @@ import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { LogChunk, LogType, PushLane, Pushes, Snapshot, Store, Touch } from '../../domain/store-port.js';
 import { Holds } from '../compactor.js';
+import { countDigits, formatInEpoch } from '../epochs.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';
 import { MutationQueue } from '../mutation-queue.js';
 import { Syncs } from '../syncs.js';
@@ -98,7 +99,7 @@ export class EtcdStore implements Store {
     const contradicted = (): void => this.#outlived.resolve(new CacheError(contradiction));
     this.peers = new EtcdPeers({ ...parts, client, published, prefix, reach, contradicted });
     this.#reader = new BodyReader({ client, prefix, bodies });
-    this.#decider = new Decider({ prefix, cacheId, published, underWay: new Syncs() });
+    this.#decider = new Decider({ prefix, cacheId, server: this.peers.id, published, underWay: new Syncs() });
     this.#committer = new EtcdCommitter({
       client,
       clock,
@@ -177,9 +178,14 @@ export class EtcdStore implements Store {
     return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
   }
 
+  formatPosition(revision: Revision): string {
+    return formatInEpoch(this.epoch, revision);
+  }
+
   locatePosition(text: string): Located {
-    const located = this.locate(text);
-    return located.kind === 'ours' && located.revision < this.#opened.published.lifeSince ? { kind: 'below' } : located;
+    const revision = Number(text.slice(-countDigits));
+    if (this.formatPosition(revision) !== text) return { kind: 'below' };
+    return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
   }
 
   async reachNewest(): Promise<void> {
@@ -342,10 +348,11 @@ export class EtcdStore implements Store {
     for (const snapshot of this.#snapshots) snapshot.note(commit.changes);
     this.#decider.follow(taken);
     const { shards, slices } = change;
+    const invalidated = change.invalidated.filter(({ by }) => by !== this.peers.id).map(({ slice }) => slice);
     if (taken.arePeersNew) this.peers.look();
     const { record } = published.cache ?? {};
     if (record?.cacheId !== this.cacheId || record.epoch !== this.epoch) this.#outlived.resolve(new CacheError(outlived));
-    if (shards.length + slices.length > 0) for (const follower of this.#followers) follower({ shards, slices });
+    if (shards.length + slices.length > 0) for (const follower of this.#followers) follower({ shards, slices, invalidated });
     if (commit.changes.length > 0) for (const listener of this.#listeners) listener(commit);
   }
 

@@ -11,23 +11,26 @@ import { littleMax, type Sweeping } from '../asked.js';
 import type { SliceRange, Syncs, Walk } from '../syncs.js';
 import type { Holders } from './holders.js';
 import type { IndexedObject } from './object-index.js';
-import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type SweepsFor, type Written } from './plan.js';
+import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type Written } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
 import { recordsAtOnce, unsynced } from './records.js';
 
-export type SyncPlansParts = Readonly<{ published: PublishedState; records: RecordWrites; holders: Holders; underWay: Syncs }>;
+export type SyncPlansParts = Readonly<{
+  server: string;
+  published: PublishedState;
+  records: RecordWrites;
+  holders: Holders;
+  underWay: Syncs;
+}>;
 
 const nothingSwept: PushOutcome = { kind: 'swept', removed: 0 };
 const unbegun: PushOutcome = { kind: 'unbegun' };
-const nobody: SweepsFor = { kind: 'removal', shard: undefined, began: undefined };
 
 export class SyncPlans {
   readonly #parts: SyncPlansParts;
   /** Numbers of types, by their texts. */
   readonly #ids = new Map<string, number>();
-  /** By the numbers of their walks. */
-  readonly #removals = new Map<number, SweepsFor>();
 
   constructor(parts: SyncPlansParts) {
     this.#parts = parts;
@@ -37,14 +40,14 @@ export class SyncPlans {
   follow({ change, rewrites }: Pick<PublishedBatch, 'change' | 'rewrites'>): void {
     const { underWay } = this.#parts;
     for (const shard of change.voided) underWay.forgetRange({ shard });
-    for (const { shard, resource } of change.invalidated) underWay.forget(shard, this.#idOf(resource));
-    for (const { key, from, to } of rewrites) underWay.rewritten([this.#idOf(key.resource), key.shard, key.cluster], from, to);
+    for (const { slice } of change.invalidated) underWay.forget(slice.shard, this.idOf(slice.resource));
+    for (const { key, from, to } of rewrites) underWay.rewritten([this.idOf(key.resource), key.shard, key.cluster], from, to);
   }
 
   keep(held: IndexedObject | undefined): Plan {
     if (held !== undefined) {
       const { resource, shard, cluster } = held.key;
-      this.#parts.underWay.confirm([this.#idOf(resource), shard, cluster], held.revision);
+      this.#parts.underWay.confirm([this.idOf(resource), shard, cluster], held.revision);
     }
     return unchanged;
   }
@@ -52,21 +55,30 @@ export class SyncPlans {
   begin({ slice, cluster, by }: PushOf<'begin'>): Plan {
     const { published, underWay } = this.#parts;
     const begun = (): Plan => {
-      underWay.begin(slice.shard, this.#idOf(slice.resource), published.revision, cluster);
+      underWay.begin(slice.shard, this.idOf(slice.resource), published.revision, cluster);
       return unchanged;
     };
+    const { server, records } = this.#parts;
     const facts = published.shards.facts(slice);
-    const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
-    if (cluster === undefined) this.#parts.records.putFacts(written, slice, { ...facts, syncedTerm: 0, filterHash: '' });
+    const written: Written = { compare: records.spokenBy(slice.shard, by), operations: [] };
+    const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
+    // A removal at another server must not take what this sync finds here (removal-plans.ts).
+    const ends = removal === '' || removal === server ? {} : { removal: '' };
+    records.putFacts(written, slice, cluster === undefined ? { ...facts, syncedTerm: 0, filterHash: '' } : facts, ends);
     return written.operations.length === 0 ? begun() : write(written, begun);
   }
 
   /** It voids the sync that is under way, wherever that is; published-shards.ts reports it to each server. */
   invalidate({ slice, by }: PushOf<'invalidate'>): Plan {
     const { published, underWay } = this.#parts;
-    underWay.forget(slice.shard, this.#idOf(slice.resource));
+    underWay.forget(slice.shard, this.idOf(slice.resource));
     const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
-    this.#parts.records.putFacts(written, slice, { ...published.shards.facts(slice), syncedTerm: 0, filterHash: '' }, true);
+    this.#parts.records.putFacts(
+      written,
+      slice,
+      { ...published.shards.facts(slice), syncedTerm: 0, filterHash: '' },
+      { invalidates: true },
+    );
     return write(written);
   }
 
@@ -74,7 +86,7 @@ export class SyncPlans {
   end(push: PushOf<'end'>, resumed: number | undefined, together: number): Plan {
     const { published, underWay } = this.#parts;
     const { slice, cluster, by, filterHash } = push;
-    const id = this.#idOf(slice.resource);
+    const id = this.idOf(slice.resource);
     const sync = underWay.running(slice.shard, id, cluster);
     // A sync with another walk, or none, began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) {
@@ -88,26 +100,15 @@ export class SyncPlans {
     return {
       kind: 'sweep',
       walk,
-      on: by,
+      by,
       atOnce: held <= littleMax + together ? held : 0,
-      next: (removed, isStopped) => {
-        if (isStopped) return this.#parts.holders.fenced(slice.shard, by) ?? decided(unbegun);
+      next: (removed, isFenced) => {
+        if (isFenced) return this.#parts.holders.fenced(slice.shard, by) ?? decided(unbegun);
         return walk.slices.length > 0
           ? decided({ kind: 'partial', removed, walk: walk.number })
           : this.#ended(push, id, { kind: 'swept', removed });
       },
     };
-  }
-
-  clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): Plan {
-    const known = this.#parts.published.shards.state(shard);
-    if (onlyRemoved && known?.removed !== true) return unchanged;
-    const begin = (): Plan => this.#beginRemoval({ shard });
-    return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
-  }
-
-  drop(resource: Resource): Plan {
-    return this.#beginRemoval({ resource: this.#idOf(resource) });
   }
 
   assume(shard: ShardName): Plan {
@@ -126,12 +127,6 @@ export class SyncPlans {
         });
     }
     return written.operations.length === 0 ? unchanged : writeInSteps(written, () => this.assume(shard));
-  }
-
-  resume(push: Sweeping, walk: number, together: number): Plan {
-    if (push.kind === 'end') return this.#parts.holders.fenced(push.slice.shard, push.by) ?? this.end(push, walk, together);
-    const known = this.#parts.underWay.removal(walk);
-    return known === undefined ? decided(unbegun) : this.#remove(known);
   }
 
   /** Nothing of it is left to remove. It counts once the sync of the whole slice has ended and so have the others that were under way. */
@@ -159,53 +154,7 @@ export class SyncPlans {
     return { ...write(written, () => decided(decision)), otherwise };
   }
 
-  /** Objects that are written or synced while the removal is under way stay: they belong to the time after it. */
-  #beginRemoval(range: SliceRange): Plan {
-    const { published, underWay } = this.#parts;
-    const slices = this.#in(range);
-    underWay.forgetRange(range);
-    const forgets: Written = { compare: [], operations: [] };
-    for (const { slice, ...facts } of slices) {
-      if (forgets.operations.length >= recordsAtOnce) break;
-      const { syncedTerm, everSynced, filterHash } = facts;
-      if (syncedTerm !== 0 || everSynced || filterHash !== '')
-        this.#parts.records.putFacts(forgets, slice, { ...unsynced, cameOver: facts.cameOver });
-    }
-    if (forgets.operations.length > 0) return writeInSteps(forgets, () => this.#beginRemoval(range));
-    const holding = slices
-      .filter(({ objects }) => objects > 0)
-      .map(({ slice }) => ({ id: this.#idOf(slice.resource), slice }))
-      .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
-    const walk = underWay.beginRemoval(range, published.revision, holding);
-    const shard = 'shard' in range ? range.shard : undefined;
-    const began = shard === undefined ? undefined : published.shards.shard(shard)?.record;
-    this.#removals.set(walk.number, { kind: 'removal', shard, began });
-    return this.#remove(walk);
-  }
-
-  #remove(walk: Walk): Plan {
-    const on = this.#removals.get(walk.number) ?? nobody;
-    return {
-      kind: 'sweep',
-      walk,
-      on,
-      atOnce: 0,
-      next: (removed, isStopped) => {
-        if (walk.slices.length > 0 && !isStopped) return decided({ kind: 'partial', removed, walk: walk.number });
-        this.#parts.underWay.endRemoval(walk);
-        this.#removals.delete(walk.number);
-        return decided({ kind: 'swept', removed });
-      },
-    };
-  }
-
-  #in(range: SliceRange) {
-    const { shards } = this.#parts.published;
-    if ('shard' in range) return shards.slicesOf(range.shard);
-    return shards.slices().filter(({ slice }) => this.#idOf(slice.resource) === range.resource);
-  }
-
-  #idOf(resource: Resource): number {
+  idOf(resource: Resource): number {
     const text = formatResource(resource);
     const id = this.#ids.get(text) ?? this.#ids.size;
     this.#ids.set(text, id);

@@ -127,6 +127,10 @@ export class MemoryStore implements Store {
   }
 
   /** Every text names its life. */
+  formatPosition(revision: Revision): string {
+    return this.format(revision);
+  }
+
   locatePosition(text: string): Located {
     return this.locate(text);
   }

@@ -192,6 +192,10 @@ export class SqliteStore implements Store {
   }
 
   /** Every text names its life. */
+  formatPosition(revision: Revision): string {
+    return this.format(revision);
+  }
+
   locatePosition(text: string): Located {
     return this.locate(text);
   }
