@@ -1,36 +1,22 @@
 /** Several servers' stores on one prefix of one real etcd: what each shows, who leads, and what another has left undone. */
-import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '../../src/clock.js';
-import type { Log } from '../../src/diagnostics/log.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { formatSlice } from '../../src/domain/slice.js';
 import { formatClientKey } from '../../src/domain/key.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { EtcdCompaction } from '../../src/store/etcd/compaction.js';
-import { openEtcd } from '../../src/store/etcd/open-etcd.js';
 import { formatObjectKey } from '../../src/store/etcd/object-keys.js';
-import { formatRecordKey } from '../../src/store/etcd/records.js';
+import { formatRecordKey, formatServerRecord, type RecordKey } from '../../src/store/etcd/records.js';
 import { valueOf } from '../../src/store/etcd/stored-values.js';
 import type { EtcdStore } from '../../src/store/etcd/store.js';
+import { pushersOf } from '../intake/fake-peers.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aBody, aDelete, aKey, aPut, shardName } from '../support/objects.js';
-import { aClaim, aClear, aFullSync, anUpsert, mustPush, outcomeTexts } from '../support/pushes.js';
+import { aClaim, aClear, aDrop, aFullSync, anUpsert, mustPush, outcomeTexts } from '../support/pushes.js';
 import { silent } from '../support/test-store.js';
 import { until } from '../support/test-server.js';
-import { etcdLimits } from './etcd-engine.js';
-import type { EtcdMembers } from './etcd-members.js';
+import { opened, prefix } from './open-stores.js';
 import { bytes, members, text } from './with-members.js';
-
-const prefix = '/cache';
-
-async function opened(t: ExecutionContext, etcd: EtcdMembers, log: Log = silent): Promise<EtcdStore> {
-  const store = await openEtcd({ endpoints: etcd.endpoints, tls: () => etcd.tls, timeoutMs: 5_000, prefix }, etcdLimits, {
-    log,
-    clock: systemClock,
-    random: Math.random,
-    observe: { committed: () => {}, compacted: () => {} },
-  });
-  t.teardown(() => store.close());
-  return store;
-}
 
 const everything: Scope = { ...aKey().resource, shard: '*', cluster: '*', namespace: undefined, name: undefined };
 
@@ -139,33 +125,39 @@ test('a removal that a server which died has not finished is finished by the one
   t.deepEqual(await namesOf(store), []);
 });
 
-test('a removal takes nothing more once a pusher has come to another server, which may say that it is here', async (t) => {
-  const etcd = await members(t);
-  if (etcd === undefined) return;
-  await using _ = etcd;
-  const [one, other] = [await opened(t, etcd), await opened(t, etcd)];
-  const many = Array.from({ length: 3_000 }, (_, i) => anUpsert({ name: `n${i}` }));
-  await mustPush(one.lane(), [aClaim(), ...aFullSync({}, many)]);
-  await other.reachNewest();
+for (const [what, removal] of [
+  ['a shard that stays away', aClear('amber', { fence: false })],
+  ['a type', aDrop()],
+] as const)
+  for (const when of ['when it begins', 'while it goes on'] as const)
+    test(`a full sync at another server keeps what it has found while ${what} is removed, or is void: it comes ${when}`, async (t) => {
+      const etcd = await members(t);
+      if (etcd === undefined) return;
+      await using _ = etcd;
+      const [one, other] = [await opened(t, etcd), await opened(t, etcd)];
+      const lane = one.lane();
+      const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ name: `n${i}` }));
+      await mustPush(lane, [aClaim(), ...aFullSync({}, many)]);
+      await other.reachNewest();
+      const invalidated: string[] = [];
+      one.follow((changed) => invalidated.push(...(changed.invalidated ?? []).map(formatSlice)));
 
-  const cleared = mustPush(other.lane(), [aClear('amber', { fence: false })]);
-  await until(() => other.published > one.published - 1 && one.published > 3_200, 5_000);
-  const lane = one.lane();
-  await mustPush(lane, [
-    aClaim({}, 2_000),
-    ...aFullSync(
-      {},
-      many.map((each) => ({ ...each, by: { kind: 'pusher', term: 2_000 } }) as typeof each),
-      2_000,
-    ),
-  ]);
-  const [swept] = await cleared;
-  t.log(swept);
-  await Promise.all([one.reachNewest(), other.reachNewest()]);
+      const from = one.published;
+      const removed = mustPush(other.lane(), [removal]);
+      if (when === 'while it goes on') await until(() => one.published > from + 20);
+      const ended = outcomeTexts(await lane.push(aFullSync({}, many))).at(-1);
+      t.log(`its end: ${ended}; removed: ${(await removed)[0]}`);
+      await Promise.all([one.reachNewest(), other.reachNewest()]);
 
-  t.is(await one.count(everything, undefined, 10_000), many.length);
-  t.is(await other.count(everything, undefined, 10_000), many.length);
-});
+      t.is(invalidated.length, 1, 'its pusher is asked to sync it again');
+      // Or it had ended before the removal began.
+      const isSynced = (await one.slices())[0]?.syncedTerm === 1_000;
+      if (isSynced) t.is(await one.count(everything, undefined, 10_000), many.length);
+      if (when === 'while it goes on') t.true(isSynced || ended === 'unbegun');
+      await mustPush(lane, aFullSync({}, many));
+      await other.reachNewest();
+      t.is(await other.count(everything, undefined, 10_000), many.length);
+    });
 
 test('etcd is compacted up to where it stood an interval before, by one server, and by nobody while others do it', async (t) => {
   const etcd = await members(t);
@@ -223,4 +215,34 @@ test('an object that one server deletes and another writes is as the last of the
   t.is(new Set(written).size, written.length, 'each has a revision of its own');
   t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'refused'));
   t.deepEqual(await stores[0].get(aKey()), await stores[1].get(aKey()));
+});
+
+test('records that somebody has copied here without their leases lead nobody astray', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const client = etcd.client();
+  const put = (key: RecordKey, value: Uint8Array) =>
+    client.txn({ compare: [], success: [{ kind: 'put', key: bytes(formatRecordKey(prefix, key)), value }], failure: [] });
+  await put({ kind: 'leader' }, bytes('phantom'));
+  await put({ kind: 'server', id: 'phantom' }, formatServerRecord({ lease: 42, pushers: pushersOf(shardName('amber')), heard: new Map() }));
+  client.close();
+
+  const store = await opened(t, etcd);
+  await until(() => store.peers.leadsSinceMs !== undefined, 5_000);
+  t.is(store.peers.others.size, 0);
+});
+
+test('what could not be told to the other servers is told once it can be', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [one, other] = [await opened(t, etcd, { timeoutMs: 500 }), await opened(t, etcd)];
+  await etcd.signal(0, 'SIGKILL');
+  one.peers.tell({ pushers: pushersOf(shardName('amber')), heard: new Map() });
+  await sleep(1_000);
+  etcd.begin(0);
+  await etcd.untilReady(0);
+  await until(() => [...other.peers.others.values()].some(({ pushers }) => pushers.has(shardName('amber'))), 10_000);
+  t.pass();
 });

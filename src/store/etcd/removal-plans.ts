@@ -12,7 +12,7 @@ import type { Resource } from '../../domain/resource.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { SliceRange, Syncs, Walk } from '../syncs.js';
 import type { Holders } from './holders.js';
-import { decided, unchanged, write, writeInSteps, type Plan, type PushOf, type Written } from './plan.js';
+import { decided, unchanged, writeInSteps, type Plan, type PushOf, type Written } from './plan.js';
 import type { PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
 import { recordsAtOnce, unsynced } from './records.js';

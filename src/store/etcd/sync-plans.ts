@@ -7,14 +7,14 @@ import { noBuckets } from '../../domain/buckets.js';
 import { isForgotten, linkOf, type PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
-import { littleMax, type Sweeping } from '../asked.js';
-import type { SliceRange, Syncs, Walk } from '../syncs.js';
+import { littleMax } from '../asked.js';
+import type { Syncs } from '../syncs.js';
 import type { Holders } from './holders.js';
 import type { IndexedObject } from './object-index.js';
 import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type Written } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
-import { recordsAtOnce, unsynced } from './records.js';
+import { recordsAtOnce } from './records.js';
 
 export type SyncPlansParts = Readonly<{
   server: string;

@@ -142,3 +142,15 @@ test('ten thousand changes of a busy type are nothing to a reader of another', (
   const tookMs = performance.now() - beganMs;
   t.true(tookMs < 5, `${tookMs.toFixed(2)} ms`);
 });
+
+test('what a change has replaced counts for as long as the change is kept', (t) => {
+  const window = new HistoryWindow(0, { ...wide, bytesMax: 10_000 });
+  for (let revision = 1; revision <= 100; revision += 1) {
+    const change = aChange(revision, {}, { isDelete: true });
+    window.add([change], 0, new Map([[change, 1_000]]));
+  }
+  t.is(window.bytes, 100_000);
+  window.trim(0, Infinity);
+  t.is(window.bytes, 10_000);
+  t.is(window.size, 10);
+});

@@ -37,6 +37,21 @@ test('the place is that of the key, whatever the annotations say; what kcp’s c
   t.truthy(roleRef);
 });
 
+test('what a client may store can be read, though it has some members more by then', (t) => {
+  const labels = Object.fromEntries(Array.from({ length: 9_995 }, (_, i) => [`l${i}`, '']));
+  const value = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'one', uid: 'u', generation: 1, labels } };
+  t.notThrows(() => readValue(aKey(), bytes(JSON.stringify(value))));
+});
+
+test('a value that is named otherwise than its key is unreadable: a list would have two of that name', (t) => {
+  const named = (metadata: object): Uint8Array =>
+    bytes(JSON.stringify({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata }));
+  t.notThrows(() => readValue(aKey(), named({ name: 'one' })));
+  for (const metadata of [{ name: 'two' }, {}, { name: 1 }, { name: 'one', namespace: 'ns' }])
+    t.throws(() => readValue(aKey(), named(metadata)), { instanceOf: Unreadable, message: /its key is not/ });
+  t.notThrows(() => readValue(aKey({ namespace: 'ns' }), named({ name: 'one', namespace: 'ns' })));
+});
+
 test('a value that is no object of its key’s group is unreadable, and says why', (t) => {
   for (const [value, why] of [
     ['', /./],
