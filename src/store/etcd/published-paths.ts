@@ -12,8 +12,13 @@ export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 /** An object as far as its path is concerned. */
 export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision }>;
 
-/** `bearers`: how many objects there name each path; never 0. */
-type Entry = { readonly cluster: ClusterName; readonly bearers: Map<CanonicalPath, number>; path: CanonicalPath | undefined };
+/** `bearers`: how many objects there name each path; never 0. `newest`: since when the newest did that named one. */
+type Entry = {
+  readonly cluster: ClusterName;
+  readonly bearers: Map<CanonicalPath, number>;
+  path: CanonicalPath | undefined;
+  newest: Revision;
+};
 
 export class PublishedPaths {
   /** All objects of the logical cluster on the shard, without the one that has just gone. */
@@ -34,15 +39,22 @@ export class PublishedPaths {
     return [...new Set(clusters)].toSorted();
   }
 
-  /** The newest object of all now names `after`, and named `before` until then; undefined where it names none, was not there, or has gone. */
-  changed(place: ClusterPlace, before: CanonicalPath | undefined, after: CanonicalPath | undefined): MovedPath | undefined {
+  /**
+   * An object now names `after`, since `revision`, and named `before` until then; undefined where it names none, was not there, or has gone. A first listing may bring
+   * them in any order; behind that each is the newest of all.
+   */
+  changed(
+    place: ClusterPlace,
+    { before, after, revision }: Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined; revision: Revision }>,
+  ): MovedPath | undefined {
     if (before === undefined && after === undefined) return undefined;
     const entry = this.#entries.get(placeOf(place)) ?? this.#enter(place);
     if (before !== after) {
       if (before !== undefined) count(entry.bearers, before, -1);
       if (after !== undefined) count(entry.bearers, after, 1);
     }
-    const path = after ?? this.#remaining(place, entry, before);
+    const path = after === undefined ? this.#remaining(place, entry, before) : revision > entry.newest ? after : entry.path;
+    if (after !== undefined) entry.newest = Math.max(entry.newest, revision);
     if (entry.bearers.size === 0) this.#entries.delete(placeOf(place));
     return path === entry.path ? undefined : this.#move(entry, path);
   }
@@ -58,7 +70,7 @@ export class PublishedPaths {
   }
 
   #enter(place: ClusterPlace): Entry {
-    const entry: Entry = { cluster: place.cluster, bearers: new Map(), path: undefined };
+    const entry: Entry = { cluster: place.cluster, bearers: new Map(), path: undefined, newest: 0 };
     this.#entries.set(placeOf(place), entry);
     return entry;
   }

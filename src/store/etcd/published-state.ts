@@ -208,7 +208,7 @@ export class PublishedState {
       bodies.add(object.stored);
     }
     this.shards.objectChanged(key, held, object?.indexed, nowMs);
-    const movedPath = this.paths.changed(key, held?.path, object?.indexed.path);
+    const movedPath = this.paths.changed(key, { before: held?.path, after: object?.indexed.path, revision });
     const moved = movedPath === undefined ? {} : { movedPath };
     if (movedPath !== undefined) for (const path of [movedPath.before, movedPath.after]) if (path !== undefined) done.movedPaths.push(path);
     const change: Change =
