@@ -64,6 +64,9 @@ export function describeServer(server: DescribedServer, { metricsSlicesMax }: De
     metrics.bufferedBytes.set(quotas.used('bufferedBytes'));
     showConnections(metrics, listener);
     for (const [file, bytes] of store.fileBytes()) metrics.storeFileBytes.set(bytes, { file });
+    metrics.leads.set(store.peers.leadsSinceMs === undefined ? 0 : 1);
+    metrics.otherServers.set(store.peers.others.size);
+    metrics.unreadableKeys.set(store.unreadableKeys);
     metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
     metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
   });

@@ -187,6 +187,9 @@ export const metricTable = {
     help: 'Bytes of the files on the disk: the database, and the log that it has not taken over yet.',
     labels: ['file'],
   },
+  leads: { kind: 'gauge', name: 'strata_leads', help: '1 on the server that does what is done once for its store; else 0.', labels: [] },
+  otherServers: { kind: 'gauge', name: 'strata_other_servers', help: 'Other servers of the same store.', labels: [] },
+  unreadableKeys: { kind: 'gauge', name: 'strata_unreadable_keys', help: 'Keys in etcd with nothing that can be served.', labels: [] },
   historyBytes: { kind: 'gauge', name: 'strata_history_bytes', help: 'Bytes of their bodies.', labels: [] },
   eventLoopDelayP99Seconds: {
     kind: 'gauge',

@@ -178,6 +178,8 @@ export interface EngineState {
   readonly waiting: Readonly<{ mutations: number; bytes: number }>;
   /** What the change log holds. */
   readonly logged: Readonly<{ changes: number; bytes: number }>;
+  /** Keys that hold nothing which can be served: others have put it there. */
+  readonly unreadableKeys: number;
   /** The size of each file of this machine in which it keeps objects, by what the file is. */
   fileBytes(): ReadonlyMap<string, number>;
 }

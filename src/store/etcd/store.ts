@@ -156,6 +156,10 @@ export class EtcdStore implements Store {
     return { changes: size, bytes };
   }
 
+  get unreadableKeys(): number {
+    return this.#opened.published.unreadable;
+  }
+
   /** None of this machine. */
   fileBytes(): ReadonlyMap<string, number> {
     return new Map();

@@ -44,6 +44,7 @@ type FollowListener = Parameters<Pushes['follow']>[0];
 
 export class MemoryStore implements Store {
   readonly peers = alone;
+  readonly unreadableKeys = 0;
   /** While this is set, the disk refuses every commit. */
   isDiskFull = false;
   readonly #disk: MemoryDisk;

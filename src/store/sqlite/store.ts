@@ -57,6 +57,7 @@ const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has 
 
 export class SqliteStore implements Store {
   readonly peers = alone;
+  readonly unreadableKeys = 0;
   readonly cacheId: string;
   readonly #lock: Lock;
   readonly #worker: Worker;
