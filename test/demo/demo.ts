@@ -3,6 +3,7 @@
  *
  *   npm run demo -- [--directory DIR] [--port PORT] [--once]                one cache, which stays up until it is interrupted
  *   npm run demo -- --shape chain|per-shard|region [--directory DIR] [--stay]   the caches of examples/SHAPE
+ *   npm run demo -- --shape etcd [--stay]                                   two servers of one etcd
  *
  * Exit codes: 0 everything was right · 1 something was not · 2 wrong arguments · 130 interrupted.
  */
@@ -10,17 +11,20 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { showEtcd } from './etcd-demo.js';
 import { showShape } from './shape-demo.js';
-import { shapes, type Shape } from './shapes.js';
+import { shapes } from './shapes.js';
 import { showSingleCache } from './single-cache.js';
 
 const single = 'single';
+const shared = 'etcd';
 const exitFailure = 1;
 const exitUsage = 2;
 const exitInterrupted = 130;
 
 const usage = `npm run demo -- [--directory DIR] [--port PORT] [--once]        one cache, which stays up until it is interrupted
 npm run demo -- --shape ${shapes.map(({ name }) => name).join('|')} [--directory DIR] [--stay]   the caches of examples/SHAPE
+npm run demo -- --shape etcd [--stay]                                 two servers of one etcd
 `;
 
 const values = argumentsOf();
@@ -30,10 +34,11 @@ if (values === undefined) process.exitCode = exitUsage;
 else if (values.help) process.stdout.write(usage);
 else if (values.shape === single)
   await inFolder(values, (directory) => showSingleCache({ directory, port: values.port, once: values.once }));
+else if (values.shape === shared) await show(undefined, (signal) => showEtcd({ stay: values.stay, signal }));
 else if (shape === undefined) {
-  process.stderr.write(`no shape is named ${values.shape}; there are ${[single, ...shapes.map(({ name }) => name)].join(', ')}\n`);
+  process.stderr.write(`no shape is named ${values.shape}; there are ${[single, shared, ...shapes.map(({ name }) => name)].join(', ')}\n`);
   process.exitCode = exitUsage;
-} else await inFolder(values, (directory) => show(shape, directory, values.stay));
+} else await inFolder(values, (directory) => show(directory, (signal) => showShape(shape, { directory, stay: values.stay, signal })));
 
 /** Undefined when they are wrong, which has been said then. */
 function argumentsOf() {
@@ -64,14 +69,16 @@ async function inFolder(
   if (directory === undefined && process.exitCode !== exitFailure) await rm(folder, { recursive: true, force: true });
 }
 
-async function show(shown: Shape, folder: string, stay: boolean): Promise<void> {
+/** `folder`: where something is left if it goes wrong. */
+async function show(folder: string | undefined, run: (interrupted: AbortSignal) => Promise<void>): Promise<void> {
   const interrupted = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => interrupted.abort());
   try {
-    await showShape(shown, { directory: folder, stay, signal: interrupted.signal });
+    await run(interrupted.signal);
   } catch (error) {
     process.exitCode = interrupted.signal.aborted ? exitInterrupted : exitFailure;
-    if (process.exitCode === exitFailure)
-      process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\nEverything is left in ${folder}\n`);
+    if (process.exitCode !== exitFailure) return;
+    process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\n`);
+    if (folder !== undefined) process.stderr.write(`Everything is left in ${folder}\n`);
   }
 }
