@@ -113,8 +113,9 @@ export class EtcdClient {
     return (await this.range({ key: anyKey, countOnly: true })).revision;
   }
 
-  txn(request: TxnRequest): Promise<TxnResponse> {
-    return this.#once(txn, request);
+  /** `timeoutMs`: if less than that of the client. */
+  txn(request: TxnRequest, timeoutMs = this.#timeoutMs): Promise<TxnResponse> {
+    return this.#once(txn, request, Math.min(timeoutMs, this.#timeoutMs));
   }
 
   compact(revision: number): Promise<void> {
@@ -228,16 +229,20 @@ export class EtcdClient {
   }
 
   /** After a failure that another endpoint may not have, the next call goes there. */
-  #once<Request, Response>({ path, encode, decode }: Method<Request, Response>, request: Request): Promise<Response> {
+  #once<Request, Response>(
+    { path, encode, decode }: Method<Request, Response>,
+    request: Request,
+    timeoutMs = this.#timeoutMs,
+  ): Promise<Response> {
     const member = this.#member();
     return new Promise((resolve, reject) => {
       const fail = (error: EtcdError): void => {
         if (error.kind === 'unknown' && member === this.#member()) this.moveOn();
         reject(error);
       };
-      const overdue = this.#clock.after(this.#timeoutMs, () => {
+      const overdue = this.#clock.after(timeoutMs, () => {
         call.cancel();
-        fail(new EtcdError('unknown', `etcd at ${member.endpoint} did not answer within ${this.#timeoutMs / 1000} s`));
+        fail(new EtcdError('unknown', `etcd at ${member.endpoint} did not answer within ${timeoutMs / 1000} s`));
       });
       const call = member.client.makeUnaryRequest(
         path,

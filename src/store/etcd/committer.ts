@@ -48,9 +48,22 @@ export type CommitterParts = Readonly<{
   changesOf: (key: Key, after: Revision) => Iterable<Change>;
 }>;
 
-export type CommitterOptions = Readonly<{ transactionsMax: number; writeMsMax: number; retryMs: number; refusalsMax: number }>;
+/** `answerMsMax`: a new leader of etcd is there sooner, and does not know of what the former was asked. Where etcd is slower, the fence shows what became of it. */
+export type CommitterOptions = Readonly<{
+  transactionsMax: number;
+  writeMsMax: number;
+  answerMsMax: number;
+  retryMs: number;
+  refusalsMax: number;
+}>;
 
-const committerOptions: CommitterOptions = Object.freeze({ transactionsMax: 128, writeMsMax: 15_000, retryMs: 200, refusalsMax: 1_000 });
+const committerOptions: CommitterOptions = Object.freeze({
+  transactionsMax: 128,
+  writeMsMax: 15_000,
+  answerMsMax: 2_000,
+  retryMs: 200,
+  refusalsMax: 1_000,
+});
 
 /** What became of a mutation; `object`: the new state, or the last one of what was deleted. */
 export type Mutated = Extract<Decision, { kind: 'refused' }> | Readonly<{ kind: 'written'; revision: Revision; object: StoredObject }>;
@@ -208,7 +221,8 @@ export class EtcdCommitter {
     await this.#slot();
     try {
       const fence = await this.#fence(untilMs, 'refused');
-      const { succeeded, revision } = await this.#parts.client.txn({ compare: [...compare, fence], success: operations, failure: [] });
+      const asked = { compare: [...compare, fence], success: operations, failure: [] };
+      const { succeeded, revision } = await this.#parts.client.txn(asked, this.#options.answerMsMax);
       if (succeeded) return revision;
       await this.#parts.reach(revision);
       return undefined;

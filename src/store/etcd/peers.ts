@@ -41,6 +41,8 @@ const leaseMs = leaseSeconds * 1_000;
 /** Three times within its time. */
 const keepIntervalMs = leaseMs / 3;
 const renewIntervalMs = 30_000;
+/** A new leader of etcd is there sooner, and does not know of what the former was asked. */
+const renewMsMax = 2_000;
 const unsaid = new Uint8Array();
 /** What has changed is told together. */
 const tellDelayMs = 200;
@@ -90,7 +92,7 @@ export class EtcdPeers implements Peers {
   async renewFence(): Promise<void> {
     if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enter();
     const renewedMs = this.#parts.clock.now();
-    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence()], failure: [] });
+    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence()], failure: [] }, renewMsMax);
     await this.#parts.reach(revision);
     this.#renewedMs = renewedMs;
   }
