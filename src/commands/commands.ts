@@ -3,6 +3,7 @@ import { cachesForget, cachesList } from './caches.js';
 import { certAdmin, certCache, certReader, certServing, certShard } from './cert.js';
 import type { Command } from './command.js';
 import { consoleLink } from './console.js';
+import { copy } from './copy.js';
 import { kubeconfig } from './kubeconfig.js';
 import { push } from './push.js';
 import { removalsConfirm } from './removals.js';
@@ -18,6 +19,7 @@ export const commands: readonly Command[] = [
   backup,
   restore,
   check,
+  copy,
   shardsList,
   shardsRemove,
   shardsForget,

@@ -44,6 +44,29 @@ export const checkOptions = {
   etcdTimeoutMs,
 } as const;
 
+/** `strata copy` */
+const storeText = {
+  placeholder: 'store',
+  accepts: 'sqlite:DIRECTORY, the data directory of a server, or etcd:URL,URL…',
+  parse: parseStoreName,
+} as const;
+export const copyOptions = {
+  from: parsedBy({ ...storeText, flag: 'from', help: 'The store to copy, of servers that are stopped.' }),
+  to: parsedBy({ ...storeText, flag: 'to', help: 'The store to copy to, which must be empty.' }),
+  etcdPrefix,
+  etcdCaFile,
+  etcdCertFile,
+  etcdKeyFile,
+  etcdTimeoutMs,
+} as const;
+
+export type StoreName = Readonly<{ engine: 'sqlite' | 'etcd'; place: string }>;
+
+function parseStoreName(text: string): StoreName | undefined {
+  const [, engine, place = ''] = /^(sqlite|etcd):(.+)$/.exec(text) ?? [];
+  return engine === undefined ? undefined : { engine: engine as StoreName['engine'], place };
+}
+
 const cacheUrl = {
   flag: 'cache',
   accepts: 'the URL of a cache without a path, such as https://localhost:6443',

@@ -39,6 +39,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
     'clock.ts',
     'version.ts',
     'lookup',
+    'open-store.ts',
   ],
   config: ['domain', 'json', 'diagnostics'],
   diagnostics: ['domain'],

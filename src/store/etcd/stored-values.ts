@@ -5,10 +5,11 @@
  * value is no object of its type, it is skipped by whoever reads it, and never rewritten: it is not ours.
  */
 import { isUtf8 } from 'node:buffer';
-import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../../domain/cluster.js';
+import type { CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { formatApiVersion } from '../../domain/resource.js';
+import { canonicalPathIn } from '../../json/canonical-path.js';
 import { compose } from '../../json/compose.js';
 import { member, type Member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../../json/object-text.js';
 
@@ -38,7 +39,7 @@ export function readValue(key: Key, value: Uint8Array): Readonly<{ body: Body; p
   if (text.metadata === undefined) throw new Unreadable('it has no metadata');
   const named = [metadataOf(text, 'namespace') ?? '', metadataOf(text, 'name') ?? ''].join('/');
   if (named !== `${key.namespace}/${key.name}`) throw new Unreadable(`it is named ${JSON.stringify(named)}, and its key is not`);
-  return { body: compose(text, { place: key, apiVersion, version, metadata: {} }), path: pathOf(text) };
+  return { body: compose(text, { place: key, apiVersion, version, metadata: {} }), path: canonicalPathIn(text) };
 }
 
 function scan(value: Uint8Array): ObjectText {
@@ -49,11 +50,6 @@ function scan(value: Uint8Array): ObjectText {
     if (error instanceof NotJson) throw new Unreadable(error.message, { cause: error });
     throw error;
   }
-}
-
-function pathOf(text: ObjectText): CanonicalPath | undefined {
-  const value = stringOf(text, member(text.annotations, pathAnnotation));
-  return value === undefined ? undefined : parseCanonicalPath(value);
 }
 
 function textOf(text: ObjectText, name: string): string | undefined {

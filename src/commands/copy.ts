@@ -1,0 +1,74 @@
+/** `strata copy`: moves a cache between engines, while no server runs on either store. */
+import { readFileSync } from 'node:fs';
+import { copyOptions, type StoreName } from '../config/command-options.js';
+import type { CommandValues } from '../config/command-values.js';
+import { formatBytes } from '../config/quantity.js';
+import { loadSettings } from '../config/settings.js';
+import { SettingsError } from '../config/settings-error.js';
+import { CacheError } from '../domain/errors.js';
+import type { Store } from '../domain/store-port.js';
+import { openStore } from '../open-store.js';
+import { copyStore } from '../store/copy-store.js';
+import { DamagedStore } from '../store/damaged-store.js';
+import { createLog } from '../diagnostics/log.js';
+import { command, type Command, type Surroundings } from './command.js';
+
+type CopyValues = CommandValues<typeof copyOptions>;
+
+const progressIntervalMs = 1_000;
+
+export const copy: Command = command({
+  words: ['copy'],
+  operands: '',
+  help: 'Copy a store from SQLite to etcd, or back, while no server runs on it',
+  options: copyOptions,
+  run: async ({ options }, surroundings) => {
+    const { from, to } = options;
+    if (from.engine === to.engine) throw new SettingsError([`--from and --to are both ${from.engine}: use a backup of that instead`]);
+    const { print, clock } = surroundings;
+    const beganMs = clock.now();
+    const source = await opened(from, options, surroundings);
+    try {
+      const target = await opened(to, options, surroundings);
+      try {
+        let noted = clock.now();
+        const copied = await copyStore(source, target, (objects) => {
+          if (clock.now() - noted < progressIntervalMs) return;
+          noted = clock.now();
+          print(`${objects} objects\n`);
+        });
+        const { objects, bytes, shards, left } = copied;
+        print(
+          `Copied ${objects} objects of ${shards} shards, ${formatBytes(bytes)}, in ${((clock.now() - beganMs) / 1_000).toFixed(1)} s; their digests are the same.\n`,
+        );
+        if (left > 0) print(`Left out: ${left} objects that come over links.\n`);
+      } finally {
+        await target.close();
+      }
+    } finally {
+      await source.close();
+    }
+  },
+});
+
+/** As a server opens it, with the bounds that a server has by default. */
+async function opened({ engine, place }: StoreName, options: CopyValues, { clock, random, logStream }: Surroundings): Promise<Store> {
+  const flags =
+    engine === 'sqlite'
+      ? { 'data-directory': place }
+      : {
+          'etcd-servers': place,
+          'etcd-prefix': options.etcdPrefix,
+          'etcd-cafile': options.etcdCaFile,
+          'etcd-certfile': options.etcdCertFile,
+          'etcd-keyfile': options.etcdKeyFile,
+          'etcd-timeout': `${options.etcdTimeoutMs}ms`,
+        };
+  const settings = loadSettings({ flags, environment: {}, readFile: (path) => readFileSync(path, 'utf8') });
+  const log = createLog({ clock, stream: logStream }, { level: 'error', format: 'pretty' });
+  const store = await openStore(settings, { log, clock, random, observe: { committed: () => {}, compacted: () => {} } });
+  if (store instanceof DamagedStore) throw new CacheError(`the store in ${place} is damaged: strata check says how`);
+  if (store.peers.others.size === 0) return store;
+  await store.close();
+  throw new CacheError(`servers run on ${place}: stop them first`);
+}

@@ -1,0 +1,9 @@
+import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../domain/cluster.js';
+import { member, valueText, type ObjectText } from './object-text.js';
+
+/** The canonical path that an object names, if it is one. */
+export function canonicalPathIn({ bytes, annotations }: ObjectText): CanonicalPath | undefined {
+  const found = member(annotations, pathAnnotation);
+  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  return typeof value === 'string' ? parseCanonicalPath(value) : undefined;
+}

@@ -1,0 +1,90 @@
+/**
+ * Copies what one store holds into another, empty one: the objects of shards that are written at this cache, who has these, and which were removed. What came over links is left out: it
+ * comes over them again. Nothing counts as synced in the copy, so pushers send everything again, and what is the same is not written.
+ */
+import type { ShardState } from '../domain/claim.js';
+import { CacheError } from '../domain/errors.js';
+import type { StoredObject } from '../domain/object.js';
+import type { Push, PushOutcome, Speaker } from '../domain/push.js';
+import type { Scope } from '../domain/scope.js';
+import type { ShardName } from '../domain/shard.js';
+import { formatSlice } from '../domain/slice.js';
+import { canonicalPathIn } from '../json/canonical-path.js';
+import { nestingMax, scanObject } from '../json/object-text.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
+import type { PushLane, Store } from '../domain/store-port.js';
+
+/** `left`: objects that came over links. */
+export type Copied = Readonly<{ objects: number; bytes: number; shards: number; left: number }>;
+
+/** `note` is called now and then with how many objects are copied. Throws CacheError, also when the copy does not have what it should. */
+export async function copyStore(from: Store, to: Store, note: (objects: number) => void): Promise<Copied> {
+  if ((await to.shards()).length + (await to.slices()).length > 0) throw new CacheError('the store to copy to holds something already');
+  const shards = new Map((await from.shards()).map((state) => [state.shard, state]));
+  const lane = to.lane();
+  const speakers = new Map<ShardName, Speaker>();
+  for (const state of shards.values()) await copyShard(state, lane, speakers);
+
+  let [objects, bytes, left] = [0, 0, 0];
+  for (const resource of await from.resources()) {
+    const scope: Scope = { ...resource, shard: '*', cluster: '*' };
+    for await (const page of snapshotPages(from.snapshot(scope, from.published))) {
+      const own = page.filter(({ key }) => !isBehindLink(shards.get(key.shard)));
+      await copyObjects(own, to, { lane, speakers });
+      objects += own.length;
+      left += page.length - own.length;
+      for (const { body } of own) bytes += body.bytes.length;
+      note(objects);
+    }
+  }
+  await assertSame(from, to, shards);
+  return { objects, bytes, left, shards: [...shards.values()].filter((state) => !isBehindLink(state)).length };
+}
+
+async function copyShard(state: ShardState, lane: PushLane, speakers: Map<ShardName, Speaker>): Promise<void> {
+  const { shard, process, term, removed, via, plain } = state;
+  if (removed) await pushed(lane, [{ kind: 'claim', ...state, via: undefined }]);
+  else if (via === 'local' && !plain) {
+    const [outcome] = await pushed(lane, [{ kind: 'acquire', shard, process, term, nowMs: 0 }]);
+    if (outcome?.kind === 'acquired') speakers.set(shard, { kind: 'pusher', term: outcome.term });
+  }
+}
+
+/** What a pusher has brought comes from that again, the rest from plain writers. */
+async function copyObjects(
+  objects: readonly StoredObject[],
+  to: Store,
+  { lane, speakers }: Readonly<{ lane: PushLane; speakers: ReadonlyMap<ShardName, Speaker> }>,
+): Promise<void> {
+  const pushes: Push[] = [];
+  const submitted = objects.flatMap(({ key, body }) => {
+    const by = speakers.get(key.shard);
+    const path = canonicalPathIn(scanObject(body.bytes, nestingMax));
+    if (by !== undefined) pushes.push({ kind: 'upsert', key, body, path, by });
+    return by === undefined ? [to.submit({ kind: 'put', key, body, path, expect: 'absent' })] : [];
+  });
+  const [outcomes] = await Promise.all([Promise.all(submitted), pushed(lane, pushes)]);
+  for (const outcome of outcomes)
+    if (outcome.kind !== 'written') throw new CacheError(`an object was not copied: ${JSON.stringify(outcome)}`);
+}
+
+async function pushed(lane: PushLane, pushes: readonly Push[]): Promise<readonly PushOutcome[]> {
+  const outcomes = pushes.length === 0 ? [] : await lane.push(pushes);
+  const failed = outcomes.find(({ kind }) => kind !== 'written' && kind !== 'unchanged' && kind !== 'acquired');
+  if (failed !== undefined) throw new CacheError(`something was not copied: ${JSON.stringify(failed)}`);
+  return outcomes;
+}
+
+/** By the digests of slices, which both stores have counted themselves. */
+async function assertSame(from: Store, to: Store, shards: ReadonlyMap<ShardName, ShardState>): Promise<void> {
+  const copied = new Map((await to.slices()).map(({ slice, digest }) => [formatSlice(slice), digest]));
+  for (const { slice, objects, digest } of await from.slices()) {
+    if (objects === 0 || isBehindLink(shards.get(slice.shard))) continue;
+    if (copied.get(formatSlice(slice)) !== digest)
+      throw new CacheError(`the copy of ${formatSlice(slice)} is not the same: it is of no use`);
+  }
+}
+
+function isBehindLink(state: ShardState | undefined): boolean {
+  return state?.via !== undefined && state.via !== 'local';
+}
