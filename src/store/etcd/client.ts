@@ -131,9 +131,10 @@ export class EtcdClient {
     await this.#once(leaseGrant, request);
   }
 
-  /** Gives a lease all its time again; returns how many seconds that is, or 0 where it is gone. */
-  keepLease(id: number): Promise<number> {
+  /** Gives a lease all its time again; returns how many seconds that is, or 0 where it is gone. `withinMs`: if less than the client's. */
+  keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
     const { endpoint, client } = this.#member();
+    const timeoutMs = Math.min(withinMs, this.#timeoutMs);
     return new Promise((resolve, reject) => {
       const stream = client.makeBidiStreamRequest<number, number>(keeping, (each) => Buffer.from(encodeLeaseId(each)), decodeLease);
       const done = (finish: () => void): void => {
@@ -142,14 +143,18 @@ export class EtcdClient {
         stream.cancel();
         finish();
       };
-      const overdue = this.#clock.after(this.#timeoutMs, () =>
-        done(() => reject(new EtcdError('unknown', `etcd at ${endpoint} did not answer within ${this.#timeoutMs / 1000} s`))),
+      const fail = (error: EtcdError): void => {
+        this.moveOn(endpoint);
+        reject(error);
+      };
+      const overdue = this.#clock.after(timeoutMs, () =>
+        done(() => fail(new EtcdError('unknown', `etcd at ${endpoint} did not answer within ${timeoutMs / 1000} s`))),
       );
       stream.on('data', (seconds: number) => done(() => resolve(seconds)));
       // It has been cancelled, or failed: whichever came first was said.
       stream.on('error', (error: ServiceError) => {
         overdue();
-        reject(etcdErrorOf(endpoint, error));
+        fail(etcdErrorOf(endpoint, error));
       });
       stream.write(id);
     });
@@ -169,8 +174,9 @@ export class EtcdClient {
     return this.#member().endpoint;
   }
 
-  /** What was asked last was not answered: the next call goes elsewhere, with the certificate that is there by now. */
-  moveOn(): void {
+  /** That endpoint has not answered: the next call goes elsewhere, with the certificate that is there by now, if it would go there. */
+  moveOn(endpoint: string): void {
+    if (endpoint !== this.endpoint) return;
     this.#current = (this.#current + 1) % this.#members.length;
     const tls = this.#tlsNow();
     if (isDeepStrictEqual(tls, this.#tls)) return;
@@ -237,7 +243,7 @@ export class EtcdClient {
     const member = this.#member();
     return new Promise((resolve, reject) => {
       const fail = (error: EtcdError): void => {
-        if (error.kind === 'unknown' && member === this.#member()) this.moveOn();
+        if (error.kind === 'unknown') this.moveOn(member.endpoint);
         reject(error);
       };
       const overdue = this.#clock.after(timeoutMs, () => {

@@ -42,8 +42,8 @@ export type FollowerOptions = Readonly<{ pageKeysMax: number; askMs: number; sil
 
 export const followerOptions: FollowerOptions = Object.freeze({
   pageKeysMax: 500,
-  askMs: 2_000,
-  silentMs: 6_000,
+  askMs: 1_000,
+  silentMs: 4_000,
   retryMs: 200,
   reachMsMax: 15_000,
 });
@@ -143,11 +143,12 @@ export class Follower {
   async #follow(): Promise<void> {
     const { client, log } = this.#parts;
     for (;;) {
+      const { endpoint } = client;
       const error = await this.#watchUntilEnd();
       if (this.#isClosed) return;
-      log.warn('etcd.watch-ended', { endpoint: client.endpoint, position: this.#position, message: error.message });
+      log.warn('etcd.watch-ended', { endpoint, position: this.#position, message: error.message });
       if (error.kind === 'compacted') return this.#fail(`etcd has compacted what happened behind revision ${this.#position}`);
-      client.moveOn();
+      client.moveOn(endpoint);
       await this.#untilDone(() => this.#assertKept());
       if (this.#isClosed) return;
     }

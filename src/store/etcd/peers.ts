@@ -40,9 +40,10 @@ export const leaseSeconds = 10;
 const leaseMs = leaseSeconds * 1_000;
 /** Three times within its time. */
 const keepIntervalMs = leaseMs / 3;
+const retryMs = 200;
 const renewIntervalMs = 30_000;
 /** A new leader of etcd is there sooner, and does not know of what the former was asked. */
-const renewMsMax = 2_000;
+const answerMsMax = 2_000;
 const unsaid = new Uint8Array();
 /** What has changed is told together. */
 const tellDelayMs = 200;
@@ -92,7 +93,7 @@ export class EtcdPeers implements Peers {
   async renewFence(): Promise<void> {
     if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enter();
     const renewedMs = this.#parts.clock.now();
-    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence()], failure: [] }, renewMsMax);
+    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence()], failure: [] }, answerMsMax);
     await this.#parts.reach(revision);
     this.#renewedMs = renewedMs;
   }
@@ -182,12 +183,12 @@ export class EtcdPeers implements Peers {
 
   async #keep(): Promise<void> {
     const { client, clock } = this.#parts;
-    while (!this.#closing.signal.aborted) {
-      await pause(clock, keepIntervalMs, this.#closing.signal);
+    for (let isKept = true; !this.#closing.signal.aborted;) {
+      await pause(clock, isKept ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
-      await this.#attempt(async () => {
+      isKept = await this.#attempt(async () => {
         const askedMs = clock.now();
-        if ((await client.keepLease(this.#lease)) > 0) this.#leaseUntilMs = askedMs + leaseMs;
+        if ((await client.keepLease(this.#lease, answerMsMax)) > 0) this.#leaseUntilMs = askedMs + leaseMs;
         else await this.#reenter();
         if (clock.now() - this.#renewedMs >= renewIntervalMs) await this.renewFence();
       });
@@ -230,7 +231,6 @@ export class EtcdPeers implements Peers {
       return true;
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
-      this.#parts.client.moveOn();
       this.#parts.log.warn('peers.not-told', { message: error.message });
       return false;
     }
