@@ -72,7 +72,8 @@ class Asked {
     return {
       objects: objects.map(({ key, body }) => `${JSON.stringify(key)} ${Buffer.from(body.bytes).toString()}`).toSorted(),
       shards: (await store.shards()).map((state) => comparable(state, store)).toSorted(byText),
-      slices: (await store.slices()).map(timeless).toSorted(byText),
+      // When something changed is known since this server runs.
+      slices: (await store.slices()).map((state) => ({ ...timeless(state), isUnchanged: undefined })).toSorted(byText),
       links: (await store.links()).toSorted(byText),
     };
   }

@@ -93,6 +93,7 @@ export class EtcdClient {
   #tls: EtcdTls | undefined;
   #members: readonly Readonly<{ endpoint: string; client: Client }>[];
   #current = 0;
+  #isClosed = false;
 
   /** Throws an Error for an endpoint that is no URL. */
   constructor({ clock }: { clock: Clock }, { endpoints, tls, timeoutMs }: EtcdClientOptions) {
@@ -133,6 +134,7 @@ export class EtcdClient {
 
   /** Gives a lease all its time again; returns how many seconds that is, or 0 where it is gone. `withinMs`: if less than the client's. */
   keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
+    if (this.#isClosed) return Promise.reject(new EtcdError('refused', 'the connections to etcd are closed'));
     const { endpoint, client } = this.#member();
     const timeoutMs = Math.min(withinMs, this.#timeoutMs);
     return new Promise((resolve, reject) => {
@@ -221,6 +223,7 @@ export class EtcdClient {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const { client } of this.#members) client.close();
   }
 
@@ -246,6 +249,7 @@ export class EtcdClient {
         if (error.kind === 'unknown') this.moveOn(member.endpoint);
         reject(error);
       };
+      if (this.#isClosed) return fail(new EtcdError('refused', 'the connections to etcd are closed'));
       const overdue = this.#clock.after(timeoutMs, () => {
         call.cancel();
         fail(new EtcdError('unknown', `etcd at ${member.endpoint} did not answer within ${timeoutMs / 1000} s`));

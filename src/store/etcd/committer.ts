@@ -16,8 +16,6 @@ import type { Change } from '../../domain/change.js';
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
-import { pause } from '../../domain/pause.js';
-import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { scopeOfSlice } from '../../domain/scope.js';
 import { sweepDeletesMax, type Asked } from '../asked.js';
@@ -26,56 +24,51 @@ import type { BodyReader } from './body-reader.js';
 import type { EtcdClient } from './client.js';
 import type { Decider } from './decider.js';
 import { EtcdError } from './etcd-error.js';
+import type { IndexedObject } from './object-index.js';
 import type { Decision, Plan } from './plan.js';
 import type { Compare } from './rpc.js';
 import type { PublishedState } from './published-state.js';
+import { WriteFence, type WriteFenceParts } from './write-fence.js';
 
-export type CommitterParts = Readonly<{
-  client: EtcdClient;
-  clock: Clock;
-  decider: Decider;
-  published: PublishedState;
-  reader: BodyReader;
-  /** Resolves once everything up to the revision is published here. */
-  reach: (revision: Revision) => Promise<void>;
-  /** Of this server; undefined: it has none now. */
-  fence: () => Compare | undefined;
-  /** Resolves once nothing can arrive any more that was sent before, and what has is published here. Throws EtcdError. */
-  renewFence: () => Promise<void>;
-  /** etcd has lost what is published here. */
-  contradicted: () => void;
-  /** The changes of a key behind a revision, rising, as far back as history goes. */
-  changesOf: (key: Key, after: Revision) => Iterable<Change>;
-}>;
+export type CommitterParts = WriteFenceParts &
+  Readonly<{
+    client: EtcdClient;
+    decider: Decider;
+    published: PublishedState;
+    reader: BodyReader;
+    /** Resolves once everything up to the revision is published here. */
+    reach: (revision: Revision) => Promise<void>;
+    /** etcd has lost what is published here. */
+    contradicted: () => void;
+    /** The changes of a key behind a revision, rising, as far back as history goes. */
+    changesOf: (key: Key, after: Revision) => Iterable<Change>;
+  }>;
 
 /** `answerMsMax`: a new leader of etcd is there sooner, and does not know of what the former was asked. Where etcd is slower, the fence shows what became of it. */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
   writeMsMax: number;
   answerMsMax: number;
-  retryMs: number;
-  refusalsMax: number;
+  contradictionsMax: number;
 }>;
 
 const committerOptions: CommitterOptions = Object.freeze({
   transactionsMax: 128,
   writeMsMax: 15_000,
   answerMsMax: 2_000,
-  retryMs: 200,
-  refusalsMax: 1_000,
+  contradictionsMax: 50,
 });
 
 /** What became of a mutation; `object`: the new state, or the last one of what was deleted. */
 export type Mutated = Extract<Decision, { kind: 'refused' }> | Readonly<{ kind: 'written'; revision: Revision; object: StoredObject }>;
 
-/** `first`: what was planned already. `published`: the write is published as of now. */
-type CarryOut = Readonly<{ mutation?: Mutation; published?: (revision: Revision) => void; first?: Plan }>;
+/** `first`: what was planned already. */
+type CarryOut = Readonly<{ mutation?: Mutation; first?: Plan }>;
 
 type WritePlan = Extract<Plan, { kind: 'write' }>;
 
 /** Objects that a step of a walk looks at. */
 const sweepLooksMax = 2_000;
-const never = new AbortController().signal;
 
 export class EtcdCommitter {
   readonly #parts: CommitterParts;
@@ -83,28 +76,29 @@ export class EtcdCommitter {
   /** By the text of a key: the last that was asked of it, until it is published. */
   readonly #underWay = new Map<string, Promise<unknown>>();
   readonly #waiting: (() => void)[] = [];
+  readonly #fence: WriteFence;
   #transactions = 0;
-  /** How many transactions were not answered, and how many of them had been sent when the fence was renewed. */
-  #unanswered = 0;
-  #settled = 0;
-  #renewing: Promise<void> | undefined;
+  /** How many refusals in a row had no reason that is published. */
+  #contradictions = 0;
 
   constructor(parts: CommitterParts, options: CommitterOptions = committerOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#fence = new WriteFence(parts);
   }
 
   /** Throws EtcdError: of the kind `unknown` if it may have been written, or may yet be. */
   mutate(mutation: Mutation): Promise<Mutated> {
     return this.#inTurn(mutation.key, async () => {
-      let object: StoredObject | undefined;
-      const decision = await this.#carryOut(() => this.#parts.decider.plan(mutation, 1), {
-        mutation,
-        published: (revision) => (object = this.#objectOf(mutation.key, revision)),
-      });
+      let held: IndexedObject | undefined;
+      const plan = (): Plan => {
+        held = this.#parts.published.objects.get(mutation.key);
+        return this.#parts.decider.plan(mutation, 1);
+      };
+      const decision = await this.#carryOut(plan, { mutation });
       if (decision.kind === 'refused') return decision;
-      assert(decision.kind === 'written' && object !== undefined, 'a mutation is written or refused');
-      return { ...decision, object };
+      assert(decision.kind === 'written', 'a mutation is written or refused');
+      return { ...decision, object: await this.#objectOf(mutation, decision.revision, held) };
     });
   }
 
@@ -131,8 +125,7 @@ export class EtcdCommitter {
   /** Writes a namesake of what was deleted again, if that is still to be done. */
   async rewrite(mark: string): Promise<void> {
     const { decider, published, reader } = this.#parts;
-    for (let refusals = 0; ; refusals += 1) {
-      this.#assertGoesOn(refusals);
+    for (;;) {
       const survivor = decider.newestNamesake(mark);
       const [object] = survivor === undefined ? [] : await reader.read([survivor], published.revision);
       const plan = decider.planRewrite(mark, survivor, object?.body);
@@ -162,8 +155,7 @@ export class EtcdCommitter {
     return done;
   }
 
-  async #carryOut(plan: () => Plan, { mutation, published, first = plan() }: CarryOut = {}): Promise<Decision> {
-    let refusals = 0;
+  async #carryOut(plan: () => Plan, { mutation, first = plan() }: CarryOut = {}): Promise<Decision> {
     for (let current = first; ;) {
       if (current.kind === 'decided') return current.decision;
       if (current.kind === 'sweep') {
@@ -172,13 +164,10 @@ export class EtcdCommitter {
       }
       const revision = await this.#write(current, mutation);
       if (revision === undefined) {
-        this.#assertGoesOn((refusals += 1));
         current = current.otherwise?.() ?? plan();
         continue;
       }
-      refusals = 0;
       await this.#parts.reach(revision);
-      published?.(revision);
       if (current.survivor !== undefined) await this.rewrite(current.survivor);
       current = current.next(revision);
     }
@@ -187,9 +176,11 @@ export class EtcdCommitter {
   async #sweep({ walk, by, atOnce, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
     const keys = this.#unmarked(walk, atOnce);
     const { decider } = this.#parts;
-    const decisions = await Promise.all(
-      keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, by)))),
-    );
+    const removed = Promise.all(keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, by)))));
+    const decisions = await removed.catch((error: unknown) => {
+      decider.abandon(walk);
+      throw error;
+    });
     const isFenced = decisions.some(({ kind }) => kind === 'fenced');
     return next(decisions.filter(({ kind }) => kind === 'written').length, isFenced);
   }
@@ -217,52 +208,39 @@ export class EtcdCommitter {
 
   /** The revision at which it was written; undefined where what it was decided on does not hold any more. */
   async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined): Promise<Revision | undefined> {
+    const { published } = this.#parts;
     const untilMs = this.#parts.clock.now() + this.#options.writeMsMax;
     await this.#slot();
+    // Whatever becomes of it has a later revision.
+    let before = published.revision;
     try {
-      const fence = await this.#fence(untilMs, 'refused');
+      const fence = await this.#fence.present(untilMs, 'refused');
       const asked = { compare: [...compare, fence], success: operations, failure: [] };
+      before = published.revision;
       const { succeeded, revision } = await this.#parts.client.txn(asked, this.#options.answerMsMax);
-      if (succeeded) return revision;
+      if (succeeded) {
+        this.#contradictions = 0;
+        return revision;
+      }
       await this.#parts.reach(revision);
+      this.#noteRefusal(compare);
       return undefined;
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'unknown') throw error;
-      this.#unanswered += 1;
-      await this.#fence(untilMs, 'unknown');
-      return mutation && this.#seen(mutation, compare[0]?.revision ?? 0);
+      this.#fence.noteUnanswered();
+      await this.#fence.present(untilMs, 'unknown');
+      return mutation && this.#seen(mutation, before);
     } finally {
       this.#freeSlot();
     }
   }
 
-  /** Once nothing that was not answered may arrive any more. Throws an EtcdError of that kind where that cannot be had in time. */
-  async #fence(untilMs: number, kind: 'refused' | 'unknown'): Promise<Compare> {
-    const { clock, fence } = this.#parts;
-    for (;;) {
-      const present = fence();
-      if (present !== undefined && this.#settled === this.#unanswered) return present;
-      this.#renewing ??= this.#renew().finally(() => (this.#renewing = undefined));
-      try {
-        await this.#renewing;
-      } catch (error) {
-        if (!(error instanceof EtcdError)) throw error;
-        if (clock.now() >= untilMs) throw new EtcdError(kind, error.message, { cause: error });
-        await pause(clock, this.#options.retryMs, never);
-      }
-    }
-  }
-
-  async #renew(): Promise<void> {
-    const unanswered = this.#unanswered;
-    await this.#parts.renewFence();
-    this.#settled = unanswered;
-  }
-
-  /** Others may change what was decided on any number of times, but etcd may not say so for ever. */
-  #assertGoesOn(refusals: number): void {
-    if (refusals < this.#options.refusalsMax) return;
-    this.#parts.contradicted();
+  /** Others may change what was compared any number of times; but where it is published as it was, again and again, etcd holds something else. */
+  #noteRefusal(compare: readonly Compare[]): void {
+    const { published, contradicted } = this.#parts;
+    this.#contradictions = compare.every(({ key, revision }) => published.revisionAt(key) === revision) ? this.#contradictions + 1 : 0;
+    if (this.#contradictions < this.#options.contradictionsMax) return;
+    contradicted();
     throw new EtcdError('refused', 'etcd does not hold what is published here');
   }
 
@@ -276,10 +254,19 @@ export class EtcdCommitter {
     return undefined;
   }
 
-  /** What was written, or what was deleted. */
-  #objectOf(key: Key, at: Revision): StoredObject | undefined {
-    for (const change of this.#parts.changesOf(key, at - 1)) return change.kind === 'put' ? change.object : change.previous();
-    return undefined;
+  /** What was written, or what was deleted: in memory as a rule, unless much has happened since. */
+  async #objectOf(mutation: Mutation, revision: Revision, held: IndexedObject | undefined): Promise<StoredObject> {
+    const { key } = mutation;
+    if (mutation.kind === 'put') return { key, revision, resourceVersion: String(revision), body: mutation.body };
+    for (const change of this.#parts.changesOf(key, revision - 1)) {
+      const deleted = change.kind === 'delete' ? change.previous() : undefined;
+      if (deleted !== undefined) return deleted;
+      break;
+    }
+    assert(held !== undefined, 'what was deleted was there');
+    const [object] = await this.#parts.reader.read([held], held.revision);
+    assert(object !== undefined, 'a reader reads all or throws');
+    return object;
   }
 
   async #slot(): Promise<void> {

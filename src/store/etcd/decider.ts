@@ -116,6 +116,11 @@ export class Decider {
     return scope === undefined ? undefined : this.#published.objects.at(scope).reduce<IndexedObject | undefined>(newer, undefined);
   }
 
+  /** The walk does not go on: etcd has not answered. */
+  abandon(walk: Walk): void {
+    this.#removals.abandon(walk);
+  }
+
   /** What is published now may void syncs that are under way, whichever server has written it. */
   follow(batch: PublishedBatch): void {
     this.#syncs.follow(batch);
@@ -142,7 +147,7 @@ export class Decider {
       ...(settles || invalidates ? { syncedTerm: 0, filterHash: '' } : {}),
       ...(mutation.kind === 'put' ? { cameOver: '' as const } : {}),
     };
-    this.#records.putFacts(written, key, now, invalidates ? { invalidates } : {});
+    this.#records.putFacts(written, key, now, invalidates ? { voids: true } : {});
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');
     return this.#deletion(held, written);

@@ -71,10 +71,12 @@ export class Holders {
     const known = shards.state(shard);
     const holds = shards.slicesOf(shard).some(({ objects }) => objects > 0);
     if (known?.removed !== true || holds) return decided({ kind: 'fenced', holder: known });
-    return write({
+    const written = {
       compare: [this.#parts.records.compareShard(shard)],
-      operations: [{ kind: 'delete', key: this.#parts.records.keyOf({ kind: 'shard', shard }) }],
-    });
+      operations: [{ kind: 'delete' as const, key: this.#parts.records.keyOf({ kind: 'shard', shard }) }],
+    };
+    // Where etcd has not answered, it may be this that has forgotten it.
+    return { ...write(written), otherwise: () => (shards.state(shard) === undefined ? unchanged : this.forget(shard)) };
   }
 
   meet({ neighbour, cacheId }: PushOf<'meet'>): Plan {

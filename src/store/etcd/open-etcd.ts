@@ -4,6 +4,7 @@
  *   compacted ───────── R ──────────────────── now            Changes behind R come one by one, so a watch that another server served goes on here.
  *                       └─ all objects, in pages
  */
+import { deferred } from '../../domain/deferred.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';
 import { pause } from '../../domain/pause.js';
@@ -15,13 +16,14 @@ import { compactionKey } from './compaction.js';
 import { EtcdError } from './etcd-error.js';
 import { Follower, type FollowedBatch } from './follower.js';
 import { HistoryWindow } from './history-window.js';
-import { leaseSeconds } from './peers.js';
+import { EtcdPeers, leaseSeconds } from './peers.js';
 import { PublishedState } from './published-state.js';
 import { RecentBodies } from './recent-bodies.js';
 import { everyKey, formatRecord, formatRecordKey, type CacheRecord } from './records.js';
 import { EtcdStore } from './store.js';
 import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
 
+const contradiction = 'etcd does not hold what it has shown: it was restored';
 const lookIntervalMs = 300;
 const never = new AbortController().signal;
 
@@ -40,11 +42,21 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     };
     follower.begin();
     await follower.reachNewest();
-    const { cacheId, epoch } = await beginLife({ client, follower, published, prefix, parts });
-    const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, cacheId, epoch }, limits, parts);
+    const contradicted = deferred<Error>();
+    const peers = new EtcdPeers({
+      ...parts,
+      client,
+      published,
+      prefix,
+      reach: (revision) => follower.reach(revision),
+      contradicted: () => contradicted.resolve(new CacheError(contradiction)),
+    });
+    loaded.isKept = () => peers.isKept();
+    const { cacheId, epoch } = await beginLife({ client, published, peers, prefix, parts });
+    const life = { peers, contradicted, cacheId, epoch };
+    const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, ...life }, limits, parts);
     loaded.take = (batch) => opened.take(batch);
-    loaded.isKept = () => opened.peers.isKept();
-    await opened.peers.join();
+    await peers.join();
     return opened;
   } catch (error) {
     loaded?.follower.close();
@@ -92,7 +104,7 @@ async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revi
   return from >= revision ? 0 : Math.max(1, from);
 }
 
-type Beginning = Readonly<{ client: EtcdClient; follower: Follower; published: PublishedState; prefix: string; parts: EtcdParts }>;
+type Beginning = Readonly<{ client: EtcdClient; published: PublishedState; peers: EtcdPeers; prefix: string; parts: EtcdParts }>;
 
 /**
  * Whether another server runs. Its record proves nothing by itself, because a restored etcd has the records of servers that have gone; that its lease is kept
@@ -113,8 +125,11 @@ async function someServerLives(client: EtcdClient, { servers }: PublishedState, 
   return false;
 }
 
-/** Which cache this is. Whoever finds no other server begins a life of its own, because nobody knows what etcd has gone through since the last. */
-async function beginLife({ client, follower, published, prefix, parts }: Beginning): Promise<CacheRecord> {
+/**
+ * Which cache this is. Whoever finds no other server begins a life of its own, because nobody knows what etcd has gone through since the last; together with its own record, so that whoever
+ * finds that life finds a server of it.
+ */
+async function beginLife({ client, published, peers, prefix, parts }: Beginning): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
   // Before the wait: whoever begins a life during it runs, and this server joins it.
   const known = published.cache;
@@ -122,9 +137,7 @@ async function beginLife({ client, follower, published, prefix, parts }: Beginni
   const cacheId = known?.record?.cacheId ?? newCacheId(parts.random);
   const record = { cacheId, epoch: nextEpoch(known?.record?.epoch ?? 0, { nowMs: parts.clock.wallMs(), random: parts.random }) };
   const compare = [{ key, revision: known?.revision ?? 0 }];
-  const { succeeded, revision } = await client.txn({ compare, success: [{ kind: 'put', key, value: formatRecord(record) }], failure: [] });
-  await follower.reach(revision);
-  if (succeeded) return record;
+  if (await peers.enter({ compare, success: [{ kind: 'put', key, value: formatRecord(record) }] })) return record;
   const begun = published.cache?.record;
   if (begun === undefined) throw new CacheError(`somebody else writes to ${formatRecordKey(prefix, { kind: 'cache' })}`);
   return begun;

@@ -21,7 +21,7 @@ import type { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import type { PublishedState } from './published-state.js';
 import { formatRecordKey, formatServerRecord, type RecordKey } from './records.js';
-import type { Compare, Operation } from './rpc.js';
+import type { Compare, Operation, TxnRequest } from './rpc.js';
 
 export type EtcdPeersParts = Readonly<{
   client: EtcdClient;
@@ -45,6 +45,7 @@ const renewIntervalMs = 30_000;
 /** A new leader of etcd is there sooner, and does not know of what the former was asked. */
 const answerMsMax = 2_000;
 const unsaid = new Uint8Array();
+const nothingMore = { compare: [], success: [] };
 /** What has changed is told together. */
 const tellDelayMs = 200;
 const idMax = 2 ** 47;
@@ -59,6 +60,7 @@ export class EtcdPeers implements Peers {
   #state: PeerState = { pushers: new Map(), heard: new Map() };
   #cancelTell: (() => void) | undefined;
   #isTaking = false;
+  #entering: Promise<boolean> | undefined;
   #renewedMs = 0;
   /** What was to be told last could not be. */
   #isUntold = false;
@@ -71,16 +73,21 @@ export class EtcdPeers implements Peers {
       .padStart(12, '0');
   }
 
-  /** Throws EtcdError, unless it is that etcd is full: then it joins once that is not, and reads until then. */
+  /** Keeps what it has entered, or enters now. Throws EtcdError, unless it is that etcd is full: then it enters once that is not, and reads until then. */
   async join(): Promise<void> {
     try {
-      await this.#enter();
+      if (this.#lease === 0) await this.#enterAgain();
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'full') throw error;
       this.#parts.log.warn('peers.not-told', { message: error.message });
     }
     this.look();
     void this.#keep();
+  }
+
+  /** etcd does not hold what is published. */
+  contradicted(): void {
+    this.#parts.contradicted();
   }
 
   /** That of this server, as it is published; undefined where there is none now. */
@@ -91,9 +98,9 @@ export class EtcdPeers implements Peers {
 
   /** Nothing that was sent before arrives any more once this has resolved; what has arrived by then is published. Throws EtcdError. */
   async renewFence(): Promise<void> {
-    if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enter();
+    if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enterAgain();
     const renewedMs = this.#parts.clock.now();
-    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence()], failure: [] }, answerMsMax);
+    const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence(this.#lease)], failure: [] }, answerMsMax);
     await this.#parts.reach(revision);
     this.#renewedMs = renewedMs;
   }
@@ -163,22 +170,33 @@ export class EtcdPeers implements Peers {
     if (this.#lease !== 0) await this.#attempt(() => this.#parts.client.endLease(this.#lease));
   }
 
-  async #enter(): Promise<void> {
-    const { client, clock, random } = this.#parts;
+  /** A lease, and in it what is known of this server; with what is given, all or nothing. Resolves with whether that held. Throws EtcdError. */
+  async enter({ compare, success }: Pick<TxnRequest, 'compare' | 'success'> = nothingMore): Promise<boolean> {
+    const { client, clock, random, reach } = this.#parts;
     const askedMs = clock.now();
     const lease = 1 + Math.floor(random() * idMax);
     await client.grantLease({ id: lease, ttlSeconds: leaseSeconds });
-    this.#lease = lease;
-    this.#leaseUntilMs = askedMs + leaseMs;
-    const { revision } = await client.txn({ compare: [], success: [this.#putServer(), this.#putFence()], failure: [] });
-    await this.#parts.reach(revision);
+    const own = [this.#putServer(lease), this.#putFence(lease)];
+    const { succeeded, revision } = await client.txn({ compare, success: [...success, ...own], failure: [] });
+    if (succeeded) {
+      this.#lease = lease;
+      this.#leaseUntilMs = askedMs + leaseMs;
+    }
+    await reach(revision);
+    return succeeded;
+  }
+
+  /** Those who find at the same time that the lease is gone share a new one. */
+  async #enterAgain(): Promise<void> {
+    this.#entering ??= this.enter().finally(() => (this.#entering = undefined));
+    await this.#entering;
   }
 
   async #reenter(): Promise<void> {
     const { client, reach, contradicted } = this.#parts;
     await reach(await client.revision());
     if (!(await this.isKept())) contradicted();
-    await this.#enter();
+    await this.#enterAgain();
   }
 
   async #keep(): Promise<void> {
@@ -211,17 +229,17 @@ export class EtcdPeers implements Peers {
 
   async #say(): Promise<void> {
     this.#isUntold = !(await this.#attempt(async () => {
-      await this.#parts.client.txn({ compare: [], success: [this.#putServer()], failure: [] });
+      await this.#parts.client.txn({ compare: [], success: [this.#putServer(this.#lease)], failure: [] });
     }));
   }
 
-  #putServer(): Operation {
-    const value = formatServerRecord({ ...this.#state, lease: this.#lease });
-    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.id }), value, lease: this.#lease };
+  #putServer(lease: number): Operation {
+    const value = formatServerRecord({ ...this.#state, lease });
+    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.id }), value, lease };
   }
 
-  #putFence(): Operation {
-    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.id }), value: unsaid, lease: this.#lease };
+  #putFence(lease: number): Operation {
+    return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.id }), value: unsaid, lease };
   }
 
   /** Resolves with whether it could be done. */

@@ -107,6 +107,29 @@ export class PublishedState {
     return this.#marks;
   }
 
+  /** The last change of a key, as it is published; 0 where nothing is there. */
+  revisionAt(key: Uint8Array): Revision {
+    const { prefix } = this.#parts;
+    const text = keyText(key);
+    const unreadable = this.unreadableAt(text);
+    if (unreadable > 0) return unreadable;
+    const record = parseRecordKey(prefix, text);
+    const object = record === undefined ? parseObjectKey(prefix, text) : undefined;
+    if (object !== undefined) return this.objects.get(object)?.revision ?? 0;
+    switch (record?.kind) {
+      case 'shard':
+        return this.shards.shard(record.shard)?.revision ?? 0;
+      case 'slice':
+        return this.shards.sliceRecord(record.slice)?.revision ?? 0;
+      case 'link':
+        return this.shards.link(record.neighbour)?.revision ?? 0;
+      case 'rewrite':
+        return this.#marks.get(record.of) ?? 0;
+      default:
+        return 0;
+    }
+  }
+
   /** The last change of a key that holds something which cannot be read; 0 for any other. */
   unreadableAt(text: string): Revision {
     return this.#unreadable.get(text) ?? 0;

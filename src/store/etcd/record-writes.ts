@@ -13,7 +13,7 @@ import type { PublishedState } from './published-state.js';
 import { formatRecord, formatRecordKey, unsynced, type LinkRecord, type RecordKey, type ShardRecord, type SliceFacts } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 
-type SliceChange = Readonly<{ removal?: string; invalidates?: boolean }>;
+type SliceChange = Readonly<{ removal?: string; voids?: boolean; begins?: boolean }>;
 
 export class RecordWrites {
   readonly #prefix: string;
@@ -30,24 +30,30 @@ export class RecordWrites {
   }
 
   /**
-   * Adds the facts of a slice to what is written, where they differ from what is stored. `removal`: who removes from it, if that changes; `invalidates`: every sync of it
-   * that is under way is void.
+   * Adds the facts of a slice to what is written, where they differ from what is stored. `removal`: who removes from it, if that changes. `voids`: every sync of it that is under way is void; where
+   * none can be, the record is only compared, so that many may say so at a time. `begins`: a sync begins.
    */
-  putFacts(written: Written, { shard, resource }: Slice, facts: SliceFacts, { removal, invalidates = false }: SliceChange = {}): void {
+  putFacts(
+    written: Written,
+    { shard, resource }: Slice,
+    facts: SliceFacts,
+    { removal, voids = false, begins = false }: SliceChange = {},
+  ): void {
     const slice = { shard, resource };
     const stored = this.#shards.sliceRecord(slice);
-    const { removal: before = '', invalidations = 0, invalidatedBy = '' } = stored?.record ?? {};
-    const now = removal ?? before;
-    if (!invalidates && now === before && sameFacts(facts, this.#shards.facts(slice))) return;
+    const { removal: removalBefore = '', isVoid: wasVoid = false, invalidations = 0, invalidatedBy = '' } = stored?.record ?? {};
+    const now = { removal: removal ?? removalBefore, isVoid: voids || (wasVoid && !begins) };
+    const isSame = now.removal === removalBefore && now.isVoid === wasVoid && sameFacts(facts, this.#shards.facts(slice));
+    if (isSame && !voids) return;
     const record: RecordKey = { kind: 'slice', slice };
     written.compare.push(this.#compare(record, stored));
-    if (sameFacts(facts, unsynced) && now === '' && !invalidates) {
+    if (isSame) return;
+    if (sameFacts(facts, unsynced) && now.removal === '' && invalidations === 0 && !voids) {
       written.operations.push({ kind: 'delete', key: this.keyOf(record) });
       return;
     }
-    const by = invalidates ? { invalidations: invalidations + 1, invalidatedBy: this.#server } : { invalidations, invalidatedBy };
-    const value = formatRecord({ ...facts, changedMs: this.#shards.changedMs(slice), removal: now, ...by });
-    written.operations.push(this.put(record, value));
+    const by = voids ? { invalidations: invalidations + 1, invalidatedBy: this.#server } : { invalidations, invalidatedBy };
+    written.operations.push(this.put(record, formatRecord({ ...facts, ...now, ...by, changedMs: this.#shards.changedMs(slice) })));
   }
 
   putShard(state: ShardState, session?: number): Operation {

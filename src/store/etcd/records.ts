@@ -37,9 +37,11 @@ export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterH
 
 /**
  * True of the via that the shard had then. `invalidations`: rises when something of the slice was lost, which voids the sync that is under way; `invalidatedBy`: the server
- * that wrote that last. `removal`: the server that removes from it (removal-plans.ts), '' where none does.
+ * that wrote that last. `isVoid`: none has begun since. `removal`: the server that removes from it (removal-plans.ts), '' where none does.
  */
-export type SliceRecord = Readonly<SliceFacts & { changedMs: number; invalidations: number; invalidatedBy: string; removal: string }>;
+export type SliceRecord = Readonly<
+  SliceFacts & { changedMs: number; invalidations: number; invalidatedBy: string; isVoid: boolean; removal: string }
+>;
 
 /** `staleSince`: before which revision no slice that came over it is current; 0: that of this record. `session`: rises whenever the link opens. */
 export type LinkRecord = Readonly<Omit<LinkState, 'neighbour'> & { staleSince: Revision; session: number }>;
@@ -177,12 +179,12 @@ export function parseShardRecord(value: Uint8Array): ShardRecord | undefined {
 export function parseSliceRecord(value: Uint8Array): SliceRecord | undefined {
   const found = membersOf(value);
   if (found === undefined) return undefined;
-  const { syncedTerm, everSynced, filterHash, cameOver, changedMs, invalidations, invalidatedBy, removal } = found;
-  if (!isText(invalidatedBy) || !isText(removal)) return undefined;
+  const { syncedTerm, everSynced, filterHash, cameOver, changedMs, invalidations, invalidatedBy, isVoid, removal } = found;
+  if (!isText(invalidatedBy) || !isFlag(isVoid) || !isText(removal)) return undefined;
   if (!isNumber(syncedTerm) || !isFlag(everSynced) || !isText(filterHash) || !isNumber(changedMs) || !isNumber(invalidations))
     return undefined;
   if (cameOver !== '' && !isNeighbour(cameOver)) return undefined;
-  return { syncedTerm, everSynced, filterHash, cameOver, changedMs, invalidations, invalidatedBy, removal };
+  return { syncedTerm, everSynced, filterHash, cameOver, changedMs, invalidations, invalidatedBy, isVoid, removal };
 }
 
 export function parseLinkRecord(value: Uint8Array): LinkRecord | undefined {

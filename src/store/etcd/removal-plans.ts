@@ -54,6 +54,11 @@ export class RemovalPlans {
     return known && this.#remove(known);
   }
 
+  abandon(walk: Walk): void {
+    this.#parts.underWay.endRemoval(walk);
+    this.#ranges.delete(walk);
+  }
+
   /** Whether this server may remove from the slice: nobody has begun to sync it elsewhere since. */
   mayRemove(slice: Slice): boolean {
     return this.#isOurs(slice);
@@ -67,7 +72,9 @@ export class RemovalPlans {
     const written: Written = { compare: [], operations: [] };
     for (const { slice, cameOver } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
-      if (!this.#isOurs(slice)) records.putFacts(written, slice, { ...unsynced, cameOver }, { invalidates: true, removal: server });
+      // One of this server's own may have been synced since its removal began.
+      if (!this.#isOurs(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
+        records.putFacts(written, slice, { ...unsynced, cameOver }, { voids: true, removal: server });
     }
     if (written.operations.length > 0) return writeInSteps(written, () => this.#begin(range));
     const holding = slices

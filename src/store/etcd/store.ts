@@ -10,7 +10,7 @@ import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
-import { deferred } from '../../domain/deferred.js';
+import { deferred, type Deferred } from '../../domain/deferred.js';
 import { CacheError, expired, Refused, type Refusal } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
@@ -37,7 +37,7 @@ import { EtcdError, refusalOf } from './etcd-error.js';
 import type { FollowedBatch, Follower } from './follower.js';
 import type { HistoryWindow } from './history-window.js';
 import { LeaderDuties } from './leader-duties.js';
-import { EtcdPeers } from './peers.js';
+import type { EtcdPeers } from './peers.js';
 import type { PublishedState } from './published-state.js';
 import type { RecentBodies } from './recent-bodies.js';
 import { EtcdSnapshot } from './snapshot.js';
@@ -51,13 +51,15 @@ export type Opened = Readonly<{
   window: HistoryWindow;
   bodies: RecentBodies;
   prefix: string;
+  peers: EtcdPeers;
+  /** Resolves when etcd does not hold what is published. */
+  contradicted: Deferred<Error>;
   cacheId: string;
   epoch: number;
 }>;
 
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const outlived = 'another server has begun another life of the cache, because it found no server that runs';
-const contradiction = 'etcd does not hold what it has shown: it was restored';
 const trimIntervalMs = 1_000;
 /** Nothing that is served is older, as far as this server knows. */
 const unheardMsMax = 10_000;
@@ -95,9 +97,7 @@ export class EtcdStore implements Store {
     this.#limits = limits;
     this.cacheId = cacheId;
     this.epoch = epoch;
-    const reach = (revision: Revision): Promise<void> => follower.reach(revision);
-    const contradicted = (): void => this.#outlived.resolve(new CacheError(contradiction));
-    this.peers = new EtcdPeers({ ...parts, client, published, prefix, reach, contradicted });
+    this.peers = opened.peers;
     this.#reader = new BodyReader({ client, prefix, bodies });
     this.#decider = new Decider({ prefix, cacheId, server: this.peers.id, published, underWay: new Syncs() });
     this.#committer = new EtcdCommitter({
@@ -106,10 +106,10 @@ export class EtcdStore implements Store {
       decider: this.#decider,
       published,
       reader: this.#reader,
-      reach,
+      reach: (revision) => follower.reach(revision),
       fence: () => this.peers.fence,
       renewFence: () => this.peers.renewFence(),
-      contradicted,
+      contradicted: () => opened.peers.contradicted(),
       changesOf: (key, after) => window.changesOf(key, after),
     });
     this.#queue = new MutationQueue(limits.queue, {
@@ -129,7 +129,7 @@ export class EtcdStore implements Store {
       },
       rewrite: (mark) => this.#attempt(() => this.#committer.rewrite(mark)),
     });
-    this.failed = Promise.race([follower.failed, this.#outlived.promise]);
+    this.failed = Promise.race([follower.failed, opened.contradicted.promise, this.#outlived.promise]);
     void this.failed.then(() => this.#end());
     this.#trimLater();
   }

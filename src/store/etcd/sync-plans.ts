@@ -62,9 +62,9 @@ export class SyncPlans {
     const facts = published.shards.facts(slice);
     const written: Written = { compare: records.spokenBy(slice.shard, by), operations: [] };
     const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
-    // A removal at another server must not take what this sync finds here (removal-plans.ts).
-    const ends = removal === '' || removal === server ? {} : { removal: '' };
-    records.putFacts(written, slice, cluster === undefined ? { ...facts, syncedTerm: 0, filterHash: '' } : facts, ends);
+    // A removal at another server must not take what this sync finds here (removal-plans.ts); and what is void was so before.
+    const begins = { begins: true, ...(removal === server ? {} : { removal: '' }) };
+    records.putFacts(written, slice, cluster === undefined ? { ...facts, syncedTerm: 0, filterHash: '' } : facts, begins);
     return written.operations.length === 0 ? begun() : write(written, begun);
   }
 
@@ -73,12 +73,7 @@ export class SyncPlans {
     const { published, underWay } = this.#parts;
     underWay.forget(slice.shard, this.idOf(slice.resource));
     const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
-    this.#parts.records.putFacts(
-      written,
-      slice,
-      { ...published.shards.facts(slice), syncedTerm: 0, filterHash: '' },
-      { invalidates: true },
-    );
+    this.#parts.records.putFacts(written, slice, { ...published.shards.facts(slice), syncedTerm: 0, filterHash: '' }, { voids: true });
     return write(written);
   }
 
