@@ -246,3 +246,50 @@ test('what could not be told to the other servers is told once it can be', async
   await until(() => [...other.peers.others.values()].some(({ pushers }) => pushers.has(shardName('amber'))), 10_000);
   t.pass();
 });
+
+test('servers that start together are of one life, and none ends another', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  for (let round = 0; round < 5; round += 1) {
+    const starting = Array.from({ length: 3 }, async (__, i) => {
+      await sleep(3 * i);
+      return opened(t, etcd);
+    });
+    const stores = await Promise.all(starting);
+    await Promise.all(stores.map((store) => store.reachNewest()));
+    t.is(new Set(stores.map(({ cacheId, epoch }) => `${cacheId} ${epoch}`)).size, 1, `round ${round}`);
+    t.true(stores.every(({ isOpen }) => isOpen));
+    await Promise.all(stores.map((store) => store.close()));
+  }
+});
+
+test('a slice that was synced while this very server removed it is not synced once it is removed again', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  const lane = store.lane();
+  const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ shard: 'zinc', name: `n${i}` }));
+  const few = [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })];
+  await mustPush(lane, [aClaim(), aClaim('zinc'), ...aFullSync({}, few), ...aFullSync({ shard: 'zinc' }, many)]);
+  const first = mustPush(store.lane(), [aDrop()]);
+  await until(async () => (await store.count(everything, undefined, 10_000)) !== many.length + few.length);
+  await mustPush(lane, aFullSync({}, few));
+  await Promise.all([first, mustPush(store.lane(), [aDrop()])]);
+
+  t.deepEqual(await namesOf(store), []);
+  t.deepEqual(await store.slices(), []);
+});
+
+test('a shard that was removed is forgotten once, and whoever asks again is told that nobody has it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  const forget = { kind: 'forget', shard: shardName('amber') } as const;
+  await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
+  t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['unchanged']);
+  t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['fenced by 0']);
+  t.deepEqual(await store.shards(), []);
+});

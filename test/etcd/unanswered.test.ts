@@ -2,8 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { Push } from '../../src/domain/push.js';
-import { aDelete, aPut, aScope } from '../support/objects.js';
+import type { Outcome } from '../../src/domain/mutation.js';
+import { aDelete, aKey, aPut, aScope } from '../support/objects.js';
 import { aClaim, aFullSync, anUpsert, aRetract, mustPush, outcomeTexts } from '../support/pushes.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { opened } from './open-stores.js';
 import { members } from './with-members.js';
 
@@ -54,3 +56,49 @@ test('what was pushed and retracted does not come back when a push that was not 
 
   t.is(await store.count(aScope(), undefined, 10_000), 1);
 });
+
+test('a create that was never sent is not taken for an earlier one of the same content', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const port = Number(new URL(etcd.endpoints[0]!).port);
+  const proxy = await TcpProxy.start(port);
+  const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${proxy.port}`], timeoutMs: 3_000 });
+  await store.submit(aPut({}, 'absent'));
+  await store.submit(aDelete({}));
+
+  proxy.refuse();
+  proxy.cut();
+  const again = store.submit(aPut({}, 'absent'));
+  await sleep(700);
+  proxy.heal();
+  t.is((await again).kind, 'written');
+  await store.reachNewest();
+  t.is((await store.get(aKey()))?.resourceVersion, await resourceVersionOf(again));
+  await store.close();
+  await proxy.close();
+});
+
+test('plain writes to a slice that a pusher had synced go on side by side, however many there are, and nobody takes that for a restore', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
+  await mustPush(stores[0].lane(), [aClaim(), ...aFullSync({}, [anUpsert({ name: 'first' })])]);
+  await stores[1].reachNewest();
+
+  const beganMs = performance.now();
+  const written = await Promise.all(Array.from({ length: 600 }, (__, i) => stores[i % 2]!.submit(aPut({ name: `n${i}` }, 'absent'))));
+  const tookMs = performance.now() - beganMs;
+  t.deepEqual([...new Set(written.map(({ kind }) => kind))], ['written']);
+  // Where all of them changed the record of the slice, 600 took 20 s.
+  t.log(`${Math.round(tookMs)} ms`);
+  t.true(tookMs < 8_000, `${tookMs} ms`);
+  t.true(stores.every(({ isOpen }) => isOpen));
+  t.is((await stores[0].slices())[0]?.syncedTerm, 0);
+});
+
+async function resourceVersionOf(outcome: Promise<Outcome>): Promise<string | undefined> {
+  const written = await outcome;
+  return written.kind === 'written' ? written.resourceVersion : undefined;
+}
