@@ -83,7 +83,9 @@ export class Hub implements Watches, ChangeStream {
   }
 
   reached(watcher: Watcher): Revision | undefined {
-    return this.#isLive.has(watcher) ? this.#live.reached(watcher.request) : undefined;
+    const reached = this.#isLive.has(watcher) ? this.#live.reached(watcher.request) : undefined;
+    // Revisions without a change are published without a commit, as where others write to the same etcd; bookmarks must not stand still then.
+    return reached === this.#live.revision ? this.#parts.revisions.published : reached;
   }
 
   drained(watcher: Watcher): void {

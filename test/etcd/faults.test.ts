@@ -183,3 +183,29 @@ test('a server that is frozen for longer than its lease follows the one that lea
 function leads(log: string): number {
   return log.match(/peers\.leads/g)?.length ?? 0;
 }
+
+test('bookmarks go on while nothing changes but what others write to the same etcd', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  await using servers = await BalancedServers.start(etcd, { count: 1, flags: ['--bookmark-interval=100ms'] });
+  const client = servers.client({ http2: true });
+  await client.create(path, anExport('one'));
+  const { resourceVersion = '' } = (await client.list(path)).metadata;
+  const writer = etcd.client();
+  const stop = new AbortController();
+  let [last, wanted] = [0, 0];
+  const watching = (async () => {
+    for await (const { object } of client.watch(path, { query: { resourceVersion, allowWatchBookmarks: 'true' }, signal: stop.signal }))
+      last = Number(object.metadata.resourceVersion);
+  })().catch(() => {});
+  for (let i = 0; i < 20; i += 1)
+    wanted = (
+      await writer.txn({ compare: [], success: [{ kind: 'put', key: Buffer.from('/others'), value: Buffer.from('x') }], failure: [] })
+    ).revision;
+  await until(() => last >= wanted, 5_000);
+  t.true(last >= wanted);
+  stop.abort();
+  await watching;
+  writer.close();
+});
