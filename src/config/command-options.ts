@@ -32,17 +32,12 @@ export const storeFileOptions = {
   dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
 } as const;
 
-/** `strata check` */
 const { etcdServers, etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } = options;
-export const checkOptions = {
-  ...storeFileOptions,
-  etcdServers,
-  etcdPrefix,
-  etcdCaFile,
-  etcdCertFile,
-  etcdKeyFile,
-  etcdTimeoutMs,
-} as const;
+/** How an etcd that is named is reached. */
+const etcdAccess = { etcdPrefix, etcdCaFile, etcdCertFile, etcdKeyFile, etcdTimeoutMs } as const;
+
+/** `strata check` */
+export const checkOptions = { ...storeFileOptions, etcdServers, ...etcdAccess } as const;
 
 /** `strata copy` */
 const storeText = {
@@ -53,11 +48,7 @@ const storeText = {
 export const copyOptions = {
   from: parsedBy({ ...storeText, flag: 'from', help: 'The store to copy, of servers that are stopped.' }),
   to: parsedBy({ ...storeText, flag: 'to', help: 'The store to copy to, which must be empty.' }),
-  etcdPrefix,
-  etcdCaFile,
-  etcdCertFile,
-  etcdKeyFile,
-  etcdTimeoutMs,
+  ...etcdAccess,
 } as const;
 
 export type StoreName = Readonly<{ engine: 'sqlite' | 'etcd'; place: string }>;
