@@ -28,7 +28,10 @@ export async function openStore(settings: Settings, parts: StoreParts): Promise<
   return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts));
 }
 
-function etcdOptionsOf(settings: Settings): EtcdOptions {
+type EtcdSettings = Pick<Settings, 'etcdServers' | 'etcdPrefix' | 'etcdCaFile' | 'etcdCertFile' | 'etcdKeyFile' | 'etcdTimeoutMs'>;
+
+/** How the etcd that the settings name is reached. */
+export function etcdOptionsOf(settings: EtcdSettings): EtcdOptions {
   const { etcdServers, etcdPrefix, etcdCaFile: caFile, etcdCertFile: certFile, etcdKeyFile: keyFile, etcdTimeoutMs } = settings;
   const tls = (): EtcdTls | undefined => (caFile === undefined ? undefined : readClientTls({ caFile, certFile, keyFile }, 'etcd'));
   return { endpoints: etcdServers, prefix: etcdPrefix, tls, timeoutMs: etcdTimeoutMs };

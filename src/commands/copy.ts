@@ -7,8 +7,6 @@ import { loadSettings } from '../config/settings.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
 import type { Store } from '../domain/store-port.js';
-import { openStore } from '../open-store.js';
-import { copyStore } from '../store/copy-store.js';
 import { DamagedStore } from '../store/damaged-store.js';
 import { createLog } from '../diagnostics/log.js';
 import { command, type Command, type Surroundings } from './command.js';
@@ -25,6 +23,7 @@ export const copy: Command = command({
   run: async ({ options }, surroundings) => {
     const { from, to } = options;
     if (from.engine === to.engine) throw new SettingsError([`--from and --to are both ${from.engine}: use a backup of that instead`]);
+    const { copyStore } = await import('../store/copy-store.js');
     const { print, clock } = surroundings;
     const beganMs = clock.now();
     const source = await opened(from, options, surroundings);
@@ -64,6 +63,7 @@ async function opened({ engine, place }: StoreName, options: CopyValues, { clock
           'etcd-keyfile': options.etcdKeyFile,
           'etcd-timeout': `${options.etcdTimeoutMs}ms`,
         };
+  const { openStore } = await import('../open-store.js');
   const settings = loadSettings({ flags, environment: {}, readFile: (path) => readFileSync(path, 'utf8') });
   const log = createLog({ clock, stream: logStream }, { level: 'error', format: 'pretty' });
   const store = await openStore(settings, { log, clock, random, observe: { committed: () => {}, compacted: () => {} } });

@@ -79,13 +79,10 @@ async function checkEtcd(
   options: CommandValues<typeof checkOptions>,
   { print, clock }: Pick<Surroundings, 'print' | 'clock'>,
 ): Promise<void> {
-  const { etcdServers: endpoints, etcdPrefix: prefix, etcdCaFile: caFile, etcdCertFile: certFile, etcdKeyFile: keyFile } = options;
-  const [{ inspectEtcd }, { readClientTls }] = await Promise.all([
-    import('../store/etcd/inspect.js'),
-    import('../certificates/client-tls.js'),
-  ]);
-  const tls = () => (caFile === undefined ? undefined : readClientTls({ caFile, certFile, keyFile }, 'etcd'));
-  const { revision, checks } = await inspectEtcd({ endpoints, prefix, tls, timeoutMs: options.etcdTimeoutMs }, clock);
+  const [{ inspectEtcd }, { etcdOptionsOf }] = await Promise.all([import('../store/etcd/inspect.js'), import('../open-store.js')]);
+  const etcd = etcdOptionsOf(options);
+  const { endpoints, prefix } = etcd;
+  const { revision, checks } = await inspectEtcd(etcd, clock);
   print(`${endpoints.join(',')} ${prefix}: at resourceVersion ${revision}\n`);
   if (printChecks(checks, print) > 0) throw new CacheError(`${prefix} in etcd holds what cannot be served: servers pass it over`);
   print('No damage was found.\n');

@@ -54,14 +54,15 @@ export class RemovalPlans {
     return known && this.#remove(known);
   }
 
+  /** The walk does not go on. */
   abandon(walk: Walk): void {
     this.#parts.underWay.endRemoval(walk);
     this.#ranges.delete(walk);
   }
 
-  /** Whether this server may remove from the slice: nobody has begun to sync it elsewhere since. */
+  /** Whether this server removes from the slice: nobody has begun to sync it elsewhere since. */
   mayRemove(slice: Slice): boolean {
-    return this.#isOurs(slice);
+    return this.#parts.published.shards.sliceRecord(slice)?.record.removal === this.#parts.server;
   }
 
   /** Objects that are written or synced while the removal is under way stay: they belong to the time after it. */
@@ -73,7 +74,7 @@ export class RemovalPlans {
     for (const { slice, cameOver } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
       // One of this server's own may have been synced since its removal began.
-      if (!this.#isOurs(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
+      if (!this.mayRemove(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
         records.putFacts(written, slice, { ...unsynced, cameOver }, { voids: true, removal: server });
     }
     if (written.operations.length > 0) return writeInSteps(written, () => this.#begin(range));
@@ -95,8 +96,7 @@ export class RemovalPlans {
       next: (removed) => {
         if (walk.slices.length > 0) return decided({ kind: 'partial', removed, walk: walk.number });
         const range = this.#ranges.get(walk);
-        this.#parts.underWay.endRemoval(walk);
-        this.#ranges.delete(walk);
+        this.abandon(walk);
         const swept = (): Plan => decided({ kind: 'swept', removed });
         return range === undefined ? swept() : this.#end(range, swept);
       },
@@ -110,14 +110,10 @@ export class RemovalPlans {
     const written: Written = { compare: [], operations: [] };
     for (const { slice } of this.#in(range)) {
       if (written.operations.length >= recordsAtOnce) break;
-      if (this.#isOurs(slice) && !others.has(formatSlice(slice)))
+      if (this.mayRemove(slice) && !others.has(formatSlice(slice)))
         records.putFacts(written, slice, published.shards.facts(slice), { removal: '' });
     }
     return written.operations.length === 0 ? next() : writeInSteps(written, () => this.#end(range, next));
-  }
-
-  #isOurs(slice: Slice): boolean {
-    return this.#parts.published.shards.sliceRecord(slice)?.record.removal === this.#parts.server;
   }
 
   /** All that hold something, or of which something is recorded. */
