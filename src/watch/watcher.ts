@@ -18,7 +18,7 @@ import { Refused } from '../domain/errors.js';
 import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, WatchStart } from '../domain/ports.js';
 import type { History, Objects, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
-import { withRoom } from '../domain/room.js';
+import { withRoom, type Room } from '../domain/room.js';
 import type { Piece, Receiver } from './fan-out.js';
 import { goneSince } from './gone-since.js';
 import type { Pace } from './pace.js';
@@ -176,10 +176,13 @@ export class Watcher implements OpenWatch, Receiver {
     const { scope, selector, representation, room } = this.request;
     const { revisions, snapshots } = this.#parts;
     const { revision: at, chunks } = await snapshots.present(scope, selector, addedBy(representation));
-    for await (const bytes of withRoom(chunks, room, this.#limits.readBytesMax)) {
-      if (this.#ended) return;
-      yield [bytes];
-    }
+    const untilEnded: Pick<Room, 'take' | 'add' | 'give'> = {
+      take: (bytes) => this.#takeUnlessEnded(bytes),
+      add: (bytes) => room.add(bytes),
+      give: (bytes) => room.give(bytes),
+    };
+    for await (const bytes of withRoom(chunks, untilEnded, this.#limits.readBytesMax)) yield [bytes];
+    if (this.#ended) return;
     if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
     // An end waits for the last of them, because the client would resume from the bookmark.
     const forgotten = forgetSince === undefined ? [] : goneSince(this.request, { since: forgetSince, at }, this.#parts);
@@ -215,17 +218,22 @@ export class Watcher implements OpenWatch, Receiver {
 
   /** Waits for the room that was missing, holding nothing meanwhile. False when the client went away, or the watch was ended. */
   async #hasRoom(): Promise<boolean> {
-    const { room } = this.request;
     const wanted = this.#wantedBytes;
     this.#wantedBytes = 0;
     if (wanted === 0) return true;
-    const taking = room.take(wanted);
+    const isTaken = await this.#takeUnlessEnded(wanted);
+    if (isTaken) this.#reservedBytes = wanted;
+    return isTaken;
+  }
+
+  async #takeUnlessEnded(bytes: number): Promise<boolean> {
+    if (this.#ended) return false;
+    const { room } = this.request;
+    const taking = room.take(bytes);
     const ended = new Promise<'ended'>((resolve) => (this.#wake = () => resolve('ended')));
     const first = await Promise.race([taking, ended]);
-    if (first === 'ended') void taking.then((isTaken) => isTaken && room.give(wanted));
-    if (first !== true) return false;
-    this.#reservedBytes = wanted;
-    return true;
+    if (first === 'ended') void taking.then((isTaken) => isTaken && room.give(bytes));
+    return first === true;
   }
 
   /** Keeps nothing of the room that was waited for, whether it is enough or not. */

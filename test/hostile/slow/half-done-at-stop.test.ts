@@ -56,3 +56,17 @@ test('a stop beside many half-done requests takes no longer than its grace', asy
   t.true(ms < 3500, `${ms} ms`);
   t.is(watch.came.at(-1), 'end');
 });
+
+test('a watch that a half-done body of its connection leaves no room ends when its time is over', async (t) => {
+  const server = await aServer(t, { flags: { 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '768KiB' } });
+  for (let i = 0; i < 8; i += 1)
+    await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(200_000) } }));
+  const client = await RawHttp2.open({ port: server.port, as: server.master });
+  t.teardown(() => client.destroy());
+  const body = client.request('POST', aPath(), { headers: { 'content-type': 'application/json' }, ends: false });
+  client.data(body.id, Buffer.from('{'));
+  await sleep(200);
+  const watch = await client.answered(client.request('GET', `${aPath()}?watch=true&timeoutSeconds=1`), 5_000);
+  t.true(watch.isWhole);
+  t.is(watch.bytes, 0);
+});
