@@ -28,7 +28,7 @@ export async function showEtcd({ stay, signal: interrupted }: EtcdDemoOptions): 
   const found = await etcdProgram();
   if ('why' in found) throw new Error(`${found.why}.\n${howToGetOne}`);
   const signal = AbortSignal.any([interrupted, AbortSignal.timeout(runMsMax)]);
-  await using etcd = await EtcdMembers.start(found.program, { members: 3, isSecure: true, isDurable: true });
+  await using etcd = await EtcdMembers.start(found, { members: 3, isSecure: true, isDurable: true });
   await using servers = await BalancedServers.start(etcd);
   say(`etcd: ${etcd.endpoints.join(', ')}`);
   for (const server of servers.servers) say(`  a server: ${server.url}`);

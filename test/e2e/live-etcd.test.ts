@@ -37,7 +37,7 @@ async function etcdMembers(t: ExecutionContext, needed: readonly string[]): Prom
           : undefined;
   if (why === undefined && 'program' in found) {
     t.timeout(testMsMax);
-    return EtcdMembers.start(found.program, { members: 3, isSecure: true });
+    return EtcdMembers.start(found, { members: 3, isSecure: true });
   }
   t.log(`SKIPPED: ${why}`);
   t.pass();

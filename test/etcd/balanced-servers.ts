@@ -19,6 +19,7 @@ type Parts = Readonly<{
   master: Certificate;
   certificate: string;
   flags: readonly string[];
+  environment: Readonly<Record<string, string>>;
 }>;
 
 export class BalancedServers implements PushTarget {
@@ -30,22 +31,28 @@ export class BalancedServers implements PushTarget {
   readonly #balancer: TcpProxy;
   readonly #folder: string;
   readonly #flags: readonly string[];
+  readonly #environment: Readonly<Record<string, string>>;
   readonly #running = new Set<StrataProcess>();
   readonly #clients = new Set<KubeClient>();
 
-  private constructor({ balancer, folder, authority, master, certificate, flags }: Parts) {
+  private constructor({ balancer, folder, authority, master, certificate, flags, environment }: Parts) {
     this.#balancer = balancer;
     this.#folder = folder;
     this.authority = authority;
     this.master = master;
     this.certificate = certificate;
     this.#flags = flags;
+    this.#environment = environment;
   }
 
   /** `count` of ours. */
   static async start(
     etcd: EtcdMembers,
-    { count = 2, flags = [] }: { count?: number; flags?: readonly string[] } = {},
+    {
+      count = 2,
+      flags = [],
+      environment = {},
+    }: Readonly<{ count?: number; flags?: readonly string[]; environment?: Readonly<Record<string, string>> }> = {},
   ): Promise<BalancedServers> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-servers-'));
     const authority = await TestAuthority.create(folder);
@@ -64,7 +71,8 @@ export class BalancedServers implements PushTarget {
     ];
     const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
     const certificate = await readFile(authority.certificateFile, 'utf8');
-    const servers = new BalancedServers({ balancer: await TcpProxy.start(0), folder, authority, master, certificate, flags: all });
+    const balancer = await TcpProxy.start(0);
+    const servers = new BalancedServers({ balancer, folder, authority, master, certificate, flags: all, environment });
     for (let i = 0; i < count; i += 1) await servers.add();
     return servers;
   }
@@ -84,6 +92,7 @@ export class BalancedServers implements PushTarget {
     const server = await StrataProcess.start({
       authority: this.authority,
       flags: this.#flags,
+      environment: this.#environment,
       ...(program === undefined ? {} : { program }),
     });
     this.servers.push(server);

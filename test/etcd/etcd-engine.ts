@@ -30,7 +30,7 @@ test.after.always('end the members', async () => {
 async function theMembers(): Promise<EtcdMembers> {
   const found = await etcdProgram();
   if ('why' in found) throw new Error(found.why);
-  members ??= EtcdMembers.start(found.program);
+  members ??= EtcdMembers.start(found);
   return members;
 }
 

@@ -13,8 +13,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.js';
 import { EtcdClient, type EtcdTls } from '../../src/store/etcd/client.js';
+import { runProgram } from '../clients/installed.js';
 import { freePorts } from '../support/free-ports.js';
 import { TestAuthority } from '../support/test-authority.js';
+import type { EtcdProgram } from './etcd-program.js';
 
 const startMsMax = 30_000;
 const pollMs = 50;
@@ -32,6 +34,8 @@ export type EtcdOptions = Readonly<{
 type Member = {
   readonly name: string;
   readonly url: string;
+  /** Flags of its place among the others, which a restore takes as well. */
+  readonly place: readonly string[];
   readonly command: readonly string[];
   readonly logFile: string;
   child: ChildProcess | undefined;
@@ -39,14 +43,14 @@ type Member = {
 
 export class EtcdMembers {
   readonly tls: EtcdTls | undefined;
-  readonly #program: string;
+  readonly #program: EtcdProgram;
   readonly #folder: string;
   readonly #members: readonly Member[];
   readonly #killAtExit = (): void => {
     for (const { child } of this.#members) child?.kill('SIGKILL');
   };
 
-  private constructor(program: string, folder: string, members: readonly Member[], tls: EtcdTls | undefined) {
+  private constructor(program: EtcdProgram, folder: string, members: readonly Member[], tls: EtcdTls | undefined) {
     this.#program = program;
     this.#folder = folder;
     this.#members = members;
@@ -56,7 +60,7 @@ export class EtcdMembers {
 
   /** Resolves when every member answers. */
   static async start(
-    program: string,
+    program: EtcdProgram,
     { members: count = 1, isSecure = false, isDurable = false, flags = [] }: EtcdOptions = {},
   ): Promise<EtcdMembers> {
     const folder = await mkdtemp(join(tmpdir(), 'etcd-'));
@@ -74,15 +78,17 @@ export class EtcdMembers {
       url,
       logFile: join(folder, `${name}.log`),
       child: undefined,
-      command: [
+      place: [
         `--name=${name}`,
         `--data-dir=${join(folder, name)}`,
-        `--listen-client-urls=${url}`,
-        `--advertise-client-urls=${url}`,
-        `--listen-peer-urls=${peerUrl}`,
         `--initial-advertise-peer-urls=${peerUrl}`,
         `--initial-cluster=${cluster}`,
         '--initial-cluster-token=strata-test',
+      ],
+      command: [
+        `--listen-client-urls=${url}`,
+        `--advertise-client-urls=${url}`,
+        `--listen-peer-urls=${peerUrl}`,
         '--log-level=warn',
         ...(isDurable ? [] : ['--unsafe-no-fsync=true']),
         ...(secured?.flags ?? []),
@@ -107,7 +113,7 @@ export class EtcdMembers {
   begin(i: number): void {
     const member = this.#member(i);
     const log = openSync(member.logFile, 'a');
-    member.child = spawn(this.#program, member.command, { stdio: ['ignore', log, log] });
+    member.child = spawn(this.#program.program, [...member.place, ...member.command], { stdio: ['ignore', log, log] });
     closeSync(log);
   }
 
@@ -154,6 +160,22 @@ export class EtcdMembers {
   async putBack(i: number): Promise<void> {
     await this.wipe(i);
     await cp(`${this.#dataOf(i)}.kept`, this.#dataOf(i), { recursive: true });
+  }
+
+  /** All members, from a snapshot, as an operator does it: no server runs meanwhile. */
+  async restore(snapshot: string): Promise<void> {
+    const [etcdutl = '', ...args] = this.#program.etcdutl;
+    const flags = ['--bump-revision=1000000000', '--mark-compacted'];
+    for (const [i, { place }] of this.#members.entries()) {
+      await this.signal(i, 'SIGTERM');
+      await this.wipe(i);
+      const { code, stderr } = await runProgram(etcdutl, [...args, 'snapshot', 'restore', snapshot, ...flags, ...place], {
+        timeoutMs: startMsMax,
+      });
+      if (code !== 0) throw new Error(`${etcdutl} snapshot restore: ${stderr}`);
+    }
+    for (const i of this.#members.keys()) this.begin(i);
+    await Promise.all(this.#members.map((_, i) => this.untilReady(i)));
   }
 
   #dataOf(i: number): string {

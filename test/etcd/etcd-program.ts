@@ -12,9 +12,12 @@ import { projectFile } from '../support/project.js';
 
 const buildMsMax = 300_000;
 
-export type EtcdProgram = Readonly<{ program: string } | { why: string }>;
+/** `etcdutl`: the command of etcd's own tool, and what it takes before its arguments. */
+export type EtcdProgram = Readonly<{ program: string; etcdutl: readonly string[] }>;
 
-let found: Promise<EtcdProgram> | undefined;
+type Found = EtcdProgram | Readonly<{ why: string }>;
+
+let found: Promise<Found> | undefined;
 
 /** Why there can be no etcd, for files that declare their tests before one is built; undefined: there is one, or Go to build it. */
 export function whyNoEtcd(): string | undefined {
@@ -23,19 +26,20 @@ export function whyNoEtcd(): string | undefined {
 }
 
 /** `why`: there is none, and the tests that need one are skipped. */
-export function etcdProgram(): Promise<EtcdProgram> {
+export function etcdProgram(): Promise<Found> {
   found ??= find();
   return found;
 }
 
-async function find(): Promise<EtcdProgram> {
+async function find(): Promise<Found> {
   const named = process.env['TEST_ETCD_BIN'];
-  if (named !== undefined) return { program: named };
-  if ((await installed('etcd', '--version')) !== undefined) return { program: 'etcd' };
+  if (named !== undefined) return { program: named, etcdutl: ['etcdutl'] };
+  if ((await installed('etcd', '--version')) !== undefined) return { program: 'etcd', etcdutl: ['etcdutl'] };
   if ((await installed('go', 'version')) === undefined) return { why: 'no etcd, and no Go to build one' };
   const folder = join(tmpdir(), `etcd-built-${userInfo().uid}`);
-  const program = join(folder, 'etcd-3.6.16');
-  if (existsSync(program)) return { program };
+  const program = join(folder, 'etcd-and-etcdutl-3.6.16');
+  const built = { program, etcdutl: [program, 'etcdutl'] };
+  if (existsSync(program)) return built;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const unfinished = `${program}.${process.pid}`;
   const { code, stderr } = await runProgram('go', ['build', '-o', unfinished, '.'], {
@@ -45,5 +49,5 @@ async function find(): Promise<EtcdProgram> {
   });
   if (code !== 0) return { why: `no etcd, and Go cannot build one: ${stderr.slice(-500)}` };
   await rename(unfinished, program);
-  return { program };
+  return built;
 }

@@ -1,12 +1,21 @@
-// An etcd member: the server of etcd as it is, built for the tests where no etcd is installed.
+// The server of etcd as it is, built for the tests where no etcd is installed; with `etcdutl` as its first argument, etcdutl's `snapshot`.
 package main
 
 import (
 	"os"
 
+	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 )
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == "etcdutl" {
+		snapshot := etcdutl.NewSnapshotCommand()
+		snapshot.SetArgs(os.Args[3:])
+		if snapshot.Execute() != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	etcdmain.Main(os.Args)
 }

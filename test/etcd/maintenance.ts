@@ -1,4 +1,5 @@
 /** What an operator does to members of etcd with `etcdctl`. */
+import { writeFile } from 'node:fs/promises';
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Client, credentials } from '@grpc/grpc-js';
 
@@ -25,6 +26,14 @@ export class Maintenance {
     }
   }
 
+  /** `etcdctl snapshot save`, to that file. */
+  async snapshot(file: string): Promise<void> {
+    const parts: Uint8Array[] = [];
+    const call = this.#client.makeServerStreamRequest('/etcdserverpb.Maintenance/Snapshot', asBuffer, blobOf, new Uint8Array());
+    for await (const part of call as AsyncIterable<Uint8Array>) parts.push(part);
+    await writeFile(file, Buffer.concat(parts));
+  }
+
   close(): void {
     this.#client.close();
   }
@@ -33,13 +42,28 @@ export class Maintenance {
     return new Promise((resolve, reject) =>
       this.#client.makeUnaryRequest(
         `/etcdserverpb.Maintenance/${name}`,
-        (value: Uint8Array) => Buffer.from(value),
+        asBuffer,
         (value) => value,
         request,
         (error, answer) => (error === null ? resolve(answer ?? new Uint8Array()) : reject(error)),
       ),
     );
   }
+}
+
+function asBuffer(value: Uint8Array): Buffer {
+  return Buffer.from(value);
+}
+
+/** The bytes in a SnapshotResponse. */
+function blobOf(response: Uint8Array): Uint8Array {
+  const reader = new BinaryReader(response);
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (field === 3) return Uint8Array.from(reader.bytes());
+    reader.skip(type);
+  }
+  return new Uint8Array();
 }
 
 /** The members of an AlarmResponse. */

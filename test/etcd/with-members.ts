@@ -6,7 +6,7 @@ import { etcdProgram } from './etcd-program.js';
 export async function members(t: ExecutionContext, options: EtcdOptions = {}): Promise<EtcdMembers | undefined> {
   t.timeout(360_000);
   const found = await etcdProgram();
-  if ('program' in found) return EtcdMembers.start(found.program, options);
+  if ('program' in found) return EtcdMembers.start(found, options);
   t.log(`skipped: ${found.why}`);
   t.pass();
   return undefined;

@@ -108,11 +108,13 @@ export const commands: fc.Arbitrary<Iterable<Command>> = fc.commands(
     asked.map((one) => command(`flood ${textOf(one)}`, ({ server }) => flood(server, one))),
     fc.constant(command('crowd of writes', ({ server }) => server.write(crowdOf(server)))),
     fc.constant(command('crowd of watches', ({ server }) => server.crowd(crowd))),
-    ending.map((how) => command(`restart ${how}`, ({ server }) => server.restart(how))),
+    fc.tuple(which, ending).map(([one, how]) => command(`restart ${one} ${how}`, ({ server }) => server.restart(one, how))),
     fc
-      .tuple(writes, fc.nat(15))
-      .map(([all, afterMs]) =>
-        command(`kill ${afterMs} ms into ${all.map(textOf).join(', ')}`, ({ server }) => server.write(written(server, all), afterMs)),
+      .tuple(writes, fc.nat(15), which)
+      .map(([all, afterMs, one]) =>
+        command(`kill ${one} ${afterMs} ms into ${all.map(textOf).join(', ')}`, ({ server }) =>
+          server.write(written(server, all), { afterMs, which: one }),
+        ),
       ),
     ending.map((how) => command(`copy ${how}`, ({ server }) => server.copy(how))),
     fc.tuple(which, ending).map(([one, how]) => command(`restore ${one} ${how}`, ({ server }) => server.restore(one, how))),

@@ -1,12 +1,11 @@
 /**
- * A real server and its model, driven together over HTTP. Every write is done to both; the watch of everything shows at which revision
+ * A real cache and its model, driven together over HTTP. Every write is done to both; the watch of everything shows at which revision
  * it happened. All other lists and watches are compared with the model, at once or by the validators at the end of a life.
  *
- * A life of the store ends when an older copy of its folder is restored. The revisions of lost changes belong to no later life.
+ * Where several servers have one store, each request goes to the next of them, and watches go on at another. A life of the store ends when an older
+ * copy of it is restored. The revisions of lost changes belong to no later life.
  */
 import assert from 'node:assert/strict';
-import { cp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, KubeClient, KubeList, KubeObject } from '../support/kube-client.js';
 import type { StrataProcess } from '../support/strata-process.js';
@@ -52,13 +51,31 @@ export type ListForm = 'present' | 'zero' | 'exact' | 'notOlder' | 'bare' | 'fut
 export type WatchForm = 'behind' | 'initial' | 'healing';
 export type Ending = 'SIGTERM' | 'SIGKILL';
 
+/** What the servers keep their state in. Both are called while no server runs. */
+export type ModelledStore = Readonly<{
+  /** Resolves with the name of the copy. */
+  copy: () => Promise<string>;
+  putBack: (name: string) => Promise<void>;
+  /** Once a copy is put back, clients can resume from nothing that they have seen before. */
+  forgets: boolean;
+}>;
+
+type ModelledParts = Readonly<{
+  servers: readonly StrataProcess[];
+  store: ModelledStore;
+  /** The servers may forget a change once so many came after it. */
+  changesMax: number;
+  http2: boolean;
+}>;
+
 export class ModelledServer {
   readonly model: RoleModel;
-  readonly #server: StrataProcess;
-  readonly #client: KubeClient;
+  readonly #servers: readonly StrataProcess[];
+  readonly #store: ModelledStore;
+  readonly #clients: readonly KubeClient[];
   readonly #http2: boolean;
   readonly #born: Position;
-  readonly #copies: { readonly folder: string; readonly copy: Copy }[] = [];
+  readonly #copies: { readonly name: string; readonly copy: Copy }[] = [];
   readonly #open: Open[] = [];
   /** Of all lives: the change at each revision. */
   readonly #names: Sighting[] = [];
@@ -71,25 +88,24 @@ export class ModelledServer {
   /** How many events of the watch of everything the model knows. */
   #taken = 0;
   #ids = 0;
+  #asked = 0;
 
-  private constructor(server: StrataProcess, client: KubeClient, parts: Readonly<{ changesMax: number; http2: boolean; born: Position }>) {
-    this.#server = server;
-    this.#client = client;
-    this.#http2 = parts.http2;
-    this.#born = parts.born;
-    this.model = new RoleModel(parts.changesMax);
-    this.model.see(parts.born);
-    this.#full = this.#record('full', { kind: 'behind', position: parts.born }, everywhere, '');
+  private constructor({ servers, store, changesMax, http2 }: ModelledParts, clients: readonly KubeClient[], born: Position) {
+    this.#servers = servers;
+    this.#store = store;
+    this.#clients = clients;
+    this.#http2 = http2;
+    this.#born = born;
+    this.model = new RoleModel(changesMax);
+    this.model.see(born);
+    this.#full = this.#record('full', { kind: 'behind', position: born }, everywhere, '');
   }
 
-  /** On a server that holds no Role yet, and may forget a change once `changesMax` others came after it. */
-  static async begin(
-    server: StrataProcess,
-    { changesMax, http2 }: Readonly<{ changesMax: number; http2: boolean }>,
-  ): Promise<ModelledServer> {
-    const client = server.client({ http2 });
-    const born = positionOf(await client.list(scopePath(everywhere)));
-    const modelled = new ModelledServer(server, client, { changesMax, http2, born });
+  /** On servers that hold no Role yet. */
+  static async begin(parts: ModelledParts): Promise<ModelledServer> {
+    const clients = parts.servers.map((server) => server.client({ http2: parts.http2 }));
+    const born = positionOf(await clients[0]!.list(scopePath(everywhere)));
+    const modelled = new ModelledServer(parts, clients, born);
     await modelled.#full.opened;
     return modelled;
   }
@@ -100,17 +116,18 @@ export class ModelledServer {
     return `t${this.#ids}`;
   }
 
-  /** The writes are under way together; no two have the same key, as kcp's informers see keys. The server may be killed meanwhile. */
-  async write(writes: readonly Write[], killAfterMs?: number): Promise<void> {
+  /** The writes are under way together; no two have the same key, as kcp's informers see keys. A server, or all, may be killed meanwhile. */
+  async write(writes: readonly Write[], killed?: Readonly<{ afterMs: number; which: number }>): Promise<void> {
     const keys = new Set<string>();
     const apart = writes.filter(({ place }) => keys.size < keys.add(keyAt({ ...place, shard: '' })).size);
     const sending = apart.map((write) => this.#send(write));
-    if (killAfterMs !== undefined) {
-      await sleep(killAfterMs);
-      await this.#server.kill();
+    let ended: readonly StrataProcess[] = [];
+    if (killed !== undefined) {
+      await sleep(killed.afterMs);
+      ended = await this.#end('SIGKILL', killed.which);
     }
     const sent = await Promise.all(sending);
-    if (killAfterMs !== undefined) await this.#comeBack();
+    if (killed !== undefined) await this.#comeBack(ended);
     else for (const { error } of sent) assert.equal(error, undefined, `a write was not answered: ${String(error)}`);
     await this.#happened(sent);
   }
@@ -119,14 +136,14 @@ export class ModelledServer {
   async clear(scope: RoleScope): Promise<void> {
     const { covers } = coveredBy(scope, '');
     const effects = this.model.expectCleared(covers);
-    const answer = await this.#client.raw('DELETE', scopePath(scope));
+    const answer = await this.#client().raw('DELETE', scopePath(scope));
     assert.ok(answer.status === 200 || answer.status === 429, `cleared: ${answer.status} ${answer.text}`);
     const whole = answer.status === 200 ? answer : undefined;
     await this.#happened(effects.map((each) => ({ expected: { status: 200, effects: each }, answer: whole })));
   }
 
   async get(place: Place): Promise<void> {
-    const answer = await this.#client.raw('GET', rolePath(place));
+    const answer = await this.#client().raw('GET', rolePath(place));
     const held = this.model.held(place);
     assert.equal(answer.status, held === undefined ? 404 : 200);
     if (held !== undefined) this.#isThe(JSON.parse(answer.text) as KubeObject, held.place);
@@ -140,18 +157,20 @@ export class ModelledServer {
     const position = this.#pick(which);
     const askedMs = performance.now();
     const query = { ...scopeQuery(scope, selector), ...this.#listQuery(form, position), ...(limit === 0 ? {} : { limit: String(limit) }) };
-    const answer = await this.#client.raw('GET', `${scopePath(scope)}?${new URLSearchParams(query).toString()}`);
+    const answer = await this.#client().raw('GET', `${scopePath(scope)}?${new URLSearchParams(query).toString()}`);
     assert.ok(this.#statuses(form, position, limit).includes(answer.status), `list ${form} ${position}: ${answer.status} ${answer.text}`);
     if (answer.status !== 200) return;
 
     const first = JSON.parse(answer.text) as KubeList;
     const at = positionOf(first);
     const isExact = form === 'exact' || (form === 'bare' && limit > 0);
+    // Another server may not have come as far yet.
+    const isNewest = form === 'present' || (!isExact && this.#servers.length === 1);
     if (isExact) assert.equal(at, position, 'a list at an exact revision');
-    else this.#sightings.push({ position: at, askedMs, answeredMs: performance.now() });
+    else if (isNewest) this.#sightings.push({ position: at, askedMs, answeredMs: performance.now() });
     const covered = coveredBy(scope, selector);
     const present = new Truth(this.model.truth).stateAt(covered, at);
-    if (!isExact) for (const item of first.items) this.#isThe(item, placeOf(item));
+    if (isNewest) for (const item of first.items) this.#isThe(item, placeOf(item));
     const items = await this.#otherPages(first, query, { scope, between });
     if (items === undefined) return;
     this.model.see(at);
@@ -192,42 +211,42 @@ export class ModelledServer {
     await this.#goOn([open]);
   }
 
-  async restart(ending: Ending): Promise<void> {
-    await (ending === 'SIGTERM' ? this.#server.stop() : this.#server.kill());
-    await this.#comeBack();
+  async restart(which: number, ending: Ending): Promise<void> {
+    await this.#comeBack(await this.#end(ending, which));
   }
 
-  /** The folder is copied while no server runs on it: after a clean stop, or as a kill left it. */
+  /** The store is copied while no server runs on it: after a clean stop, or as a kill left it. */
   async copy(ending: Ending): Promise<void> {
-    await (ending === 'SIGTERM' ? this.#server.stop() : this.#server.kill());
+    const ended = await this.#end(ending);
     this.#lookAround();
-    const folder = join(this.#server.folder, `copy-${this.#copies.length}`);
-    await cp(this.#server.dataFolder, folder, { recursive: true });
-    this.#copies.push({ folder, copy: this.model.copy() });
-    await this.#comeBack();
+    this.#copies.push({ name: await this.#store.copy(), copy: this.model.copy() });
+    await this.#comeBack(ended);
   }
 
   async restore(which: number, ending: Ending): Promise<void> {
     const chosen = this.#copies[which % this.#copies.length];
     if (chosen === undefined) return;
     await this.#endLife();
-    await (ending === 'SIGTERM' ? this.#server.stop() : this.#server.kill());
-    await rm(this.#server.dataFolder, { recursive: true });
-    await cp(chosen.folder, this.#server.dataFolder, { recursive: true });
-    this.model.restore(chosen.copy);
-    await this.#server.resume();
-    const position = this.model.truth.at(-1)?.position ?? this.#born;
+    const ended = await this.#end(ending);
+    await this.#store.putBack(chosen.name);
+    this.model.restore(chosen.copy, this.#store.forgets);
+    await Promise.all(ended.map((server) => server.resume()));
+    const position = this.#store.forgets
+      ? positionOf(await this.#client().list(scopePath(everywhere)))
+      : (this.model.truth.at(-1)?.position ?? this.#born);
+    this.model.see(position);
     await this.#follow(this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, ''));
   }
 
-  /** More watches than may be open: those beyond are refused, the others are not disturbed. */
+  /** More watches at one server than may be open: those beyond are refused, the others are not disturbed. */
   async crowd(count: number): Promise<void> {
+    const client = this.#client();
     const stop = new AbortController();
     const refusals: Answer[] = [];
     const target = `${scopePath(everywhere)}?watch=true&resourceVersion=${this.#latest()}&timeoutSeconds=1`;
     await Promise.all(
       Array.from({ length: count }, async () => {
-        const answer = await this.#client.raw('GET', target, { signal: stop.signal });
+        const answer = await client.raw('GET', target, { signal: stop.signal });
         if (answer.status !== 200) refusals.push(answer);
       }),
     );
@@ -246,13 +265,29 @@ export class ModelledServer {
   async close(): Promise<void> {
     for (const { recorder } of this.#open) await recorder.close();
     await this.#full.close();
-    this.#client.close();
+    for (const client of this.#clients) client.close();
+  }
+
+  /** That of the next server. */
+  #client(): KubeClient {
+    this.#asked += 1;
+    return this.#clients[this.#asked % this.#clients.length]!;
+  }
+
+  /** One of the servers, or all: always without `which`. */
+  async #end(ending: Ending, which?: number): Promise<readonly StrataProcess[]> {
+    const i = which === undefined ? -1 : which % (this.#servers.length + 1);
+    const ended = this.#servers.filter((_, at) => !(i in this.#servers) || at === i);
+    await Promise.all(ended.map((server) => (ending === 'SIGTERM' ? server.stop() : server.kill())));
+    return ended;
   }
 
   async #send(write: Write): Promise<Sent> {
     const expected = this.model.expect(write);
     const { method, path, body, headers } = this.#request(write);
-    const answer = await this.#client.raw(method, path, { body, headers }).catch((error: unknown) => ({ error }));
+    const answer = await this.#client()
+      .raw(method, path, { body, headers })
+      .catch((error: unknown) => ({ error }));
     if ('error' in answer) return { expected, answer: undefined, error: answer.error };
     assert.ok(answer.status === expected.status || answer.status === 429, `${write.kind}: ${answer.status} ${answer.text}`);
     if (answer.status > 299 || write.kind === 'delete') return { expected, answer };
@@ -329,9 +364,9 @@ export class ModelledServer {
     return taken;
   }
 
-  /** The server starts on the folder again, and every client goes on from where it was. */
-  async #comeBack(): Promise<void> {
-    await this.#server.resume();
+  /** The servers start on the store again, and every client goes on from where it was. */
+  async #comeBack(ended: readonly StrataProcess[]): Promise<void> {
+    await Promise.all(ended.map((server) => server.resume()));
     this.#lookAround();
     const before = await this.#full.close();
     this.#watches.push(before);
@@ -430,7 +465,9 @@ export class ModelledServer {
             ...(began.named === undefined ? {} : { resourceVersion: String(began.named) }),
           };
     const query = { ...scopeQuery(scope, selector), ...start, ...(bookmarks ? { allowWatchBookmarks: 'true' } : {}) };
-    const recorder = new WatchRecorder(this.#server.client({ http2: this.#http2 }), {
+    this.#asked += 1;
+    const server = this.#servers[this.#asked % this.#servers.length]!;
+    const recorder = new WatchRecorder(server.client({ http2: this.#http2 }), {
       id,
       path: scopePath(scope),
       began,
@@ -484,7 +521,7 @@ export class ModelledServer {
     const { resourceVersion: _, resourceVersionMatch: __, ...same } = query;
     while (token !== undefined && token !== '') {
       const target = `${scopePath(scope)}?${new URLSearchParams({ ...same, continue: token }).toString()}`;
-      const answer = await this.#client.raw('GET', target);
+      const answer = await this.#client().raw('GET', target);
       if (answer.status === 410 && !this.model.isRemembered(positionOf(first))) return undefined;
       assert.equal(answer.status, 200, answer.text);
       const page = JSON.parse(answer.text) as KubeList;
@@ -496,7 +533,7 @@ export class ModelledServer {
   }
 
   async #present(): Promise<readonly KubeObject[]> {
-    return (await this.#client.list(scopePath(everywhere))).items;
+    return (await this.#client().list(scopePath(everywhere))).items;
   }
 
   #isThe(object: KubeObject, place: Place): void {

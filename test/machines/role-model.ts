@@ -102,11 +102,13 @@ export class RoleModel {
     return { changes: [...this.#changes], current: new Map(this.#current), seen: new Set(this.#seen) };
   }
 
-  restore({ changes, current, seen }: Copy): void {
-    for (const position of this.#seen) if (!seen.has(position)) this.#lost.add(position);
+  /** `forgets`: what was seen before the copy is foreign, too. */
+  restore({ changes, current, seen }: Copy, forgets: boolean): void {
+    const isKept = (position: Position): boolean => !forgets && seen.has(position);
+    for (const position of [...this.#seen, ...seen]) if (!isKept(position)) this.#lost.add(position);
     this.#changes = [...changes];
     this.#current = new Map(current);
-    this.#seen = new Set(seen);
+    this.#seen = new Set([...seen].filter(isKept));
   }
 
   /** When an object goes, its newest namesake on another shard is written again, because kcp's informer keys have no shard. */
