@@ -12,6 +12,9 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import { TestAuthority, type Certificate } from '../support/test-authority.js';
 import type { EtcdMembers } from './etcd-members.js';
 
+/** How servers reach the members. */
+export type ReachedEtcd = Pick<EtcdMembers, 'endpoints' | 'tls'>;
+
 type Parts = Readonly<{
   balancer: TcpProxy;
   folder: string;
@@ -47,7 +50,7 @@ export class BalancedServers implements PushTarget {
 
   /** `count` of ours. */
   static async start(
-    etcd: EtcdMembers,
+    etcd: ReachedEtcd,
     {
       count = 2,
       flags = [],
@@ -142,7 +145,7 @@ export class BalancedServers implements PushTarget {
   }
 }
 
-async function etcdFlags({ endpoints, tls }: EtcdMembers, folder: string): Promise<readonly string[]> {
+async function etcdFlags({ endpoints, tls }: ReachedEtcd, folder: string): Promise<readonly string[]> {
   const servers = `--etcd-servers=${endpoints.join(',')}`;
   if (tls === undefined) return [servers];
   const files = { cafile: tls.ca, certfile: tls.certificate, keyfile: tls.key };

@@ -1,6 +1,7 @@
 /**
- * Two servers of one etcd of three members, all with certificates, behind one address. Servers are killed, members are killed and frozen, under HTTP writes, pushes,
- * and watches that go on at the other server; nothing that a client was answered turns out untrue (see WatchedLoad).
+ * Two servers of one etcd of three members, all with certificates, behind one address. Servers are killed, members are killed, also right after they were
+ * told to compact, and frozen, or the network to one of them is slow, silent or broken: under HTTP writes, pushes, and watches that go on at the other
+ * server. Nothing that a client was answered turns out untrue (see WatchedLoad).
  *
  * TEST_SEED=n repeats the choices of a run, though not its timing. TEST_KILL_MINUTES=n goes on for so long (1).
  */
@@ -8,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { seeded, type Random } from '../crash/random.js';
 import { WatchedLoad } from '../crash/watched-load.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { BalancedServers } from './balanced-servers.js';
 import type { EtcdMembers } from './etcd-members.js';
 import { members } from './with-members.js';
@@ -25,16 +27,23 @@ test('servers and members that are killed break no promise that any of them has 
   await using _ = etcd;
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
-  await using servers = await BalancedServers.start(etcd, { flags: ['--bookmark-interval=100ms'] });
+  const networks = await Promise.all(etcd.endpoints.map((url) => TcpProxy.start(Number(new URL(url).port))));
+  t.teardown(() => Promise.all(networks.map((network) => network.close())));
+  const reached = { endpoints: networks.map(({ port }) => `https://127.0.0.1:${port}`), tls: etcd.tls };
+  await using servers = await BalancedServers.start(reached, { flags: ['--bookmark-interval=100ms'] });
+  const room = etcd.client();
+  t.teardown(() => room.close());
   const load = await WatchedLoad.begin(t, Object.assign(servers, { tolerated }), seed);
   const done: string[] = [];
 
   const untilMs = performance.now() + minutes * 60_000;
   for (let round = 1; performance.now() < untilMs; round += 1) {
+    // All informers are further than that.
+    const passed = await room.revision();
     const stop = new AbortController();
     const writing = load.write(stop.signal);
     await sleep(20 + random.below(300));
-    const { what, mend } = await harm(random, servers, etcd);
+    const { what, mend } = await harm(random, { servers, etcd, networks, compact: () => room.compact(passed) });
     done.push(what);
     await sleep(random.below(400));
     stop.abort();
@@ -49,26 +58,52 @@ test('servers and members that are killed break no promise that any of them has 
   t.true(load.acknowledged > done.length * 5, 'enough was written to mean something');
 });
 
-async function harm(random: Random, servers: BalancedServers, etcd: EtcdMembers): Promise<{ what: string; mend: () => Promise<void> }> {
+type Harmed = Readonly<{
+  servers: BalancedServers;
+  etcd: EtcdMembers;
+  /** Between the servers and each member. */
+  networks: readonly TcpProxy[];
+  compact: () => Promise<void>;
+}>;
+
+async function harm(
+  random: Random,
+  { servers, etcd, networks, compact }: Harmed,
+): Promise<Readonly<{ what: string; mend: () => Promise<void> }>> {
   const i = random.below(2);
   const member = random.below(3);
-  switch (random.below(4)) {
+  const network = networks[member]!;
+  const heal = async (): Promise<void> => network.heal();
+  const begin = async (): Promise<void> => {
+    etcd.begin(member);
+    await etcd.untilReady(member);
+  };
+  switch (random.below(8)) {
     case 0:
     case 1:
+    case 2:
       await servers.kill(i);
       return { what: 'a server killed', mend: () => servers.resume(i) };
-    case 2:
+    case 3:
       await etcd.signal(member, 'SIGKILL');
-      return {
-        what: 'a member killed',
-        mend: async () => {
-          etcd.begin(member);
-          await etcd.untilReady(member);
-        },
-      };
-    default:
+      return { what: 'a member killed', mend: begin };
+    case 4:
+      await compact();
+      await etcd.signal(member, 'SIGKILL');
+      return { what: 'a member killed that compacts', mend: begin };
+    case 5:
       await etcd.signal(member, 'SIGSTOP');
       return { what: 'a member frozen', mend: () => etcd.signal(member, 'SIGCONT') };
+    case 6:
+      network.delay(20 + random.below(230));
+      return { what: 'a slow network', mend: heal };
+    default:
+      if (random.below(2) === 0) network.blackhole();
+      else {
+        network.refuse();
+        network.cut();
+      }
+      return { what: 'a silent or broken network', mend: heal };
   }
 }
 
