@@ -1,4 +1,5 @@
 /** Two servers of one etcd in the middle of a tree: the one that leads has the links, and shards above, below and beside are the same everywhere. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { aModelShard } from '../crash/model-shard.js';
 import { seeded } from '../crash/random.js';
@@ -11,7 +12,7 @@ import { members } from './with-members.js';
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const rounds = 6;
 
-test('objects go up and down through two servers of one etcd, whichever of them leads, is killed or stops', async (t) => {
+test('objects go up and down through two servers of one etcd, whichever of them leads, is killed, stops or is cut off', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
@@ -49,6 +50,18 @@ test('objects go up and down through two servers of one etcd, whichever of them 
     await gone.process.resume();
     await converge(t, `round ${round}, with both`, { caches: [root, ...west, leaf], shards });
   }
+
+  for (const { uplink } of west) {
+    uplink.refuse();
+    uplink.cut();
+  }
+  for (const shard of shards) {
+    for (let i = 0; i < 20; i += 2) shard.delete(`${shard.name}-${i}`);
+    await sleep(200);
+    for (let i = 0; i < 20; i += 4) shard.put(`${shard.name}-${i}`);
+  }
+  for (const { uplink } of west) uplink.heal();
+  await converge(t, 'deletes and creates while the links up were broken', { caches: [root, ...west, leaf], shards });
   await until(async () => {
     const digests = await Promise.all([root, ...west, leaf].map(digestsOf));
     return digests.every((each) => JSON.stringify(each) === JSON.stringify(digests[0]));
