@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import type { ClusterName } from './cluster.js';
 import type { Resource } from './resource.js';
 import { formatResource } from './resource.js';
@@ -15,4 +16,15 @@ export type Key = Readonly<{
 /** The part of a key that kcp's informers use: they know no shard. */
 export function formatClientKey(key: Key): string {
   return `${formatResource(key.resource)}|${key.cluster}|${key.namespace}/${key.name}`;
+}
+
+/** The same key, to be kept for long beside the other one: what both have is in memory once, and nothing holds a longer text that it was cut from. */
+export function compactKey({ resource, shard, cluster, namespace, name }: Key, other: Key): Key {
+  return {
+    resource: formatResource(resource) === formatResource(other.resource) ? other.resource : resource,
+    shard: shard === other.shard ? other.shard : shard,
+    cluster: cluster === other.cluster ? other.cluster : cluster,
+    namespace: namespace === other.namespace ? other.namespace : namespace,
+    name: Buffer.from(name).toString(),
+  };
 }

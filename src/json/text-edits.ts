@@ -71,6 +71,15 @@ export type Allocate = (length: number) => Uint8Array;
 /** A buffer for each, of its own and not filled with zeros: the caller writes all of it. */
 export const ownBuffer: Allocate = (length) => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
 
+/** The same memory each time: what is put there is gone with the next. */
+export function scratchBuffer(): Allocate {
+  let scratch: Uint8Array = new Uint8Array(0);
+  return (length) => {
+    if (scratch.length < length) scratch = ownBuffer(2 * length);
+    return scratch.subarray(0, length);
+  };
+}
+
 /** The same bytes, not a copy, when there are no edits. */
 export function applyEdits(bytes: Uint8Array, edits: readonly Edit[], allocate = ownBuffer): Uint8Array {
   if (edits.length === 0) return bytes;

@@ -9,18 +9,26 @@ import type { EtcdMembers } from './etcd-members.js';
 
 export const prefix = '/cache';
 
-/** `endpoints`: those that it asks; `timeoutMs`: how long each. Closed with the test. */
+/** `endpoints`: those that it asks; `timeoutMs`: how long each; `recentBytesMax`: of bodies in memory. Closed with the test. */
 export async function opened(
   t: ExecutionContext,
   etcd: EtcdMembers,
-  { endpoints = etcd.endpoints, timeoutMs = 5_000 }: Readonly<{ endpoints?: readonly string[]; timeoutMs?: number }> = {},
+  {
+    endpoints = etcd.endpoints,
+    timeoutMs = 5_000,
+    recentBytesMax = etcdLimits.recentBytesMax,
+  }: Readonly<{ endpoints?: readonly string[]; timeoutMs?: number; recentBytesMax?: number }> = {},
 ): Promise<EtcdStore> {
-  const store = await openEtcd({ endpoints, tls: () => etcd.tls, timeoutMs, prefix }, etcdLimits, {
-    log: silent,
-    clock: systemClock,
-    random: Math.random,
-    observe: { committed: () => {}, compacted: () => {} },
-  });
+  const store = await openEtcd(
+    { endpoints, tls: () => etcd.tls, timeoutMs, prefix },
+    { ...etcdLimits, recentBytesMax },
+    {
+      log: silent,
+      clock: systemClock,
+      random: Math.random,
+      observe: { committed: () => {}, compacted: () => {} },
+    },
+  );
   t.teardown(() => store.close());
   return store;
 }

@@ -83,7 +83,13 @@ const requireLeader = new Metadata();
 requireLeader.set('hasleader', 'true');
 
 /** A page of large objects has more than gRPC takes by default; etcd bounds what it is sent itself. */
-const channelOptions = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1, 'grpc.enable_http_proxy': 0 };
+const channelOptions = {
+  'grpc.max_receive_message_length': -1,
+  'grpc.max_send_message_length': -1,
+  'grpc.enable_http_proxy': 0,
+  // A page arrives while another is worked on. As much of a watch that is paused may wait here.
+  'grpc-node.flow_control_window': 8 * 1024 * 1024,
+};
 
 export class EtcdClient {
   readonly #clock: Clock;

@@ -17,7 +17,7 @@ import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { EtcdClient, EtcdWatch } from './client.js';
 import { EtcdError } from './etcd-error.js';
-import { listed } from './listing.js';
+import { listed, pageKeysMax } from './listing.js';
 import { NewestRevision } from './newest-revision.js';
 import { PacedBatches } from './paced-batches.js';
 import type { WatchEvent, WatchResponse } from './rpc.js';
@@ -41,7 +41,7 @@ export type FollowerParts = Readonly<{
 export type FollowerOptions = Readonly<{ pageKeysMax: number; askMs: number; silentMs: number; retryMs: number; reachMsMax: number }>;
 
 export const followerOptions: FollowerOptions = Object.freeze({
-  pageKeysMax: 500,
+  pageKeysMax,
   askMs: 1_000,
   silentMs: 4_000,
   retryMs: 200,
@@ -248,7 +248,7 @@ export class Follower {
 
   /** All that is there at a revision, or now. */
   async #list(at: Revision): Promise<void> {
-    for await (const { revision, kvs } of listed(this.#parts.client, this.#range, { at, pageKeysMax: this.#options.pageKeysMax }))
+    for await (const { revision, kvs } of listed(this.#parts.client, this.#range, { at, keysMax: this.#options.pageKeysMax }))
       this.#handOut({ revision, events: kvs.map((kv) => ({ kind: 'put', kv, previous: undefined })) });
   }
 

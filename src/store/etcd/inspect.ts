@@ -14,15 +14,13 @@ import type { EtcdOptions } from './store-options.js';
 
 export type InspectedEtcd = Readonly<{ revision: Revision; checks: readonly Checked[] }>;
 
-const pageKeysMax = 500;
-
 /** All of it at one revision, page by page. Throws CacheError. */
 export async function inspectEtcd(options: EtcdOptions, clock: Clock): Promise<InspectedEtcd> {
   const client = new EtcdClient({ clock }, options);
   const steps = { objects: new Step('objects'), records: new Step('records'), others: new Step('others') };
   let revision: Revision = 0;
   try {
-    for await (const page of listed(client, everyKey(options.prefix), { at: 0, pageKeysMax })) {
+    for await (const page of listed(client, everyKey(options.prefix), { at: 0 })) {
       revision = page.revision;
       for (const kv of page.kvs) look(options.prefix, kv, steps);
     }

@@ -1,8 +1,20 @@
-/** All keys of a range at one revision, page by page. */
+/**
+ * All keys of a range at one revision, page by page. etcd counts all keys that are left for each page, so few large pages are read several times as fast
+ * as many small ones.
+ *
+ * Bound: of two pages in memory, each has what was last seen to take `pageBytes`, and `pageKeysMax` at most.
+ */
+import { setImmediate as immediately } from 'node:timers/promises';
 import type { Revision } from '../../domain/revision.js';
 import type { EtcdClient } from './client.js';
 import type { KeyRange } from './follower.js';
 import type { KeyValue, RangeResponse } from './rpc.js';
+
+const pageBytes = 8 * 1024 * 1024;
+const firstKeys = 250;
+export const pageKeysMax = 2_000;
+/** About three milliseconds of work. */
+const turnKeysMax = 64;
 
 export type ListedPage = Readonly<{ revision: Revision; kvs: readonly KeyValue[] }>;
 
@@ -10,20 +22,30 @@ export type ListedPage = Readonly<{ revision: Revision; kvs: readonly KeyValue[]
 export async function* listed(
   client: Pick<EtcdClient, 'range'>,
   { key, rangeEnd }: KeyRange,
-  { at, pageKeysMax }: Readonly<{ at: Revision; pageKeysMax: number }>,
+  { at, keysMax = pageKeysMax }: Readonly<{ at: Revision; keysMax?: number }>,
 ): AsyncGenerator<ListedPage> {
-  const ask = (after: Uint8Array, revision: Revision): Promise<RangeResponse> =>
-    client.range({ key: after, rangeEnd, limit: pageKeysMax, revision });
-  let revision = at;
-  for (let asked: Promise<RangeResponse> | undefined = ask(key, at); asked !== undefined;) {
+  let [revision, limit] = [at, Math.min(firstKeys, keysMax)];
+  const ask = (after: Uint8Array): Promise<RangeResponse> => client.range({ key: after, rangeEnd, limit, revision });
+  for (let asked: Promise<RangeResponse> | undefined = ask(key); asked !== undefined;) {
     const page: RangeResponse = await asked;
     if (revision === 0) revision = page.revision;
     const last = page.kvs.at(-1);
-    asked = page.more && last !== undefined ? ask(nextKey(last.key), revision) : undefined;
+    limit = Math.min(keysMax, keysIn(pageBytes, page.kvs));
+    asked = page.more && last !== undefined ? ask(nextKey(last.key)) : undefined;
     // Whoever stops reading does not wait for it.
     asked?.catch(() => {});
-    yield { revision, kvs: page.kvs };
+    for (let from = 0; from === 0 || from < page.kvs.length; from += turnKeysMax) {
+      // Only now is it really asked.
+      await immediately();
+      yield { revision, kvs: page.kvs.slice(from, from + turnKeysMax) };
+    }
   }
+}
+
+/** How many keys of that size take so many bytes. */
+function keysIn(bytes: number, kvs: readonly KeyValue[]): number {
+  const taken = kvs.reduce((sum, { value }) => sum + value.length, 0);
+  return Math.max(1, Math.floor((kvs.length * bytes) / Math.max(1, taken)));
 }
 
 /** The first key behind it. */

@@ -126,5 +126,6 @@ export function compareKeys(one: Key, other: Key): number {
 
 /** What follows the type in etcd's key (object-keys.ts). */
 function placeText({ shard, cluster, namespace, name }: Omit<Key, 'resource'>): string {
-  return namespace === '' ? `${shard}/${cluster}/${name}` : `${shard}/${cluster}/${namespace}/${name}`;
+  // Joined, a text is whole; added up, V8 keeps it as a tree of its parts.
+  return (namespace === '' ? [shard, cluster, name] : [shard, cluster, namespace, name]).join('/');
 }

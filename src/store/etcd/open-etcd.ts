@@ -86,7 +86,7 @@ async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
 async function loadFrom(client: EtcdClient, from: Revision, { prefix, limits, parts }: Loading): Promise<Loaded> {
   const bodies = new RecentBodies(limits.recentBytesMax);
   const published = new PublishedState({ prefix, bodies, log: parts.log });
-  const receiver: Receiver = { take: (batch) => void published.apply(batch, 0), isKept: async () => true };
+  const receiver: Receiver = { take: (batch) => published.load(batch), isKept: async () => true };
   const { clock, log } = parts;
   const follower = await Follower.open(
     everyKey(prefix),

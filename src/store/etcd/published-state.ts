@@ -7,13 +7,14 @@
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Change, Commit } from '../../domain/change.js';
-import { digestOf } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { FollowedBatch } from './follower.js';
 import { ObjectIndex, type IndexedObject } from './object-index.js';
-import { isOfUpstream, keyText, parseObjectKey } from './object-keys.js';
+import { keyText, parseObjectKey } from './object-keys.js';
+import { ObjectReader } from './object-reader.js';
+import { PassedOver } from './passed-over.js';
 import { PublishedPaths } from './published-paths.js';
 import { PublishedShards, type ShardsChange } from './published-shards.js';
 import type { RecentBodies } from './recent-bodies.js';
@@ -31,7 +32,7 @@ import {
   type ServerRecord,
 } from './records.js';
 import type { KeyValue, WatchEvent } from './rpc.js';
-import { readValue, Unreadable } from './stored-values.js';
+import { readValue } from './stored-values.js';
 
 export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log }>;
 
@@ -50,15 +51,13 @@ export type PublishedBatch = Readonly<{
 /** What happens at one revision beside the objects. */
 type Circumstances = Readonly<{ swept: ReadonlySet<Revision>; rewritten: ReadonlySet<Revision> }>;
 
-const loggedKeysMax = 20;
-
 export class PublishedState {
   readonly objects = new ObjectIndex();
   readonly shards = new PublishedShards();
   readonly paths: PublishedPaths;
   readonly #parts: PublishedStateParts;
-  /** By their keys. */
-  readonly #unreadable = new Map<string, Revision>();
+  readonly #reader: ObjectReader;
+  readonly #passedOver: PassedOver;
   /** Marks of survivors that are still to be written again. */
   readonly #marks = new Map<string, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
@@ -70,6 +69,8 @@ export class PublishedState {
 
   constructor(parts: PublishedStateParts) {
     this.#parts = parts;
+    this.#reader = new ObjectReader(parts.prefix);
+    this.#passedOver = new PassedOver(parts);
     this.paths = new PublishedPaths((place) => this.objects.inCluster(place));
   }
 
@@ -99,7 +100,7 @@ export class PublishedState {
 
   /** How many keys hold something that cannot be served. */
   get unreadable(): number {
-    return this.#unreadable.size;
+    return this.#passedOver.size;
   }
 
   /** What each mark of a survivor stands for, and its revision. */
@@ -132,7 +133,7 @@ export class PublishedState {
 
   /** The last change of a key that holds something which cannot be read; 0 for any other. */
   unreadableAt(text: string): Revision {
-    return this.#unreadable.get(text) ?? 0;
+    return this.#passedOver.revisionAt(text);
   }
 
   /** The last change of the fence of a server; undefined where it has none. */
@@ -140,11 +141,22 @@ export class PublishedState {
     return this.#fences.get(server);
   }
 
+  /** What was there before: nothing of it is a change. Comes before anything that is. */
+  load({ revision, events }: FollowedBatch): void {
+    const { prefix } = this.#parts;
+    for (const event of events) {
+      const text = keyText(event.kv.key);
+      const record = parseRecordKey(prefix, text);
+      if (record !== undefined) this.#applyRecord(record, text, event);
+      else if (!isRecordKey(prefix, text)) this.#loadObject(text, event);
+    }
+    this.shards.takeChange();
+    this.#revision = revision;
+  }
+
   apply({ revision, events }: FollowedBatch, nowMs: number): PublishedBatch {
     const { prefix } = this.#parts;
-    // A listing comes in the order of keys.
-    const inOrder = events.toSorted((a, b) => a.kv.revision - b.kv.revision);
-    const named = inOrder.map((event) => ({ event, text: keyText(event.kv.key) }));
+    const named = events.map((event) => ({ event, text: keyText(event.kv.key) }));
     const records = named.flatMap(({ event, text }) => {
       const key = parseRecordKey(prefix, text);
       return key === undefined ? [] : [{ event, key, text }];
@@ -173,8 +185,8 @@ export class PublishedState {
     const { revision, lease } = kv;
     const value = kind === 'put' ? kv.value : undefined;
     const isUnreadable = value !== undefined && parseRecord(key, value) === undefined;
-    if (isUnreadable) this.#passOver(text, { revision, why: 'its value is none of this engine’s' });
-    else this.#unreadable.delete(text);
+    if (isUnreadable) this.#passedOver.add(text, key, revision);
+    else this.#passedOver.forget(text);
     switch (key.kind) {
       case 'cache':
         this.#cache = value && { revision, record: parseCacheRecord(value) };
@@ -210,14 +222,28 @@ export class PublishedState {
     }
   }
 
+  #loadObject(text: string, event: WatchEvent): void {
+    const { bodies } = this.#parts;
+    const { revision, value } = event.kv;
+    const key = this.#reader.keyOf(text);
+    // Most bodies of a large store are looked at and not kept.
+    const isKept = bodies.hasRoomFor(value.length);
+    const object = key && this.#reader.read(key, event.kv, isKept);
+    if (key === undefined || object === undefined) return this.#passedOver.add(text, key, revision);
+    this.objects.set(object.indexed);
+    if (isKept) bodies.add(object.stored);
+    this.shards.objectChanged(key, undefined, object.indexed, 0);
+    this.paths.changed(key, { before: undefined, after: object.indexed.path, revision });
+  }
+
   #applyObject(text: string, event: WatchEvent, { nowMs, at, done }: Readonly<{ nowMs: number; at: Circumstances; done: Done }>): void {
-    const { prefix, bodies } = this.#parts;
+    const { bodies } = this.#parts;
     const { revision } = event.kv;
-    const key = parseObjectKey(prefix, text);
-    const object = key === undefined ? undefined : this.#read(key, event);
-    if (event.kind === 'put' && object === undefined)
-      this.#passOver(text, { revision, why: key === undefined ? 'it is no key of an object' : 'its value is no object of its key' });
-    else this.#unreadable.delete(text);
+    const isPut = event.kind === 'put';
+    const key = this.#reader.keyOf(text);
+    const object = key && isPut ? this.#reader.read(key, event.kv) : undefined;
+    if (isPut && object === undefined) this.#passedOver.add(text, key, revision);
+    else this.#passedOver.forget(text);
     if (key === undefined) return;
     const held = this.objects.get(key);
     if (held === undefined && object === undefined) return;
@@ -247,20 +273,6 @@ export class PublishedState {
     }
   }
 
-  #read(key: Key, { kind, kv: { value, revision } }: WatchEvent): Readonly<{ indexed: IndexedObject; stored: StoredObject }> | undefined {
-    if (kind === 'delete') return undefined;
-    try {
-      const { body, path } = readValue(key, value);
-      return {
-        indexed: { key, revision, bytes: body.bytes.length, digest: digestOf(key, body), path },
-        stored: { key, revision, resourceVersion: String(revision), body },
-      };
-    } catch (error) {
-      if (error instanceof Unreadable) return undefined;
-      throw error;
-    }
-  }
-
   /** What the change replaced: the body in memory, else what etcd sent along, else nothing. */
   #previous(held: IndexedObject | undefined, sent: KeyValue | undefined): () => StoredObject | undefined {
     if (held === undefined) return () => undefined;
@@ -270,13 +282,6 @@ export class PublishedState {
     if (sent === undefined || sent.revision !== revision) return () => undefined;
     const value = Uint8Array.from(sent.value);
     return () => ({ key, revision, resourceVersion: String(revision), body: readValue(key, value).body });
-  }
-
-  #passOver(text: string, { revision, why }: Readonly<{ revision: Revision; why: string }>): void {
-    if (isOfUpstream(this.#parts.prefix, text)) return;
-    const isNew = !this.#unreadable.has(text);
-    this.#unreadable.set(text, revision);
-    if (isNew && this.#unreadable.size <= loggedKeysMax) this.#parts.log.warn('etcd.passed-over', { key: text, why });
   }
 }
 

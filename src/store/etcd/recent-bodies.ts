@@ -13,6 +13,8 @@ export class RecentBodies {
   readonly #bytesMax: number;
   /** In the order in which they leave. */
   readonly #objects = new Map<string, StoredObject>();
+  /** Where it is: from the front of a map that is only ever emptied there, each step would pass all that has left. */
+  #leaving = this.#objects.entries();
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -21,6 +23,11 @@ export class RecentBodies {
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** Whether a body of that length would make no other leave. */
+  hasRoomFor(length: number): boolean {
+    return this.#bytes + length + objectBytes <= this.#bytesMax;
   }
 
   /** What the key held at that revision, if it is here. */
@@ -37,15 +44,18 @@ export class RecentBodies {
     this.#drop(text, known);
     this.#objects.set(text, object);
     this.#bytes += sizeOf(object);
-    for (const [oldest, each] of this.#objects) {
-      if (this.#bytes <= this.#bytesMax) return;
-      this.#drop(oldest, each);
-    }
+    while (this.#bytes > this.#bytesMax) this.#dropOldest();
   }
 
   forget(key: Key): void {
     const text = textOf(key);
     this.#drop(text, this.#objects.get(text));
+  }
+
+  #dropOldest(): void {
+    const { value: oldest } = this.#leaving.next();
+    if (oldest === undefined) this.#leaving = this.#objects.entries();
+    else this.#drop(...oldest);
   }
 
   #drop(text: string, object: StoredObject | undefined): void {
@@ -60,5 +70,6 @@ function sizeOf({ body }: StoredObject): number {
 }
 
 function textOf(key: Key): string {
-  return `${key.shard}|${formatClientKey(key)}`;
+  // Joined, a text is whole; added up, V8 keeps it as a tree of its parts.
+  return [key.shard, formatClientKey(key)].join('|');
 }

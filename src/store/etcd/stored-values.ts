@@ -12,6 +12,7 @@ import { formatApiVersion } from '../../domain/resource.js';
 import { canonicalPathIn } from '../../json/canonical-path.js';
 import { compose } from '../../json/compose.js';
 import { member, type Member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../../json/object-text.js';
+import { ownBuffer } from '../../json/text-edits.js';
 
 /** More than is taken from a client (intake/read-object.ts), because what was admitted has some members more when it is stored. */
 const membersMax = 20_000;
@@ -28,8 +29,8 @@ export function valueOf({ bytes }: Body): Uint8Array {
 }
 
 /** The body as it would be if it had come in here, and the canonical path that it names. They share no memory with `value`. Throws Unreadable. */
-export function readValue(key: Key, value: Uint8Array): Readonly<{ body: Body; path: CanonicalPath | undefined }> {
-  const text = scan(value);
+export function readValue(key: Key, value: Uint8Array, allocate = ownBuffer): Readonly<{ body: Body; path: CanonicalPath | undefined }> {
+  const text = scan(value.at(-1) === lineBreak ? value.subarray(0, -1) : value);
   const apiVersion = textOf(text, 'apiVersion');
   if (textOf(text, 'kind') === undefined) throw new Unreadable('it has no kind');
   const version = apiVersion?.slice(apiVersion.lastIndexOf('/') + 1) ?? '';
@@ -39,7 +40,7 @@ export function readValue(key: Key, value: Uint8Array): Readonly<{ body: Body; p
   if (text.metadata === undefined) throw new Unreadable('it has no metadata');
   const named = [metadataOf(text, 'namespace') ?? '', metadataOf(text, 'name') ?? ''].join('/');
   if (named !== `${key.namespace}/${key.name}`) throw new Unreadable(`it is named ${JSON.stringify(named)}, and its key is not`);
-  return { body: compose(text, { place: key, apiVersion, version, metadata: {} }), path: canonicalPathIn(text) };
+  return { body: compose(text, { place: key, apiVersion, version, metadata: {} }, allocate), path: canonicalPathIn(text) };
 }
 
 function scan(value: Uint8Array): ObjectText {

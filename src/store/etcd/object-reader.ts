@@ -1,0 +1,43 @@
+/** Objects as etcd has them, read to be kept. */
+import { digestOf } from '../../domain/digest.js';
+import { compactKey, type Key } from '../../domain/key.js';
+import type { StoredObject } from '../../domain/object.js';
+import { ownBuffer, scratchBuffer } from '../../json/text-edits.js';
+import type { IndexedObject } from './object-index.js';
+import { parseObjectKey } from './object-keys.js';
+import type { KeyValue } from './rpc.js';
+import { readValue, Unreadable } from './stored-values.js';
+
+export type ReadObject = Readonly<{ indexed: IndexedObject; stored: StoredObject }>;
+
+export class ObjectReader {
+  readonly #prefix: string;
+  /** The last that was met: the next is mostly of the same type, shard and cluster. */
+  #last: Key | undefined;
+  readonly #scratch = scratchBuffer();
+
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  /** Undefined when the text is no object's key. */
+  keyOf(text: string): Key | undefined {
+    const key = parseObjectKey(this.#prefix, text);
+    if (key !== undefined) this.#last = compactKey(key, this.#last ?? key);
+    return key && this.#last;
+  }
+
+  /** Undefined where the value is no object of the key. The body of one that is not to be kept is overwritten by the next. */
+  read(key: Key, { value, revision }: KeyValue, isBodyKept = true): ReadObject | undefined {
+    try {
+      const { body, path } = readValue(key, value, isBodyKept ? ownBuffer : this.#scratch);
+      return {
+        indexed: { key, revision, bytes: body.bytes.length, digest: digestOf(key, body), path },
+        stored: { key, revision, resourceVersion: String(revision), body },
+      };
+    } catch (error) {
+      if (error instanceof Unreadable) return undefined;
+      throw error;
+    }
+  }
+}
