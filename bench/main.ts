@@ -52,7 +52,11 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   );
   const asksOverHttp = chosen.some(({ needs = [] }) => needs.includes('http'));
   const bench = await openSurroundings({ flags, options, folder, progress, asksOverHttp }, stack);
-  const has = { http: bench.http !== undefined, push: (await bench.server.client().raw('GET', statusPath)).status === 200 };
+  const has = {
+    http: bench.http !== undefined,
+    push: (await bench.server.client().raw('GET', statusPath)).status === 200,
+    etcd: bench.startAnother !== undefined,
+  };
   const steadiness = new SteadinessMeter();
   const asked = await askInTurns(
     chosen.filter((question) => canBeAsked(question, has, progress)),
@@ -78,10 +82,11 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   };
 }
 
-function canBeAsked({ name, needs = [] }: Question, has: Readonly<Record<'http' | 'push', boolean>>, progress: Progress): boolean {
+const lacks = { http: 'go is not installed', push: 'this server accepts no pushes', etcd: 'its store is not in etcd' };
+
+function canBeAsked({ name, needs = [] }: Question, has: Readonly<Record<keyof typeof lacks, boolean>>, progress: Progress): boolean {
   const lacking = needs.find((need) => !has[need]);
-  if (lacking !== undefined)
-    progress.say(`${name}: left out, ${lacking === 'http' ? 'go is not installed' : 'this server accepts no pushes'}`);
+  if (lacking !== undefined) progress.say(`${name}: left out, ${lacks[lacking]}`);
   return lacking === undefined;
 }
 

@@ -28,6 +28,7 @@ import { tierSlices } from './tiers/tier-slices.js';
 import { tierSync } from './tiers/tier-sync.js';
 import { clusterWatches } from './watches/cluster-watches.js';
 import { delays } from './watches/delay.js';
+import { delayAcross } from './watches/delay-across.js';
 import { fanOut } from './watches/fan-out.js';
 import { openWatches } from './watches/open-watches.js';
 import { slowWatchers } from './watches/slow-watchers.js';
@@ -46,6 +47,7 @@ export const questions: readonly Question[] = [
   manyInformers,
   fanOut,
   ...delays,
+  delayAcross,
   clusterWatches,
   openWatches,
   slowWatchers,

@@ -24,6 +24,12 @@ import (
 // The client's own garbage collection competes with the server for two cores.
 const collectAtPercent = 400
 
+// server is where something is asked.
+type server struct {
+	URL       string `json:"server"`
+	Authority string `json:"ca"`
+}
+
 type job struct {
 	Kind        string   `json:"kind"`
 	Server      string   `json:"server"`
@@ -48,6 +54,7 @@ type job struct {
 	WarmUpMs    int      `json:"warmUpMs"`
 	MeasuredMs  int      `json:"measuredMs"`
 	LateMs      int      `json:"lateMs"`
+	Watched     *server  `json:"watched"`
 }
 
 // Numbers of a job that have no meaning for its kind stay 0.

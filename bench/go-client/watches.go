@@ -18,7 +18,11 @@ func watches(dial *dialer, asked job) (result, error) {
 		return result{}, err
 	}
 	opening := time.Now()
-	all, err := openWatches(dial, asked)
+	watching, err := watchDialer(dial, asked)
+	if err != nil {
+		return result{}, err
+	}
+	all, err := openWatches(watching, asked)
 	if err != nil {
 		return result{}, err
 	}
@@ -49,6 +53,15 @@ func watches(dial *dialer, asked job) (result, error) {
 	measured.FirstWrong = writing.failed.first + all.failed.first
 	measured.Protocol, _ = all.protocol.Load().(string)
 	return measured, nil
+}
+
+// watchDialer reaches the server whose watches are opened: the one that is written to, unless the job names another.
+func watchDialer(dial *dialer, asked job) (*dialer, error) {
+	if asked.Watched == nil {
+		return dial, nil
+	}
+	asked.Server, asked.Authority = asked.Watched.URL, asked.Watched.Authority
+	return newDialer(asked)
 }
 
 // report sums up what the readers have seen. EventsMs runs to the last event of the slowest.

@@ -26,6 +26,8 @@ export type GoJob = Readonly<{
   measuredMs?: number;
   /** How long events may take after the last write. */
   lateMs?: number;
+  /** The server at which watches are opened, if it is another than the one that is written to. `ca`: the file of its certificate. */
+  watched?: Readonly<{ server: string; ca: string }>;
 }>;
 
 export type GoStep = 'opening' | 'opened' | 'begin' | 'end';

@@ -25,7 +25,7 @@ export type Asking = Readonly<{
 }>;
 
 type HttpSpec = Readonly<
-  Pick<Question, 'name' | 'family' | 'asks' | 'isLong'> & {
+  Pick<Question, 'name' | 'family' | 'asks' | 'isLong' | 'needs'> & {
     protocols?: readonly Protocol[];
     /** The bare server cannot answer everything. */
     bare?: false;
@@ -37,11 +37,11 @@ type HttpSpec = Readonly<
 
 const bothProtocols: readonly Protocol[] = ['HTTP/2', 'HTTP/1.1'];
 
-export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infinity, measure, ...named }: HttpSpec): Question {
+export function httpQuestion({ protocols = bothProtocols, bare, roundsMax = Infinity, needs = [], measure, ...named }: HttpSpec): Question {
   const roundsOf = ({ rounds }: BenchOptions): number => Math.min(rounds, roundsMax);
   return {
     ...named,
-    needs: ['http'],
+    needs: ['http', ...needs],
     rounds: roundsOf,
     async *ask(bench) {
       const { http, options, progress } = bench;

@@ -16,10 +16,10 @@ export const families = ['requests', 'lists', 'watches', 'push', 'scale', 'tiers
 export type Family = (typeof families)[number];
 
 /**
- * What it takes to ask it: `http` any server of the API and Go, `push` a server that accepts pushes. Without either it starts servers of its own,
+ * What it takes to ask it: `http` any server of the API and Go, `push` a server that accepts pushes, `etcd` one whose store is in etcd. Without any of them it starts servers of its own,
  * or only looks at the measured one.
  */
-type Need = 'http' | 'push';
+type Need = 'http' | 'push' | 'etcd';
 
 export type Question = Readonly<{
   name: string;
@@ -65,6 +65,8 @@ export type Span = Readonly<{ fromMs: number; toMs: number }>;
 export type Bench = Readonly<{
   server: StrataProcess;
   target: Target;
+  /** Starts one more server of the store of the measured one; undefined where that is not in etcd. */
+  startAnother: (() => Promise<StrataProcess>) | undefined;
   bare: BareProcess;
   load: LoadProcess;
   /** A second one, for jobs that run while another does. */

@@ -54,7 +54,9 @@ export async function openSurroundings(
     },
   ];
   const http = asksOverHttp ? await openHttp({ targets, options, folder, progress }, cleanUp) : undefined;
-  return { server, target, bare, load, secondLoad, loop, folder, options, progress, http };
+  const isInEtcd = flags.flag?.some((flag) => flag.startsWith('--etcd-servers=')) ?? false;
+  const startAnother = isInEtcd ? () => StrataProcess.start({ flags: flags.flag, authority: server.authority }) : undefined;
+  return { server, startAnother, target, bare, load, secondLoad, loop, folder, options, progress, http };
 }
 
 async function openHttp(
