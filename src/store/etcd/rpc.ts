@@ -92,9 +92,9 @@ export function decodeRange(bytes: Uint8Array): RangeResponse {
 
 export function encodeTxn({ compare, success, failure }: TxnRequest): Uint8Array {
   const writer = new BinaryWriter();
-  for (const each of compare) writer.tag(1, WireType.LengthDelimited).bytes(encodeCompare(each));
-  for (const each of success) writer.tag(2, WireType.LengthDelimited).bytes(encodeOperation(each));
-  for (const each of failure) writer.tag(3, WireType.LengthDelimited).bytes(encodeOperation(each));
+  for (const each of compare) writeCompare(writer.tag(1, WireType.LengthDelimited).fork(), each).join();
+  for (const each of success) writeOperation(writer.tag(2, WireType.LengthDelimited).fork(), each).join();
+  for (const each of failure) writeOperation(writer.tag(3, WireType.LengthDelimited).fork(), each).join();
   return writer.finish();
 }
 
@@ -182,27 +182,24 @@ export function decodeStatus(bytes: Uint8Array): StatusResponse {
   return found;
 }
 
-function encodeCompare({ key, revision }: Compare): Uint8Array {
-  const writer = new BinaryWriter();
+function writeCompare(writer: BinaryWriter, { key, revision }: Compare): BinaryWriter {
   // The target is the revision of the last change; EQUAL is 0, the default.
   writer.tag(2, WireType.Varint).int32(2);
   writer.tag(3, WireType.LengthDelimited).bytes(key);
-  writer.tag(6, WireType.Varint).int64(revision);
-  return writer.finish();
+  return writer.tag(6, WireType.Varint).int64(revision);
 }
 
-function encodeOperation(operation: Operation): Uint8Array {
-  const [field, bytes] = operationOf(operation);
-  return new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();
-}
-
-function operationOf(operation: Operation): readonly [field: number, bytes: Uint8Array] {
-  if (operation.kind === 'range') return [1, encodeRange(operation.request)];
-  const writer = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(operation.key);
-  if (operation.kind === 'delete') return [3, writer.finish()];
+function writeOperation(writer: BinaryWriter, operation: Operation): BinaryWriter {
+  if (operation.kind === 'range') return writer.tag(1, WireType.LengthDelimited).bytes(encodeRange(operation.request));
+  writer
+    .tag(operation.kind === 'delete' ? 3 : 2, WireType.LengthDelimited)
+    .fork()
+    .tag(1, WireType.LengthDelimited)
+    .bytes(operation.key);
+  if (operation.kind === 'delete') return writer.join();
   writer.tag(2, WireType.LengthDelimited).bytes(operation.value);
   if (operation.lease !== undefined) writer.tag(3, WireType.Varint).int64(operation.lease);
-  return [2, writer.finish()];
+  return writer.join();
 }
 
 function decodeEvent(bytes: Uint8Array): WatchEvent {
