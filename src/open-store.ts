@@ -4,7 +4,7 @@ import type { Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
 import { ownMigrations } from './store/sqlite/migrate.js';
-import type { EtcdTls } from './store/etcd/client.js';
+import type { EtcdTls } from './store/etcd/members.js';
 import type { EtcdLimits, EtcdOptions } from './store/etcd/store-options.js';
 import type { QueueLimits } from './store/mutation-queue.js';
 import type { StoreLimits, StoreParts } from './store/sqlite/store-options.js';

@@ -6,10 +6,11 @@
  * E2 Every call ends: with an answer, or with an EtcdError after `timeoutMs` at the latest. A watch ends when the client says so, or when it is told so.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { Client, credentials, Metadata, type ChannelCredentials, type ServiceError } from '@grpc/grpc-js';
+import { Metadata, type ServiceError } from '@grpc/grpc-js';
 import { CacheError } from '../../domain/errors.js';
 import type { Clock } from '../../domain/ports.js';
 import { EtcdError, etcdErrorOf } from './etcd-error.js';
+import { connected, type EtcdTls, type Member } from './members.js';
 import {
   decodeLease,
   decodeRange,
@@ -32,9 +33,6 @@ import {
   type WatchRequest,
   type WatchResponse,
 } from './rpc.js';
-
-/** PEM. Undefined: the CAs that Node trusts, and no certificate. Endpoints of http are asked without TLS. */
-export type EtcdTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
 
 /** `endpoints`: such as `https://127.0.0.1:2379`. */
 export type EtcdClientOptions = Readonly<{
@@ -82,22 +80,13 @@ const anyKey = Buffer.of(0);
 const requireLeader = new Metadata();
 requireLeader.set('hasleader', 'true');
 
-/** A page of large objects has more than gRPC takes by default; etcd bounds what it is sent itself. */
-const channelOptions = {
-  'grpc.max_receive_message_length': -1,
-  'grpc.max_send_message_length': -1,
-  'grpc.enable_http_proxy': 0,
-  // A page arrives while another is worked on. As much of a watch that is paused may wait here.
-  'grpc-node.flow_control_window': 8 * 1024 * 1024,
-};
-
 export class EtcdClient {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #endpoints: readonly string[];
   readonly #readTls: EtcdClientOptions['tls'];
   #tls: EtcdTls | undefined;
-  #members: readonly Readonly<{ endpoint: string; client: Client }>[];
+  #members: readonly Member[];
   #current = 0;
   #isClosed = false;
 
@@ -139,9 +128,8 @@ export class EtcdClient {
   }
 
   /** Gives a lease all its time again; returns how many seconds that is, or 0 where it is gone. `withinMs`: if less than the client's. */
-  keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
-    if (this.#isClosed) return Promise.reject(new EtcdError('refused', 'the connections to etcd are closed'));
-    const { endpoint, client } = this.#member();
+  async keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
+    const { endpoint, client } = this.#openMember();
     const timeoutMs = Math.min(withinMs, this.#timeoutMs);
     return new Promise((resolve, reject) => {
       const stream = client.makeBidiStreamRequest<number, number>(keeping, (each) => Buffer.from(encodeLeaseId(each)), decodeLease);
@@ -244,18 +232,17 @@ export class EtcdClient {
   }
 
   /** After a failure that another endpoint may not have, the next call goes there. */
-  #once<Request, Response>(
+  async #once<Request, Response>(
     { path, encode, decode }: Method<Request, Response>,
     request: Request,
     timeoutMs = this.#timeoutMs,
   ): Promise<Response> {
-    const member = this.#member();
+    const member = this.#openMember();
     return new Promise((resolve, reject) => {
       const fail = (error: EtcdError): void => {
         if (error.kind === 'unknown') this.moveOn(member.endpoint);
         reject(error);
       };
-      if (this.#isClosed) return fail(new EtcdError('refused', 'the connections to etcd are closed'));
       const overdue = this.#clock.after(timeoutMs, () => {
         call.cancel();
         fail(new EtcdError('unknown', `etcd at ${member.endpoint} did not answer within ${timeoutMs / 1000} s`));
@@ -284,22 +271,14 @@ export class EtcdClient {
     }
   }
 
-  #member(): Readonly<{ endpoint: string; client: Client }> {
+  #openMember(): Member {
+    if (this.#isClosed) throw new EtcdError('refused', 'the connections to etcd are closed');
+    return this.#member();
+  }
+
+  #member(): Member {
     const member = this.#members[this.#current];
     if (member === undefined) throw new Error('a client of etcd needs an endpoint');
     return member;
   }
-}
-
-function connected(endpoints: readonly string[], tls: EtcdTls | undefined): readonly Readonly<{ endpoint: string; client: Client }>[] {
-  return endpoints.map((endpoint) => {
-    const { host, protocol } = new URL(endpoint);
-    return { endpoint, client: new Client(host, channelCredentials(protocol, tls), channelOptions) };
-  });
-}
-
-function channelCredentials(protocol: string, tls: EtcdTls | undefined): ChannelCredentials {
-  if (protocol !== 'https:') return credentials.createInsecure();
-  const [ca, key, certificate] = [tls?.ca, tls?.key, tls?.certificate].map((text) => (text === undefined ? null : Buffer.from(text)));
-  return credentials.createSsl(ca, key, certificate);
 }
