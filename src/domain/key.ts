@@ -19,12 +19,22 @@ export function formatClientKey(key: Key): string {
 }
 
 /** The same key, to be kept for long beside the other one: what both have is in memory once, and nothing holds a longer text that it was cut from. */
-export function compactKey({ resource, shard, cluster, namespace, name }: Key, other: Key): Key {
+export function compactKey({ resource, shard, cluster, namespace, name }: Key, other: Key | undefined): Key {
+  const isOfSameType = other !== undefined && formatResource(resource) === formatResource(other.resource);
   return {
-    resource: formatResource(resource) === formatResource(other.resource) ? other.resource : resource,
-    shard: shard === other.shard ? other.shard : shard,
-    cluster: cluster === other.cluster ? other.cluster : cluster,
-    namespace: namespace === other.namespace ? other.namespace : namespace,
-    name: Buffer.from(name).toString(),
+    resource: isOfSameType ? other.resource : copiedResource(resource),
+    shard: shard === other?.shard ? other.shard : copied(shard),
+    cluster: cluster === other?.cluster ? other.cluster : copied(cluster),
+    namespace: namespace === other?.namespace ? other.namespace : copied(namespace),
+    name: copied(name),
   };
+}
+
+function copiedResource({ group, resource, identity }: Resource): Resource {
+  return { group: copied(group), resource: copied(resource), identity: copied(identity) };
+}
+
+/** V8 keeps what is cut from a text as a view of it. */
+function copied<Text extends string>(text: Text): Text {
+  return Buffer.from(text).toString() as Text;
 }

@@ -5,6 +5,7 @@ import type { EtcdClient } from '../../src/store/etcd/client.js';
 import { listed } from '../../src/store/etcd/listing.js';
 import { formatObjectKey } from '../../src/store/etcd/object-keys.js';
 import type { RangeRequest, RangeResponse } from '../../src/store/etcd/rpc.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { list } from '../contract/read-all.js';
 import { aBody, aKey, aScope } from '../support/objects.js';
 import { opened, prefix } from './open-stores.js';
@@ -41,7 +42,7 @@ test('a server that starts on many objects holds what one holds that saw them wr
   await before.reachNewest();
   client.close();
 
-  const after = await opened(t, etcd, { recentBytesMax: 1024 * 1024 });
+  const after = await opened(t, etcd, { recentBytesMax: 1024 * 1024, resumedRevisionsMax: 0 });
   const untimed = async (store: typeof before) => (await store.slices()).map((slice) => ({ ...slice, changedMs: 0 }));
   t.deepEqual(await untimed(after), await untimed(before));
   t.is(after.unreadableKeys, 6);
@@ -88,11 +89,30 @@ test('small objects are listed many to a page, and large ones so many as a page 
   };
   t.deepEqual(
     (await pagesOf('/x', '/y')).map(({ kvs }) => kvs.length),
-    [250, 2_000, 1_750],
+    [250, 1_000, 1_000, 1_000, 750],
   );
   t.deepEqual(
     (await pagesOf('/y', '/z')).map(({ kvs }) => kvs.length),
     [250, 41, 9],
   );
   client.close();
+});
+
+test('over a network that is too slow for large pages, a server starts on smaller ones', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const client = etcd.client();
+  const objects = Array.from({ length: 1_500 }, (_none, i): Entry => {
+    const key = aKey({ name: `one${i}` });
+    return { key: formatObjectKey(prefix, key), value: aBody(key, { spec: { filling: 'x'.repeat(4_000) } }).bytes };
+  });
+  await put(client, objects);
+  client.close();
+  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => network.close());
+  network.narrow(2 * 1024 * 1024);
+  const endpoints = [`http://127.0.0.1:${network.port}`];
+  const store = await opened(t, etcd, { endpoints, timeoutMs: 1_000, resumedRevisionsMax: 0 });
+  t.is(await store.count(aScope(), undefined, 10_000), 1_500);
 });

@@ -2,6 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import { openEtcd } from '../../src/store/etcd/open-etcd.js';
+import type { EtcdLimits } from '../../src/store/etcd/store-options.js';
 import type { EtcdStore } from '../../src/store/etcd/store.js';
 import { silent } from '../support/test-store.js';
 import { etcdLimits } from './etcd-engine.js';
@@ -9,19 +10,21 @@ import type { EtcdMembers } from './etcd-members.js';
 
 export const prefix = '/cache';
 
-/** `endpoints`: those that it asks; `timeoutMs`: how long each; `recentBytesMax`: of bodies in memory. Closed with the test. */
+/** `endpoints`: those that it asks; `timeoutMs`: how long each; `resumedRevisionsMax`: how far back it reads. Closed with the test. */
 export async function opened(
   t: ExecutionContext,
   etcd: EtcdMembers,
   {
     endpoints = etcd.endpoints,
     timeoutMs = 5_000,
-    recentBytesMax = etcdLimits.recentBytesMax,
-  }: Readonly<{ endpoints?: readonly string[]; timeoutMs?: number; recentBytesMax?: number }> = {},
+    ...limits
+  }: Readonly<
+    { endpoints?: readonly string[]; timeoutMs?: number } & Partial<Pick<EtcdLimits, 'recentBytesMax' | 'resumedRevisionsMax'>>
+  > = {},
 ): Promise<EtcdStore> {
   const store = await openEtcd(
     { endpoints, tls: () => etcd.tls, timeoutMs, prefix },
-    { ...etcdLimits, recentBytesMax },
+    { ...etcdLimits, ...limits },
     {
       log: silent,
       clock: systemClock,

@@ -9,7 +9,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { seeded, type Random } from '../crash/random.js';
 import { WatchedLoad } from '../crash/watched-load.js';
+import { wildcardPath } from '../crash/writers.js';
+import type { KubeClient } from '../support/kube-client.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/test-server.js';
 import { BalancedServers } from './balanced-servers.js';
 import type { EtcdMembers } from './etcd-members.js';
 import { members } from './with-members.js';
@@ -38,8 +41,9 @@ test('servers and members that are killed break no promise that any of them has 
 
   const untilMs = performance.now() + minutes * 60_000;
   for (let round = 1; performance.now() < untilMs; round += 1) {
-    // All informers are further than that.
     const passed = await room.revision();
+    // All informers are further than that, and now the servers are.
+    for (const server of servers.servers) await untilAnswered(server.client());
     const stop = new AbortController();
     const writing = load.write(stop.signal);
     await sleep(20 + random.below(300));
@@ -57,6 +61,11 @@ test('servers and members that are killed break no promise that any of them has 
   t.log(tally(done));
   t.true(load.acknowledged > done.length * 5, 'enough was written to mean something');
 });
+
+async function untilAnswered(client: KubeClient): Promise<void> {
+  await until(async () => (await client.raw('GET', `${wildcardPath}?limit=1`)).status === 200, 15_000);
+  client.close();
+}
 
 type Harmed = Readonly<{
   servers: BalancedServers;

@@ -44,8 +44,8 @@ const lateMsMax = 8_000;
 
 type Open = { recorder: WatchRecorder; scope: RoleScope; selector: string; covered: Covered; mayExpire: boolean; isPaused: boolean };
 
-/** A write under way. There is no answer when the server is killed. */
-type Sent = Readonly<{ expected: Expected; answer: Answer | undefined; error?: unknown }>;
+/** A write under way. There is no answer when its server is killed. */
+type Sent = Readonly<{ expected: Expected; answer: Answer | undefined; server: StrataProcess; error?: unknown }>;
 
 export type ListForm = 'present' | 'zero' | 'exact' | 'notOlder' | 'bare' | 'future' | 'foreign';
 export type WatchForm = 'behind' | 'initial' | 'healing';
@@ -127,8 +127,9 @@ export class ModelledServer {
       ended = await this.#end('SIGKILL', killed.which);
     }
     const sent = await Promise.all(sending);
+    for (const { error, server } of sent)
+      assert.ok(error === undefined || ended.includes(server), `a write was not answered: ${String(error)}`);
     if (killed !== undefined) await this.#comeBack(ended);
-    else for (const { error } of sent) assert.equal(error, undefined, `a write was not answered: ${String(error)}`);
     await this.#happened(sent);
   }
 
@@ -167,7 +168,8 @@ export class ModelledServer {
     // Another server may not have come as far yet.
     const isNewest = form === 'present' || (!isExact && this.#servers.length === 1);
     if (isExact) assert.equal(at, position, 'a list at an exact revision');
-    else if (isNewest) this.#sightings.push({ position: at, askedMs, answeredMs: performance.now() });
+    else if ((form === 'notOlder' || form === 'bare') && this.model.isOurs(position)) assert.ok(at >= position, `a list at ${at}`);
+    if (isNewest) this.#sightings.push({ position: at, askedMs, answeredMs: performance.now() });
     const covered = coveredBy(scope, selector);
     const present = new Truth(this.model.truth).stateAt(covered, at);
     if (isNewest) for (const item of first.items) this.#isThe(item, placeOf(item));
@@ -285,12 +287,12 @@ export class ModelledServer {
   async #send(write: Write): Promise<Sent> {
     const expected = this.model.expect(write);
     const { method, path, body, headers } = this.#request(write);
-    const answer = await this.#client()
-      .raw(method, path, { body, headers })
-      .catch((error: unknown) => ({ error }));
-    if ('error' in answer) return { expected, answer: undefined, error: answer.error };
+    const client = this.#client();
+    const server = this.#servers[this.#clients.indexOf(client)]!;
+    const answer = await client.raw(method, path, { body, headers }).catch((error: unknown) => ({ error }));
+    if ('error' in answer) return { expected, answer: undefined, server, error: answer.error };
     assert.ok(answer.status === expected.status || answer.status === 429, `${write.kind}: ${answer.status} ${answer.text}`);
-    if (answer.status > 299 || write.kind === 'delete') return { expected, answer };
+    if (answer.status > 299 || write.kind === 'delete') return { expected, answer, server };
     const object = JSON.parse(answer.text) as KubeObject;
     const { place } = write;
     this.#sightings.push({
@@ -301,7 +303,7 @@ export class ModelledServer {
     });
     if (expected.effects.length === 0)
       assert.equal(positionOf(object), this.model.held(place)?.position, `${write.kind} changed something`);
-    return { expected, answer };
+    return { expected, answer, server };
   }
 
   #request(write: Write): Readonly<{ method: string; path: string; body?: unknown; headers: Record<string, string> }> {
@@ -326,7 +328,7 @@ export class ModelledServer {
   }
 
   /** The model learns each write at the revision at which the watch of everything shows it. */
-  async #happened(sent: readonly Sent[]): Promise<void> {
+  async #happened(sent: readonly Pick<Sent, 'expected' | 'answer'>[]): Promise<void> {
     const now = sent.every(({ answer }) => answer !== undefined) ? undefined : await this.#present();
     const due = new Map<string, { effects: Effect[]; written: Position | undefined }>();
     let count = 0;

@@ -23,8 +23,9 @@ export class ObjectReader {
   /** Undefined when the text is no object's key. */
   keyOf(text: string): Key | undefined {
     const key = parseObjectKey(this.#prefix, text);
-    if (key !== undefined) this.#last = compactKey(key, this.#last ?? key);
-    return key && this.#last;
+    if (key === undefined) return undefined;
+    this.#last = compactKey(key, this.#last);
+    return this.#last;
   }
 
   /** Undefined where the value is no object of the key. The body of one that is not to be kept is overwritten by the next. */

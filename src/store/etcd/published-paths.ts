@@ -53,7 +53,12 @@ export class PublishedPaths {
       if (before !== undefined) count(entry.bearers, before, -1);
       if (after !== undefined) count(entry.bearers, after, 1);
     }
-    const path = after === undefined ? this.#remaining(place, entry, before) : revision > entry.newest ? after : entry.path;
+    const path =
+      after === undefined
+        ? this.#remaining(place, entry, before)
+        : isNewer({ path: after, revision }, { path: entry.path, revision: entry.newest })
+          ? after
+          : entry.path;
     if (after !== undefined) entry.newest = Math.max(entry.newest, revision);
     if (entry.bearers.size === 0) this.#entries.delete(placeOf(place));
     return path === entry.path ? undefined : this.#move(entry, path);
@@ -65,7 +70,7 @@ export class PublishedPaths {
     if (before !== path) return path;
     let newest: PathBearer | undefined;
     for (const object of this.#objectsIn(place))
-      if (object.path !== undefined && object.revision > (newest?.revision ?? 0)) newest = object;
+      if (object.path !== undefined && (newest === undefined || isNewer(object, newest))) newest = object;
     return newest?.path;
   }
 
@@ -86,6 +91,12 @@ export class PublishedPaths {
     entry.path = after;
     return { before, after };
   }
+}
+
+/** Of two that one transaction has written, which is none of ours, the first by its path: servers come to know them in another order. */
+function isNewer(one: PathBearer, other: PathBearer): boolean {
+  if (one.revision !== other.revision) return one.revision > other.revision;
+  return one.path !== undefined && (other.path === undefined || one.path < other.path);
 }
 
 function count(bearers: Map<CanonicalPath, number>, path: CanonicalPath, by: number): void {

@@ -145,14 +145,14 @@ export class PublishedShards {
     }
   }
 
-  /** An object of the slice now is `after`, and was `before`. */
+  /** An object of the slice now is `after`, and was `before`; `nowMs` 0: nobody knows since when. */
   objectChanged(slice: Slice, before: IndexedObject | undefined, after: IndexedObject | undefined, nowMs: number): void {
     const entry = this.#touch(slice);
     entry.objects += Number(after !== undefined) - Number(before !== undefined);
     entry.bytes += (after?.bytes ?? 0) - (before?.bytes ?? 0);
     if (before !== undefined) entry.digest = subtractDigest(entry.digest, before.digest);
     if (after !== undefined) entry.digest = addDigest(entry.digest, after.digest);
-    entry.changedMs = nowMs;
+    entry.changedMs = Math.max(entry.changedMs, nowMs);
     assert(entry.objects >= 0 && entry.bytes >= 0, 'no slice holds less than nothing');
   }
 

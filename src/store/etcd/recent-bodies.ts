@@ -8,13 +8,13 @@ import type { Revision } from '../../domain/revision.js';
 
 /** What an object takes beside its body. */
 const objectBytes = 768;
+/** Of the bound, once it was exceeded. */
+const keptShare = 63 / 64;
 
 export class RecentBodies {
   readonly #bytesMax: number;
   /** In the order in which they leave. */
   readonly #objects = new Map<string, StoredObject>();
-  /** Where it is: from the front of a map that is only ever emptied there, each step would pass all that has left. */
-  #leaving = this.#objects.entries();
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -44,7 +44,7 @@ export class RecentBodies {
     this.#drop(text, known);
     this.#objects.set(text, object);
     this.#bytes += sizeOf(object);
-    while (this.#bytes > this.#bytesMax) this.#dropOldest();
+    if (this.#bytes > this.#bytesMax) this.#dropOldest();
   }
 
   forget(key: Key): void {
@@ -52,10 +52,12 @@ export class RecentBodies {
     this.#drop(text, this.#objects.get(text));
   }
 
+  /** Some at once: a walk from the front of a map passes the places of all that have left it. An iterator that stayed would hold all that it has passed. */
   #dropOldest(): void {
-    const { value: oldest } = this.#leaving.next();
-    if (oldest === undefined) this.#leaving = this.#objects.entries();
-    else this.#drop(...oldest);
+    for (const [oldest, each] of this.#objects) {
+      if (this.#bytes <= keptShare * this.#bytesMax) return;
+      this.#drop(oldest, each);
+    }
   }
 
   #drop(text: string, object: StoredObject | undefined): void {

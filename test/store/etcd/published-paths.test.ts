@@ -18,6 +18,17 @@ test('the newest object that names a path tells it, in whatever order a listing 
   }
 });
 
+test('of several that one transaction has written, the same tells it in whatever order they come', (t) => {
+  for (const order of [
+    [x, y],
+    [y, x],
+  ]) {
+    const paths = new PublishedPaths(() => []);
+    for (const path of order) paths.changed(place, { before: undefined, after: path, revision: 7 });
+    t.is(paths.pathOf(place), x);
+  }
+});
+
 test('when the newest goes, the newest of those that are left tells it', (t) => {
   const left: PathBearer[] = [
     { path: y, revision: 3 },

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import type { StoredObject } from '../../../src/domain/object.js';
 import { RecentBodies } from '../../../src/store/etcd/recent-bodies.js';
@@ -51,4 +53,23 @@ test('what leaves costs the same however much has left before', (t) => {
   const [first, ...rest] = Array.from({ length: 4 }, (_none, i) => add(50_000 * (i + 1), 50_000 * (i + 2)));
   const slowest = Math.max(first!, ...rest);
   t.true(slowest < 5 * filling, `${filling} ms to fill it, ${slowest} ms for as many more`);
+});
+
+test('what was replaced is not held, however long nothing leaves', (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const bodies = new RecentBodies(1_000_000_000);
+  const { key, body } = anObject('one', 1);
+  const heldBytes = (): number => {
+    collect();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const before = heldBytes();
+  for (let revision = 1; revision <= 20_000; revision += 1) {
+    const bytes = new Uint8Array(10_000);
+    bodies.add({ key: { ...key, name: `n${revision % 100}` }, revision, resourceVersion: String(revision), body: { ...body, bytes } });
+  }
+  const more = heldBytes() - before;
+  t.true(more < 10_000_000, `${more} bytes for 100 bodies of 10,000`);
+  t.true(bodies.bytes < 2_000_000);
 });
