@@ -566,9 +566,15 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);
     t.is((await engine.store.links()).length, 3);
 
-    await mustPush(
-      lane,
-      Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childNeighbour(`c${i}`))),
+    const children = Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childNeighbour(`c${i}`)));
+    const lanes = Array.from({ length: 32 }, () => engine.store.lane());
+    await Promise.all(
+      lanes.map((each, at) =>
+        mustPush(
+          each,
+          children.filter((_, i) => i % lanes.length === at),
+        ),
+      ),
     );
     const again = await engine.restart();
     const outcomes = await again.lane().push([aMeet('n1', childNeighbour('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);

@@ -6,8 +6,8 @@ import type { Outcome } from '../../src/domain/mutation.js';
 import { aDelete, aKey, aPut, aScope } from '../support/objects.js';
 import { aClaim, aFullSync, anUpsert, aRetract, mustPush, outcomeTexts } from '../support/pushes.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
-import { opened } from './open-stores.js';
-import { members } from './with-members.js';
+import { opened, prefix } from './open-stores.js';
+import { bytes, members } from './with-members.js';
 
 const many = 100;
 const arrivesMs = 4_000;
@@ -102,3 +102,29 @@ async function resourceVersionOf(outcome: Promise<Outcome>): Promise<string | un
   const written = await outcome;
   return written.kind === 'written' ? written.resourceVersion : undefined;
 }
+
+test('hundreds of writes that are under way while the fence is renewed, as it is twice a minute, are written, and nobody takes that for a restore', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  const client = etcd.client();
+  t.teardown(() => client.close());
+  const [start, end] = ['fences/', 'fences0'].map((place) => bytes(`${prefix}.strata/v1/${place}`)) as [Uint8Array, Uint8Array];
+  const [fence] = (await client.range({ key: start, rangeEnd: end })).kvs;
+  const renew = { kind: 'put' as const, key: fence!.key, value: fence!.value, lease: fence!.lease };
+  const objects = 3_000;
+
+  let isPushing = true;
+  const pushing = mustPush(store.lane(), [aClaim(), ...Array.from({ length: objects }, (_none, i) => anUpsert({ name: `n${i}` }))]).finally(
+    () => (isPushing = false),
+  );
+  let renewals = 0;
+  for (; isPushing; renewals += 1) {
+    await client.txn({ compare: [], success: [renew], failure: [] });
+    await sleep(50);
+  }
+  await pushing;
+  t.true(renewals > 3);
+  t.is(await store.count(aScope(), undefined, 2 * objects), objects);
+});

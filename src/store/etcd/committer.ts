@@ -223,7 +223,7 @@ export class EtcdCommitter {
         return revision;
       }
       await this.#parts.reach(revision);
-      this.#noteRefusal(compare);
+      this.#noteRefusal(asked.compare);
       return undefined;
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'unknown') throw error;
@@ -235,7 +235,7 @@ export class EtcdCommitter {
     }
   }
 
-  /** Others may change what was compared any number of times; but where it is published as it was, again and again, etcd holds something else. */
+  /** Others may change what was compared any number of times, and the fence is renewed; but where it is published as it was, again and again, etcd holds something else. */
   #noteRefusal(compare: readonly Compare[]): void {
     const { published, contradicted } = this.#parts;
     this.#contradictions = compare.every(({ key, revision }) => published.revisionAt(key) === revision) ? this.#contradictions + 1 : 0;

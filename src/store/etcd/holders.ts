@@ -7,7 +7,7 @@
 import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
 import { linksMax, type Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
-import { childOf, type Neighbour } from '../../domain/via.js';
+import type { Neighbour } from '../../domain/via.js';
 import { decided, unchanged, write, writeInSteps, type Plan, type PushOf } from './plan.js';
 import { staleSinceOf } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
@@ -83,9 +83,9 @@ export class Holders {
     const { shards } = this.#parts.published;
     const known = shards.link(neighbour);
     const isSame = known?.record.cacheId === cacheId;
-    const bound = shards.links().find((link) => link.cacheId === cacheId && link.neighbour !== 'parent');
-    if (neighbour !== 'parent' && bound !== undefined && !isSame) return decided({ kind: 'bound', name: childOf(bound.neighbour) ?? '' });
-    if (neighbour !== 'parent' && known === undefined && shards.links().length >= linksMax) return decided({ kind: 'full' });
+    const bound = isSame || neighbour === 'parent' ? undefined : shards.nameOfChild(cacheId);
+    if (bound !== undefined) return decided({ kind: 'bound', name: bound });
+    if (neighbour !== 'parent' && known === undefined && shards.linkCount >= linksMax) return decided({ kind: 'full' });
     if (neighbour === 'parent' && known !== undefined && !isSame) {
       const leaves = this.#leaveVias(neighbour, () => this.meet({ kind: 'meet', neighbour, cacheId }));
       if (leaves !== undefined) return leaves;

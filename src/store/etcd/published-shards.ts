@@ -16,7 +16,7 @@ import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
-import type { Neighbour } from '../../domain/via.js';
+import { childOf, type Neighbour } from '../../domain/via.js';
 import type { IndexedObject } from './object-index.js';
 import { unsynced, type LinkRecord, type ShardRecord, type SliceFacts, type SliceRecord } from './records.js';
 
@@ -67,6 +67,16 @@ export class PublishedShards {
 
   link(neighbour: Neighbour): Versioned<LinkRecord> | undefined {
     return this.#links.get(neighbour);
+  }
+
+  get linkCount(): number {
+    return this.#links.size;
+  }
+
+  /** The name by which a child came that is this cache; undefined where none is. */
+  nameOfChild(cacheId: string): string | undefined {
+    for (const [neighbour, { record }] of this.#links) if (record.cacheId === cacheId && neighbour !== 'parent') return childOf(neighbour);
+    return undefined;
   }
 
   links(): readonly LinkState[] {

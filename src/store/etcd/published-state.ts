@@ -126,6 +126,8 @@ export class PublishedState {
         return this.shards.link(record.neighbour)?.revision ?? 0;
       case 'rewrite':
         return this.#marks.get(record.of) ?? 0;
+      case 'fence':
+        return this.fenceOf(record.id) ?? 0;
       default:
         return 0;
     }
@@ -266,11 +268,9 @@ export class PublishedState {
         : { kind: 'put', key, revision, object: object.stored, created: held === undefined, previous, ...moved };
     done.changes.push(change);
     if (held !== undefined) done.replacedBytes.set(change, held.bytes);
-    if (object === undefined) {
-      if (at.swept.has(revision)) done.swept.add(revision);
-    } else {
-      if (held !== undefined && at.rewritten.has(revision)) done.rewrites.push({ key, from: held.revision, to: revision });
-    }
+    if (object === undefined && at.swept.has(revision)) done.swept.add(revision);
+    if (object !== undefined && held !== undefined && at.rewritten.has(revision))
+      done.rewrites.push({ key, from: held.revision, to: revision });
   }
 
   /** What the change replaced: the body in memory, else what etcd sent along, else nothing. */
