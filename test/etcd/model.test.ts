@@ -11,7 +11,7 @@ import { members } from './with-members.js';
 
 compareWithModel({
   what: 'two servers of one etcd',
-  runs: 6,
+  runs: 4,
   // Enough for the changes that the model wants to be remembered, and little more.
   flags: ['--etcd-history-bytes-max=4MiB', '--etcd-bodies-bytes-max=1MiB'],
   open: async (t, { flags, environment }) => {

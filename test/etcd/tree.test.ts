@@ -10,7 +10,7 @@ import { until } from '../support/test-server.js';
 import { members } from './with-members.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
-const rounds = 6;
+const rounds = 4;
 
 test('objects go up and down through two servers of one etcd, whichever of them leads, is killed, stops or is cut off', async (t) => {
   const etcd = await members(t);
