@@ -25,6 +25,9 @@ import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
 
 const contradiction = 'etcd does not hold what it has shown: it was restored';
 const lookIntervalMs = 300;
+const answerMsMax = 5_000;
+/** Of a listing while etcd is compacted. */
+const triesMax = 3;
 const never = new AbortController().signal;
 
 /** Throws a CacheError that says what is wrong. */
@@ -74,12 +77,32 @@ type Receiver = { take: (batch: FollowedBatch) => void; isKept: () => Promise<bo
 type Loading = Readonly<{ prefix: string; limits: EtcdLimits; parts: EtcdParts }>;
 
 async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
-  const from = await beginning(client, loading.limits.resumedRevisionsMax);
+  let from = await beginning(client, loading.limits.resumedRevisionsMax);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await loadFrom(client, from, loading);
+    } catch (error) {
+      if (!(error instanceof EtcdError) || error.kind !== 'compacted' || tries === triesMax) throw error;
+    }
+    // The key in which servers agree on it names less after a restore, and where somebody else compacts.
+    from = await compactedUpTo(client, loading.parts.clock);
+  }
+}
+
+/** How far etcd is compacted, which it says to a watch that begins before. Throws EtcdError. */
+async function compactedUpTo(client: EtcdClient, clock: Clock): Promise<Revision> {
+  const compacted = deferred<Revision>();
+  const range = { key: compactionKey, rangeEnd: Buffer.concat([compactionKey, Buffer.of(0)]), startRevision: 1 };
+  const watch = client.watch(range, {
+    received: (response) => void (response.compacted > 0 && compacted.resolve(response.compacted)),
+    ended: (error) => compacted.reject(error),
+  });
+  const cancel = clock.after(answerMsMax, () => compacted.reject(new EtcdError('unknown', 'etcd does not say how far it is compacted')));
   try {
-    return await loadFrom(client, from, loading);
-  } catch (error) {
-    if (!(error instanceof EtcdError) || error.kind !== 'compacted') throw error;
-    return loadFrom(client, 0, loading);
+    return await compacted.promise;
+  } finally {
+    cancel();
+    watch.close();
   }
 }
 
