@@ -1,14 +1,15 @@
 /** What a server reads when it starts: the same as one has that was there when it was written, in few pages, and no more of it at once than is said. */
 import { Buffer } from 'node:buffer';
 import test from 'ava';
+import { Refused } from '../../src/domain/errors.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { EtcdClient } from '../../src/store/etcd/client.js';
 import { listed } from '../../src/store/etcd/listing.js';
 import { formatObjectKey } from '../../src/store/etcd/object-keys.js';
 import type { RangeRequest, RangeResponse } from '../../src/store/etcd/rpc.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
-import { list } from '../contract/read-all.js';
-import { aBody, aKey, aScope } from '../support/objects.js';
+import { changesBehind, changeText, list, mustWrite } from '../contract/read-all.js';
+import { aBody, aKey, aPut, aScope } from '../support/objects.js';
 import { opened, prefix } from './open-stores.js';
 import { bytes, members } from './with-members.js';
 
@@ -120,4 +121,24 @@ test('over a network that is too slow for large pages, a server starts on smalle
   const endpoints = [`http://127.0.0.1:${network.port}`];
   const store = await opened(t, etcd, { endpoints, timeoutMs: 1_000, resumedRevisionsMax: 0 });
   t.is(await store.count(aScope(), undefined, 10_000), 1_500);
+});
+
+test('a server that starts after somebody else has compacted etcd has the history that is left', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const before = await opened(t, etcd);
+  for (let i = 0; i < 5; i += 1) await mustWrite(before, aPut({ name: `early${i}` }, 'absent'));
+  const client = etcd.client();
+  const compacted = await client.revision();
+  for (let i = 0; i < 5; i += 1) await mustWrite(before, aPut({ name: `late${i}` }, 'absent'));
+  await client.compact(compacted);
+  client.close();
+
+  const after = await opened(t, etcd);
+  const changes = async (store: typeof before) => (await changesBehind(store, aScope(), compacted, before.published)).map(changeText);
+  await after.reachNewest();
+  t.is((await changes(after)).length, 5);
+  t.deepEqual(await changes(after), await changes(before));
+  await t.throwsAsync(changesBehind(after, aScope(), compacted - 1), { instanceOf: Refused });
 });
