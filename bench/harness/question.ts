@@ -16,8 +16,8 @@ export const families = ['requests', 'lists', 'watches', 'push', 'scale', 'tiers
 export type Family = (typeof families)[number];
 
 /**
- * What it takes to ask it: `http` any server of the API and Go, `push` a server that accepts pushes, `etcd` one whose store is in etcd. Without any of them it starts servers of its own,
- * or only looks at the measured one.
+ * What it takes to ask it: `http` any server of the API and Go, `push` a server that accepts pushes, `etcd` one whose store is in etcd. Without any of
+ * them it starts servers of its own, or only looks at the measured one.
  */
 type Need = 'http' | 'push' | 'etcd';
 

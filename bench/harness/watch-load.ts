@@ -6,10 +6,27 @@ import { check, type Check } from './question.js';
 
 /** Fewer than a run has: each is read once first. */
 const writtenMax = 1_000;
+const lateMs = 60_000;
+const measuredTimes = 2;
 
 /** Updates of exports, all of which a wildcard watch of exports sees. */
 export function writesOfExports(objects: number, max = writtenMax): Pick<GoJob, 'from' | 'to' | 'resources' | 'paths'> {
   return { from: 0, to: Math.min(objects, max), resources: [exportsType.resource], paths: [collectionPath(exportsType)] };
+}
+
+type Pace = Readonly<{ objects: number; http1: boolean; watchers: number; perSecond: number; measuredMs: number }>;
+
+/** Updates of exports at a steady pace, before watchers of all of them; for twice as long as other questions measure. */
+export function pacedWrites({ objects, http1, watchers, perSecond, measuredMs }: Pace): GoJob {
+  return {
+    ...writesOfExports(objects),
+    kind: 'watches',
+    http1,
+    clients: watchers,
+    perSecond,
+    measuredMs: measuredMs * measuredTimes,
+    lateMs,
+  };
 }
 
 export function watchChecks({ expected, watchersLess, unordered }: Loaded): readonly Check[] {

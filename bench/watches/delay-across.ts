@@ -6,12 +6,10 @@
 import { httpQuestion } from '../harness/http-question.js';
 import { busy } from '../harness/loaded-values.js';
 import { atMost } from '../harness/question.js';
-import { watchChecks, writesOfExports } from '../harness/watch-load.js';
+import { pacedWrites, watchChecks } from '../harness/watch-load.js';
 
 const perSecond = 100;
 const watchers = 8;
-const lateMs = 60_000;
-const measuredTimes = 2;
 
 export const delayAcross = httpQuestion({
   name: 'delay-across',
@@ -21,14 +19,9 @@ export const delayAcross = httpQuestion({
   needs: ['etcd'],
   measure: async ({ client, target, http1, objects, bench: { options, startAnother } }) => {
     await using other = target.role === 'measured' ? await startAnother?.() : undefined;
+    const { measuredMs } = options;
     const loaded = await client.run(target, {
-      ...writesOfExports(objects),
-      kind: 'watches',
-      http1,
-      clients: watchers,
-      perSecond,
-      measuredMs: options.measuredMs * measuredTimes,
-      lateMs,
+      ...pacedWrites({ objects, http1, watchers, perSecond, measuredMs }),
       ...(other !== undefined && { watched: { server: other.url, ca: other.certificateFile } }),
     });
     return {

@@ -9,10 +9,8 @@ import { httpQuestion } from '../harness/http-question.js';
 import { busy, processorValue } from '../harness/loaded-values.js';
 import type { Protocol } from '../harness/client.js';
 import { atMost, type Question } from '../harness/question.js';
-import { watchChecks, writesOfExports } from '../harness/watch-load.js';
+import { pacedWrites, watchChecks } from '../harness/watch-load.js';
 
-const lateMs = 60_000;
-const measuredTimes = 2;
 const shareOfUpstreamMax = 0.5;
 
 type Load = Readonly<{ perSecond: number; watchers: number; protocols: readonly Protocol[]; isLong?: true }>;
@@ -32,15 +30,8 @@ function delayAt({ perSecond, watchers, protocols, isLong }: Load): Question {
     protocols,
     ...(isLong && { isLong }),
     measure: async ({ client, target, http1, objects, bench: { options } }) => {
-      const loaded = await client.run(target, {
-        ...writesOfExports(objects),
-        kind: 'watches',
-        http1,
-        clients: watchers,
-        perSecond,
-        measuredMs: options.measuredMs * measuredTimes,
-        lateMs,
-      });
+      const { measuredMs } = options;
+      const loaded = await client.run(target, pacedWrites({ objects, http1, watchers, perSecond, measuredMs }));
       return {
         values: [
           {

@@ -270,10 +270,14 @@ export class ModelledServer {
     for (const client of this.#clients) client.close();
   }
 
-  /** That of the next server. */
-  #client(): KubeClient {
+  /** The server whose turn it is. */
+  #next(): number {
     this.#asked += 1;
-    return this.#clients[this.#asked % this.#clients.length]!;
+    return this.#asked % this.#servers.length;
+  }
+
+  #client(which = this.#next()): KubeClient {
+    return this.#clients[which]!;
   }
 
   /** One of the servers, or all: always without `which`. */
@@ -287,9 +291,11 @@ export class ModelledServer {
   async #send(write: Write): Promise<Sent> {
     const expected = this.model.expect(write);
     const { method, path, body, headers } = this.#request(write);
-    const client = this.#client();
-    const server = this.#servers[this.#clients.indexOf(client)]!;
-    const answer = await client.raw(method, path, { body, headers }).catch((error: unknown) => ({ error }));
+    const which = this.#next();
+    const server = this.#servers[which]!;
+    const answer = await this.#client(which)
+      .raw(method, path, { body, headers })
+      .catch((error: unknown) => ({ error }));
     if ('error' in answer) return { expected, answer: undefined, server, error: answer.error };
     assert.ok(answer.status === expected.status || answer.status === 429, `${write.kind}: ${answer.status} ${answer.text}`);
     if (answer.status > 299 || write.kind === 'delete') return { expected, answer, server };
@@ -467,8 +473,7 @@ export class ModelledServer {
             ...(began.named === undefined ? {} : { resourceVersion: String(began.named) }),
           };
     const query = { ...scopeQuery(scope, selector), ...start, ...(bookmarks ? { allowWatchBookmarks: 'true' } : {}) };
-    this.#asked += 1;
-    const server = this.#servers[this.#asked % this.#servers.length]!;
+    const server = this.#servers[this.#next()]!;
     const recorder = new WatchRecorder(server.client({ http2: this.#http2 }), {
       id,
       path: scopePath(scope),
