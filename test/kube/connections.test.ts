@@ -230,8 +230,8 @@ test('a connection without requests is closed, and one with a watch is not', asy
 
   for (let pings = 0; pings < 3; pings += 1) {
     clock.advance(30_000);
-    // The answers to the pings.
-    await sleep(100);
+    // Until each ping is answered, which ends what waits for that.
+    await until(() => clock.nextInMs >= 30_000);
   }
 
   await until(() => rig.shard.openConnections === 1);

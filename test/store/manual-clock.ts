@@ -16,6 +16,11 @@ export class ManualClock implements Clock {
     return this.#tasks.size;
   }
 
+  /** In how long the next task falls due; Infinity when none waits. */
+  get nextInMs(): number {
+    return Math.min(...[...this.#tasks].map(({ dueMs }) => dueMs - this.#nowMs));
+  }
+
   now(): number {
     return this.#nowMs;
   }
