@@ -1,6 +1,6 @@
 /**
- * What the package exports: pushing the objects of a shard into a cache from a program, and looking objects up, locally and then in a
- * cache. Most need only `openSender` and `openCacheReader`; `Sender` and `CacheReader` themselves take another clock or transport.
+ * What the package exports: pushing the objects of a shard into a cache from a program, looking objects up, locally and then in a
+ * cache, and resolving paths. Most need only `openSender`, `openCacheReader` and `openPathResolver`; `Sender` and `CacheReader` themselves take another clock or transport.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -13,6 +13,7 @@ import { CacheConnection } from './lookup/cache-connection.js';
 import { CacheReader } from './lookup/cache-reader.js';
 import { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.js';
 import { WatchedTypes, type WatchedRef } from './lookup/watched-types.js';
+import { PathResolver } from './lookup/path-resolver.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
 import { Sender } from './sender/sender.js';
 import { version } from './version.js';
@@ -38,6 +39,8 @@ export type { Freshness, TypeFreshness } from './lookup/freshness-report.js';
 export { LocalThenCache, type LocalGetter, type LocalThenCacheParts, type LookUp } from './lookup/local-then-cache.js';
 export { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.js';
 export type { CollectionRef, ObjectRef, TypeRef } from './lookup/object-ref.js';
+export type { ResolvedFreshness, ResolvedPath } from './lookup/path-answer.js';
+export { PathResolver } from './lookup/path-resolver.js';
 export type { CachedObject, HttpAnswer, Missing } from './lookup/read-answer.js';
 export type { WatchState } from './lookup/watched-type.js';
 export { WatchedTypes, type WatchedRef } from './lookup/watched-types.js';
@@ -87,24 +90,34 @@ export function openSender({ shard: name, caches, identity, agent, takesOver = f
   );
 }
 
-export type OpenCacheReaderOptions = Readonly<{
+export type OpenPathResolverOptions = Readonly<{
   /** Where the cache is reached, such as `https://localhost:6443`. */
   cache: string;
   /** PEM texts, or a function that gives them, called for each request: a renewed certificate is used from then on. */
   identity: ClientIdentity | (() => ClientIdentity);
-  /** Types that are asked for often: all their objects are kept in memory, by a watch each. */
-  watch?: readonly WatchedRef[];
   /** Others than the default ones; durations in milliseconds. */
   bounds?: Partial<LookupBounds>;
-  /** For the watches. Nothing is logged when left out. */
-  log?: Log;
 }>;
+
+/** Asks one cache over HTTPS where paths lead. It holds connections until `close`. Throws when `cache` is no https URL. */
+export function openPathResolver({ cache, identity, bounds }: OpenPathResolverOptions): PathResolver {
+  const options = Object.freeze({ ...defaultLookupBounds, ...bounds, cache });
+  return new PathResolver({ connection: new CacheConnection({ clock: systemClock, identity: givenBy(identity) }, options) });
+}
+
+export type OpenCacheReaderOptions = OpenPathResolverOptions &
+  Readonly<{
+    /** Types that are asked for often: all their objects are kept in memory, by a watch each. */
+    watch?: readonly WatchedRef[];
+    /** For the watches. Nothing is logged when left out. */
+    log?: Log;
+  }>;
 
 /** Reads one cache over HTTPS. It holds connections until `close`. Throws when `cache` is no https URL. */
 export function openCacheReader({ cache, identity, watch = [], bounds, log = silent }: OpenCacheReaderOptions): CacheReader {
   const clock = systemClock;
   const options = Object.freeze({ ...defaultLookupBounds, ...bounds, cache });
-  const own = typeof identity === 'function' ? identity : (): ClientIdentity => identity;
+  const own = givenBy(identity);
   const connection = new CacheConnection({ clock, identity: own }, options);
   const access = {
     server: `${new URL(cache).origin}/services/cache/shards/*`,
@@ -119,6 +132,10 @@ export function openCacheReader({ cache, identity, watch = [], bounds, log = sil
   };
   const parts = { access, clock, random, log, userAgent: `strata/${version()} (look-up)` };
   return new CacheReader({ clock, connection, watched: WatchedTypes.open(parts, watch, options) }, options);
+}
+
+function givenBy(identity: OpenPathResolverOptions['identity']): () => ClientIdentity {
+  return typeof identity === 'function' ? identity : () => identity;
 }
 
 function random(): number {

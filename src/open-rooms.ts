@@ -8,6 +8,7 @@ import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { LastLines } from './diagnostics/last-lines.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
+import { pathTypes } from './domain/path-entry.js';
 import { Refused } from './domain/errors.js';
 import type { Shards } from './domain/ports.js';
 import type { Store } from './domain/store-port.js';
@@ -20,6 +21,7 @@ import type { TreeStatus } from './domain/status.js';
 import { describeServer } from './describe-server.js';
 import { openConsole } from './open-console.js';
 import { openEndpoint, intakeRules } from './open-endpoint.js';
+import { openPaths } from './open-paths.js';
 import { openListener, type ServingParts } from './open-listener.js';
 import { openTier } from './open-tier.js';
 import { heavyLimits } from './heavy/heavy-limits.js';
@@ -81,7 +83,7 @@ const turnBytesMax = 1024 * 1024;
 /** Resolves when the server listens. */
 export async function openRooms(settings: Settings, parts: RoomParts): Promise<OpenServer> {
   const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies, lastLines } = parts;
-  const catalogue = new Catalogue(kcpTypes);
+  const catalogue = new Catalogue(kcpTypes, pathTypes);
   const pace = new Pace(turnBytesMax);
   const newest = new NewestChanges({ commits: store, revisions: store });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
@@ -188,6 +190,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     certificates: () => certificates.expiry.report(),
   });
 
+  const paths = openPaths({ store, freshness, metrics, clock, log });
   const heavy = new HeavyThread({ clock, log }, heavyLimits);
   const ports: KubePorts = {
     objects: store,
@@ -210,7 +213,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     ? openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock, log })
     : undefined;
   const app = createApp(
-    { ports, console, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
+    { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
     settings,
   );
   const listener = openListener(settings, parts, {

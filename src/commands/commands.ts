@@ -7,6 +7,7 @@ import { copy } from './copy.js';
 import { kubeconfig } from './kubeconfig.js';
 import { push } from './push.js';
 import { removalsConfirm } from './removals.js';
+import { resolve } from './resolve.js';
 import { shardsForget, shardsList, shardsRemove } from './shards.js';
 import { status } from './status.js';
 import { backup, check, restore } from './store-files.js';
@@ -14,6 +15,7 @@ import { backup, check, restore } from './store-files.js';
 export const commands: readonly Command[] = [
   push,
   status,
+  resolve,
   consoleLink,
   kubeconfig,
   backup,

@@ -42,6 +42,7 @@ export const push: Command = command({
       shardName: shard,
       caches,
       systemClusters,
+      pushesPaths,
       takesOver,
       logLevel: level,
       logFormat: format,
@@ -86,7 +87,7 @@ export const push: Command = command({
     );
     const agent = new ShardAgent(
       { access, sink: sender, clock, random, log },
-      { shard, systemClusters, userAgent: `strata/${version()} (push)` },
+      { shard, systemClusters, pushesPaths, userAgent: `strata/${version()} (push)` },
     );
     const ofCache = () => certificatesIn('cache', options.certFile, readText(options.certFile, 'certificate for the cache'));
     const expiry = new CertificateExpiry({ clock, log }, [access.certificates, ofCache]);

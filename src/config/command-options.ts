@@ -151,6 +151,10 @@ export const agentOptions = {
     help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',
   }),
   systemClusters: options.systemClusters,
+  pushesPaths: bare({
+    flag: 'push-paths',
+    help: 'Pushes what paths are resolved by as well: an entry of each LogicalCluster and each Workspace.',
+  }),
   logLevel: options.logLevel,
   logFormat: options.logFormat,
 } as const;

@@ -2,7 +2,7 @@
  * Which types exist: the built-in ones, which are data, and those that ClusterCachedResource objects in the store
  * declare at run time. Consulted by every request, so every answer is a few map look-ups.
  *
- * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is ignored.
+ * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is ignored. Some are pushed and never served.
  * C2 A declared type exists exactly as long as at least one usable ClusterCachedResource names its identity, group and
  *    resource; its served versions are those of all of them.
  * C3 What is served does not depend on the order in which ClusterCachedResources were seen: where they disagree, the
@@ -69,7 +69,9 @@ type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Ma
 const unknown: Resolution = { kind: 'unknown' };
 
 export class Catalogue {
+  /** Those that are served. */
   readonly #builtIn: ReadonlyMap<string, ServedType>;
+  readonly #unserved: ReadonlyMap<string, ServedType>;
   readonly #rooms = new DeclarationRooms();
   /** group/resource, then identity. */
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
@@ -78,8 +80,9 @@ export class Catalogue {
   /** What `declared` has found, until something changes. */
   #declared: readonly ServedType[] | undefined;
 
-  constructor(builtIn: readonly ServedType[]) {
-    this.#builtIn = new Map(builtIn.map((type) => [formatFamily(type.group, type.resource), type]));
+  constructor(builtIn: readonly ServedType[], unserved: readonly ServedType[] = []) {
+    this.#builtIn = byFamily(builtIn);
+    this.#unserved = byFamily(unserved);
   }
 
   /** The type a request names. The core group may be spelled `core`. */
@@ -96,8 +99,8 @@ export class Catalogue {
 
   /** The type of the objects of exactly this resource that `shard` pushes (C4); undefined when nothing declares it. */
   find(resource: Resource, shard: ShardName): ServedType | undefined {
-    const builtIn = this.#builtIn.get(formatFamily(resource.group, resource.resource));
-    const type = builtIn ?? typeOf(this.#find(resource), shard);
+    const family = formatFamily(resource.group, resource.resource);
+    const type = this.#builtIn.get(family) ?? this.#unserved.get(family) ?? typeOf(this.#find(resource), shard);
     return type?.group === resource.group && type.identity === resource.identity ? type : undefined;
   }
 
@@ -112,7 +115,8 @@ export class Catalogue {
    */
   declare(place: Place, body: Uint8Array): readonly Declared[] {
     const declaration = parseDeclaration(place, body);
-    const isBuiltIn = declaration !== undefined && this.#builtIn.has(formatFamily(declaration.group, declaration.resource));
+    const family = declaration === undefined ? '' : formatFamily(declaration.group, declaration.resource);
+    const isBuiltIn = this.#builtIn.has(family) || this.#unserved.has(family);
     return this.#replace(place, isBuiltIn ? undefined : declaration);
   }
 
@@ -132,12 +136,12 @@ export class Catalogue {
   /** What discovery shows below a logical cluster, or below '*'; of same-named resources only the first. */
   forCluster(cluster: string): readonly ServedType[] {
     const declared = cluster === '*' ? this.declared() : this.#declaredIn(cluster);
-    const byFamily = new Map<string, ServedType>();
+    const firsts = new Map<string, ServedType>();
     for (const type of declared) {
       const family = formatFamily(type.group, type.resource);
-      if (!byFamily.has(family)) byFamily.set(family, type);
+      if (!firsts.has(family)) firsts.set(family, type);
     }
-    return [...this.#builtIn.values(), ...byFamily.values()];
+    return [...this.#builtIn.values(), ...firsts.values()];
   }
 
   /**
@@ -214,6 +218,10 @@ export class Catalogue {
 
 export function serves(type: Pick<ServedType, 'versions'>, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
+}
+
+function byFamily(types: readonly ServedType[]): ReadonlyMap<string, ServedType> {
+  return new Map(types.map((type) => [formatFamily(type.group, type.resource), type]));
 }
 
 /** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */

@@ -31,3 +31,8 @@ export function parseCanonicalPath(text: string): CanonicalPath | undefined {
   if (text.length > clusterCharactersMax || text.startsWith('system:')) return undefined;
   return pathPattern.test(text) ? (text as CanonicalPath) : undefined;
 }
+
+/** A path of one segment or more, as policies and objects name them: `root` is one. Undefined when the text is not one. */
+export function parseAnyPath(text: string): string | undefined {
+  return text.startsWith('system:') ? undefined : (parseCanonicalPath(text) ?? parseClusterName(text));
+}

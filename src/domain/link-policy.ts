@@ -9,7 +9,7 @@
  * P2 parse(format(policy)) is the same policy, and format(parse(text)) does not change again.
  * Bounds: rulesMax rules, listMax members of a list, typesMax types in all, termsMax labels or annotations in one rule, policyCharactersMax of text.
  */
-import { parseCanonicalPath, parseClusterName, type ClusterName } from './cluster.js';
+import { parseAnyPath, parseClusterName, type ClusterName } from './cluster.js';
 import { formatRequirement, parseLabelSelector, type Requirement } from './label-selector.js';
 import { labelKeyFlaws, labelValueFlaws } from './label-syntax.js';
 import { isObject, type Members } from './members.js';
@@ -91,11 +91,6 @@ export function formatLinkPolicy(policy: LinkPolicy): string {
   return `[${sorted(policy.map(formatRule)).join()}]`;
 }
 
-/** The path of a prefix or an annotation; unlike a canonical path in a URL it may be of one segment. Undefined when the text is not a path. */
-export function parsePathPrefix(text: string): string | undefined {
-  return text.startsWith('system:') ? undefined : (parseCanonicalPath(text) ?? parseClusterName(text));
-}
-
 export function formatTypePattern({ group, resource, identity }: TypePattern): string {
   return `${formatGroupResource({ group, resource })}${identity === undefined ? '' : `:${identity}`}`;
 }
@@ -142,7 +137,7 @@ class PolicyReader {
       types: types === '*' ? undefined : types,
       shards: this.#every(this.#list(value, 'shards', path, parseShard, acceptsShard), [...path, 'shards']),
       clusters: this.#list(value, 'clusters', path, parseClusterName, 'the name of a logical cluster'),
-      pathPrefix: this.#text(value, 'pathPrefix', path, parsePathPrefix, 'a canonical path such as root:tenant-a'),
+      pathPrefix: this.#text(value, 'pathPrefix', path, parseAnyPath, 'a canonical path such as root:tenant-a'),
       labels: this.#labels(value, path),
       annotations: this.#annotations(value, path),
     };

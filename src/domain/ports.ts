@@ -3,6 +3,7 @@ import type { Refusal } from './errors.js';
 import type { HeavyResult, HeavyTask } from './heavy-task.js';
 import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
+import type { PathAnswer, PathResolution } from './path-resolution.js';
 import type { Resource } from './resource.js';
 import type { Revision } from './revision.js';
 import type { Room } from './room.js';
@@ -131,6 +132,14 @@ export interface Freshness {
   report(): Promise<StatusReport>;
   /** Its cost grows with the slices of the type and the shards, or with the one slice. */
   ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport>;
+}
+
+/** Which logical cluster a path leads to, on which shard, by the path entries that are published. */
+export interface Paths {
+  /** `text` may be anything; what is no path is unknown. */
+  resolve(text: string): Promise<PathResolution>;
+  /** The same with its freshness, which is asked for first. */
+  answer(text: string): Promise<PathAnswer>;
 }
 
 /** What an operator does to shards as a whole. */

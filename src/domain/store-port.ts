@@ -132,6 +132,8 @@ export interface Commits {
 /** The index from canonical paths to logical clusters. */
 export interface CanonicalPaths {
   clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]>;
+  /** Those whose own path entry has this path (PATH-2): what other objects name counts for nothing. */
+  ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
   /**
    * The paths of logical clusters on shards, in their order: those on disk, which may be ahead of what is published, or those at a revision.
    * Rejects with Refused(Expired) if that is compacted.

@@ -92,7 +92,7 @@ export class TypeFreshness {
   }
 }
 
-/** Nobody can say so of a shard that is written over plain HTTP. */
-function provesAbsence({ whole, connection, sourceConnected, lagMs }: ShardFreshness): boolean {
+/** Whether what the cache does not have of the type is not on the shard. Nobody can say so of a shard that is written over plain HTTP. */
+export function provesAbsence({ whole, connection, sourceConnected, lagMs }: ShardFreshness): boolean {
   return whole && connection.kind === 'connected' && sourceConnected === true && lagMs !== null;
 }

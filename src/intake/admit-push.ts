@@ -5,15 +5,17 @@
  * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
  *    bug or from malice, and either should be reported, not overwritten.
  * P3 A body without a uid is refused: one made up here would differ at every sync.
+ * P4 A path entry is no object of Kubernetes: it has no metadata, so nothing is added to it, and it is stored as it came (PATH-1).
  */
 import { invalid } from '../domain/invalid.js';
 import { serves, type ServedType } from '../domain/catalogue.js';
-import { parseClusterName, type ClusterName } from '../domain/cluster.js';
+import { parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import { compose } from '../json/compose.js';
 import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
-import type { StoredObject } from '../domain/object.js';
-import { attempt, type Parsed } from '../domain/parsed.js';
+import type { Body, StoredObject } from '../domain/object.js';
+import { attempt, mustParse, type Parsed } from '../domain/parsed.js';
+import { isPathType, parsePathEntry, pathEntryBody, pathOfEntry } from '../domain/path-entry.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { formatApiVersion, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -44,28 +46,39 @@ type PlaceInputs = Pick<PushInputs, 'type' | 'resource' | 'shard' | 'systemClust
 
 export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Push> {
   return attempt(() => {
-    const { type, version, by, bodyBytesMax, allocate } = inputs;
+    const { type, version, by, bodyBytesMax } = inputs;
     const key = readKey(object, inputs);
     if (object.body === undefined) return { kind: 'keep', key, by };
     if (!serves(type, version)) throw new Refused(badRequest(`${type.resource} are not served in that version`));
     if (object.body.length > bodyBytesMax) throw new Refused(tooLarge(object.body.length, bodyBytesMax));
-
-    const { text, meta } = readObject(object.body, { type, version, fieldValidation: 'Ignore' });
-    confirmPlace(key, meta);
-    const causes = createCauses(type, meta, key);
-    if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
-    if (meta.uid === '') throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, [uidMissing]));
-
-    const stamp = {
-      place: key,
-      apiVersion: formatApiVersion(type.group, type.storageVersion),
-      version: type.storageVersion,
-      metadata: namespaceStamp(key.namespace, meta.namespace),
-    };
-    const body = compose(text, stamp, allocate);
+    const { body, path } = isPathType(type) ? readEntry(key, object.body, inputs) : readReplica(key, object.body, inputs);
     if (inputs.accepts?.({ key, body }) === false) throw new Refused(notAccepted);
-    return { kind: 'upsert', key, body, path: pathOf(meta), by };
+    return { kind: 'upsert', key, body, path, by };
   });
+}
+
+type Admitted = Readonly<{ body: Body; path: CanonicalPath | undefined }>;
+
+function readReplica(key: Key, bytes: Uint8Array, { type, version, allocate }: PushInputs): Admitted {
+  const { text, meta } = readObject(bytes, { type, version, fieldValidation: 'Ignore' });
+  confirmPlace(key, meta);
+  const causes = createCauses(type, meta, key);
+  if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
+  if (meta.uid === '') throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, [uidMissing]));
+  const stamp = {
+    place: key,
+    apiVersion: formatApiVersion(type.group, type.storageVersion),
+    version: type.storageVersion,
+    metadata: namespaceStamp(key.namespace, meta.namespace),
+  };
+  return { body: compose(text, stamp, allocate), path: pathOf(meta) };
+}
+
+function readEntry(key: Key, bytes: Uint8Array, { allocate }: PushInputs): Admitted {
+  const entry = mustParse(parsePathEntry(key.resource, key.name, bytes));
+  const own = allocate(bytes.length);
+  own.set(bytes);
+  return { body: pathEntryBody(own), path: pathOfEntry(entry) };
 }
 
 export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {

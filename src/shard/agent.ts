@@ -1,6 +1,7 @@
 /**
- * Pushes what a shard has to a cache: one slice for each type that kcp replicates, and one for each identity that the shard's
- * ClusterCachedResources declare. It keeps nothing itself: a source reads when its sender asks, and sends what it reads.
+ * Pushes what a shard has to a cache: one slice for each type that kcp replicates, one for each identity that the shard's
+ * ClusterCachedResources declare, and, if it is asked to, the path entries of its LogicalClusters and Workspaces. It keeps nothing itself: a source
+ * reads when its sender asks, and sends what it reads.
  *
  *   shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
  *                               └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
@@ -16,10 +17,12 @@ import { DeclaredSlices } from './declared-slices.js';
 import { Identities } from '../kube/identities.js';
 import { KubeClient } from '../kube/kube-client.js';
 import { KubeReader, type ReaderParts } from '../kube/kube-reader.js';
-import { replicatedTypes, type ReplicatedType, type SelectionRule } from './selection.js';
+import { pathEntryForms } from './path-entry-forms.js';
+import { replicatedTypes, select, type ReplicatedType, type SelectionRule } from './selection.js';
 import type { KubeAccess } from '../kube/kube-access.js';
-import { SliceReader, type Onlooker } from './slice-reader.js';
+import { SliceReader, type Onlooker, type PushedForm } from './slice-reader.js';
 import type { SliceSink } from './slice-sink.js';
+import { stamp, type StampedType } from './stamp.js';
 
 export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
 
@@ -27,6 +30,8 @@ export type ShardAgentOptions = Readonly<{
   shard: ShardName;
   /** Logical clusters that are replicated although their name begins with `system:`. */
   systemClusters: readonly string[];
+  /** Whether path entries are pushed. */
+  pushesPaths: boolean;
   /** What the shard's audit log and metrics know the agent by. */
   userAgent: string;
 }>;
@@ -38,14 +43,16 @@ export class ShardAgent {
   readonly #sink: SliceSink;
   readonly #shard: ShardName;
   readonly #systemClusters: ReadonlySet<string>;
+  readonly #pushesPaths: boolean;
   readonly #client: KubeClient;
   readonly #reading: ReaderParts;
   #declared: DeclaredSlices | undefined;
 
-  constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters, userAgent }: ShardAgentOptions) {
+  constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters, pushesPaths, userAgent }: ShardAgentOptions) {
     this.#sink = sink;
     this.#shard = shard;
     this.#systemClusters = new Set(systemClusters);
+    this.#pushesPaths = pushesPaths;
     this.#client = new KubeClient({ access, clock, userAgent });
     this.#reading = {
       client: this.#client,
@@ -66,6 +73,9 @@ export class ShardAgent {
       const source: SliceReader = this.#readerOf(type, isDeclaring ? this.#declaredBy(slice, () => source.connected) : undefined);
       this.#sink.add(slice, source);
     }
+    if (!this.#pushesPaths) return;
+    for (const { resource, collection, form } of pathEntryForms)
+      this.#sink.add({ shard: this.#shard, resource }, new SliceReader({ reader: new KubeReader(this.#reading, collection) }, { form }));
   }
 
   /** To be called when the sink has stopped its sources. */
@@ -76,19 +86,26 @@ export class ShardAgent {
 
   #readerOf(type: ReplicatedType, onlooker: Onlooker | undefined): SliceReader {
     const reader = new KubeReader(this.#reading, { ...type, cluster: '*', labelSelector: '' });
-    return new SliceReader({ reader }, { type, rule: this.#rule(type.marked), ...(onlooker !== undefined && { onlooker }) });
+    return new SliceReader(
+      { reader },
+      { form: this.#replicas(type, this.#rule(type.marked)), ...(onlooker !== undefined && { onlooker }) },
+    );
   }
 
   #declaredBy(after: Slice, areFollowed: () => boolean): DeclaredSlices {
     const readerOf = (ofCluster: readonly [CachedResource, ...CachedResource[]]): SliceReader => {
       const { collection, type, selectors } = readingOf(ofCluster);
       const reader = new KubeReader(this.#reading, collection);
-      return new SliceReader({ reader }, { type, rule: this.#rule(false, selectors) });
+      return new SliceReader({ reader }, { form: this.#replicas(type, this.#rule(false, selectors)) });
     };
     const { clock, log } = this.#reading;
     const options = { shard: this.#shard, after, rule: this.#rule(false), areFollowed };
     this.#declared = new DeclaredSlices({ sink: this.#sink, clock, log, readerOf }, options);
     return this.#declared;
+  }
+
+  #replicas(type: StampedType, rule: SelectionRule): PushedForm {
+    return { version: type.version, select: (object) => select(object, rule), bodyOf: (object) => stamp(object, type) };
   }
 
   #rule(marked: boolean, selectors?: SelectionRule['selectors']): SelectionRule {

@@ -1,15 +1,13 @@
 /**
- * One slice as its shard has it: what is read of a collection, selected and stamped. A pure step from what was read to what is
- * sent, which keeps nothing of an object.
+ * One slice as its shard has it: what is read of a collection, selected, and put into the form that is pushed. A pure step from what was read to what
+ * is sent, which keeps nothing of an object.
  *
  * Within a sync that is made by watching, a change may follow the object it changes, so what was sent a moment ago
  * may have to be taken back before `end`.
  */
-import type { StampedType } from './stamp.js';
-import { stamp } from './stamp.js';
 import type { SliceSource, Outgoing } from '../sender/source.js';
 import type { KubeReader, Read } from '../kube/kube-reader.js';
-import { select, type SelectionRule } from './selection.js';
+import type { Selected } from './selection.js';
 import type { SourceObject } from '../kube/source-object.js';
 
 /** Sees all objects of a slice as they are on the shard, before any is selected. */
@@ -17,7 +15,15 @@ export interface Onlooker {
   see(read: Read): void;
 }
 
-export type SliceReaderOptions = Readonly<{ type: StampedType; rule: SelectionRule; onlooker?: Onlooker }>;
+/** What is pushed of a type: which of its objects, in which version, and what of each. */
+export type PushedForm = Readonly<{
+  version: string;
+  select: (object: SourceObject) => Selected;
+  /** Of an object that is selected to be put. */
+  bodyOf: (object: SourceObject) => Uint8Array;
+}>;
+
+export type SliceReaderOptions = Readonly<{ form: PushedForm; onlooker?: Onlooker }>;
 
 export class SliceReader implements SliceSource {
   readonly #reader: KubeReader;
@@ -33,14 +39,14 @@ export class SliceReader implements SliceSource {
   }
 
   async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[], void> {
-    const { type, rule, onlooker } = this.#options;
+    const { form, onlooker } = this.#options;
     let syncing = false;
     for await (const reads of this.#reader.read(signal)) {
       const batch: Outgoing[] = [];
       for (const read of reads) {
         if (read.kind === 'begin') syncing = true;
         if (read.kind === 'end') syncing = false;
-        const outgoing = send(read, syncing, type, rule);
+        const outgoing = send(read, syncing, form);
         if (outgoing !== undefined) batch.push(outgoing);
       }
       if (batch.length > 0) yield batch;
@@ -50,7 +56,7 @@ export class SliceReader implements SliceSource {
   }
 }
 
-function send(read: Read, syncing: boolean, type: StampedType, rule: SelectionRule): Outgoing | undefined {
+function send(read: Read, syncing: boolean, form: PushedForm): Outgoing | undefined {
   switch (read.kind) {
     case 'begin':
       // Its revision is known at its end.
@@ -60,13 +66,13 @@ function send(read: Read, syncing: boolean, type: StampedType, rule: SelectionRu
     case 'bookmark':
       return undefined;
     case 'deleted':
-      return select(read.object, rule) === 'ignored' ? undefined : gone(read.object);
+      return form.select(read.object) === 'ignored' ? undefined : gone(read.object);
     case 'object':
-      switch (select(read.object, rule)) {
+      switch (form.select(read.object)) {
         case 'put':
-          return put(read.object, type, stamp(read.object, type));
+          return put(read.object, form, form.bodyOf(read.object));
         case 'keep':
-          return syncing ? put(read.object, type, undefined) : undefined;
+          return syncing ? put(read.object, form, undefined) : undefined;
         case 'gone':
           return read.changed ? gone(read.object) : undefined;
         case 'ignored':
@@ -75,11 +81,7 @@ function send(read: Read, syncing: boolean, type: StampedType, rule: SelectionRu
   }
 }
 
-function put(
-  { cluster, namespace, name, resourceVersion }: SourceObject,
-  { version }: StampedType,
-  body: Uint8Array | undefined,
-): Outgoing {
+function put({ cluster, namespace, name, resourceVersion }: SourceObject, { version }: PushedForm, body: Uint8Array | undefined): Outgoing {
   return { kind: 'put', version, object: { cluster, namespace, name, sourceVersion: resourceVersion, body } };
 }
 

@@ -13,6 +13,7 @@ import { kcpTypes } from '../domain/catalogue-kcp.js';
 import { declaring } from '../domain/declaration.js';
 import type { LinkPolicy, LinkRule } from '../domain/link-policy.js';
 import type { StoredObject } from '../domain/object.js';
+import { pathTypes } from '../domain/path-entry.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
@@ -23,7 +24,7 @@ const rememberedMax = 100_000;
 const hashBytes = 12;
 /** Remembers a pure function: rules without `shards` in an accept policy share one list (link-policies.ts). */
 const shardSets = new WeakMap<readonly ShardName[], ReadonlySet<ShardName>>();
-const builtIn: ReadonlySet<string> = new Set(kcpTypes.map(formatGroupResource));
+const builtIn: ReadonlySet<string> = new Set([...kcpTypes, ...pathTypes].map(formatGroupResource));
 
 /** A rule, or what it implies. `shards` undefined: all. */
 type Grant = Readonly<{ types: TypeSet; shards: ReadonlySet<ShardName> | undefined; predicate: Predicate }>;

@@ -3,6 +3,7 @@ import type { CanonicalPath } from '../domain/cluster.js';
 import { formatLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../domain/link-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
 import type { StoredObject } from '../domain/object.js';
+import { pathTypes } from '../domain/path-entry.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
@@ -104,6 +105,8 @@ export class LinkFilters {
   }
 }
 
+const everyObject = { shards: undefined, clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] };
 const everything: LinkPolicy = [
-  { types: undefined, shards: undefined, clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] },
+  { types: undefined, ...everyObject },
+  { types: pathTypes.map(({ group, resource }) => ({ group, resource, identity: undefined })), ...everyObject },
 ];

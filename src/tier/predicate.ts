@@ -3,15 +3,8 @@
  * that of one which lets everything through is ''.
  */
 import { parseDeclaration, type Declaration } from '../domain/declaration.js';
-import {
-  formatRequirements,
-  formatTypePattern,
-  parsePathPrefix,
-  type AnnotationTerm,
-  type LinkRule,
-  type TypePattern,
-} from '../domain/link-policy.js';
-import { pathAnnotation, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
+import { formatRequirements, formatTypePattern, type AnnotationTerm, type LinkRule, type TypePattern } from '../domain/link-policy.js';
+import { parseAnyPath, pathAnnotation, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { Requirement } from '../domain/label-selector.js';
 import { annotationsOf, labelsOf } from '../domain/object-metadata.js';
 import type { Body, StoredObject } from '../domain/object.js';
@@ -91,7 +84,7 @@ export class Predicate {
 /** The path in an object's annotation. A malformed one counts as none, as it does when the object comes in. */
 export function ownPathOf(body: Body): string | undefined {
   const path = annotationsOf(body).get(pathAnnotation);
-  return path === undefined ? undefined : parsePathPrefix(path);
+  return path === undefined ? undefined : parseAnyPath(path);
 }
 
 function isWithin(prefix: string, path: string | typeof anyPath | undefined): boolean {

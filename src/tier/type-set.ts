@@ -1,16 +1,23 @@
-/** Types named by patterns. Whether it has one type, or meets another such set, takes constant time for each pattern. */
+/**
+ * Types named by patterns. Whether it has one type, or meets another such set, takes constant time for each pattern.
+ *
+ * Every type together is every one that is served: path entries are in a set only where a pattern names their type.
+ */
 import type { TypePattern } from '../domain/link-policy.js';
+import { isPathType, pathTypes } from '../domain/path-entry.js';
 import { formatGroupResource, type Resource } from '../domain/resource.js';
 
+const unserved: ReadonlySet<string> = new Set(pathTypes.map(formatGroupResource));
+
 export class TypeSet {
-  /** By group and resource; the identities, or undefined for every one. Undefined as a whole: every type. */
+  /** By group and resource; the identities, or undefined for every one. Undefined as a whole: every type that is served. */
   readonly #identities: ReadonlyMap<string, ReadonlySet<string> | undefined> | undefined;
 
   private constructor(identities: ReadonlyMap<string, ReadonlySet<string> | undefined> | undefined) {
     this.#identities = identities;
   }
 
-  /** Undefined: every type. */
+  /** Undefined: every type that is served. */
   static of(patterns: readonly TypePattern[] | undefined): TypeSet {
     if (patterns === undefined) return new TypeSet(undefined);
     const identities = new Map<string, Set<string> | undefined>();
@@ -36,7 +43,7 @@ export class TypeSet {
   }
 
   has(resource: Resource): boolean {
-    if (this.#identities === undefined) return true;
+    if (this.#identities === undefined) return !isPathType(resource);
     const family = formatGroupResource(resource);
     return this.#identities.has(family) && this.#identities.get(family)?.has(resource.identity) !== false;
   }
@@ -45,11 +52,16 @@ export class TypeSet {
   meets(other: TypeSet): boolean {
     const own = this.#identities;
     const others = other.#identities;
-    if (own === undefined || others === undefined) return own?.size !== 0 && others?.size !== 0;
+    if (own === undefined) return others === undefined || isAnyServed(others);
+    if (others === undefined) return isAnyServed(own);
     return [...own].some(([family, identities]) => {
       if (!others.has(family)) return false;
       const theirs = others.get(family);
       return identities === undefined || theirs === undefined || [...identities].some((identity) => theirs.has(identity));
     });
   }
+}
+
+function isAnyServed(identities: ReadonlyMap<string, unknown>): boolean {
+  return [...identities.keys()].some((family) => !unserved.has(family));
 }

@@ -1,4 +1,4 @@
-/** Routes beside the kube face: health for everybody, metrics, status and freshness for readers, ending shards and caches for masters. */
+/** Routes beside the kube face: health for everybody, metrics, status, freshness and what paths lead to for readers, ending shards and caches for masters. */
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
@@ -8,18 +8,20 @@ import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { mustParse } from '../domain/parsed.js';
 import { parseCacheName } from '../domain/cache-name.js';
-import type { Caches, Clock, Freshness, Removals, Shards } from '../domain/ports.js';
+import type { Caches, Clock, Freshness, Paths, Removals, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
 import type { Answer } from './call.js';
 import { parseFreshnessQuestion } from './freshness-question.js';
+import { parseResolveQuestion } from './resolve-question.js';
 import { withoutQuery } from './kube-face.js';
 import { respond } from './respond.js';
 
 export type RouteParts = Readonly<{
   freshness: Freshness;
+  paths: Paths;
   shards: Shards;
   removals: Removals;
   caches: Caches;
@@ -32,10 +34,12 @@ export type RouteParts = Readonly<{
 const reportBytesMax = 8 * 1024 * 1024;
 /** A hundred shards of one type at most. */
 const freshnessBytesMax = 64 * 1024;
+/** At most a line for each shard that a path of the greatest length may lead over, or that is not current. */
+const resolutionBytesMax = 64 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
 export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
-  const { health, metrics, freshness, shards, removals, caches } = parts;
+  const { health, metrics, freshness, paths, shards, removals, caches } = parts;
   const healthLog = new HealthLog(parts);
   const router = new Router();
   for (const endpoint of healthEndpoints) {
@@ -64,6 +68,9 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
   read('/services/cache/status', reportBytesMax, async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
   read('/services/cache/freshness', freshnessBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await freshness.ofType(mustParse(parseFreshnessQuestion(query))))),
+  );
+  read('/services/cache/resolve', resolutionBytesMax, async (query) =>
+    jsonAnswer(200, JSON.stringify(await paths.answer(mustParse(parseResolveQuestion(query))))),
   );
   /** DELETE of the `what` whose name `parse` accepts; `done` returns undefined when it is not found. */
   const end = <Name extends string>(

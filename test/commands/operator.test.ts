@@ -15,6 +15,7 @@ import type { Command } from '../../src/commands/command.js';
 import { parseStatusReport } from '../../src/commands/parse-status-report.js';
 import { cachesForget, cachesList, formatCaches, knownCaches } from '../../src/commands/caches.js';
 import { removalsConfirm } from '../../src/commands/removals.js';
+import { resolve } from '../../src/commands/resolve.js';
 import { shardsForget, shardsList, shardsRemove } from '../../src/commands/shards.js';
 import { formatShardList, formatStatusTable } from '../../src/commands/status-table.js';
 import { status } from '../../src/commands/status.js';
@@ -23,10 +24,13 @@ import { Health } from '../../src/diagnostics/health.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import { createMetrics } from '../../src/diagnostics/metrics.js';
 import { CacheError } from '../../src/domain/errors.js';
+import { parseClusterName } from '../../src/domain/cluster.js';
+import type { PathAnswer } from '../../src/domain/path-resolution.js';
 import { parseShardName } from '../../src/domain/shard.js';
 import { createApp } from '../../src/web/app.js';
 import type { KubePorts } from '../../src/web/call.js';
 import { listenerOf } from '../support/an-exchange.js';
+import { noPaths } from '../support/no-paths.js';
 import { aCertificate, aStatusReport, aTreeStatus } from '../support/status-report.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { called } from './called.js';
@@ -80,6 +84,35 @@ async function listening(t: ExecutionContext, server: Server): Promise<string> {
   return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+const [amber, birch] = [parseShardName('amber')!, parseShardName('birch')!];
+const answers: Readonly<Record<string, PathAnswer>> = {
+  'root:org': {
+    kind: 'cluster',
+    shard: birch,
+    cluster: parseClusterName('org1')!,
+    path: 'root:org',
+    unavailable: false,
+    shards: [amber, birch],
+    freshness: [
+      { shard: amber, current: true, lagMs: 2 },
+      { shard: birch, current: true, lagMs: 30 },
+    ],
+  },
+  'root:old': {
+    kind: 'cluster',
+    shard: amber,
+    cluster: parseClusterName('old1')!,
+    path: undefined,
+    unavailable: true,
+    shards: [amber],
+    freshness: [{ shard: amber, current: false, lagMs: null }],
+  },
+  'root:mnt': { kind: 'mount', url: 'https://mounts.example.com/a', unavailable: false, shards: [amber], freshness: [] },
+  'root:maybe': { kind: 'uncertain', shards: [amber, birch] },
+  'root:early': { kind: 'uncertain', shards: [] },
+  'home:twice': { kind: 'ambiguous', clusters: [parseClusterName('a1')!, parseClusterName('a2')!] },
+};
+
 /** The real application, whose shards can be removed once. */
 function aCache(): RequestListener {
   const known = new Set([parseShardName('amber')!]);
@@ -89,6 +122,7 @@ function aCache(): RequestListener {
       ports: { clock: systemClock } as unknown as KubePorts,
       freshness: { report: async () => aStatusReport(), ofType: () => Promise.reject(new Error('no look-up')) },
       shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },
+      paths: { ...noPaths, answer: async (path) => answers[path] ?? { kind: 'unknown' } },
       removals: { confirm: (of, type) => (of === 'amber' && type !== 'none' ? [{ type: 'apiexports.apis.kcp.io', removes: 120 }] : []) },
       caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
       log: silent,
@@ -118,6 +152,25 @@ test('status prints a table for people, and the JSON of the cache for programs',
   t.is(await called(status, { flags }), formatStatusTable(aStatusReport(), { isTerminal: false }));
   t.deepEqual(JSON.parse(await called(status, { flags: { ...flags, output: 'json' } })), aStatusReport());
   t.is(await called(shardsList, { flags }), formatShardList(aStatusReport().shards));
+});
+
+test('resolve prints where a path leads and how fresh that is, for people and for programs', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
+  const printed = async (path: string) => called(resolve, { operands: [path], flags });
+
+  t.is(
+    await printed('root:org'),
+    ['SHARD   CLUSTER   PATH       AVAILABLE   ENTRIES', 'birch   org1      root:org   yes         current, 30 ms behind', ''].join('\n'),
+  );
+  t.regex(await printed('root:old'), /amber +old1 +– +no +not current/);
+  t.regex(await printed('root:mnt'), /^MOUNTED AT.*\nhttps:\/\/mounts\.example\.com\/a +yes +not current\n$/);
+  t.is(await printed('root:nope'), '"root:nope" is unknown: no shard has it.\n');
+  t.regex(await printed('root:maybe'), /^"root:maybe" was not found, and may exist: .*amber, birch.*--push-paths\.\n$/);
+  t.regex(await printed('root:early'), /the cache does not know every shard now\.\n$/);
+  t.regex(await printed('home:twice'), /a1, a2\.\n$/);
+  t.deepEqual(JSON.parse(await called(resolve, { operands: ['root:org'], flags: { ...flags, output: 'json' } })), answers['root:org']);
+  await t.throwsAsync(called(resolve, { operands: [''], flags }), { instanceOf: SettingsError });
 });
 
 test('a shard’s own certificate reads the status, and cannot remove anything', async (t) => {

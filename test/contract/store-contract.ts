@@ -6,9 +6,10 @@ import test, { type ExecutionContext } from 'ava';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
-import type { Outcome } from '../../src/domain/mutation.js';
+import type { Mutation, Outcome } from '../../src/domain/mutation.js';
+import { formatPathEntry, pathEntryBody, pathGroup, pathOfEntry, type PathEntry } from '../../src/domain/path-entry.js';
 import type { Store } from '../../src/domain/store-port.js';
-import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
+import { aDelete, aKey, aPut, aScope, clusterName, type Place } from '../support/objects.js';
 import { changesBehind, changeText, list, listTexts, mustWrite, textOf, touchedBehind, type Written } from './read-all.js';
 
 export type Engine = {
@@ -471,6 +472,42 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.clustersAt(path), ['acme' as never, 'bold' as never]);
     await mustWrite(store, aDelete({ shard: 'birch', name: 'birch' }));
     t.deepEqual(await store.clustersAt(path), ['bold' as never]);
+  });
+
+  test('a logical cluster without an owner has the path of its path entry, whoever names which path', async (t) => {
+    const store = await opened(t);
+    const [home, other] = [parseCanonicalPath('home:acme')!, parseCanonicalPath('home:other')!];
+    const entry = (expect: 'absent' | number, isParentless: boolean): Mutation => {
+      const key = aKey({ group: pathGroup, resource: 'logicalclusters', name: 'cluster' });
+      const written: PathEntry = { kind: 'cluster', path: home, isParentless, isMigrating: false };
+      return { kind: 'put', key, body: pathEntryBody(formatPathEntry(written)), path: pathOfEntry(written), expect };
+    };
+    await mustWrite(store, aPut({ cluster: 'bold' }, 'absent', { path: home }));
+    t.deepEqual(await store.ownersOf(home), [], 'an object names a path, and owns none');
+
+    const { revision } = await mustWrite(store, entry('absent', true));
+    await mustWrite(store, aPut({ name: 'one' }, 'absent', { path: other }));
+
+    t.deepEqual(await store.ownersOf(home), ['acme' as never]);
+    t.deepEqual(await store.pathsOf([aKey()]), [home], 'its own objects name another in vain');
+    t.deepEqual(await store.ownersOf(other), []);
+    const workspace: PathEntry = { kind: 'workspace', target: { cluster: clusterName('bold') }, isUnavailable: false };
+    await mustWrite(store, {
+      kind: 'put',
+      key: aKey({ group: pathGroup, resource: 'workspaces', name: 'team' }),
+      body: pathEntryBody(formatPathEntry(workspace)),
+      path: undefined,
+      expect: 'absent',
+    });
+    t.deepEqual(await store.ownersOf(home), ['acme' as never], 'an entry of a Workspace in it says nothing of its path');
+
+    const owned = await mustWrite(store, entry(revision, false));
+    t.deepEqual(await store.ownersOf(home), [], 'it has an owner now');
+    await mustWrite(store, entry(owned.revision, true));
+    t.deepEqual(await store.ownersOf(home), ['acme' as never]);
+    await mustWrite(store, aDelete({ group: pathGroup, resource: 'workspaces', name: 'team' }));
+    await mustWrite(store, aDelete({ group: pathGroup, resource: 'logicalclusters', name: 'cluster' }));
+    t.deepEqual(await store.ownersOf(home), []);
   });
 
   // Revisions

@@ -1,5 +1,6 @@
 import test from 'ava';
-import { createMetrics, metricTable } from '../../src/diagnostics/metrics.js';
+import { metricTable } from '../../src/diagnostics/metric-table.js';
+import { createMetrics } from '../../src/diagnostics/metrics.js';
 
 test('every declared metric is rendered with its help from the start', async (t) => {
   const text = await createMetrics({ processMetrics: false }).render();

@@ -1,13 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import {
-  linkPolicyBounds,
-  formatLinkPolicy,
-  parseLinkPolicy,
-  parseLinkPolicyText,
-  parsePathPrefix,
-  type LinkPolicy,
-} from '../../src/domain/link-policy.js';
+import { linkPolicyBounds, formatLinkPolicy, parseLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../../src/domain/link-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers } from '../../src/domain/link-policies.js';
 import { frameBounds } from '../../src/frames/frame-bounds.js';
 import { aPolicy, type WrittenRule } from '../support/link-rules.js';
@@ -120,12 +113,6 @@ test('there are never more problems than a log can bear', (t) => {
   const policy = parseLinkPolicy(Array.from({ length: 200 }, () => 7));
 
   t.is(policy.kind === 'wrong' ? policy.problems.length : 0, 100);
-});
-
-test('a prefix is a path of one segment or several', (t) => {
-  t.is(parsePathPrefix('root'), 'root');
-  t.is(parsePathPrefix('root:tenant-a'), 'root:tenant-a');
-  for (const text of ['', ':', 'root:', 'Root', 'system:admin', 'root:tenant_a']) t.is(parsePathPrefix(text), undefined, text);
 });
 
 function textsOf(policy: LinkPolicy): readonly string[] {

@@ -7,7 +7,7 @@ import * as commandOptions from '../../src/config/command-options.js';
 import { environmentName, type CommandOption } from '../../src/config/option.js';
 import { configFileOption, options } from '../../src/config/options.js';
 import { loadSettings } from '../../src/config/settings.js';
-import { metricTable } from '../../src/diagnostics/metrics.js';
+import { metricTable } from '../../src/diagnostics/metric-table.js';
 import { findProjectRoot } from './sources.js';
 
 const root = join(findProjectRoot(), 'deploy');

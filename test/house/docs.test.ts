@@ -30,7 +30,7 @@ function textsOf(values: readonly unknown[]): readonly string[] {
 test('everything an operator can meet is documented, and everything documented exists', async (t) => {
   const options = tablesIn(await exportedBy('config/options.js')).filter((entry) => 'flag' in entry);
   const commandOptions = tablesIn(await exportedBy('config/command-options.js')).filter((entry) => 'flag' in entry);
-  const metrics = tablesIn(await exportedBy('diagnostics/metrics.js')).map((entry) => entry['name']);
+  const metrics = tablesIn(await exportedBy('diagnostics/metric-table.js')).map((entry) => entry['name']);
   const { environmentName } = await exportedBy('config/option.js');
   const { failpointVariable } = await exportedBy('diagnostics/failpoint.js');
   const text = ['src/ARCHITECTURE.md', ...pages].map((path) => readFileSync(join(root, path), 'utf8')).join('\n');

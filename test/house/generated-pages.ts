@@ -3,7 +3,7 @@ import type { Surroundings } from '../../src/commands/command.js';
 import { commands } from '../../src/commands/commands.js';
 import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
 import { configFileOption, options } from '../../src/config/options.js';
-import { metricTable } from '../../src/diagnostics/metrics.js';
+import { metricTable } from '../../src/diagnostics/metric-table.js';
 
 /** By path. */
 export const generatedPages: Readonly<Record<string, () => string>> = {

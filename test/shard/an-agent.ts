@@ -18,6 +18,7 @@ export type AgentOptions = Readonly<{
   clock?: Clock;
   random?: () => number;
   systemClusters?: readonly string[];
+  pushesPaths?: boolean;
   standIn?: StandInOptions;
   prepare?: (shard: ShardStandIn) => void;
 }>;
@@ -32,13 +33,13 @@ export class AgentRig {
 
   constructor(
     shard: ShardStandIn,
-    { clock = systemClock, random = () => 0.01, systemClusters = [], access = shard.access, logged = [] }: RigOptions,
+    { clock = systemClock, random = () => 0.01, systemClusters = [], pushesPaths = false, access = shard.access, logged = [] }: RigOptions,
   ) {
     this.shard = shard;
     this.logged = logged;
     this.agent = new ShardAgent(
       { access, sink: this.slices, clock, random, log: recording(logged) },
-      { shard: shardName('amber'), systemClusters, userAgent: 'strata/test (push)' },
+      { shard: shardName('amber'), systemClusters, pushesPaths, userAgent: 'strata/test (push)' },
     );
   }
 

@@ -90,7 +90,7 @@ class Rig {
       },
     );
     const parts = { access: shard.access, sink: sender, clock: systemClock, random: () => 0.01, log: silent };
-    const agent = new ShardAgent(parts, { shard: amber, systemClusters: [], userAgent: 'test' });
+    const agent = new ShardAgent(parts, { shard: amber, systemClusters: [], pushesPaths: false, userAgent: 'test' });
     agent.start();
     const stop = new AbortController();
     const ended = sender.run(stop.signal);

@@ -27,6 +27,7 @@ function somePaths(known: Readonly<Record<string, string>> = {}): CanonicalPaths
   return {
     asked,
     clustersAt: async () => [],
+    ownersOf: async () => [],
     pathsOf: async (places) => {
       asked.push(places.length);
       return places.map(({ cluster }) => (known[cluster] === undefined ? undefined : path(known[cluster])));

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { parseCanonicalPath, type CanonicalPath } from '../../src/domain/cluster.js';
+import { formatPathEntry, pathEntryBody } from '../../src/domain/path-entry.js';
 import { formatGroupResource } from '../../src/domain/resource.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { LinkFilter } from '../../src/tier/link-filter.js';
@@ -127,6 +128,39 @@ test('a rule for a declared type also lets its declaration through, on the same 
 test('a rule for built-in types or for every type lets no declaration through by implication', (t) => {
   t.false(aFilter({ types: ['shards.core.kcp.io', 'apiexports.apis.kcp.io'] }).covers(sliceOf(aDeclaration('A1'))));
   t.false(aFilter({ types: ['*'], labels: 'tier' }).lets(aDeclaration('A1'), undefined));
+});
+
+test('path entries cross only where both ends name their types, and those of every type are none of them', (t) => {
+  const entry = pathEntryBody(formatPathEntry({ kind: 'cluster', path: 'root:org', isParentless: false, isMigrating: false }));
+  const object = { ...anObject({ group: 'paths.strata', resource: 'logicalclusters', name: 'cluster' }), body: entry };
+  const named: WrittenRule = { types: ['logicalclusters.paths.strata'] };
+  const crosses = (own: readonly WrittenRule[], other: readonly WrittenRule[]) => {
+    const filter = new LinkFilter(aPolicy(...own), aPolicy(...other));
+    t.is(filter.lets(object, undefined), filter.covers(sliceOf(object)));
+    return filter.covers(sliceOf(object));
+  };
+  t.false(crosses([everything], [everything]));
+  t.false(crosses([{ shards: ['amber'] }], [named]));
+  t.false(crosses([everything], [named]));
+  t.false(crosses([named], [everything]));
+  t.true(crosses([named], [named]));
+  t.true(crosses([everything, named], [everything, named]));
+  t.false(crosses([named], [{ types: ['workspaces.paths.strata'] }]));
+
+  const amber = shardName('amber');
+  t.false(new LinkFilter(aPolicy(named), aPolicy(everything)).coversShard(amber));
+  t.false(new LinkFilter(aPolicy(everything), aPolicy(named)).coversShard(amber));
+  t.true(new LinkFilter(aPolicy(named), aPolicy(named)).coversShard(amber));
+});
+
+test('a rule for path entries lets no declaration through, and one for a logical cluster or a shard narrows them', (t) => {
+  const named: WrittenRule = { types: ['workspaces.paths.strata'], clusters: ['acme'], shards: ['amber'] };
+  const filter = new LinkFilter(aPolicy(named), aPolicy(named));
+  t.false(filter.covers(sliceOf(aDeclaration('hash'))));
+  const workspace = (place: Parameters<typeof anObject>[0]) => anObject({ group: 'paths.strata', resource: 'workspaces', ...place });
+  t.true(filter.lets(workspace({}), undefined));
+  t.false(filter.lets(workspace({ cluster: 'other' }), undefined));
+  t.false(filter.lets(workspace({ shard: 'birch' }), undefined));
 });
 
 test('the hash of a slice names what passes of it, the same from both ends and however the rules are written', (t) => {

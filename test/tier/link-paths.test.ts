@@ -20,6 +20,7 @@ function somePaths(
   const asked: (readonly ClusterName[])[] = [];
   const store = {
     clustersAt: async () => [],
+    ownersOf: async () => [],
     pathsOf: async (places: readonly Readonly<{ cluster: ClusterName }>[]) => {
       asked.push(places.map(({ cluster }) => cluster));
       return places.map(({ cluster }) => stored.get(cluster) as CanonicalPath | undefined);

@@ -15,7 +15,7 @@ import { FakeHistory } from './some-changes.js';
 
 const everything = new LinkFilter(aPolicy({ types: ['*'] }), aPolicy({ types: ['*'] }));
 const gold = new LinkFilter(aPolicy({ labels: 'tier=gold' }), aPolicy({ types: ['*'] }));
-const paths = { clustersAt: async () => [], pathsOf: async () => [] };
+const paths = { clustersAt: async () => [], ownersOf: async () => [], pathsOf: async () => [] };
 
 /** The objects as of that moment, in pages of two. */
 function aSnapshot(history: FakeHistory): Snapshot & { closed: boolean } {

@@ -13,6 +13,7 @@ import { createApp } from '../../src/web/app.js';
 import type { KubePorts } from '../../src/web/call.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { listenerOf } from '../support/an-exchange.js';
+import { noPaths } from '../support/no-paths.js';
 import { aStatusReport } from '../support/status-report.js';
 
 const amber = parseShardName('amber')!;
@@ -44,6 +45,7 @@ async function anApp(
         },
         forget: async (name) => removed.includes(name),
       },
+      paths: noPaths,
       removals: { confirm: (of, type) => (of === 'amber' && type !== 'none' ? [{ type: 'apiexports.apis.kcp.io', removes: 120 }] : []) },
       caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
       log: silent,

@@ -4,6 +4,8 @@
  */
 import type { MovedPath } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
+import type { Key } from '../../domain/key.js';
+import { isClusterEntry } from '../../domain/path-entry.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 
@@ -12,12 +14,16 @@ export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 /** An object as far as its path is concerned. */
 export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision }>;
 
-/** `bearers`: how many objects there name each path; never 0. `newest`: since when the newest did that named one. */
+/**
+ * `bearers`: how many objects there name each path; never 0. `named`: by the newest that names one, which has done so since `newest`. `owned`: by its path
+ * entry, which has the say (PATH-2).
+ */
 type Entry = {
   readonly cluster: ClusterName;
   readonly bearers: Map<CanonicalPath, number>;
-  path: CanonicalPath | undefined;
+  named: CanonicalPath | undefined;
   newest: Revision;
+  owned: CanonicalPath | undefined;
 };
 
 export class PublishedPaths {
@@ -31,12 +37,15 @@ export class PublishedPaths {
   }
 
   pathOf(place: ClusterPlace): CanonicalPath | undefined {
-    return this.#entries.get(placeOf(place))?.path;
+    return pathOf(this.#entries.get(placeOf(place)));
   }
 
   clustersAt(path: CanonicalPath): readonly ClusterName[] {
-    const clusters = [...(this.#byPath.get(path) ?? [])].map(({ cluster }) => cluster);
-    return [...new Set(clusters)].toSorted();
+    return clustersOf(this.#byPath.get(path) ?? []);
+  }
+
+  ownersOf(path: CanonicalPath): readonly ClusterName[] {
+    return clustersOf([...(this.#byPath.get(path) ?? [])].filter(({ owned }) => owned === path));
   }
 
   /**
@@ -44,30 +53,28 @@ export class PublishedPaths {
    * them in any order; behind that each is the newest of all.
    */
   changed(
-    place: ClusterPlace,
+    key: Key,
     { before, after, revision }: Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined; revision: Revision }>,
   ): MovedPath | undefined {
     if (before === undefined && after === undefined) return undefined;
-    const entry = this.#entries.get(placeOf(place)) ?? this.#enter(place);
+    const entry = this.#entries.get(placeOf(key)) ?? this.#enter(key);
+    const former = pathOf(entry);
     if (before !== after) {
       if (before !== undefined) count(entry.bearers, before, -1);
       if (after !== undefined) count(entry.bearers, after, 1);
     }
-    const path =
-      after === undefined
-        ? this.#remaining(place, entry, before)
-        : isNewer({ path: after, revision }, { path: entry.path, revision: entry.newest })
-          ? after
-          : entry.path;
+    if (after === undefined) entry.named = this.#remaining(key, entry, before);
+    else if (isNewer({ path: after, revision }, { path: entry.named, revision: entry.newest })) entry.named = after;
     if (after !== undefined) entry.newest = Math.max(entry.newest, revision);
-    if (entry.bearers.size === 0) this.#entries.delete(placeOf(place));
-    return path === entry.path ? undefined : this.#move(entry, path);
+    if (isClusterEntry(key.resource)) entry.owned = after;
+    if (entry.bearers.size === 0) this.#entries.delete(placeOf(key));
+    return pathOf(entry) === former ? undefined : this.#move(entry, former);
   }
 
   /** What the path is once an object that named `before` names none. */
-  #remaining(place: ClusterPlace, { bearers, path }: Entry, before: CanonicalPath | undefined): CanonicalPath | undefined {
+  #remaining(place: ClusterPlace, { bearers, named }: Entry, before: CanonicalPath | undefined): CanonicalPath | undefined {
     if (bearers.size <= 1) return [...bearers.keys()][0];
-    if (before !== path) return path;
+    if (before !== named) return named;
     let newest: PathBearer | undefined;
     for (const object of this.#objectsIn(place))
       if (object.path !== undefined && (newest === undefined || isNewer(object, newest))) newest = object;
@@ -75,22 +82,29 @@ export class PublishedPaths {
   }
 
   #enter(place: ClusterPlace): Entry {
-    const entry: Entry = { cluster: place.cluster, bearers: new Map(), path: undefined, newest: 0 };
+    const entry: Entry = { cluster: place.cluster, bearers: new Map(), named: undefined, newest: 0, owned: undefined };
     this.#entries.set(placeOf(place), entry);
     return entry;
   }
 
-  #move(entry: Entry, after: CanonicalPath | undefined): MovedPath {
-    const before = entry.path;
+  #move(entry: Entry, before: CanonicalPath | undefined): MovedPath {
+    const after = pathOf(entry);
     if (before !== undefined) {
       const entries = this.#byPath.get(before);
       entries?.delete(entry);
       if (entries?.size === 0) this.#byPath.delete(before);
     }
     if (after !== undefined) this.#byPath.set(after, (this.#byPath.get(after) ?? new Set<Entry>()).add(entry));
-    entry.path = after;
     return { before, after };
   }
+}
+
+function pathOf(entry: Entry | undefined): CanonicalPath | undefined {
+  return entry?.owned ?? entry?.named;
+}
+
+function clustersOf(entries: Iterable<Entry>): readonly ClusterName[] {
+  return [...new Set([...entries].map(({ cluster }) => cluster))].toSorted();
 }
 
 /** Of two that one transaction has written, which is none of ours, the first by its path: servers come to know them in another order. */

@@ -304,6 +304,10 @@ export class EtcdStore implements Store {
     return this.#opened.published.paths.clustersAt(path);
   }
 
+  async ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]> {
+    return this.#opened.published.paths.ownersOf(path);
+  }
+
   async pathsOf(
     places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
     at?: Revision,

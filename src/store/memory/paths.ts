@@ -1,11 +1,14 @@
 /** Canonical paths in memory: for each logical cluster on each shard the last path it was given, as long as it has objects there. */
 import type { MovedPath } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
+import type { Key } from '../../domain/key.js';
+import { isClusterEntry } from '../../domain/path-entry.js';
 import type { ShardName } from '../../domain/shard.js';
 
 export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
-type Entry = { readonly cluster: ClusterName; objects: number; path: CanonicalPath | undefined };
+/** `isOwned`: the path is that of its path entry (PATH-2). */
+type Entry = { readonly cluster: ClusterName; objects: number; path: CanonicalPath | undefined; isOwned: boolean };
 
 export class MemoryPaths {
   readonly #entries: Map<string, Entry>;
@@ -17,20 +20,24 @@ export class MemoryPaths {
   }
 
   /** An object there was put, with that path if it names one. */
-  put(place: ClusterPlace, path: CanonicalPath | undefined, isNew: boolean): MovedPath | undefined {
-    const entry = this.#entries.get(placeOf(place)) ?? { cluster: place.cluster, objects: 0, path: undefined };
-    this.#entries.set(placeOf(place), entry);
+  put(key: Key, path: CanonicalPath | undefined, isNew: boolean): MovedPath | undefined {
+    const entry = this.#entries.get(placeOf(key)) ?? { cluster: key.cluster, objects: 0, path: undefined, isOwned: false };
+    this.#entries.set(placeOf(key), entry);
     if (isNew) entry.objects += 1;
+    const isEntry = isClusterEntry(key.resource);
+    if (entry.isOwned && !isEntry) return undefined;
+    if (isEntry) entry.isOwned = path !== undefined;
     return path === undefined || path === entry.path ? undefined : this.#move(entry, path);
   }
 
   /** An object there was deleted. */
-  delete(place: ClusterPlace): MovedPath | undefined {
-    const entry = this.#entries.get(placeOf(place));
+  delete(key: Key): MovedPath | undefined {
+    const entry = this.#entries.get(placeOf(key));
     if (entry === undefined) throw new Error('a deleted object must have been put');
     entry.objects -= 1;
+    if (isClusterEntry(key.resource)) entry.isOwned = false;
     if (entry.objects > 0) return undefined;
-    this.#entries.delete(placeOf(place));
+    this.#entries.delete(placeOf(key));
     return entry.path === undefined ? undefined : this.#move(entry, undefined);
   }
 
@@ -39,8 +46,11 @@ export class MemoryPaths {
   }
 
   clustersAt(path: CanonicalPath): readonly ClusterName[] {
-    const clusters = [...(this.#byPath.get(path) ?? [])].map(({ cluster }) => cluster);
-    return [...new Set(clusters)].toSorted();
+    return clustersOf(this.#byPath.get(path) ?? []);
+  }
+
+  ownersOf(path: CanonicalPath): readonly ClusterName[] {
+    return clustersOf([...(this.#byPath.get(path) ?? [])].filter(({ isOwned }) => isOwned));
   }
 
   #move(entry: Entry, after: CanonicalPath | undefined): MovedPath {
@@ -56,6 +66,10 @@ export class MemoryPaths {
     const entries = this.#byPath.get(entry.path) ?? new Set<Entry>();
     this.#byPath.set(entry.path, entries.add(entry));
   }
+}
+
+function clustersOf(entries: Iterable<Entry>): readonly ClusterName[] {
+  return [...new Set([...entries].map(({ cluster }) => cluster))].toSorted();
 }
 
 function placeOf({ shard, cluster }: ClusterPlace): string {

@@ -214,6 +214,10 @@ export class MemoryStore implements Store {
     return this.#answer(() => this.#disk.paths.clustersAt(path));
   }
 
+  ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]> {
+    return this.#answer(() => this.#disk.paths.ownersOf(path));
+  }
+
   async pathsOf(places: readonly ClusterPlace[], at?: Revision): Promise<readonly (CanonicalPath | undefined)[]> {
     const { log, paths } = this.#disk;
     const pathOf = (place: ClusterPlace): CanonicalPath | undefined => {

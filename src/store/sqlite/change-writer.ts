@@ -18,6 +18,7 @@ import type { Byproduct, PathMove } from './committer-messages.js';
 import { Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import { readMeta } from './meta.js';
+import { PathTable } from './path-table.js';
 import type { Version } from './rows.js';
 import type { Counted, SliceTable } from './slice-table.js';
 import type { Syncs } from '../syncs.js';
@@ -35,17 +36,18 @@ const versionsPerMilestone = 16;
 export class ChangeWriter {
   readonly #slices: SliceTable;
   readonly #underWay: Syncs;
+  readonly #paths: PathTable;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #resources = new Map<string, number>();
   #revision: Revision;
   #logBytes: number;
   #rewritten: Byproduct[] = [];
-  #moves: PathMove[] = [];
   #before: Readonly<{ revision: Revision; logBytes: number }>;
 
   constructor(database: Connection, slices: SliceTable, underWay: Syncs) {
     this.#slices = slices;
     this.#underWay = underWay;
+    this.#paths = new PathTable(database);
     this.#statements = prepare(database);
     this.#revision = readMeta(database, 'revision');
     this.#logBytes = readMeta(database, 'log_bytes');
@@ -67,14 +69,14 @@ export class ChangeWriter {
 
   /** Where canonical paths of logical clusters moved since `open`. */
   get moves(): readonly PathMove[] {
-    return this.#moves;
+    return this.#paths.moves;
   }
 
   /** Begins a commit. */
   open(): void {
     this.#before = { revision: this.#revision, logBytes: this.#logBytes };
     this.#rewritten = [];
-    this.#moves = [];
+    this.#paths.open();
   }
 
   /** How many changes the commit has made so far. */
@@ -133,7 +135,7 @@ export class ChangeWriter {
     this.#statements.setCurrent.run(...place, revision, digest.high, digest.low, born, versions);
     this.#logBytes += bytes.length;
     this.#slices.count(key, resource, { bytes: bytes.length, digest, cameOver }, held);
-    if (path !== undefined) this.#movePath(key, path, revision);
+    this.#paths.put(key, path, revision);
     return revision;
   }
 
@@ -145,7 +147,7 @@ export class ChangeWriter {
     this.#statements.removeCurrent.run(...place);
     this.#slices.count(key, resource, undefined, held);
     this.#rewriteSurvivor(key, resource);
-    this.#removePath(key, revision);
+    this.#paths.delete(key, revision);
     return revision;
   }
 
@@ -181,27 +183,6 @@ export class ChangeWriter {
   #age({ born, versions }: Pick<Held, 'born' | 'versions'>, revision: Revision): Pick<Held, 'born' | 'versions'> {
     if ((versions + 1) % versionsPerMilestone === 0) this.#statements.addMilestone.run(revision, born);
     return { born, versions: versions + 1 };
-  }
-
-  #movePath(key: Key, path: CanonicalPath, revision: Revision): void {
-    const before = this.#statements.path.get(key.shard, key.cluster);
-    if (before === path) return;
-    this.#statements.setPath.run(key.shard, key.cluster, path);
-    this.#noteMove(key, { revision, before, after: path });
-  }
-
-  /** The path of a logical cluster goes with the last of its objects on the shard. */
-  #removePath(key: Key, revision: Revision): void {
-    const { shard, cluster } = key;
-    const before = this.#statements.path.get(shard, cluster);
-    if (before === undefined || this.#statements.anyOfCluster.get({ shard, cluster }) !== undefined) return;
-    this.#statements.removePath.run(shard, cluster);
-    this.#noteMove(key, { revision, before, after: undefined });
-  }
-
-  #noteMove({ shard, cluster }: Key, move: PathMove): void {
-    this.#moves.push(move);
-    this.#statements.addMove.run(move.revision, shard, cluster, move.before ?? '', move.after ?? '');
   }
 
   #next(): Revision {
@@ -277,21 +258,7 @@ function prepare(database: Connection) {
       Pick<Key, 'shard'> & Omit<Held, keyof Counted>
     >(/*sql*/ `SELECT shard, revision, born, versions FROM objects INDEXED BY objects_by_cluster
                WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`),
-    // One seek for each type that the cluster has on any shard: without `types`, all its objects elsewhere would be read.
-    anyOfCluster: pluck<[Pick<Key, 'shard' | 'cluster'>], number>(/*sql*/ `WITH RECURSIVE types (resource) AS (
-                 SELECT min(resource) FROM objects INDEXED BY objects_by_cluster WHERE cluster = @cluster
-                 UNION ALL
-                 SELECT (SELECT min(o.resource) FROM objects AS o INDEXED BY objects_by_cluster WHERE o.cluster = @cluster AND o.resource > types.resource)
-                 FROM types WHERE types.resource IS NOT NULL
-               )
-               SELECT 1 FROM types WHERE EXISTS (SELECT 1 FROM objects AS o WHERE o.resource = types.resource AND o.shard = @shard AND o.cluster = @cluster) LIMIT 1`),
-    path: pluck<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`),
-    setPath: database.prepare(
-      /*sql*/ `INSERT INTO paths (shard, cluster, path) VALUES (?, ?, ?) ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path`,
-    ),
-    removePath: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
     addMilestone: database.prepare<[Revision, Revision]>(/*sql*/ `INSERT INTO milestones (revision, born) VALUES (?, ?)`),
-    addMove: database.prepare(/*sql*/ `INSERT INTO path_moves (revision, shard, cluster, before, after) VALUES (?, ?, ?, ?, ?)`),
     addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
     resource: pluck<[string, string, string], number>(
       /*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`,

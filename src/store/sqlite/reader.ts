@@ -78,6 +78,10 @@ export class Reader {
     return this.#statements.clustersAt.all(path) as ClusterName[];
   }
 
+  ownersOf(path: CanonicalPath): readonly ClusterName[] {
+    return this.#statements.ownersOf.all(path) as ClusterName[];
+  }
+
   /** Paths at a revision that is not compacted, or as they are on disk. */
   pathsOf(
     places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
@@ -151,6 +155,11 @@ function prepare(database: Connection) {
       .pluck(),
     clustersAt: database
       .prepare<[string], string>(/*sql*/ `SELECT DISTINCT cluster FROM paths INDEXED BY paths_by_path WHERE path = ? ORDER BY cluster`)
+      .pluck(),
+    ownersOf: database
+      .prepare<[string], string>(
+        /*sql*/ `SELECT DISTINCT cluster FROM paths INDEXED BY paths_owned WHERE path = ? AND owned = 1 ORDER BY cluster`,
+      )
       .pluck(),
     pathOf: database.prepare<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`).pluck(),
     pathBeforeMove: database

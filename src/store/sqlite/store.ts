@@ -273,6 +273,10 @@ export class SqliteStore implements Store {
     return this.#points.clustersAt(path);
   }
 
+  async ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]> {
+    return this.#points.ownersOf(path);
+  }
+
   async pathsOf(
     places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
     at?: Revision,

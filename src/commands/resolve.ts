@@ -1,0 +1,65 @@
+/** `strata resolve`: which logical cluster a path leads to, on which shard, and how fresh that is. */
+import { operatorOptions } from '../config/command-options.js';
+import { SettingsError } from '../config/settings-error.js';
+import { unreachable } from '../domain/errors.js';
+import { parsePathAnswer, resolveTarget, type ResolvedFreshness, type ResolvedPath } from '../lookup/path-answer.js';
+import { alignedRows } from './aligned-rows.js';
+import { askCache } from './ask-cache.js';
+import { command, type Command } from './command.js';
+
+const none = '–';
+
+export const resolve: Command = command({
+  words: ['resolve'],
+  operands: '<path>',
+  help: 'Show which logical cluster a path or a name leads to, and on which shard',
+  options: operatorOptions,
+  run: async ({ operands: [path = ''], options }, { print, clock }) => {
+    if (path === '') throw new SettingsError(['a path is needed, such as root:org:team, user:alice or the name of a logical cluster']);
+    const text = await askCache({ clock }, options, { method: 'GET', path: resolveTarget(path) });
+    const resolved = parsePathAnswer(text);
+    print(options.output === 'json' ? `${text.trimEnd()}\n` : `${formatResolved(path, resolved)}\n`);
+  },
+});
+
+function formatResolved(asked: string, resolved: ResolvedPath): string {
+  switch (resolved.kind) {
+    case 'cluster': {
+      const { shard, cluster, path, unavailable, freshness } = resolved;
+      return alignedRows([
+        ['SHARD', 'CLUSTER', 'PATH', 'AVAILABLE', 'ENTRIES'],
+        [shard, cluster, path ?? none, yesOrNo(!unavailable), formatFreshness(freshness)],
+      ]);
+    }
+    case 'mount': {
+      const { url, unavailable, freshness } = resolved;
+      return alignedRows([
+        ['MOUNTED AT', 'AVAILABLE', 'ENTRIES'],
+        [url, yesOrNo(!unavailable), formatFreshness(freshness)],
+      ]);
+    }
+    case 'unknown':
+      return `${JSON.stringify(asked)} is unknown: no shard has it.`;
+    case 'uncertain':
+      return `${JSON.stringify(asked)} was not found, and may exist: ${lackingOf(resolved.shards)}.`;
+    case 'ambiguous':
+      return `${JSON.stringify(asked)} is the path that several logical clusters without an owner give themselves: ${resolved.clusters.join(', ')}.`;
+    default:
+      return unreachable(resolved);
+  }
+}
+
+function lackingOf(shards: readonly string[]): string {
+  if (shards.length === 0) return 'the cache does not know every shard now';
+  return `not all path entries of ${shards.join(', ')} are here; see \`strata status\`, and whether their agents run with --push-paths`;
+}
+
+/** The least fresh counts. */
+function formatFreshness(freshness: readonly ResolvedFreshness[]): string {
+  if (freshness.length === 0 || !freshness.every(({ current }) => current)) return 'not current';
+  return `current, ${Math.max(...freshness.map(({ lagMs }) => lagMs ?? 0))} ms behind`;
+}
+
+function yesOrNo(is: boolean): string {
+  return is ? 'yes' : 'no';
+}

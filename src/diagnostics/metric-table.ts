@@ -1,0 +1,210 @@
+/**
+ * Every metric there is; the typed `Metrics` and its Prometheus text both come from it (metrics.ts).
+ *
+ * Label values are closed sets (a verb, a status code, a reason of `domain/errors.ts`), never something a client chose: a name, cluster
+ * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, because freshness is reported of
+ * each, and so are links: there are as many as the store holds now.
+ */
+export type MetricDeclaration = Readonly<{
+  kind: 'counter' | 'gauge' | 'histogram';
+  name: string;
+  help: string;
+  labels: readonly string[];
+  buckets?: readonly number[];
+}>;
+
+const requestSecondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+
+export const metricTable = {
+  requests: { kind: 'counter', name: 'strata_requests_total', help: 'Requests answered, watches when they end.', labels: ['verb', 'code'] },
+  requestSeconds: {
+    kind: 'histogram',
+    name: 'strata_request_duration_seconds',
+    help: 'Time from a request to the end of its answer; watches are not observed.',
+    labels: ['verb'],
+    buckets: requestSecondsBuckets,
+  },
+  refusals: { kind: 'counter', name: 'strata_refusals_total', help: 'Requests and mutations refused.', labels: ['reason'] },
+  commits: { kind: 'counter', name: 'strata_commits_total', help: 'Transactions made durable.', labels: [] },
+  commitSeconds: {
+    kind: 'histogram',
+    name: 'strata_commit_duration_seconds',
+    help: 'Time one commit took, its sync to disk included.',
+    labels: [],
+    buckets: commitSecondsBuckets,
+  },
+  compactionSeconds: {
+    kind: 'histogram',
+    name: 'strata_compaction_step_duration_seconds',
+    help: 'Time one step of compaction kept commits waiting.',
+    labels: [],
+    buckets: commitSecondsBuckets,
+  },
+  mutations: { kind: 'counter', name: 'strata_mutations_total', help: 'Mutations decided.', labels: ['outcome'] },
+  queueLength: { kind: 'gauge', name: 'strata_queue_mutations', help: 'Mutations waiting to commit.', labels: [] },
+  queueBytes: { kind: 'gauge', name: 'strata_queue_bytes', help: 'Bytes of the mutations waiting to commit.', labels: [] },
+  pushSessions: { kind: 'gauge', name: 'strata_push_sessions', help: 'Websocket sessions of pushers open now.', labels: [] },
+  framesReceived: { kind: 'counter', name: 'strata_push_frames_total', help: 'Frames that pushers sent.', labels: ['kind'] },
+  pushes: { kind: 'counter', name: 'strata_pushes_total', help: 'Pushes decided.', labels: ['outcome'] },
+  linkConnected: {
+    kind: 'gauge',
+    name: 'strata_link_connected',
+    help: '1 while the link to the parent or a child is open.',
+    labels: ['neighbour'],
+  },
+  linkBehind: {
+    kind: 'gauge',
+    name: 'strata_link_behind',
+    help: 'Changes of this cache that the sending half of a link has not looked at yet.',
+    labels: ['neighbour'],
+  },
+  linkSlices: {
+    kind: 'gauge',
+    name: 'strata_link_slices',
+    help: 'Slices that cross a link from here, by whether the other end is current.',
+    labels: ['neighbour', 'state'],
+  },
+  digestsDiffered: {
+    kind: 'counter',
+    name: 'strata_link_digest_differences_total',
+    help: 'Slices that were resynced because the digests of both ends of a link differed: a bug, if it is not 0.',
+    labels: [],
+  },
+  claimsUnheard: {
+    kind: 'counter',
+    name: 'strata_link_claims_unheard_total',
+    help: 'Claims of shards over links that were ignored: a policy does not allow them, or a child has claimed as many as it may.',
+    labels: [],
+  },
+  shardConnected: {
+    kind: 'gauge',
+    name: 'strata_shard_connected',
+    help: '1 while a pusher of the shard is connected, 0 while it is away; shards written over plain HTTP have none.',
+    labels: ['shard'],
+  },
+  sliceEverSynced: {
+    kind: 'gauge',
+    name: 'strata_slice_ever_synced',
+    help: '1 once the type was synced in full for the shard.',
+    labels: ['shard', 'type'],
+  },
+  sliceWhole: {
+    kind: 'gauge',
+    name: 'strata_slice_whole',
+    help: '1 while every object that the shard has of the type is here, but for the lag.',
+    labels: ['shard', 'type'],
+  },
+  sliceHeldObjects: {
+    kind: 'gauge',
+    name: 'strata_slice_held_objects',
+    help: 'Objects of the type that a policy, or a pusher that no longer names the type, would remove: held until somebody confirms it.',
+    labels: ['shard', 'type'],
+  },
+  treeComplete: {
+    kind: 'gauge',
+    name: 'strata_tree_complete',
+    help: '1 while every shard is known here that any cache of the tree knows.',
+    labels: [],
+  },
+  sliceObjects: { kind: 'gauge', name: 'strata_slice_objects', help: 'Objects of the type on the shard.', labels: ['shard', 'type'] },
+  sliceBytes: { kind: 'gauge', name: 'strata_slice_bytes', help: 'Bytes of their bodies.', labels: ['shard', 'type'] },
+  sliceChangedSeconds: {
+    kind: 'gauge',
+    name: 'strata_slice_changed_seconds',
+    help: 'How long ago one of them changed last.',
+    labels: ['shard', 'type'],
+  },
+  sliceLagSeconds: {
+    kind: 'gauge',
+    name: 'strata_slice_lag_seconds',
+    help: 'How old the oldest change is that the pusher knows and that is not durable here, as it last reported.',
+    labels: ['shard', 'type'],
+  },
+  certificateExpiresSeconds: {
+    kind: 'gauge',
+    name: 'strata_certificate_expires_seconds',
+    help: 'When the first certificate in use for this expires, in seconds since 1970.',
+    labels: ['use'],
+  },
+  openWatches: { kind: 'gauge', name: 'strata_watches_open', help: 'Watches open now.', labels: [] },
+  eventsSent: { kind: 'counter', name: 'strata_watch_events_total', help: 'Events written to watches, bookmarks not counted.', labels: [] },
+  connectionsOpen: {
+    kind: 'gauge',
+    name: 'strata_connections_open',
+    help: 'Connections after their handshake, by kind of caller and by what they speak.',
+    labels: ['caller', 'protocol'],
+  },
+  requestsInFlight: {
+    kind: 'gauge',
+    name: 'strata_requests_in_flight',
+    help: 'Requests whose answer is not read yet, watches not counted.',
+    labels: [],
+  },
+  bufferedBytes: {
+    kind: 'gauge',
+    name: 'strata_buffered_bytes',
+    help: 'Bytes in memory of bodies that are being read and of answers that clients have not read yet.',
+    labels: [],
+  },
+  limitsReached: {
+    kind: 'counter',
+    name: 'strata_limits_reached_total',
+    help: 'Requests refused because a limit was reached, by the limit and the kind of caller.',
+    labels: ['limit', 'caller'],
+  },
+  pathConflicts: {
+    kind: 'counter',
+    name: 'strata_path_conflicts_total',
+    help: 'Times a path led to a logical cluster that several shards claim to have.',
+    labels: [],
+  },
+  watchFallbacks: {
+    kind: 'counter',
+    name: 'strata_watch_fallbacks_total',
+    help: 'Times a watcher fell behind and read on from the change log.',
+    labels: [],
+  },
+  listChunksShared: {
+    kind: 'counter',
+    name: 'strata_list_chunks_shared_total',
+    help: 'Chunks of a list that were sent to more than the one who asked first.',
+    labels: [],
+  },
+  publishedRevision: {
+    kind: 'gauge',
+    name: 'strata_published_revision',
+    help: 'The revision up to which everything is durable and visible.',
+    labels: [],
+  },
+  compactedRevision: { kind: 'gauge', name: 'strata_compacted_revision', help: 'The revision up to which history is gone.', labels: [] },
+  historyChanges: {
+    kind: 'gauge',
+    name: 'strata_history_changes',
+    help: 'Changes in the log on the disk, those included that nobody may read any more.',
+    labels: [],
+  },
+  buildInfo: { kind: 'gauge', name: 'strata_build_info', help: '1; the label says what runs.', labels: ['version'] },
+  storeFileBytes: {
+    kind: 'gauge',
+    name: 'strata_store_file_bytes',
+    help: 'Bytes of the files on the disk: the database, and the log that it has not taken over yet.',
+    labels: ['file'],
+  },
+  leads: { kind: 'gauge', name: 'strata_leads', help: '1 on the server that does what is done once for its store; else 0.', labels: [] },
+  otherServers: { kind: 'gauge', name: 'strata_other_servers', help: 'Other servers of the same store.', labels: [] },
+  unreadableKeys: { kind: 'gauge', name: 'strata_unreadable_keys', help: 'Keys in etcd with nothing that can be served.', labels: [] },
+  historyBytes: { kind: 'gauge', name: 'strata_history_bytes', help: 'Bytes of their bodies.', labels: [] },
+  eventLoopDelayP99Seconds: {
+    kind: 'gauge',
+    name: 'strata_event_loop_delay_p99_seconds',
+    help: 'How late 99 of 100 timers fired at most, in the last whole window.',
+    labels: [],
+  },
+  eventLoopDelayMaxSeconds: {
+    kind: 'gauge',
+    name: 'strata_event_loop_delay_max_seconds',
+    help: 'How late the latest timer fired, in the last whole window and the one under way.',
+    labels: [],
+  },
+} as const satisfies Readonly<Record<string, MetricDeclaration>>;

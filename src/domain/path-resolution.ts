@@ -1,0 +1,40 @@
+/**
+ * What a path leads to. `GET /services/cache/resolve?path=` answers it, and of what it found how fresh that is.
+ *
+ *   {"kind": "cluster", "shard": "amber", "cluster": "2hkmx5l3ov9dd7vw", "path": "root:org:team", "unavailable": false, "shards": ["amber"],
+ *    "freshness": [{"shard": "amber", "current": true, "lagMs": 3}]}
+ *   {"kind": "mount", "url": "https://mounts.example.com/clusters/abc", "unavailable": false, "shards": ["amber"], "freshness": […]}
+ *   {"kind": "unknown"}                                 it does not exist: every shard that could have it said so
+ *   {"kind": "uncertain", "shards": ["birch"]}          it may exist: these have not pushed all their path entries, or are not connected
+ *   {"kind": "ambiguous", "clusters": ["…", "…"]}       logical clusters that give themselves the same path and have no owner
+ */
+import type { ClusterName } from './cluster.js';
+import type { ShardName } from './shard.js';
+
+export type PathResolution = FoundPath | MissingPath;
+
+export type FoundPath =
+  | Readonly<{
+      kind: 'cluster';
+      /** Where the logical cluster is active. */
+      shard: ShardName;
+      cluster: ClusterName;
+      /** As the logical cluster gives it, whatever path was asked for; undefined where it has none. */
+      path: string | undefined;
+      /** Whether a Workspace on the way is unavailable: kcp's proxy then answers 503. */
+      unavailable: boolean;
+      /** Those whose entries led there. */
+      shards: readonly ShardName[];
+    }>
+  /** Segments behind a mounted Workspace are left to whatever serves it. */
+  | Readonly<{ kind: 'mount'; url: string; unavailable: boolean; shards: readonly ShardName[] }>;
+
+export type MissingPath =
+  | Readonly<{ kind: 'unknown' }>
+  | Readonly<{ kind: 'uncertain'; shards: readonly ShardName[] }>
+  | Readonly<{ kind: 'ambiguous'; clusters: readonly ClusterName[] }>;
+
+/** How fresh the path entries of a shard are. `current`: all that the shard has are here, as of `lagMs` ago; null when nobody reports it. */
+export type PathFreshness = Readonly<{ shard: ShardName; current: boolean; lagMs: number | null }>;
+
+export type PathAnswer = (FoundPath & Readonly<{ freshness: readonly PathFreshness[] }>) | MissingPath;

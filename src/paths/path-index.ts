@@ -1,0 +1,130 @@
+/**
+ * Answers what a path leads to from the path entries that are published here. They are read where they are stored, in the index of objects by logical
+ * cluster: nothing of them is kept in memory.
+ *
+ * INDEX-1 That something is unknown is said only of what was not there after every shard that could have it was reported whole. So a path that is not found
+ *    is looked for again after the report: the other way round, what came between the two would be missing.
+ * Bounds: one report on all shards in `reportAgeMaxMs`, however many ask.
+ */
+import type { ClusterName } from '../domain/cluster.js';
+import type { Key } from '../domain/key.js';
+import type { Body } from '../domain/object.js';
+import {
+  clusterEntries,
+  clusterEntryName,
+  parsePathEntry,
+  workspaceEntries,
+  type PathEntry,
+  type WorkspaceEntry,
+} from '../domain/path-entry.js';
+import type { FoundPath, PathAnswer, PathFreshness, PathResolution } from '../domain/path-resolution.js';
+import { mustParse } from '../domain/parsed.js';
+import type { Clock, Freshness, Paths } from '../domain/ports.js';
+import type { Objects } from '../domain/store-port.js';
+import type { ShardName } from '../domain/shard.js';
+import { provesAbsence } from '../domain/type-freshness.js';
+import { parsePathSegments } from './kcp-path.js';
+import { walk, type ClusterPlace, type PathEntries } from './resolve.js';
+
+export type PathIndexParts = Readonly<{
+  objects: Pick<Objects, 'get' | 'find'>;
+  ownersOf: PathEntries['ownersOf'];
+  freshness: Pick<Freshness, 'ofType'>;
+  clock: Clock;
+  /** Several shards claim a logical cluster. */
+  conflict: PathEntries['conflict'];
+}>;
+
+/** `lacking`: shards of which not every entry may be here. That there are none proves nothing unless `isWhole`: the cache may not know all shards. */
+type Report = Readonly<{ isWhole: boolean; lacking: readonly ShardName[] }>;
+
+const reportAgeMaxMs = 100;
+/** Remembers a pure function: the bodies that are asked for most stay in memory in the store. */
+const entriesOfBodies = new WeakMap<Body, PathEntry>();
+
+export class PathIndex implements Paths {
+  readonly #parts: PathIndexParts;
+  readonly #entries: PathEntries;
+  #last: Readonly<{ atMs: number; report: Promise<Report> }> | undefined;
+
+  constructor(parts: PathIndexParts) {
+    this.#parts = parts;
+    this.#entries = {
+      clusters: (cluster) => this.#clusters(cluster),
+      workspace: (shard, parent, name) => this.#workspace(shard, parent, name),
+      ownersOf: parts.ownersOf,
+      isCurrent: async (shard) => (await this.#reportOn(shard)).isWhole,
+      conflict: parts.conflict,
+    };
+  }
+
+  async resolve(text: string): Promise<PathResolution> {
+    const segments = parsePathSegments(text);
+    if (segments === undefined) return { kind: 'unknown' };
+    const walked = await walk(segments, this.#entries);
+    if (walked.kind !== 'missing') return walked;
+    const { isWhole, lacking } = await (walked.on === undefined ? this.#reportOnAll() : this.#reportOn(walked.on));
+    const again = await walk(segments, this.#entries);
+    if (again.kind !== 'missing') return again;
+    return isWhole && again.on === walked.on ? { kind: 'unknown' } : { kind: 'uncertain', shards: lacking };
+  }
+
+  async answer(text: string): Promise<PathAnswer> {
+    const before = await this.resolve(text);
+    if (!isFound(before)) return before;
+    const freshness = await Promise.all(before.shards.map((shard) => this.#freshnessOf(shard)));
+    const after = await this.resolve(text);
+    return isFound(after) ? { ...after, freshness: freshness.filter(({ shard }) => after.shards.includes(shard)) } : after;
+  }
+
+  async #clusters(cluster: ClusterName): Promise<readonly ClusterPlace[]> {
+    const found = await this.#parts.objects.find({ ...clusterEntries, shard: '*', cluster, namespace: '', name: clusterEntryName });
+    return found.flatMap(({ key, revision, body }) => {
+      const entry = entryOf(key, body);
+      return entry.kind === 'cluster' ? [{ shard: key.shard, revision, entry }] : [];
+    });
+  }
+
+  async #workspace(shard: ShardName, cluster: ClusterName, name: string): Promise<WorkspaceEntry | undefined> {
+    const found = await this.#parts.objects.get({ resource: workspaceEntries, shard, cluster, namespace: '', name });
+    const entry = found === undefined ? undefined : entryOf(found.key, found.body);
+    return entry?.kind === 'workspace' ? entry : undefined;
+  }
+
+  async #reportOn(shard: ShardName): Promise<Report> {
+    const { current } = await this.#freshnessOf(shard);
+    return { isWhole: current, lacking: current ? [] : [shard] };
+  }
+
+  async #freshnessOf(shard: ShardName): Promise<PathFreshness> {
+    const reports = await Promise.all([clusterEntries, workspaceEntries].map((type) => this.#parts.freshness.ofType({ ...type, shard })));
+    const lags = reports.map(({ shards: [only] }) => only?.lagMs ?? null);
+    const lagMs = lags.reduce((worst, lag) => (worst === null || lag === null ? null : Math.max(worst, lag)), 0);
+    return { shard, current: reports.every(({ whole }) => whole), lagMs };
+  }
+
+  /** Where a logical cluster is, any shard may say. */
+  #reportOnAll(): Promise<Report> {
+    const nowMs = this.#parts.clock.now();
+    if (this.#last === undefined || nowMs - this.#last.atMs > reportAgeMaxMs) this.#last = { atMs: nowMs, report: this.#askAll() };
+    return this.#last.report;
+  }
+
+  async #askAll(): Promise<Report> {
+    const { whole, shards } = await this.#parts.freshness.ofType({ ...clusterEntries, shard: undefined });
+    return { isWhole: whole, lacking: shards.filter((shard) => !provesAbsence(shard)).map(({ shard }) => shard) };
+  }
+}
+
+function isFound(resolution: PathResolution): resolution is FoundPath {
+  return resolution.kind === 'cluster' || resolution.kind === 'mount';
+}
+
+/** Every entry was checked when it came in. */
+function entryOf({ resource, name }: Key, body: Body): PathEntry {
+  const known = entriesOfBodies.get(body);
+  if (known !== undefined) return known;
+  const entry = mustParse(parsePathEntry(resource, name, body.bytes));
+  entriesOfBodies.set(body, entry);
+  return entry;
+}

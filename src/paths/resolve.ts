@@ -1,0 +1,95 @@
+/**
+ * From a path to the logical cluster that it names, by the entries of domain/path-entry.ts, with the rules of kcp's own proxy:
+ *
+ *   root:org:team      the first segment is a logical cluster, and each further one a Workspace of what came before it
+ *   home:alice:team    if there is no such logical cluster: the longest beginning that one without an owner has as its path
+ *
+ * RESOLVE-1 A Workspace counts only on the shard where its parent is active: another shard may have what a migration left, or claim what it has not.
+ * RESOLVE-2 A logical cluster is active on the one shard where it is not migrating. If it migrates everywhere, any will do, for that shard refuses
+ *    requests itself. If several claim it, one whose entries are current goes before one whose are not, then the one that changed last.
+ * RESOLVE-3 It ends after one step for each segment, whatever the entries say.
+ */
+import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
+import type { ClusterEntry, WorkspaceEntry } from '../domain/path-entry.js';
+import type { FoundPath, MissingPath } from '../domain/path-resolution.js';
+import type { Revision } from '../domain/revision.js';
+import type { ShardName } from '../domain/shard.js';
+import type { PathSegments } from './kcp-path.js';
+
+/** The entry of a logical cluster on one shard. */
+export type ClusterPlace = Readonly<{ shard: ShardName; revision: Revision; entry: ClusterEntry }>;
+
+/** Entries, as they are published. */
+export interface PathEntries {
+  /** On every shard that has one. */
+  clusters(cluster: ClusterName): Promise<readonly ClusterPlace[]>;
+  workspace(shard: ShardName, parent: ClusterName, name: string): Promise<WorkspaceEntry | undefined>;
+  /** Logical clusters without an owner that have this path. */
+  ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
+  /** Whether everything is here that the shard has of both types. */
+  isCurrent(shard: ShardName): Promise<boolean>;
+  /** A logical cluster is active on several shards, which ought not to be. */
+  conflict(cluster: ClusterName, shards: readonly ShardName[]): void;
+}
+
+/** `on`: the one shard that could have what is missing; undefined: any shard. */
+export type Walked = FoundPath | Extract<MissingPath, { kind: 'ambiguous' }> | Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
+
+type Active = Readonly<{ cluster: ClusterName; place: ClusterPlace }>;
+
+export async function walk(segments: PathSegments, entries: PathEntries): Promise<Walked> {
+  const start = await startOf(segments, entries);
+  if ('kind' in start) return start;
+  let { active } = start;
+  const shards = new Set([active.place.shard]);
+  let unavailable = false;
+  for (const name of segments.slice(start.length)) {
+    const { shard } = active.place;
+    const workspace = await entries.workspace(shard, active.cluster, name);
+    if (workspace === undefined) return { kind: 'missing', on: shard };
+    unavailable ||= workspace.isUnavailable;
+    if ('url' in workspace.target) return { kind: 'mount', url: workspace.target.url, unavailable, shards: [...shards] };
+    const { cluster } = workspace.target;
+    const place = await activePlace(cluster, entries);
+    if (place === undefined) return { kind: 'missing', on: undefined };
+    active = { cluster, place };
+    shards.add(place.shard);
+  }
+  const { cluster, place } = active;
+  return { kind: 'cluster', shard: place.shard, cluster, path: place.entry.path, unavailable, shards: [...shards] };
+}
+
+/** Where the walk begins, and how many segments that takes. */
+async function startOf(segments: PathSegments, entries: PathEntries): Promise<Readonly<{ active: Active; length: number }> | Walked> {
+  const head = parseClusterName(segments[0]);
+  const place = head === undefined ? undefined : await activePlace(head, entries);
+  if (head !== undefined && place !== undefined) return { active: { cluster: head, place }, length: 1 };
+  for (let { length } = segments; length > 1; length -= 1) {
+    const path = parseCanonicalPath(segments.slice(0, length).join(':'));
+    if (path === undefined) continue;
+    const [cluster, ...others] = await entries.ownersOf(path);
+    if (cluster === undefined) continue;
+    if (others.length > 0) return { kind: 'ambiguous', clusters: [cluster, ...others] };
+    const owned = await activePlace(cluster, entries);
+    return owned === undefined ? { kind: 'missing', on: undefined } : { active: { cluster, place: owned }, length };
+  }
+  return { kind: 'missing', on: undefined };
+}
+
+async function activePlace(cluster: ClusterName, entries: PathEntries): Promise<ClusterPlace | undefined> {
+  const places = await entries.clusters(cluster);
+  if (places.length < 2) return places[0];
+  const settled = places.filter(({ entry }) => !entry.isMigrating);
+  if (settled.length < 2) return settled[0] ?? newest(places);
+  entries.conflict(
+    cluster,
+    settled.map(({ shard }) => shard),
+  );
+  const current: ClusterPlace[] = [];
+  for (const place of settled) if (await entries.isCurrent(place.shard)) current.push(place);
+  return newest(current.length > 0 ? current : settled);
+}
+
+function newest(places: readonly ClusterPlace[]): ClusterPlace | undefined {
+  return places.toSorted((one, other) => other.revision - one.revision)[0];
+}

@@ -1,0 +1,93 @@
+/**
+ * The path entries that a shard's LogicalClusters and Workspaces are pushed as, by the rules of kcp's own proxy (pkg/index of August 2026). An entry stays until
+ * its object is gone, because a Workspace that is being deleted still leads to its logical cluster. A change that leaves the entry as it was is pushed all
+ * the same: to know that, the agent would have to keep every entry, and the cache compares them anyway.
+ */
+import { pathAnnotation, parseAnyPath } from '../domain/cluster.js';
+import { isObject, membersOf, type Members } from '../domain/members.js';
+import {
+  clusterEntries,
+  formatPathEntry,
+  parsePathEntry,
+  pathEntryVersion,
+  workspaceEntries,
+  type PathEntry,
+} from '../domain/path-entry.js';
+import type { ClusterName } from '../domain/cluster.js';
+import type { Resource } from '../domain/resource.js';
+import { member, valueText, type Members as Spans, type ObjectText } from '../json/object-text.js';
+import type { Collection } from '../kube/collection.js';
+import type { SourceObject } from '../kube/source-object.js';
+import type { PushedForm } from './slice-reader.js';
+
+/** Of one type: where its objects are read, and what is pushed of them. */
+export type PathEntryForm = Readonly<{ resource: Resource; collection: Collection; form: PushedForm }>;
+
+const everywhere = { cluster: '*', version: 'v1alpha1', labelSelector: '' };
+const migratingAnnotation = 'internal.kcp.io/migrating';
+
+export const pathEntryForms: readonly PathEntryForm[] = [
+  {
+    resource: clusterEntries,
+    collection: { ...everywhere, group: 'core.kcp.io', resource: 'logicalclusters', identityOf: undefined },
+    form: formOf(clusterEntries, clusterEntryOf),
+  },
+  {
+    resource: workspaceEntries,
+    collection: { ...everywhere, group: 'tenancy.kcp.io', resource: 'workspaces', identityOf: 'tenancy.kcp.io' },
+    form: formOf(workspaceEntries, workspaceEntryOf),
+  },
+];
+
+function formOf(resource: Resource, entryOf: (object: SourceObject) => PathEntry | undefined): PushedForm {
+  /** Undefined for what has no entry: a Workspace without a logical cluster, or one that no path can name. */
+  const bytesOf = (object: SourceObject): Uint8Array | undefined => {
+    const entry = entryOf(object);
+    if (entry === undefined) return undefined;
+    const bytes = formatPathEntry(entry);
+    return parsePathEntry(resource, object.name, bytes).kind === 'parsed' ? bytes : undefined;
+  };
+  return {
+    version: pathEntryVersion,
+    select: (object) => (object.cluster.startsWith('system:') ? 'ignored' : bytesOf(object) === undefined ? 'gone' : 'put'),
+    bodyOf: (object) => {
+      const bytes = bytesOf(object);
+      if (bytes === undefined) throw new Error('an object without an entry was selected');
+      return bytes;
+    },
+  };
+}
+
+function clusterEntryOf({ text }: SourceObject): PathEntry {
+  const path = textOf(text, text.annotations, pathAnnotation);
+  return {
+    kind: 'cluster',
+    path: path === undefined ? undefined : parseAnyPath(path),
+    isParentless: !isObject(membersIn(text, 'spec')['owner']),
+    isMigrating: (textOf(text, text.annotations, migratingAnnotation) ?? '') !== '',
+  };
+}
+
+/** One that is mounted leads to its URL only while it has no logical cluster of its own. */
+function workspaceEntryOf({ text }: SourceObject): PathEntry | undefined {
+  const spec = membersIn(text, 'spec');
+  const { phase } = membersIn(text, 'status');
+  if (phase === 'Scheduling') return undefined;
+  const isUnavailable = phase === 'Unavailable';
+  const { cluster, URL: url } = spec;
+  if (typeof cluster === 'string' && cluster !== '')
+    return { kind: 'workspace', target: { cluster: cluster as ClusterName }, isUnavailable };
+  if (!isObject(spec['mount']) || typeof url !== 'string' || url === '') return undefined;
+  return { kind: 'workspace', target: { url }, isUnavailable };
+}
+
+function membersIn({ bytes, top }: ObjectText, name: string): Members {
+  const found = member(top, name);
+  return found === undefined ? {} : membersOf(JSON.parse(valueText(bytes, found)));
+}
+
+function textOf({ bytes }: ObjectText, spans: Spans | undefined, name: string): string | undefined {
+  const found = member(spans, name);
+  const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+  return typeof value === 'string' ? value : undefined;
+}

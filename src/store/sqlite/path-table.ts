@@ -1,0 +1,80 @@
+/**
+ * The canonical path of each logical cluster on each shard, as its objects name it: part of the committer's transaction. The newest one that names a path
+ * has the say, unless the path entry of the logical cluster names one of its own (PATH-2). It goes with the last object.
+ */
+import type { CanonicalPath } from '../../domain/cluster.js';
+import type { Key } from '../../domain/key.js';
+import { isClusterEntry } from '../../domain/path-entry.js';
+import type { Revision } from '../../domain/revision.js';
+import type { PathMove } from './committer-messages.js';
+import type { Connection } from './database.js';
+
+type Row = [path: CanonicalPath, owned: 0 | 1];
+
+export class PathTable {
+  readonly #statements: ReturnType<typeof prepare>;
+  #moves: PathMove[] = [];
+
+  constructor(database: Connection) {
+    this.#statements = prepare(database);
+  }
+
+  /** Where canonical paths of logical clusters moved since `open`. */
+  get moves(): readonly PathMove[] {
+    return this.#moves;
+  }
+
+  /** Begins a commit. */
+  open(): void {
+    this.#moves = [];
+  }
+
+  /** The key holds an object that names this path, or none. */
+  put(key: Key, path: CanonicalPath | undefined, revision: Revision): void {
+    const isEntry = isClusterEntry(key.resource);
+    if (path === undefined && !isEntry) return;
+    const { shard, cluster } = key;
+    const [before, owned] = this.#statements.path.get(shard, cluster) ?? [undefined, 0];
+    if (owned === 1 && !isEntry) return;
+    const after = path ?? before;
+    const owns = isEntry && path !== undefined ? 1 : 0;
+    if (after === undefined || (after === before && owned === owns)) return;
+    this.#statements.set.run(shard, cluster, after, owns);
+    if (after !== before) this.#noteMove(key, { revision, before, after });
+  }
+
+  /** The key holds nothing any more. */
+  delete(key: Key, revision: Revision): void {
+    const { shard, cluster } = key;
+    const [before] = this.#statements.path.get(shard, cluster) ?? [];
+    if (before === undefined) return;
+    if (this.#statements.anyOfCluster.get({ shard, cluster }) !== undefined) return this.put(key, undefined, revision);
+    this.#statements.remove.run(shard, cluster);
+    this.#noteMove(key, { revision, before, after: undefined });
+  }
+
+  #noteMove({ shard, cluster }: Key, move: PathMove): void {
+    this.#moves.push(move);
+    this.#statements.addMove.run(move.revision, shard, cluster, move.before ?? '', move.after ?? '');
+  }
+}
+
+function prepare(database: Connection) {
+  return {
+    path: database.prepare<[string, string], Row>(/*sql*/ `SELECT path, owned FROM paths WHERE shard = ? AND cluster = ?`).raw(),
+    set: database.prepare(/*sql*/ `INSERT INTO paths (shard, cluster, path, owned) VALUES (?, ?, ?, ?)
+               ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path, owned = excluded.owned`),
+    remove: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
+    // One seek for each type that the cluster has on any shard: without `types`, all its objects elsewhere would be read.
+    anyOfCluster: database
+      .prepare<[Pick<Key, 'shard' | 'cluster'>], number>(/*sql*/ `WITH RECURSIVE types (resource) AS (
+                 SELECT min(resource) FROM objects INDEXED BY objects_by_cluster WHERE cluster = @cluster
+                 UNION ALL
+                 SELECT (SELECT min(o.resource) FROM objects AS o INDEXED BY objects_by_cluster WHERE o.cluster = @cluster AND o.resource > types.resource)
+                 FROM types WHERE types.resource IS NOT NULL
+               )
+               SELECT 1 FROM types WHERE EXISTS (SELECT 1 FROM objects AS o WHERE o.resource = types.resource AND o.shard = @shard AND o.cluster = @cluster) LIMIT 1`)
+      .pluck(),
+    addMove: database.prepare(/*sql*/ `INSERT INTO path_moves (revision, shard, cluster, before, after) VALUES (?, ?, ?, ?, ?)`),
+  };
+}

@@ -1,0 +1,55 @@
+/** Path entries of a made-up installation in memory, as a walk reads them. */
+import type { ClusterName } from '../../src/domain/cluster.js';
+import type { ClusterEntry, WorkspaceEntry } from '../../src/domain/path-entry.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import type { ClusterPlace, PathEntries } from '../../src/paths/resolve.js';
+import { clusterName, shardName } from '../support/objects.js';
+
+export class MemoryEntries implements PathEntries {
+  readonly conflicts: string[] = [];
+  readonly notCurrent = new Set<string>();
+  /** How many entries were read. */
+  reads = 0;
+  readonly #clusters = new Map<ClusterName, ClusterPlace[]>();
+  readonly #workspaces = new Map<string, WorkspaceEntry>();
+  #revision = 0;
+
+  cluster(shard: string, cluster: string, entry: Partial<ClusterEntry> = {}): this {
+    const places = this.#clusters.get(clusterName(cluster)) ?? [];
+    this.#revision += 1;
+    const complete: ClusterEntry = { kind: 'cluster', path: undefined, isParentless: false, isMigrating: false, ...entry };
+    this.#clusters.set(clusterName(cluster), [...places, { shard: shardName(shard), revision: this.#revision, entry: complete }]);
+    return this;
+  }
+
+  /** `target`: the name of a logical cluster, or a URL. */
+  edge(shard: string, parent: string, name: string, target: string, isUnavailable = false): this {
+    const to = target.startsWith('https:') ? { url: target } : { cluster: clusterName(target) };
+    this.#workspaces.set([shard, parent, name].join('|'), { kind: 'workspace', target: to, isUnavailable });
+    return this;
+  }
+
+  async clusters(cluster: ClusterName): Promise<readonly ClusterPlace[]> {
+    this.reads += 1;
+    return this.#clusters.get(cluster) ?? [];
+  }
+
+  async workspace(shard: ShardName, parent: ClusterName, name: string): Promise<WorkspaceEntry | undefined> {
+    this.reads += 1;
+    return this.#workspaces.get([shard, parent, name].join('|'));
+  }
+
+  async ownersOf(path: string): Promise<readonly ClusterName[]> {
+    this.reads += 1;
+    const owners = [...this.#clusters].filter(([, places]) => places.some(({ entry }) => entry.isParentless && entry.path === path));
+    return owners.map(([cluster]) => cluster);
+  }
+
+  async isCurrent(shard: ShardName): Promise<boolean> {
+    return !this.notCurrent.has(shard);
+  }
+
+  conflict(cluster: ClusterName, shards: readonly ShardName[]): void {
+    this.conflicts.push(`${cluster} on ${shards.join()}`);
+  }
+}
