@@ -26,9 +26,7 @@ const changesOfFirst =
 /** Fills a database of an earlier schema from one of this release: tables that every schema has. */
 export function goBack(database: Connection, directory: string): void {
   database.exec(`ATTACH '${join(directory, 'strata.db')}' AS now`);
-  for (const table of ['meta', 'resources', 'paths', 'moments']) {
-    database.exec(`INSERT INTO main.${table} SELECT * FROM now.${table}`);
-  }
+  for (const table of ['meta', 'resources', 'paths', 'moments']) copyBack(database, table);
   database.exec(`INSERT INTO main.changes (${changesOfFirst}) SELECT ${changesOfFirst} FROM now.changes`);
 }
 
