@@ -13,6 +13,9 @@ import { commandGroups, commands } from './commands/commands.js';
 import type { Surroundings } from './commands/command.js';
 import { runCommandLine, type DeclaredCommand } from './config/command-line.js';
 import { formatCompletion, shells } from './config/completion.js';
+import { proxyOptions } from './config/command-options.js';
+import { followedByFrontDoor } from './config/front-door-policy.js';
+import { readCommandValues } from './config/command-values.js';
 import { configFileOption, options } from './config/options.js';
 import { idleLinks } from './config/idle-links.js';
 import { PolicyFile } from './config/policy-file.js';
@@ -65,6 +68,19 @@ const serve: DeclaredCommand = {
   run: ({ flags }) => run(sourcesOf(flags, {}), []),
 };
 
+const proxy: DeclaredCommand = {
+  words: ['proxy'],
+  operands: '',
+  help: 'Run the front door of an installation: requests go to the shard that has what their path leads to',
+  options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options), ...Object.values(proxyOptions)],
+  run: ({ flags }) => {
+    const frontDoor = readCommandValues(proxyOptions, { flags, environment: process.env });
+    const own = Object.values(proxyOptions).map(({ flag }) => flag);
+    const others = Object.fromEntries(Object.entries(flags).filter(([flag]) => !own.includes(flag)));
+    return run({ ...sourcesOf(others, {}), followed: followedByFrontDoor }, [], frontDoor);
+  },
+};
+
 /** Listed only for the help: commander would read some of upstream's flags as its own, so they never get here. */
 const cacheServerHelp: DeclaredCommand = {
   words: ['cache-server'],
@@ -95,7 +111,7 @@ function sourcesOf(flags: SettingsSources['flags'], defaults: Readonly<Record<st
 }
 
 /** Runs a server until a signal or its own failure ends it. */
-async function run(sources: SettingsSources, warnings: readonly string[]): Promise<void> {
+async function run(sources: SettingsSources, warnings: readonly string[], frontDoor?: ServerParts['frontDoor']): Promise<void> {
   const hangUp = new HangUp();
   const settings = loadSettings(sources);
   const log = createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat });
@@ -112,7 +128,7 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
   const { startServer } = await import('./server.js');
   const watchPolicies: ServerParts['watchPolicies'] = (publish) =>
     PolicyFile.watch({ clock: systemClock, log, sources, running: settings }, publish);
-  const server = await startServer(settings, { log, clock: systemClock, random: Math.random, watchPolicies });
+  const server = await startServer(settings, { log, clock: systemClock, random: Math.random, watchPolicies, frontDoor });
   const { dataDirectory, etcdServers, etcdPrefix, parentUrls } = settings;
   const store = etcdServers.length === 0 ? { dataDirectory } : { etcdServers, etcdPrefix };
   log.info('server.started', { url: server.url, version: version(), ...store, ...(parentUrls.length === 0 ? {} : { parentUrls }) });
@@ -184,7 +200,7 @@ function exitOnBugs(log: Log): void {
 }
 
 function everyCommand(): readonly DeclaredCommand[] {
-  return [serve, cacheServerHelp, ...commands.map((command) => command(surroundings)), completion];
+  return [serve, cacheServerHelp, proxy, ...commands.map((command) => command(surroundings)), completion];
 }
 
 function upstreamHelp(): string {

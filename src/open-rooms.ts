@@ -21,6 +21,7 @@ import type { TreeStatus } from './domain/status.js';
 import { describeServer } from './describe-server.js';
 import { openConsole } from './open-console.js';
 import { openEndpoint, intakeRules } from './open-endpoint.js';
+import { openFrontDoor, type FrontDoorSettings } from './open-front-door.js';
 import { openPaths } from './open-paths.js';
 import { openListener, type ServingParts } from './open-listener.js';
 import { openTier } from './open-tier.js';
@@ -65,6 +66,7 @@ export type RoomParts = ServingParts &
     store: Store;
     random: () => number;
     watchPolicies: WatchPolicies | undefined;
+    frontDoor: FrontDoorSettings | undefined;
     lastLines: LastLines;
   }>;
 
@@ -82,7 +84,7 @@ const turnBytesMax = 1024 * 1024;
 
 /** Resolves when the server listens. */
 export async function openRooms(settings: Settings, parts: RoomParts): Promise<OpenServer> {
-  const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies, lastLines } = parts;
+  const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies, frontDoor, lastLines } = parts;
   const catalogue = new Catalogue(kcpTypes, pathTypes);
   const pace = new Pace(turnBytesMax);
   const newest = new NewestChanges({ commits: store, revisions: store });
@@ -216,10 +218,14 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
     settings,
   );
+  const front =
+    frontDoor && openFrontDoor(frontDoor, { store, paths, health, metrics, clock, log }, { filesPollMs: settings.tlsFilesPollMs });
   const listener = openListener(settings, parts, {
-    handle: app,
-    upgrade: ({ request, socket, head, caller, refusal }) =>
-      endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
+    handle: front?.handle ?? app,
+    upgrade:
+      front?.upgrade ??
+      (({ request, socket, head, caller, refusal }) =>
+        endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined)),
   });
   const delay = new EventLoopDelay({ clock }, eventLoop);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
@@ -253,6 +259,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     await pushersGone;
     await following;
     await listener.finishStop(settings.shutdownGraceMs);
+    front?.close();
     await heavy.close();
     hub.close();
     snapshots.close();

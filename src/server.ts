@@ -13,6 +13,7 @@ import type { Clock } from './domain/ports.js';
 import { storeObserver } from './describe-server.js';
 import type { OpenServer, WatchPolicies } from './open-rooms.js';
 import { openCertificates } from './open-certificates.js';
+import type { FrontDoorSettings } from './open-front-door.js';
 import { openStore } from './open-store.js';
 import { DamagedStore } from './store/damaged-store.js';
 import { Quotas } from './http/quotas.js';
@@ -26,10 +27,15 @@ export type ServerParts = Readonly<{
   random: () => number;
   /** By default never. */
   watchPolicies?: WatchPolicies | undefined;
+  /** It serves as the front door of an installation, and not as a cache. */
+  frontDoor?: FrontDoorSettings | undefined;
 }>;
 
 /** Throws an error that says what is wrong when the server cannot start. */
-export async function startServer(settings: Settings, { log: given, clock, random, watchPolicies }: ServerParts): Promise<RunningServer> {
+export async function startServer(
+  settings: Settings,
+  { log: given, clock, random, watchPolicies, frontDoor }: ServerParts,
+): Promise<RunningServer> {
   const lastLines = new LastLines(clock);
   const log = lastLines.of(given);
   const metrics = createMetrics({ processMetrics: true });
@@ -52,7 +58,7 @@ export async function startServer(settings: Settings, { log: given, clock, rando
     const { standAside } = await import('./stand-aside.js');
     return reachable(settings, await standAside(settings, store, parts));
   }
-  return reachable(settings, await openRooms(settings, { ...parts, store, random, watchPolicies, lastLines }));
+  return reachable(settings, await openRooms(settings, { ...parts, store, random, watchPolicies, frontDoor, lastLines }));
 }
 
 function reachable(settings: Settings, open: OpenServer): RunningServer {

@@ -5,7 +5,7 @@
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
 import { parseCacheUrl, parseCacheUrls } from './cache-url.js';
-import { bare, choice, directory, duration, file, name, neededFile, parsedBy } from './option.js';
+import { bare, choice, directory, duration, file, list, name, neededFile, parsedBy } from './option.js';
 import { options } from './options.js';
 
 /** `strata cert …` */
@@ -111,6 +111,28 @@ export const kubeconfigOptions = {
     accepts: 'the name of a logical cluster or a canonical path',
     parse: (text) => parseClusterName(text) ?? parseCanonicalPath(text),
     help: 'The logical cluster to look at, or a canonical path, which is for reading alone; all of them when left out.',
+  }),
+} as const;
+
+const groupPatterns = {
+  pattern: /^[^,\s]{1,256}$/,
+  accepts: 'names of groups, or their beginnings with a * behind them, separated by commas',
+} as const;
+
+/** `strata proxy`, beside those of a server. */
+export const proxyOptions = {
+  mappingFile: neededFile({ flag: 'mapping-file', help: "Which requests go to which backend: a mapping file of kcp's front proxy." }),
+  passedGroups: list({
+    ...groupPatterns,
+    flag: 'authentication-pass-on-groups',
+    default: '',
+    help: 'Groups of client certificates that backends hear of; all when empty.',
+  }),
+  droppedGroups: list({
+    ...groupPatterns,
+    flag: 'authentication-drop-groups',
+    default: '',
+    help: 'Groups that backends never hear of, beside those that only kcp itself may be in, such as system:masters.',
   }),
 } as const;
 

@@ -29,9 +29,11 @@ export type SettingsSources = Readonly<{
   readFile: (path: string) => string;
   /** By flag: other defaults than the table's, for another way to start this server. */
   defaults?: Readonly<Record<string, string>>;
+  /** What it follows from its parent where no file says so. */
+  followed?: LinkPolicy;
 }>;
 
-export function loadSettings({ flags, environment: all, readFile, defaults = {} }: SettingsSources): Settings {
+export function loadSettings({ flags, environment: all, readFile, defaults = {}, followed = [] }: SettingsSources): Settings {
   const problems = [...unknownFlags(flags), ...unknownVariables(all)];
   const environment = withoutServices(all);
   const configFile = configFileOf({ flags, environment });
@@ -50,7 +52,7 @@ export function loadSettings({ flags, environment: all, readFile, defaults = {} 
 
   if (problems.length > 0) throw new SettingsError(problems);
   const { forward, follow, children } = file.policies;
-  const complete = { ...settings, parentForward: forward, parentFollow: follow, children } as Settings;
+  const complete = { ...settings, parentForward: forward, parentFollow: follow.length === 0 ? followed : follow, children } as Settings;
   const conflicts = rules.filter(({ holds }) => !holds(complete)).map(({ otherwise }) => otherwise);
   if (conflicts.length > 0) throw new SettingsError(conflicts);
   return Object.freeze(complete);

@@ -3,10 +3,16 @@
  * when all are full, as Go's clients do it. Watches last for minutes, so a connection whose end the server has announced (GOAWAY) keeps
  * its own and gets no more.
  *
- * Bounds: one connection is being opened at a time, `openMsMax` long; one that leaves a ping unanswered is ended, and so is one that had no request
+ * Bounds: one connection is being opened at a time, `openMsMax` long, and `sessionsMax` are open; one that leaves a ping unanswered is ended, and so is one that had no request
  * between two pings. A stream that nobody reads fills its own window, 64 KiB, and delays no other: Node gives back the connection's as bytes come.
  */
-import { connect as connectSession, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import {
+  connect as connectSession,
+  constants,
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  type OutgoingHttpHeaders,
+} from 'node:http2';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
@@ -15,13 +21,31 @@ import { untilAborted } from '../domain/until-aborted.js';
 /** `tls`: certificates, and what the server's is checked against. `origin`: its scheme, host and port. */
 export type Http2SessionsParts = Readonly<{ origin: string; tls: ConnectionOptions; clock: Clock }>;
 
-/** `path` has its query. */
-export type Http2Request = Readonly<{ path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal }>;
+/** `path` has its query. `hasBody`: whoever asks writes one, and ends it. */
+export type Http2Request = Readonly<{
+  path: string;
+  headers: Readonly<OutgoingHttpHeaders>;
+  hasBody?: boolean;
+  signal: AbortSignal;
+}>;
 
-const openMsMax = 30_000;
+export type Http2SessionsOptions = Readonly<{
+  /** How long opening a connection may take. */
+  openMsMax: number;
+  /** How often a connection is asked whether it lives, and how long the answer may take. */
+  pingIntervalMs: number;
+  pingMsMax: number;
+  /** With as many, a request that finds no room fails. */
+  sessionsMax: number;
+}>;
+
 /** As client-go, which asks a connection that was silent for 30 s whether it lives, and gives it 15 s. */
-const pingIntervalMs = 30_000;
-const pingMsMax = 15_000;
+const patientSessions: Http2SessionsOptions = Object.freeze({
+  openMsMax: 30_000,
+  pingIntervalMs: 30_000,
+  pingMsMax: 15_000,
+  sessionsMax: 1_000,
+});
 /** Of all streams of a connection together. */
 const connectionWindowBytes = 1024 * 1024;
 /** Even where the server allows more. */
@@ -34,6 +58,7 @@ type Session = { readonly socket: TLSSocket; requests: number; allowed: number; 
 
 export class Http2Sessions {
   readonly #parts: Http2SessionsParts;
+  readonly #options: Http2SessionsOptions;
   readonly #sessions = new Map<ClientHttp2Session, Session>();
   #opening: Promise<void> | undefined;
   /** Ends what is being opened. */
@@ -44,8 +69,14 @@ export class Http2Sessions {
   #waiting = 0;
   #isClosed = false;
 
-  constructor(parts: Http2SessionsParts) {
+  constructor(parts: Http2SessionsParts, options: Http2SessionsOptions = patientSessions) {
     this.#parts = parts;
+    this.#options = options;
+  }
+
+  /** Connections that are open. */
+  get size(): number {
+    return this.#sessions.size;
   }
 
   /** A request that was sent; undefined when the server speaks no HTTP/2. Throws what kept a connection from being opened, or the signal's reason. */
@@ -55,6 +86,7 @@ export class Http2Sessions {
       while (this.#parts.clock.now() >= this.#http1UntilMs) {
         const free = this.#free();
         if (free !== undefined) return this.#send(free, asked);
+        if (this.#sessions.size >= this.#options.sessionsMax) throw new CacheError('every connection to the server is full');
         this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
         await untilAborted(this.#opening, asked.signal);
       }
@@ -83,8 +115,8 @@ export class Http2Sessions {
     return undefined;
   }
 
-  #send(session: ClientHttp2Session, { path, headers, signal }: Http2Request): ClientHttp2Stream {
-    const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: true, signal });
+  #send(session: ClientHttp2Session, { path, headers, hasBody = false, signal }: Http2Request): ClientHttp2Stream {
+    const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: !hasBody, signal });
     const of = this.#sessions.get(session);
     if (of === undefined) return stream;
     of.requests += 1;
@@ -101,7 +133,7 @@ export class Http2Sessions {
     const { hostname, port } = new URL(origin);
     const late = new AbortController();
     this.#late = late;
-    const cancel = clock.after(openMsMax, () => late.abort(new CacheError('the server does not answer')));
+    const cancel = clock.after(this.#options.openMsMax, () => late.abort(new CacheError('the server does not answer')));
     try {
       const socket = await securely({ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 443), ...tls }, late.signal);
       if (socket.alpnProtocol !== 'h2') {
@@ -146,6 +178,7 @@ export class Http2Sessions {
   /** Returns what stops it. */
   #ping(session: ClientHttp2Session, of: Session): () => void {
     const { clock } = this.#parts;
+    const { pingIntervalMs, pingMsMax } = this.#options;
     let cancel = (): void => {};
     let isOver = false;
     const later = (delayMs: number, task: () => void): void => {

@@ -9,11 +9,17 @@
  *   has it not              ambiguous    ambiguous
  *   has it not              a fault      thrown: to call that absent would be a guess
  *   another error           not asked    thrown: the object may well be there, and newer than the cache's
+ *
+ * With `paths`, a path of any kind is resolved before either is asked, and both are asked by the name of the logical cluster. A path that leads to none, or
+ * may lead to one, is `unresolved`, and neither is asked: without the logical cluster nothing is known of the object.
  */
+import { parseClusterName } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
 import type { Absent, Ambiguous, CacheReader } from './cache-reader.js';
 import type { Freshness } from './freshness-report.js';
 import { objectTarget, type ObjectRef } from './object-ref.js';
+import type { ResolvedPath } from './path-answer.js';
+import type { PathResolver } from './path-resolver.js';
 
 /** Undefined when there is no such object. `ref.cluster` may be a canonical path. */
 export type LocalGetter<T> = (ref: ObjectRef, signal: AbortSignal | undefined) => Promise<T | undefined> | T | undefined;
@@ -21,6 +27,8 @@ export type LocalGetter<T> = (ref: ObjectRef, signal: AbortSignal | undefined) =
 export type LocalThenCacheParts<T> = Readonly<{
   local: LocalGetter<T>;
   cache: Pick<CacheReader, 'get'>;
+  /** Resolves paths. Without it the cache's index of canonical paths does, which knows those that objects of the logical cluster name. */
+  paths?: Pick<PathResolver, 'resolve'>;
   /** From the JSON text of an object of the cache. What it throws is thrown by `get`. */
   parse: (text: string) => T;
   /** Whether an error of `local` means that there is no such object; by default none does. */
@@ -32,7 +40,9 @@ export type LookUp<T> =
   /** `freshness` is undefined when the cache reports none for the object's type on its shard. */
   | Readonly<{ kind: 'found'; from: 'cache'; object: T; shard: string; freshness: Freshness | undefined }>
   | (Absent & Readonly<{ asked: readonly ['local', 'cache'] }>)
-  | Ambiguous;
+  | Ambiguous
+  /** The path leads to no logical cluster of this installation, as far as is known. */
+  | Readonly<{ kind: 'unresolved'; path: Exclude<ResolvedPath, Readonly<{ kind: 'cluster' }>> }>;
 
 export class LocalThenCache<T> {
   readonly #parts: LocalThenCacheParts<T>;
@@ -42,10 +52,13 @@ export class LocalThenCache<T> {
   }
 
   /** Throws what `local` or `parse` throws; CacheFault; an Error for a reference that names nothing; the reason of an aborted `signal`. */
-  async get(ref: ObjectRef, signal?: AbortSignal): Promise<LookUp<T>> {
+  async get(asked: ObjectRef, signal?: AbortSignal): Promise<LookUp<T>> {
     // A reference that names nothing is a mistake each time, not only when local lacks the object.
-    objectTarget(ref);
+    objectTarget(asked);
     signal?.throwIfAborted();
+    const path = await this.#resolved(asked.cluster, signal);
+    if (path !== undefined && path.kind !== 'cluster') return { kind: 'unresolved', path };
+    const ref = path === undefined ? asked : { ...asked, cluster: path.cluster };
     const own = await this.#local(ref, signal);
     if (own !== undefined) return { kind: 'found', from: 'local', object: own };
 
@@ -62,6 +75,11 @@ export class LocalThenCache<T> {
       default:
         return unreachable(answer);
     }
+  }
+
+  /** Undefined for what is no path, or is not to be resolved. */
+  async #resolved(cluster: string, signal: AbortSignal | undefined): Promise<ResolvedPath | undefined> {
+    return parseClusterName(cluster) === undefined ? this.#parts.paths?.resolve(cluster, signal) : undefined;
   }
 
   async #local(ref: ObjectRef, signal: AbortSignal | undefined): Promise<T | undefined> {

@@ -63,14 +63,14 @@ export class SecondCache {
   }
 }
 
-/** `caches`: where each shard is pushed. `each`: how many agents a shard has; all but one stand by. */
+/** `caches`: where each shard is pushed. `each`: how many agents a shard has; all but one stand by. `flags`: more of theirs. */
 export async function startAgents(
   kcp: LiveKcp,
   caches: readonly [StrataProcess, StrataProcess],
-  each = 1,
+  { each = 1, flags = [] }: Readonly<{ each?: number; flags?: readonly string[] }> = {},
 ): Promise<readonly AgentProcess[]> {
   const starting = shards.flatMap(({ shard, kubeconfig }, i) => {
-    const options = { shard, kubeconfig: kcp.file(kubeconfig), context: 'shard-base', flags: ['--system-clusters='] };
+    const options = { shard, kubeconfig: kcp.file(kubeconfig), context: 'shard-base', flags: ['--system-clusters=', ...flags] };
     return Array.from({ length: each }, () => AgentProcess.start(caches[i]!, options));
   });
   return Promise.all(starting);

@@ -52,7 +52,7 @@ test.serial('agents in pairs carry what kcp’s controllers write, whatever is k
   await using one = await StrataProcess.start();
   await using tree = await LiveTree.start();
   const [east, west] = tree.leaves as readonly [StrataProcess, StrataProcess];
-  const agents = [...(await startAgents(kcp, [one, one], 2)), ...(await startAgents(kcp, [east, west], 2))];
+  const agents = [...(await startAgents(kcp, [one, one], { each: 2 })), ...(await startAgents(kcp, [east, west], { each: 2 }))];
   t.teardown(() => Promise.all(agents.map((agent) => agent[Symbol.asyncDispose]())));
   const clients = { written: await kcp.cacheClient(), one: one.client(), top: tree.parent.client(), kcp: await kcp.client() };
   t.teardown(() => Object.values(clients).forEach((client) => client.close()));

@@ -1,6 +1,7 @@
 /** The pages of docs/ that are made from declarations, so that they cannot differ from them. `npm run docs` writes them. */
 import type { Surroundings } from '../../src/commands/command.js';
 import { commands } from '../../src/commands/commands.js';
+import { proxyOptions } from '../../src/config/command-options.js';
 import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
 import { configFileOption, options } from '../../src/config/options.js';
 import { metricTable } from '../../src/diagnostics/metric-table.js';
@@ -20,6 +21,7 @@ function commandsPage(): string {
   const rest = [
     [code('strata serve'), 'Run a cache server.'],
     [code('strata cache-server'), 'Run it in the place of kcp’s, with the flags of that one.'],
+    [code('strata proxy'), 'Run the front door of an installation: requests go to the shard that has what their path leads to.'],
     [code('strata completion <shell>'), 'Print what bash, zsh or fish completes commands and flags by.'],
   ];
   return `# Commands
@@ -58,7 +60,7 @@ function optionsPage(): string {
   const config = [code(`--${configFileOption.flag}`), code(environmentName(configFileOption)), '–', '–', configFileOption.help];
   return `# Options of the server
 
-Each is a flag of \`strata serve\`, an environment variable, and a key of the file that \`--config\` names. A flag wins over a variable, a
+Each is a flag of \`strata serve\` and of \`strata proxy\`, an environment variable, and a key of the file that \`--config\` names. A flag wins over a variable, a
 variable over the file.
 
 ${table(['flag', 'environment', 'file', 'default', 'what it does'], [config, ...server])}
@@ -71,9 +73,9 @@ ${table(['flag', 'environment', 'default', 'of', 'what it does'], commandRows())
 function commandRows(): readonly (readonly string[])[] {
   const commandsByRow = new Map<string, string[]>();
   const rows = new Map<string, readonly string[]>();
-  for (const declare of commands) {
-    // Declaring needs none of what running does.
-    const { words, options: declared } = declare({} as Surroundings);
+  // Declaring needs none of what running does.
+  const declarations = commands.map((declare) => declare({} as Surroundings));
+  for (const { words, options: declared } of [{ words: ['proxy'], options: Object.values(proxyOptions) }, ...declarations]) {
     for (const option of declared as readonly CommandOption<unknown>[]) {
       const takes = option.placeholder === '' ? '' : ` Takes ${option.accepts}.`;
       const row = [code(`--${option.flag}`), code(environmentName(option)), defaultOf(option), `${option.help}${takes}`];

@@ -1,7 +1,8 @@
 import test from 'ava';
-import { LocalThenCache, type CacheReader, type LocalGetter, type ObjectRef } from '../../src/client.js';
+import { LocalThenCache, openPathResolver, type CacheReader, type LocalGetter, type ObjectRef } from '../../src/client.js';
+import { syncPaths } from '../support/path-pusher.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
-import { aServer } from '../support/test-server.js';
+import { aServer, until } from '../support/test-server.js';
 import { aReader, aRef, exportAt, faultOf } from './a-reader.js';
 
 const exports = sliceOf('apiexports');
@@ -116,4 +117,49 @@ test('a reference that names nothing is refused before anybody is asked, and so 
   await t.throwsAsync(lookUp.get(aRef(), AbortSignal.abort(new Error('enough'))), { message: 'enough' });
 
   t.deepEqual(asked, []);
+});
+
+test('a path of any kind is resolved first, and local and the cache are asked by the logical cluster that it leads to', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  await syncPaths(pusher, 'amber', {
+    clusters: {
+      root: { path: 'root', parentless: true },
+      acme: { path: 'root:org' },
+      v1u4alow0iv9: { path: 'user:alice', parentless: true },
+    },
+    workspaces: { 'root org': { cluster: 'acme' }, 'root mnt': { url: 'https://mounts.example.com/a' } },
+  });
+  await pusher.syncWhole(exports, [pushedExport('one'), pushedExport('one', { cluster: 'v1u4alow0iv9' })]);
+  const asked: string[] = [];
+  const local: LocalGetter<Named> = ({ cluster }) => void asked.push(cluster);
+  const { certificate, key } = server.master;
+  const paths = openPathResolver({ cache: server.url, identity: { ca: server.certificate, certificate, key } });
+  t.teardown(() => paths.close());
+  const lookUp = new LocalThenCache({ local, cache: aReader(t, server), paths, parse });
+
+  for (const cluster of ['acme', 'root:org', 'user:alice'])
+    t.like(await lookUp.get(aRef({ cluster })), { kind: 'found', from: 'cache', shard: 'amber' }, cluster);
+  t.deepEqual(asked, ['acme', 'acme', 'v1u4alow0iv9']);
+  t.like(await lookUp.get(aRef({ cluster: 'root:org', name: 'none' })), { kind: 'absent', whole: true });
+  t.deepEqual(await lookUp.get(aRef({ cluster: 'root:nope' })), { kind: 'unresolved', path: { kind: 'unknown' } });
+  t.like(await lookUp.get(aRef({ cluster: 'root:mnt' })), {
+    kind: 'unresolved',
+    path: { kind: 'mount', url: 'https://mounts.example.com/a' },
+  });
+  t.is(asked.length, 4, 'what is unresolved is looked for nowhere');
+
+  pusher.socket.terminate();
+  await until(async () => {
+    const answer = await lookUp.get(aRef({ cluster: 'root:nope' }));
+    return answer.kind === 'unresolved' && answer.path.kind === 'uncertain' && answer.path.shards.includes('amber');
+  });
+});
+
+test('a path that cannot be asked about is a fault of the cache, not an absence', async (t) => {
+  const paths = openPathResolver({ cache: 'https://127.0.0.1:1', identity: { ca: undefined, certificate: '', key: '' } });
+  t.teardown(() => paths.close());
+  const lookUp = new LocalThenCache({ local: localOf('acme/one'), cache: unasked, paths, parse });
+  t.regex(await faultOf(t, lookUp.get(aRef({ cluster: 'root:org' }))), /^(unreachable|unreadable)/);
+  t.like(await lookUp.get(aRef()), { kind: 'found', from: 'local' });
 });

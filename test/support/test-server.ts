@@ -12,10 +12,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
+import { followedByFrontDoor } from '../../src/config/front-door-policy.js';
 import { PolicyFile } from '../../src/config/policy-file.js';
 import { loadSettings, type SettingsSources } from '../../src/config/settings.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Clock } from '../../src/domain/ports.js';
+import type { FrontDoorSettings } from '../../src/open-front-door.js';
 import { startServer, type RunningServer, type ServerParts } from '../../src/server.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
@@ -25,6 +27,8 @@ export type TestServerOptions = Readonly<{
   clock?: Clock;
   /** The text of its configuration file; a function where the file is rewritten while the server runs. */
   config?: string | (() => string);
+  /** It is the front door of an installation, and no cache. */
+  frontDoor?: FrontDoorSettings;
   /** Shared by servers that know each other; one of its own when left out. */
   authority?: TestAuthority;
 }>;
@@ -60,7 +64,7 @@ export class TestServer {
 
   static async #run(
     { folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>,
-    { flags = {}, clock = systemClock, config }: TestServerOptions,
+    { flags = {}, clock = systemClock, config, frontDoor }: TestServerOptions,
   ): Promise<TestServer> {
     const sources: SettingsSources = {
       flags: {
@@ -77,12 +81,13 @@ export class TestServer {
       },
       environment: {},
       readFile: () => (typeof config === 'function' ? config() : (config ?? '')),
+      ...(frontDoor !== undefined && { followed: followedByFrontDoor }),
     };
     const settings = loadSettings(sources);
     const logged: Logged[] = [];
     const log = recording(logged);
     const watchPolicies: ServerParts['watchPolicies'] = (publish) => PolicyFile.watch({ clock, log, sources, running: settings }, publish);
-    const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies });
+    const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies, frontDoor });
     return new TestServer({ folder, running, authority, master, logged });
   }
 

@@ -38,7 +38,8 @@ export async function aTree(t: ExecutionContext) {
     async cache(name: string, { parent, urls, flags = {}, config, ...options }: CacheOptions = {}): Promise<TestServer> {
       if (parent === undefined) return aServer(t, { ...options, flags, authority, config: config ?? everything });
       const link = await linkFlags(name, parent, urls);
-      return aServer(t, { ...options, flags: { ...link, ...flags }, authority, config: config ?? everythingBothWays });
+      const ownConfig = options.frontDoor === undefined ? { config: config ?? everythingBothWays } : {};
+      return aServer(t, { ...options, flags: { ...link, ...flags }, authority, ...ownConfig });
     },
     linkFlags,
   };

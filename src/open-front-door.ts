@@ -1,0 +1,109 @@
+/** Opens the front door over what a cache holds: its mapping file, the certificates that it shows to backends, and what it answers by itself. */
+import { readFileSync } from 'node:fs';
+import { readPair, readText } from './certificates/pair-files.js';
+import type { proxyOptions } from './config/command-options.js';
+import type { CommandValues } from './config/command-values.js';
+import { SettingsError } from './config/settings-error.js';
+import type { Health, HealthEndpoint } from './diagnostics/health.js';
+import type { Log } from './diagnostics/log.js';
+import type { Metrics } from './diagnostics/metrics.js';
+import { anonymous, mayRead } from './domain/caller.js';
+import type { Clock, Paths } from './domain/ports.js';
+import type { Objects } from './domain/store-port.js';
+import type { Exchange } from './http/exchange.js';
+import type { Upgrade } from './http/listener.js';
+import { ConfigSyntaxError, parseConfigDocument } from './json/config-document.js';
+import { Backends, type BackendCredentials } from './proxy/backends.js';
+import { forbidden, text, unauthorized, type OwnAnswer } from './proxy/answers.js';
+import { Destinations } from './proxy/destinations.js';
+import { FrontDoor } from './proxy/front-door.js';
+import { parseMappings, type Mapping } from './proxy/mapping.js';
+import { Websockets } from './proxy/websockets.js';
+
+export type FrontDoorSettings = CommandValues<typeof proxyOptions>;
+
+/** `filesPollMs`: how old what was read of a certificate may be. */
+type Parts = Readonly<{ store: Objects; paths: Paths; health: Health; metrics: Metrics; clock: Clock; log: Log }>;
+
+const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
+
+/** Throws SettingsError for a mapping file that cannot be used, CacheError for a certificate. */
+export function openFrontDoor(settings: FrontDoorSettings, parts: Parts, { filesPollMs }: Readonly<{ filesPollMs: number }>) {
+  const mappings = readMappings(settings.mappingFile);
+  const backends = new Backends(parts);
+  const shown = new ShownCertificates(parts, { filesPollMs });
+  for (const mapping of mappings) shown.of(mapping);
+  const common = {
+    destinations: new Destinations({ paths: parts.paths, objects: parts.store }, mappings),
+    backends,
+    credentials: (mapping: Mapping) => shown.of(mapping),
+  };
+  const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
+  const door = new FrontDoor({ ...common, local: (path, exchange) => answerHere(path, exchange, parts) }, groups);
+  const websockets = new Websockets(common, groups);
+  return {
+    handle: (exchange: Exchange, refusal: Error | undefined): void => void door.handle(exchange, refusal),
+    upgrade: (upgrade: Upgrade): void => void websockets.handle(upgrade),
+    close: (): void => backends.close(),
+  };
+}
+
+function readMappings(file: string): readonly Mapping[] {
+  const problems: string[] = [];
+  try {
+    const document = parseConfigDocument(readFileSync(file, 'utf8'));
+    const parsed = parseMappings(document.value);
+    if (parsed.kind === 'parsed') return parsed.mappings;
+    for (const { path, message } of parsed.problems) problems.push(`${file} line ${document.lineOf(path)}: ${path.join('.')}: ${message}`);
+  } catch (error) {
+    const where = error instanceof ConfigSyntaxError && error.line !== undefined ? `${file} line ${error.line}` : file;
+    problems.push(`${where}: ${(error as Error).message}`);
+  }
+  throw new SettingsError(problems);
+}
+
+/** What backends are shown, read again every so often. A pair that cannot be used is logged, and the former one stays. */
+class ShownCertificates {
+  readonly #parts: Pick<Parts, 'clock' | 'log'>;
+  readonly #filesPollMs: number;
+  readonly #read = new Map<Mapping, { credentials: BackendCredentials; atMs: number }>();
+
+  constructor(parts: Pick<Parts, 'clock' | 'log'>, { filesPollMs }: Readonly<{ filesPollMs: number }>) {
+    this.#parts = parts;
+    this.#filesPollMs = filesPollMs;
+  }
+
+  of(mapping: Mapping): BackendCredentials {
+    const { clock, log } = this.#parts;
+    const known = this.#read.get(mapping);
+    const nowMs = clock.now();
+    if (known !== undefined && nowMs - known.atMs < this.#filesPollMs) return known.credentials;
+    const { caFile, certFile, keyFile } = mapping;
+    try {
+      const credentials = { ca: readText(caFile, 'CA of the backend'), ...readPair({ certFile, keyFile }) };
+      this.#read.set(mapping, { credentials, atMs: nowMs });
+      return credentials;
+    } catch (error) {
+      if (known === undefined) throw error;
+      log.warn('backend.certificate.unusable', { path: mapping.path, error });
+      known.atMs = nowMs;
+      return known.credentials;
+    }
+  }
+}
+
+async function answerHere(path: string, exchange: Exchange, { health, metrics }: Parts): Promise<OwnAnswer> {
+  const { request, caller } = exchange;
+  const [, endpoint, check] = endpointPattern.exec(path) ?? [];
+  if (endpoint !== undefined) {
+    const query = new URLSearchParams((request.url ?? '').slice(path.length + 1));
+    const report = health.report(endpoint as HealthEndpoint, {
+      verbose: query.has('verbose') && check === undefined,
+      excluded: query.getAll('exclude'),
+    });
+    return text(report.status, report.text);
+  }
+  if (caller === anonymous) return unauthorized;
+  if (!mayRead(caller)) return forbidden(caller.user, request.method ?? 'GET', path);
+  return { code: 200, headers: { 'content-type': metrics.contentType }, body: await metrics.render() };
+}

@@ -1,0 +1,74 @@
+/** What the proxy answers by itself, in the words of kcp's. Pure. */
+
+export type OwnAnswer = Readonly<{ code: number; headers: Readonly<Record<string, string>>; body: string }>;
+
+const nosniff = { 'x-content-type-options': 'nosniff' };
+const unstored = { 'cache-control': 'no-cache, private' };
+const retryAfterSeconds = 1;
+
+/** Before anybody is authenticated, so that nobody learns which workspaces there are. */
+export function accessNotPermitted(method: string, path: string): OwnAnswer {
+  return forbidden('', method, path, ': workspace access not permitted');
+}
+
+export function forbidden(user: string, method: string, path: string, why = ''): OwnAnswer {
+  const message = `forbidden: User ${JSON.stringify(user)} cannot ${method.toLowerCase()} path ${JSON.stringify(path)}${why}`;
+  return status(403, 'Forbidden', message, { headers: nosniff, details: {} });
+}
+
+export const unauthorized: OwnAnswer = status(401, 'Unauthorized', 'Unauthorized', { headers: unstored });
+
+/** A Workspace on the way is unavailable. */
+export const notAvailable: OwnAnswer = text(503, 'Not available.\n');
+export const pageNotFound: OwnAnswer = text(404, '404 page not found\n');
+export const malformed: OwnAnswer = text(400, '400 Bad Request\n');
+
+/** An upgrade to anything but a websocket. */
+export const badGateway: OwnAnswer = { code: 502, headers: {}, body: '' };
+
+/** Nothing was sent to a backend: a client may ask again. */
+export function tryAgain(message: string): OwnAnswer {
+  const headers = { ...unstored, 'retry-after': String(retryAfterSeconds) };
+  return status(503, 'ServiceUnavailable', message, { headers, details: { retryAfterSeconds } });
+}
+
+/** Something was sent, and what became of it is not known. */
+export function brokenOff(message: string): OwnAnswer {
+  return status(502, 'InternalError', message, { headers: unstored });
+}
+
+export function tooMany(message: string): OwnAnswer {
+  const headers = { ...unstored, 'retry-after': String(retryAfterSeconds) };
+  return status(429, 'TooManyRequests', message, { headers, details: { retryAfterSeconds } });
+}
+
+export function redirect(location: string): OwnAnswer {
+  const escaped = location
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&#34;')
+    .replaceAll("'", '&#39;');
+  const headers = { 'content-type': 'text/html; charset=utf-8', location };
+  return { code: 307, headers, body: `<a href="${escaped}">Temporary Redirect</a>.\n\n` };
+}
+
+export function text(code: number, body: string): OwnAnswer {
+  return { code, headers: { 'content-type': 'text/plain; charset=utf-8', ...nosniff }, body };
+}
+
+type Rest = Readonly<{ headers: Readonly<Record<string, string>>; details?: object }>;
+
+function status(code: number, reason: string, message: string, { headers, details }: Rest): OwnAnswer {
+  const body = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    ...(details !== undefined && { details }),
+    code,
+  };
+  return { code, headers: { 'content-type': 'application/json', ...headers }, body: `${JSON.stringify(body)}\n` };
+}

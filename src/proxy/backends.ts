@@ -1,0 +1,266 @@
+/**
+ * Connections to the servers behind the proxy: HTTP/2, and HTTP/1.1 where a server speaks nothing else. A connection carries as many requests as its server
+ * allows, and another is opened when all are full, so that watches starve nobody. None is used for requests of another certificate.
+ *
+ *   asked ──▶ not sent: no connection, or the server refused the stream    ──▶ NotSent
+ *         └─▶ sent ──▶ the connection ends before an answer begins          ──▶ BrokenOff
+ *                  └─▶ the answer begins; `isCutOff` says of its end whether the server made it
+ *
+ * Nothing is sent twice. A server that answers no ping loses its connection, and all that is on it ends.
+ * Bounds: `sessionsMax` connections to a server, `originsMax` servers; of HTTP/1.1 `socketsMax`.
+ */
+import { Agent, request as requestHttp1 } from 'node:https';
+import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import type { ConnectionOptions } from 'node:tls';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import { Http2Sessions, type Http2SessionsOptions } from '../kube/http2-sessions.js';
+import type { HeaderLines } from './forwarded-headers.js';
+
+/** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. */
+export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
+
+/** `target`: path and query. `body`: undefined where there is none. */
+export type BackendRequest = Readonly<{
+  origin: string;
+  method: string;
+  target: string;
+  headers: HeaderLines;
+  body: Readable | undefined;
+  signal: AbortSignal;
+}>;
+
+export type BackendAnswer = Readonly<{
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: Readable;
+  isCutOff: () => boolean;
+}>;
+
+export type UpgradeRequest = Omit<BackendRequest, 'method' | 'body'>;
+
+export type UpgradeAnswer = Readonly<{ status: number; headers: BackendAnswer['headers'] }> &
+  Readonly<{ body: Readable; socket: undefined; head: undefined } | { body: undefined; socket: Duplex; head: Buffer }>;
+
+/** Nothing of the request has reached the backend. */
+export class NotSent extends CacheError {}
+/** It may have, and no answer came. */
+export class BrokenOff extends CacheError {}
+
+const sessions: Http2SessionsOptions = Object.freeze({ openMsMax: 3_000, pingIntervalMs: 10_000, pingMsMax: 5_000, sessionsMax: 64 });
+const originsMax = 1_000;
+const socketsMax = 1_024;
+
+type Kept = Readonly<{ sessions: Http2Sessions; agent: Agent }>;
+
+export class Backends {
+  readonly #clock: Clock;
+  /** By origin and credentials; the one that was used longest ago comes first. */
+  readonly #kept = new Map<string, Kept>();
+
+  constructor({ clock }: { clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** Throws NotSent, BrokenOff, or the reason of `signal`. */
+  async request(asked: BackendRequest, credentials: BackendCredentials): Promise<BackendAnswer> {
+    const { sessions: kept, agent } = this.#keptFor(asked.origin, credentials);
+    const { method, target, headers, body, signal } = asked;
+    let stream: ClientHttp2Stream | undefined;
+    try {
+      stream = await kept.request({
+        path: target,
+        headers: { ':method': method, ...singly(headers) },
+        hasBody: body !== undefined,
+        signal,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new NotSent('the server does not answer', { cause: error });
+    }
+    if (stream === undefined) return this.#overHttp1(asked, agent);
+    if (body !== undefined) pour(body, stream);
+    return answered(stream);
+  }
+
+  /**
+   * Asks for a websocket, on a connection of its own. Resolves with what the backend says: `socket` is where it goes on in the other protocol; undefined where
+   * the backend answers in HTTP. Throws as `request` does.
+   */
+  upgrade({ origin, target, headers, signal }: UpgradeRequest, { ca, cert, key }: BackendCredentials): Promise<UpgradeAnswer> {
+    const { ':authority': host = '', ...others } = headers;
+    return new Promise((resolve, reject) => {
+      const outgoing = requestHttp1(`${origin}${target}`, {
+        servername: serverNameOf(origin),
+        agent: false,
+        ca,
+        cert,
+        key,
+        headers: { ...writable(others), host: String(host), connection: 'Upgrade', upgrade: 'websocket' },
+        signal,
+      });
+      let isSent = false;
+      outgoing.once('socket', (socket) => socket.once('secureConnect', () => (isSent = true)));
+      outgoing.setTimeout(sessions.openMsMax + sessions.pingMsMax, () => outgoing.destroy(new CacheError('the server does not answer')));
+      outgoing.once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
+        outgoing.setTimeout(0);
+        resolve({ status: 101, headers: answer.headers, body: undefined, socket, head });
+      });
+      outgoing.once('response', (answer: IncomingMessage) =>
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, socket: undefined, head: undefined }),
+      );
+      outgoing.on('error', (error) => reject(failed(isSent, error, signal)));
+      outgoing.end();
+    });
+  }
+
+  /** What is under way ends by itself. */
+  close(): void {
+    for (const kept of this.#kept.values()) retire(kept);
+    this.#kept.clear();
+  }
+
+  #keptFor(origin: string, { ca, cert, key }: BackendCredentials): Kept {
+    const name = JSON.stringify([origin, ca, cert, key]);
+    const known = this.#kept.get(name);
+    if (known !== undefined) {
+      this.#kept.delete(name);
+      this.#kept.set(name, known);
+      return known;
+    }
+    const tls: ConnectionOptions = { ca, cert, key };
+    const made: Kept = {
+      sessions: new Http2Sessions({ origin, tls, clock: this.#clock }, sessions),
+      agent: new Agent({ keepAlive: true, maxSockets: socketsMax, ...tls }),
+    };
+    this.#kept.set(name, made);
+    const [oldest] = this.#kept;
+    if (this.#kept.size > originsMax && oldest !== undefined) {
+      this.#kept.delete(oldest[0]);
+      retire(oldest[1]);
+    }
+    return made;
+  }
+
+  #overHttp1({ origin, method, target, headers, body, signal }: BackendRequest, agent: Agent): Promise<BackendAnswer> {
+    const { ':authority': host = '', ...others } = headers;
+    return new Promise((resolve, reject) => {
+      const outgoing = requestHttp1(`${origin}${target}`, {
+        servername: serverNameOf(origin),
+        agent,
+        method,
+        headers: { ...writable(others), host: String(host) },
+        signal,
+      });
+      let isSent = false;
+      outgoing.once('socket', (socket) => {
+        if (socket.connecting) socket.once('secureConnect', () => (isSent = true));
+        else isSent = true;
+      });
+      outgoing.once('response', (answer: IncomingMessage) =>
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete }),
+      );
+      outgoing.on('error', (error) => reject(failed(isSent, error, signal)));
+      if (body === undefined) outgoing.end();
+      else pour(body, outgoing);
+    });
+  }
+}
+
+/** Without it Node checks the server against the host that the client has asked for, which may be anything. */
+function serverNameOf(origin: string): string {
+  const { hostname } = new URL(origin);
+  return isIP(hostname.replace(/^\[(.*)\]$/, '$1')) === 0 ? hostname : '';
+}
+
+function answered(stream: ClientHttp2Stream): Promise<BackendAnswer> {
+  return new Promise((resolve, reject) => {
+    const fail = (error?: unknown): void => reject(failed(stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM, error, undefined));
+    stream.once('close', fail);
+    stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) => {
+      stream.off('close', fail);
+      stream.off('error', fail);
+      // Whoever reads the body hears of what breaks it off.
+      stream.on('error', () => {});
+      resolve({ status: headers[':status'] ?? 0, headers, body: stream, isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR });
+    });
+    stream.on('error', fail);
+  });
+}
+
+function failed(isSent: boolean, cause: unknown, signal: AbortSignal | undefined): Error {
+  if (signal?.aborted === true) return signal.reason as Error;
+  return isSent
+    ? new BrokenOff('the server has ended the request', { cause })
+    : new NotSent('the server has not taken the request', { cause });
+}
+
+/** A body that breaks off takes its request along: the backend must not take it for whole. */
+function pour(body: Readable, into: Writable): void {
+  body.pipe(into);
+  body.once('error', (error) => into.destroy(error));
+  body.once('aborted', () => into.destroy(new CacheError('the client has broken off')));
+}
+
+/** Node sends some headers once, and throws for more: the first counts, as it does for servers written in Go. */
+function singly(headers: HeaderLines): Record<string, string | string[]> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      sentOnce.has(name) && typeof value !== 'string' ? (value[0] ?? '') : plain(value),
+    ]),
+  );
+}
+
+function writable(headers: HeaderLines): Record<string, string | string[]> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, plain(value)]));
+}
+
+function plain(value: string | readonly string[]): string | string[] {
+  return typeof value === 'string' ? value : [...value];
+}
+
+const sentOnce: ReadonlySet<string> = new Set([
+  'access-control-allow-credentials',
+  'access-control-max-age',
+  'access-control-request-method',
+  'age',
+  'authorization',
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-location',
+  'content-md5',
+  'content-range',
+  'content-type',
+  'date',
+  'dnt',
+  'etag',
+  'expires',
+  'from',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'if-unmodified-since',
+  'last-modified',
+  'location',
+  'max-forwards',
+  'proxy-authorization',
+  'range',
+  'referer',
+  'retry-after',
+  'tk',
+  'upgrade-insecure-requests',
+  'user-agent',
+  'x-content-type-options',
+]);
+
+function retire({ sessions: kept, agent }: Kept): void {
+  kept.close();
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}

@@ -1,0 +1,98 @@
+/** Where a request is to be sent, by its path and what that leads to; or what is answered instead. Before anybody is authenticated, as in kcp's proxy. */
+import type { Paths } from '../domain/ports.js';
+import type { PathResolution } from '../domain/path-resolution.js';
+import type { Objects } from '../domain/store-port.js';
+import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
+import type { Mapping } from './mapping.js';
+import { routeOf } from './route.js';
+import { shardUrl } from './shard-urls.js';
+
+/** `target`: path and query. */
+export type Destination =
+  | Readonly<{ kind: 'backend'; mapping: Mapping; origin: string; target: string }>
+  | Readonly<{ kind: 'local'; path: string }>
+  | Readonly<{ kind: 'answer'; answer: OwnAnswer }>;
+
+type Asked = Readonly<{ method: string; url: string }>;
+
+export type DestinationsParts = Readonly<{ paths: Pick<Paths, 'resolve'>; objects: Pick<Objects, 'find'> }>;
+
+export class Destinations {
+  readonly #parts: DestinationsParts;
+  readonly #mappings: readonly Mapping[];
+
+  /** `mappings`: in any order. */
+  constructor(parts: DestinationsParts, mappings: readonly Mapping[]) {
+    this.#parts = parts;
+    this.#mappings = mappings.toSorted((one, other) => other.path.length - one.path.length);
+  }
+
+  async of(asked: Asked): Promise<Destination> {
+    const route = routeOf(asked.url, this.#mappings);
+    switch (route.kind) {
+      case 'local':
+        return route;
+      case 'redirect':
+        return instead(redirect(route.location));
+      case 'malformed':
+        return instead(malformed);
+      case 'unmapped':
+        return instead(pageNotFound);
+      case 'mapped': {
+        const { mapping, path, target } = route;
+        const missing = path === undefined ? undefined : unfound(await this.#parts.paths.resolve(path), asked);
+        const { origin, path: base } = mapping.backend;
+        return missing === undefined ? { kind: 'backend', mapping, origin, target: `${base}${target}` } : instead(missing);
+      }
+      case 'cluster': {
+        const { mapping, path, rest } = route;
+        const resolution = await this.#parts.paths.resolve(path);
+        const missing = unfound(resolution, asked);
+        if (missing !== undefined) return instead(missing);
+        const to = await this.#place(resolution);
+        if (to === undefined) return instead(tryAgain('the shard of the workspace is not known yet'));
+        return { kind: 'backend', mapping, origin: to.origin, target: `${to.path}${rest}` };
+      }
+    }
+  }
+
+  /** Undefined while nothing says where the shard is. */
+  async #place(resolution: PathResolution): Promise<Readonly<{ origin: string; path: string }> | undefined> {
+    if (resolution.kind === 'mount') return placeOf(new URL(resolution.url));
+    if (resolution.kind !== 'cluster') return undefined;
+    const url = await shardUrl(this.#parts.objects, resolution.shard);
+    if (url === undefined) return undefined;
+    const { origin, path } = placeOf(url);
+    return { origin, path: `${path}/clusters/${resolution.cluster}` };
+  }
+}
+
+/** Why what was asked for cannot be reached; undefined where it can. */
+function unfound(resolution: PathResolution, { method, url }: Asked): OwnAnswer | undefined {
+  switch (resolution.kind) {
+    case 'cluster':
+    case 'mount':
+      return resolution.unavailable ? notAvailable : undefined;
+    case 'uncertain':
+      return tryAgain('the workspace is not known here, and not every shard has sent what it has');
+    default:
+      return accessNotPermitted(method, pathOf(url));
+  }
+}
+
+function instead(answer: OwnAnswer): Destination {
+  return { kind: 'answer', answer };
+}
+
+function placeOf(url: URL): Readonly<{ origin: string; path: string }> {
+  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
+}
+
+function pathOf(target: string): string {
+  const [path = ''] = target.split('?', 1);
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

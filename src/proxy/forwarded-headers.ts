@@ -1,0 +1,110 @@
+/**
+ * The headers that a backend gets, and those that a client gets back. Pure.
+ *
+ * HEADERS-1 Who asks is said by the proxy alone: every header that says so is removed in whatever case it comes, also where the proxy says nothing.
+ * HEADERS-2 What is about one connection (RFC 9110, 7.6.1) stays on it.
+ */
+export type IdentityHeaders = Readonly<{ user: string; group: string; extraPrefix: string }>;
+
+/** Who asks, as the proxy has verified it. */
+export type Identity = Readonly<{ user: string; groups: readonly string[]; extra: Readonly<Record<string, readonly string[]>> }>;
+
+/** Names in lower case. */
+export type HeaderLines = Readonly<Record<string, string | readonly string[]>>;
+
+export type ForwardedRequest = Readonly<{
+  /** As they came, names and values in turn; pseudo headers of HTTP/2 are not looked at. */
+  rawHeaders: readonly string[];
+  /** What the client asked for as the host. */
+  authority: string;
+  clientAddress: string;
+  /** Undefined: the backend finds out, by a token for example. */
+  identity: Identity | undefined;
+}>;
+
+/** Beside those that a mapping names: what kcp's servers, and Kubernetes', believe from a proxy. */
+const believed: readonly string[] = ['x-remote-user', 'x-remote-uid', 'x-remote-group'];
+const believedPrefix = 'x-remote-extra-';
+const ofOneConnection: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+]);
+/** Said anew: the host, and what has been expected of this end. */
+const saidAnew: ReadonlySet<string> = new Set(['host', 'expect', 'content-length', 'x-forwarded-for']);
+
+export function requestHeaders({ rawHeaders, authority, clientAddress, identity }: ForwardedRequest, names: IdentityHeaders): HeaderLines {
+  const headers: Record<string, string | string[]> = {};
+  const lines = linesOf(rawHeaders);
+  const dropped = namedByConnection(lines);
+  for (const [name, value] of lines) {
+    if (name.startsWith(':') || ofOneConnection.has(name) || saidAnew.has(name) || dropped.has(name) || saysWhoAsks(name, names)) continue;
+    append(headers, name, value);
+  }
+  const length = lines.find(([name]) => name === 'content-length');
+  if (length !== undefined) headers['content-length'] = length[1];
+  const forwardedFor = lines.filter(([name]) => name === 'x-forwarded-for').map(([, value]) => value);
+  headers['x-forwarded-for'] = [...forwardedFor, clientAddress].join(', ');
+  headers[':authority'] = authority;
+  if (identity === undefined) return headers;
+  headers[names.user] = identity.user;
+  if (identity.groups.length > 0) headers[names.group] = [...identity.groups];
+  for (const [key, values] of Object.entries(identity.extra)) headers[`${names.extraPrefix}${escapeKey(key)}`] = [...values];
+  return headers;
+}
+
+/** `headers`: as Node has them of an answer. Those of HTTP/2's own are left out. */
+export function answerHeaders(headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {
+  const kept: Record<string, string | string[]> = {};
+  const dropped = new Set(
+    String(headers['connection'] ?? '')
+      .split(',')
+      .map((each) => each.trim().toLowerCase()),
+  );
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || name.startsWith(':') || ofOneConnection.has(name) || dropped.has(name)) continue;
+    kept[name] = typeof value === 'number' ? String(value) : value;
+  }
+  return kept;
+}
+
+function linesOf(rawHeaders: readonly string[]): readonly (readonly [name: string, value: string])[] {
+  const lines: [string, string][] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push([(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? '']);
+  return lines;
+}
+
+function namedByConnection(lines: readonly (readonly [string, string])[]): ReadonlySet<string> {
+  const values = lines.filter(([name]) => name === 'connection').flatMap(([, value]) => value.split(','));
+  return new Set(values.map((each) => each.trim().toLowerCase()));
+}
+
+/** A backend written in Go takes '_' for itself, but something between may not. */
+function saysWhoAsks(name: string, { user, group, extraPrefix }: IdentityHeaders): boolean {
+  const plain = name.replaceAll('_', '-');
+  return [...believed, user, group].includes(plain) || plain.startsWith(believedPrefix) || plain.startsWith(extraPrefix);
+}
+
+function append(headers: Record<string, string | string[]>, name: string, value: string): void {
+  const before = headers[name];
+  headers[name] = before === undefined ? value : [...(typeof before === 'string' ? [before] : before), value];
+}
+
+/** As Go's url.PathEscape, in lower case because headers of HTTP/2 are: what reads it decodes either. */
+function escapeKey(key: string): string {
+  return encodeURIComponent(key)
+    .replaceAll('%3A', ':')
+    .replaceAll('%40', '@')
+    .replaceAll('%24', '$')
+    .replaceAll('%26', '&')
+    .replaceAll('%2B', '+')
+    .replaceAll('%3D', '=')
+    .toLowerCase();
+}

@@ -1,0 +1,141 @@
+/**
+ * The front door of an installation: answers each request by asking the server that has what it is about.
+ *
+ *   request ─▶ where its path leads (destinations.ts) ─▶ who asks (certificate) ─▶ backend ─▶ answer, byte for byte
+ *                 │ unknown 403, uncertain 503              │ untrusted 401        │ not sent 503, broken off 502, half an answer: reset
+ *                 └ unavailable 503, redirect, 404, local   └ none: the backend asks for a token
+ *
+ * DOOR-1 Where a path leads is asked for each request, so a stale answer is no older than the entries.
+ * DOOR-2 A request is sent to one backend, once.
+ * DOOR-3 What a client takes slowly is read slowly, and a request that it gives up is given up at the backend.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+import { Refused } from '../domain/errors.js';
+import type { Exchange } from '../http/exchange.js';
+import { brokenOff, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
+import { BrokenOff, NotSent, type BackendAnswer, type BackendCredentials, type Backends } from './backends.js';
+import type { Destination, Destinations } from './destinations.js';
+import { answerHeaders, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
+import { identityOf } from './identity.js';
+import type { Mapping } from './mapping.js';
+import type { GroupRules } from './passed-groups.js';
+
+export type FrontDoorParts = Readonly<{
+  destinations: Pick<Destinations, 'of'>;
+  backends: Pick<Backends, 'request'>;
+  credentials: (mapping: Mapping) => BackendCredentials;
+  /** Health and metrics. */
+  local: (path: string, exchange: Exchange) => Promise<OwnAnswer>;
+}>;
+
+export class FrontDoor {
+  readonly #parts: FrontDoorParts;
+  readonly #groups: GroupRules;
+
+  constructor(parts: FrontDoorParts, groups: GroupRules) {
+    this.#parts = parts;
+    this.#groups = groups;
+  }
+
+  /** `refusal`: why the request must be refused. */
+  async handle(exchange: Exchange, refusal: Error | undefined): Promise<void> {
+    try {
+      if (refusal !== undefined) throw refusal;
+      const answer = await this.#answer(exchange);
+      if (answer !== undefined) own(exchange, answer);
+    } catch (error) {
+      // Half an answer is reset, so that nobody takes it for whole.
+      if (exchange.response.headersSent || exchange.isOver) exchange.cut();
+      else own(exchange, answerTo(error));
+    }
+    exchange.answered();
+  }
+
+  /** Undefined once a backend's answer was passed on. */
+  async #answer(exchange: Exchange): Promise<OwnAnswer | undefined> {
+    const { request } = exchange;
+    const { url = '/', method = 'GET' } = request;
+    const found = await this.#parts.destinations.of({ url, method });
+    if (found.kind === 'answer') return found.answer;
+    if (found.kind === 'local') return this.#parts.local(found.path, exchange);
+    exchange.admit();
+    if (lasts(found.target)) exchange.becomeWatch(0);
+    const identity = identityOf(exchange.caller, request.socket as TLSSocket, this.#groups);
+    if (identity === 'untrusted') return unauthorized;
+    await this.#forward(exchange, found, identity);
+    return undefined;
+  }
+
+  async #forward(exchange: Exchange, to: Destination & { kind: 'backend' }, identity: Identity | undefined): Promise<void> {
+    const { request } = exchange;
+    const { mapping, origin, target } = to;
+    const givenUp = new AbortController();
+    const leave = exchange.onEnd(() => givenUp.abort(new BrokenOff('the client has gone')));
+    const headers = forwardedHeaders(request, mapping, identity);
+    const body = hasBody(request) ? request : undefined;
+    const asked = { origin, method: request.method ?? 'GET', target, headers, body, signal: givenUp.signal };
+    try {
+      const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
+      await passOn(exchange, answer).finally(() => answer.body.destroy());
+    } finally {
+      leave();
+    }
+  }
+}
+
+export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: Mapping, identity: Identity | undefined): HeaderLines {
+  const { rawHeaders, socket, headers } = request;
+  const authority = headers[':authority'];
+  const asked = typeof authority === 'string' ? authority : (headers.host ?? '');
+  return requestHeaders({ rawHeaders, authority: asked, clientAddress: socket.remoteAddress ?? '', identity }, identityHeaders);
+}
+
+/** Throws what is a bug. */
+export function answerTo(error: unknown): OwnAnswer {
+  if (error instanceof NotSent) return tryAgain(error.message);
+  if (error instanceof BrokenOff) return brokenOff(error.message);
+  if (error instanceof Refused && error.refusal.reason === 'TooManyRequests') return tooMany(error.message);
+  throw error;
+}
+
+async function passOn(exchange: Exchange, { status, headers, body, isCutOff }: BackendAnswer): Promise<void> {
+  const { request, response } = exchange;
+  response.writeHead(status, answerHeaders(headers) as Record<string, string | string[]>);
+  if (request.method === 'HEAD' || status === 204 || status === 304) return exchange.finish();
+  // The first event of a watch may be long in coming.
+  if (lasts(request.url ?? '')) response.flushHeaders();
+  let missing = Number(headers['content-length'] ?? 0);
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      if (exchange.isOver || !(await exchange.room.take(chunk.length))) return;
+      missing -= chunk.length;
+      await exchange.write([chunk]);
+    }
+  } catch {
+    return exchange.cut();
+  }
+  // A stream that its server resets without a code ends as if it were whole.
+  if (isCutOff() || missing > 0) exchange.cut();
+  else exchange.finish();
+}
+
+function own(exchange: Exchange, { code, headers, body }: OwnAnswer): void {
+  if (exchange.isOver) return;
+  const { request, response } = exchange;
+  const bytes = Buffer.from(body);
+  response.writeHead(code, { ...headers, 'content-length': bytes.length });
+  response.end(request.method === 'HEAD' ? undefined : bytes);
+}
+
+function hasBody(request: IncomingMessage): boolean {
+  const { httpVersionMajor, headers } = request;
+  if (httpVersionMajor === 1) return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+  return !(request as unknown as { stream: { endAfterHeaders: boolean } }).stream.endAfterHeaders;
+}
+
+/** Whether an answer may go on for as long as anybody reads it. */
+function lasts(target: string): boolean {
+  const query = new URLSearchParams(target.slice(target.indexOf('?') + 1));
+  return ['watch', 'follow'].some((name) => query.has(name) && !['false', '0'].includes(query.get(name) ?? ''));
+}

@@ -1,0 +1,106 @@
+/**
+ * The mapping file of kcp's front proxy: which requests go to which backend, and with which certificate. Pure.
+ *
+ *   - path: /clusters/                      every request for a logical cluster: to the shard that has it, whatever the backend says
+ *     backend: https://root:6443            elsewhere: the server that gets the request
+ *     backend_server_ca: ca.crt
+ *     proxy_client_cert: requestheader.crt  the certificate that lets the proxy say who asks
+ *     proxy_client_key: requestheader.key
+ */
+import { isObject, type Members } from '../domain/members.js';
+import type { IdentityHeaders } from './forwarded-headers.js';
+
+export type Mapping = Readonly<{
+  /** Without a slash at its end. A segment in braces stands for any one: `/e2e/clusters/{cluster}`. */
+  path: string;
+  /** Scheme, host and port, and the path that goes before that of a request; no slash at its end. */
+  backend: Readonly<{ origin: string; path: string }>;
+  caFile: string;
+  certFile: string;
+  keyFile: string;
+  identityHeaders: IdentityHeaders;
+}>;
+
+export type ParsedMapping =
+  | Readonly<{ kind: 'parsed'; mappings: readonly Mapping[] }>
+  | Readonly<{ kind: 'wrong'; problems: readonly [MappingProblem, ...MappingProblem[]] }>;
+
+/** `path`: keys and places in lists, from the whole to the part. */
+export type MappingProblem = Readonly<{ path: readonly (string | number)[]; message: string }>;
+
+/** Where requests for logical clusters come in. */
+export const clustersPath = '/clusters';
+
+const mappingsMax = 256;
+const textNames = ['path', 'backend', 'backend_server_ca', 'proxy_client_cert', 'proxy_client_key'] as const;
+const headerNames = ['user_header', 'group_header', 'extra_header_prefix'] as const;
+const headerPattern = /^[A-Za-z0-9-]{1,128}$/;
+const pathPattern = /^(?:\/(?:\{[A-Za-z_]+\}|[A-Za-z0-9._~:*!$&'()+,;=@-]*))+$/;
+
+/** `value`: what the YAML of the file holds. */
+export function parseMappings(value: unknown): ParsedMapping {
+  const problems: MappingProblem[] = [];
+  const mappings = Array.isArray(value) ? value.slice(0, mappingsMax).flatMap((each, i) => parseMapping(each, i, problems) ?? []) : [];
+  if (!Array.isArray(value) || value.length === 0) problems.push({ path: [], message: 'must be a list of mappings' });
+  else if (value.length > mappingsMax)
+    problems.push({ path: [], message: `has ${value.length} mappings; at most ${mappingsMax} are taken` });
+  mappings.forEach(({ path }, i) => {
+    if (mappings.findIndex((other) => other.path === path) < i) problems.push({ path: [i, 'path'], message: `${path} is mapped twice` });
+  });
+  const [first, ...others] = problems;
+  return first === undefined ? { kind: 'parsed', mappings } : { kind: 'wrong', problems: [first, ...others] };
+}
+
+function parseMapping(value: unknown, at: number, problems: MappingProblem[]): Mapping | undefined {
+  const before = problems.length;
+  const report = (name: string, message: string): void => void problems.push({ path: [at, name], message });
+  if (!isObject(value)) {
+    problems.push({ path: [at], message: `must be a mapping of ${textNames.join(', ')}` });
+    return undefined;
+  }
+  const known: readonly string[] = [...textNames, ...headerNames];
+  for (const name of Object.keys(value)) if (!known.includes(name)) report(name, `is no key of a mapping: there are ${known.join(', ')}`);
+  const [path, backend, caFile, certFile, keyFile] = textNames.map((name) => textIn(value, name, report)) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  const [user = 'x-remote-user', group = 'x-remote-group', extra = 'x-remote-extra-'] = headerNames.map((name) =>
+    headerIn(value, name, report),
+  );
+  if (path !== '' && !pathPattern.test(path)) report('path', 'must be a path that begins with a slash');
+  if (path === '/') report('path', 'may not be everything: what is mapped nowhere is answered 404');
+  const to = backend === '' ? undefined : parseBackend(backend);
+  if (backend !== '' && to === undefined) report('backend', 'must be an https URL without credentials, query or fragment');
+  if (problems.length > before || to === undefined) return undefined;
+  return { path: withoutEnd(path), backend: to, caFile, certFile, keyFile, identityHeaders: { user, group, extraPrefix: extra } };
+}
+
+function parseBackend(text: string): Mapping['backend'] | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, origin, pathname, username, password, search, hash } = new URL(text);
+  const isPlain = [username, password, search, hash].every((part) => part === '');
+  return protocol === 'https:' && isPlain ? { origin, path: withoutEnd(pathname) } : undefined;
+}
+
+function textIn(members: Members, name: string, report: (name: string, message: string) => void): string {
+  const value = members[name];
+  if (typeof value === 'string' && value !== '') return value;
+  report(name, 'is needed, as a text');
+  return '';
+}
+
+/** In lower case, as HTTP/2 has them; undefined where it is left out or empty. */
+function headerIn(members: Members, name: string, report: (name: string, message: string) => void): string | undefined {
+  const value = members[name] ?? '';
+  if (value === '') return undefined;
+  if (typeof value === 'string' && headerPattern.test(value)) return value.toLowerCase();
+  report(name, 'must be the name of a header');
+  return undefined;
+}
+
+function withoutEnd(path: string): string {
+  return path.replace(/\/+$/, '');
+}

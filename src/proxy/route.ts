@@ -1,0 +1,82 @@
+/**
+ * Where a request goes, by its path alone. Pure.
+ *
+ *   /readyz, /livez, /metrics          answered here
+ *   ..  or // in it                    redirected to the path without
+ *   /clusters/PATH[/…]                 to the shard that has PATH, as /clusters/NAME[/…]; the rest stays byte for byte
+ *   below the longest mapping          to its backend, unchanged; if it has …/clusters/PATH/…, PATH must lead somewhere, and * may stand for any
+ *   anything else                      404
+ *
+ * ROUTE-1 What decides where a request goes is decoded once, here, and what is forwarded is made of what was decided: a backend never reads another logical
+ *    cluster in it than the one that was resolved. A segment that would mean another one when it is decoded again (%2e%2e) is refused.
+ */
+import { clustersPath, type Mapping } from './mapping.js';
+
+export type Route =
+  | Readonly<{ kind: 'local'; path: string }>
+  | Readonly<{ kind: 'redirect'; location: string }>
+  | Readonly<{ kind: 'malformed' }>
+  | Readonly<{ kind: 'unmapped' }>
+  /** `rest`: what follows the logical cluster, with the query; '' or from its slash or question mark on. */
+  | Readonly<{ kind: 'cluster'; mapping: Mapping; path: string; rest: string }>
+  /** `path`: what has to lead somewhere; undefined where nothing has to. `target`: path and query, as they came. */
+  | Readonly<{ kind: 'mapped'; mapping: Mapping; path: string | undefined; target: string }>;
+
+const localPaths: readonly string[] = ['/readyz', '/livez', '/metrics'];
+const dotSegment = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i;
+const encodedDot = /%2e/i;
+
+/** `mappings`: the longest path first. `target`: path and query of a request. */
+export function routeOf(target: string, mappings: readonly Mapping[]): Route {
+  const queryAt = target.indexOf('?');
+  const [pathname, query] = queryAt < 0 ? [target, ''] : [target.slice(0, queryAt), target.slice(queryAt)];
+  if (!pathname.startsWith('/')) return { kind: 'malformed' };
+  const dots = dotSegment.exec(pathname);
+  if (dots !== null && encodedDot.test(dots[0])) return { kind: 'malformed' };
+  if (localPaths.some((path) => pathname === path || pathname.startsWith(`${path}/`))) return { kind: 'local', path: pathname };
+  const clean = cleaned(pathname);
+  if (clean !== pathname) return { kind: 'redirect', location: `${clean}${query}` };
+
+  const mapping = mappings.find(({ path }) => isBelow(path, pathname));
+  if (mapping === undefined) return { kind: 'unmapped' };
+  if (mapping.path === clustersPath) return clusterRoute(mapping, pathname, query);
+  const decoded = decode(pathname);
+  if (decoded === undefined) return { kind: 'malformed' };
+  const [, path = ''] = decoded.split(`${clustersPath}/`, 2);
+  const [wanted = ''] = path.split('/', 1);
+  return { kind: 'mapped', mapping, path: wanted === '' || wanted === '*' ? undefined : wanted, target };
+}
+
+function clusterRoute(mapping: Mapping, pathname: string, query: string): Route {
+  const [segment = '', ...rest] = pathname.slice(clustersPath.length + 1).split('/');
+  if (segment === '') return { kind: 'unmapped' };
+  const path = decode(segment);
+  if (path === undefined) return { kind: 'malformed' };
+  return { kind: 'cluster', mapping, path, rest: `${rest.map((each) => `/${each}`).join('')}${query}` };
+}
+
+function isBelow(path: string, pathname: string): boolean {
+  if (!path.includes('{')) return pathname === path || pathname.startsWith(`${path}/`);
+  const segments = pathname.split('/');
+  return path.split('/').every((wanted, i) => (wanted.startsWith('{') ? (segments[i] ?? '') !== '' : segments[i] === wanted));
+}
+
+/** As Go's ServeMux cleans it: no empty segments, and dots followed. */
+function cleaned(pathname: string): string {
+  if (!pathname.includes('//') && !dotSegment.test(pathname)) return pathname;
+  const kept: string[] = [];
+  for (const segment of pathname.split('/')) {
+    if (segment === '..') kept.pop();
+    else if (segment !== '' && segment !== '.') kept.push(segment);
+  }
+  const end = /\/\.{0,2}$/.test(pathname) && kept.length > 0 ? '/' : '';
+  return `/${kept.join('/')}${end}`;
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Connections that ask for another protocol: whether a websocket begins is decided by the backend, and every other protocol is refused, as kcp's proxy does.
+ * Once it has begun, bytes are passed on as they come, each end at the pace of the other, and when one ends, so does the other.
+ */
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { TLSSocket } from 'node:tls';
+import type { Upgrade } from '../http/listener.js';
+import { badGateway, pageNotFound, unauthorized, type OwnAnswer } from './answers.js';
+import { BrokenOff, type Backends, type UpgradeAnswer } from './backends.js';
+import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
+import { answerTo, forwardedHeaders, type FrontDoorParts } from './front-door.js';
+import { identityOf } from './identity.js';
+import type { GroupRules } from './passed-groups.js';
+
+export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials'> & Readonly<{ backends: Pick<Backends, 'upgrade'> }>;
+
+export class Websockets {
+  readonly #parts: WebsocketsParts;
+  readonly #groups: GroupRules;
+
+  constructor(parts: WebsocketsParts, groups: GroupRules) {
+    this.#parts = parts;
+    this.#groups = groups;
+  }
+
+  async handle(upgrade: Upgrade): Promise<void> {
+    const { socket, refusal } = upgrade;
+    const givenUp = new AbortController();
+    socket.on('error', () => {});
+    socket.once('close', () => givenUp.abort(new BrokenOff('the client has gone')));
+    try {
+      if (refusal !== undefined) throw refusal;
+      const answer = await this.#upgraded(upgrade, givenUp.signal);
+      if (answer !== undefined) write(socket, answer);
+    } catch (error) {
+      write(socket, answerTo(error));
+    }
+  }
+
+  /** Undefined once a backend's answer was passed on. */
+  async #upgraded({ request, socket, head, caller }: Upgrade, signal: AbortSignal): Promise<OwnAnswer | undefined> {
+    const { url = '/', method = 'GET', headers } = request;
+    if (headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
+    const found = await this.#parts.destinations.of({ url, method });
+    if (found.kind === 'answer') return found.answer;
+    if (found.kind === 'local') return pageNotFound;
+    const { mapping, origin, target } = found;
+    const identity = identityOf(caller, request.socket as TLSSocket, this.#groups);
+    if (identity === 'untrusted') return unauthorized;
+    const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
+    const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
+    if (answer.socket === undefined) await pass(socket, answer);
+    else join({ client: socket, head }, answer);
+    return undefined;
+  }
+}
+
+/** The backend's own answer; the connection ends with it. */
+async function pass(socket: Duplex, { status, headers, body }: UpgradeAnswer & { socket: undefined }): Promise<void> {
+  socket.write(headOf(status, { ...answerHeaders(headers), connection: 'close' }));
+  try {
+    await pipeline(body, socket);
+  } catch {
+    socket.destroy();
+  }
+}
+
+/** `head`: what the client has sent already. */
+function join({ client, head }: Readonly<{ client: Duplex; head: Buffer }>, answer: UpgradeAnswer & { body: undefined }): void {
+  const { headers, socket, head: begun } = answer;
+  client.write(headOf(101, { ...answerHeaders(headers), connection: 'Upgrade', upgrade: 'websocket' }));
+  if (begun.length > 0) client.write(begun);
+  if (head.length > 0) socket.write(head);
+  socket.on('error', () => {});
+  client.once('close', () => socket.destroy());
+  socket.once('close', () => client.destroy());
+  client.pipe(socket);
+  socket.pipe(client);
+}
+
+function write(socket: Duplex, { code, headers, body }: OwnAnswer): void {
+  if (socket.destroyed) return;
+  socket.end(`${headOf(code, { ...headers, 'content-length': String(Buffer.byteLength(body)), connection: 'close' })}${body}`);
+}
+
+function headOf(code: number, headers: HeaderLines): string {
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    (typeof value === 'string' ? [value] : value).map((each) => `${name}: ${each}\r\n`),
+  );
+  return `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ''}\r\n${lines.join('')}\r\n`;
+}

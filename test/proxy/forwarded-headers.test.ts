@@ -1,0 +1,156 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { answerHeaders, requestHeaders, type Identity } from '../../src/proxy/forwarded-headers.js';
+import { passedGroups } from '../../src/proxy/passed-groups.js';
+
+const names = { user: 'x-remote-user', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' };
+const alice: Identity = {
+  user: 'alice',
+  groups: ['system:authenticated', 'team'],
+  extra: { 'authentication.kubernetes.io/credential-id': ['X509SHA256=ab'] },
+};
+
+function forwarded(rawHeaders: readonly string[], identity: Identity | 'nobody' = alice) {
+  return requestHeaders(
+    { rawHeaders, authority: 'front:6443', clientAddress: '10.0.0.7', identity: identity === 'nobody' ? undefined : identity },
+    names,
+  );
+}
+
+test('a backend is told who asks, from where, and what the client asked for', (t) => {
+  t.deepEqual(
+    forwarded([
+      'Host',
+      'front:6443',
+      'Accept',
+      'application/json',
+      'Accept-Encoding',
+      'gzip',
+      'User-Agent',
+      'kubectl',
+      'Impersonate-User',
+      'bob',
+    ]),
+    {
+      accept: 'application/json',
+      'accept-encoding': 'gzip',
+      'user-agent': 'kubectl',
+      'impersonate-user': 'bob',
+      'x-forwarded-for': '10.0.0.7',
+      ':authority': 'front:6443',
+      'x-remote-user': 'alice',
+      'x-remote-group': ['system:authenticated', 'team'],
+      'x-remote-extra-authentication.kubernetes.io%2fcredential-id': ['X509SHA256=ab'],
+    },
+  );
+});
+
+test('what a client says of who asks never reaches a backend, whoever asks and however it is spelled', (t) => {
+  const said = [
+    'X-Remote-User',
+    'x-remote-USER',
+    'X-Remote-Group',
+    'X-Remote-Uid',
+    'X-Remote-Extra-Scopes',
+    'x-remote-extra-authentication.kcp.io%2fx',
+    'X_Remote_User',
+    'x-remote_group',
+  ];
+  const raw = said.flatMap((name) => [name, 'root']);
+  t.deepEqual(forwarded(raw, 'nobody'), { 'x-forwarded-for': '10.0.0.7', ':authority': 'front:6443' });
+  t.notRegex(JSON.stringify(forwarded(raw)), /root/);
+  const own = requestHeaders(
+    {
+      rawHeaders: ['X-User', 'root', 'X-Extra-A', 'root', 'X-Remote-User', 'root'],
+      authority: 'a',
+      clientAddress: 'b',
+      identity: undefined,
+    },
+    { user: 'x-user', group: 'x-group', extraPrefix: 'x-extra-' },
+  );
+  t.notRegex(JSON.stringify(own), /root/);
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.mixedCase(fc.constantFrom(...said)), fc.string()), { maxLength: 1_000 }), (lines) => {
+      t.deepEqual(Object.keys(forwarded(lines.flat(), 'nobody')), ['x-forwarded-for', ':authority']);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('what is about one connection stays on it, in both directions', (t) => {
+  const raw = [
+    'Connection',
+    'keep-alive, X-Hop',
+    'Keep-Alive',
+    '5',
+    'X-Hop',
+    'a',
+    'Proxy-Authorization',
+    'b',
+    'TE',
+    'trailers',
+    'Transfer-Encoding',
+    'chunked',
+    'Upgrade',
+    'h2c',
+    'HTTP2-Settings',
+    'c',
+    'Expect',
+    '100-continue',
+    'X-Stays',
+    'd',
+  ];
+  t.deepEqual(forwarded(raw, 'nobody'), { 'x-stays': 'd', 'x-forwarded-for': '10.0.0.7', ':authority': 'front:6443' });
+  t.deepEqual(
+    answerHeaders({
+      ':status': '200',
+      connection: 'close, x-hop',
+      'keep-alive': '5',
+      'x-hop': 'a',
+      'transfer-encoding': 'chunked',
+      'content-type': 'text/plain',
+      'set-cookie': ['a', 'b'],
+      'x-gone': undefined,
+    }),
+    { 'content-type': 'text/plain', 'set-cookie': ['a', 'b'] },
+  );
+});
+
+test('lines that stand several times stay so, and addresses are added to', (t) => {
+  const headers = forwarded([
+    'Accept',
+    'a',
+    'Accept',
+    'b',
+    'X-Forwarded-For',
+    '1.1.1.1',
+    'x-forwarded-for',
+    '2.2.2.2',
+    'Content-Length',
+    '7',
+  ]);
+  t.deepEqual(headers['accept'], ['a', 'b']);
+  t.is(headers['x-forwarded-for'], '1.1.1.1, 2.2.2.2, 10.0.0.7');
+  t.is(headers['content-length'], '7');
+});
+
+test('groups that only kcp itself may be in are never passed on, and others as the options say', (t) => {
+  const all = [
+    'team',
+    'system:masters',
+    'system:kcp:admin',
+    'system:kcp:logical-cluster-admin',
+    'system:kcp:external-logical-cluster-admin',
+    'system:kcp:initializer:x',
+    'system:kcp:terminator:y',
+    'team',
+  ];
+  t.deepEqual(passedGroups(all, { passed: [], dropped: [] }), [
+    'system:authenticated',
+    'system:kcp:admin',
+    'system:kcp:external-logical-cluster-admin',
+    'team',
+  ]);
+  t.deepEqual(passedGroups(all, { passed: ['system:*'], dropped: ['system:kcp:e*'] }), ['system:authenticated', 'system:kcp:admin']);
+  t.deepEqual(passedGroups(all, { passed: ['system:masters'], dropped: [] }), [], 'no option passes them on');
+});

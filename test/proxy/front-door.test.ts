@@ -1,0 +1,316 @@
+/** The front door through the wire: real clients, real backends, HTTP/1.1 and HTTP/2 on both sides. */
+import { setMaxListeners } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import test from 'ava';
+import type { KubeClient } from '../support/kube-client.js';
+import { workspaceSlice, pushedWorkspace } from '../support/path-pusher.js';
+import { pathEntryVersion } from '../../src/domain/path-entry.js';
+import { sliceOf } from '../support/raw-pusher.js';
+import { TestAuthority } from '../support/test-authority.js';
+import { until, type TestServer } from '../support/test-server.js';
+import { anInstallation, aShard } from './a-front-door.js';
+import { silentPort, type Echoed } from './echo-backend.js';
+
+async function echoed(
+  door: TestServer,
+  target: string,
+  options: Parameters<TestServer['client']>[0] & { headers?: Record<string, string>; body?: unknown; method?: string } = {},
+) {
+  const { headers = {}, body, method = 'GET', ...client } = options;
+  const { status, text } = await door.client(client).raw(method, target, { headers, ...(body !== undefined && { body }) });
+  if (status !== 200) throw new Error(`${target}: ${status} ${text}`);
+  return JSON.parse(text) as Echoed;
+}
+
+for (const http2 of [false, true]) {
+  const over = http2 ? 'HTTP/2' : 'HTTP/1.1';
+
+  test(`over ${over}, a request reaches the shard that has its path, with who asks and everything else as it came`, async (t) => {
+    const { door } = await anInstallation(t);
+    const user = await door.authority.issue({ user: 'alice', groups: ['team', 'system:masters'] });
+
+    const onAmber = await echoed(door, '/clusters/root:org/api/v1/a%2Fb/echo?q=1&q=%20a', {
+      http2,
+      as: user,
+      headers: { 'X-Remote-User': 'root', 'x-custom': 'kept' },
+    });
+    t.like(onAmber, { http: '2.0', method: 'GET', target: '/clusters/org1/api/v1/a%2Fb/echo?q=1&q=%20a', client: 'front-proxy' });
+    t.is(onAmber.headers['x-remote-user'], 'alice');
+    t.is(onAmber.headers['x-remote-group'], 'system:authenticated, team');
+    t.is(onAmber.headers['x-custom'], 'kept');
+    t.is(onAmber.headers['x-forwarded-for'], '127.0.0.1');
+    t.is(onAmber.headers['host'], `127.0.0.1:${door.port}`);
+    t.regex(String(onAmber.headers['x-remote-extra-authentication.kubernetes.io%2fcredential-id']), /^X509SHA256=[0-9a-f]{64}$/);
+
+    const onBirch = await echoed(door, '/clusters/root:org:team/echo', { http2, as: user, method: 'POST', body: { a: 1 } });
+    t.like(onBirch, { method: 'POST', target: '/clusters/team1/echo', body: '{"a":1}' });
+    const mapped = await echoed(door, '/services/echo/x/clusters/root:org/echo', { http2, as: user });
+    t.is(mapped.target, '/base/services/echo/x/clusters/root:org/echo');
+    const { status, headers } = await door.client({ http2, as: user }).raw('GET', '/clusters/root/gone');
+    t.is(status, 410);
+    t.is(headers['x-from'], 'backend');
+  });
+
+  test(`over ${over}, what leads nowhere is answered as kcp’s proxy answers it`, async (t) => {
+    const { door, amber, birch } = await anInstallation(t);
+    const asked = [amber.asked, birch.asked];
+    const ask = async (target: string, as: Parameters<TestServer['client']>[0] = {}) => {
+      const { status, headers, text } = await door.client({ http2, ...as }).raw('GET', target);
+      return { status, headers, text };
+    };
+    const unknown = await ask('/clusters/root:nope/api/v1/pods?watch=1', { as: null });
+    t.is(unknown.status, 403);
+    t.is(
+      unknown.text,
+      '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"forbidden: User \\"\\" cannot get path \\"/clusters/root:nope/api/v1/pods\\": workspace access not permitted","reason":"Forbidden","details":{},"code":403}\n',
+    );
+    t.is(unknown.headers['x-content-type-options'], 'nosniff');
+    for (const target of [
+      '/clusters/*/api',
+      '/clusters/Root/api',
+      '/clusters/system:admin/api',
+      '/clusters/root:/api',
+      '/services/echo/clusters/root:nope/x',
+    ])
+      t.is((await ask(target)).status, 403, target);
+    t.deepEqual(await ask('/clusters/root:org:off/api').then(({ status, text }) => [status, text]), [503, 'Not available.\n']);
+    const redirected = await ask('/clusters/root//api?a=1');
+    t.deepEqual([redirected.status, redirected.headers['location']], [307, '/clusters/root/api?a=1']);
+    for (const target of [
+      '/',
+      '/api',
+      '/clusters',
+      '/services/none',
+      '/healthz',
+      '/services/cache/status',
+      '/services/cache/shards/*/clusters/*/apis',
+    ])
+      t.deepEqual(await ask(target).then(({ status, text }) => [status, text]), [404, '404 page not found\n'], target);
+    t.is((await ask('/clusters/root/%2e%2e/x')).status, 400);
+    t.deepEqual([amber.asked, birch.asked], asked, 'no backend heard of any of it');
+  });
+
+  test(`over ${over}, a watch is passed on line by line, and given up at the backend when its client goes`, async (t) => {
+    const { door, birch } = await anInstallation(t);
+    const stop = new AbortController();
+    const names: (string | undefined)[] = [];
+    const reading = (async () => {
+      for await (const { object } of door.client({ http2 }).watch('/clusters/root:org:team/watch', { signal: stop.signal }))
+        names.push(object.metadata.name);
+    })();
+    await until(() => names.join() === 'begun');
+    birch.write('one');
+    await until(() => names.join() === 'begun,one');
+    stop.abort();
+    await reading;
+    await until(() => birch.open.get('watch')?.size === 0);
+    t.pass();
+  });
+
+  test(`over ${over}, an answer of which the backend sends half is no whole answer`, async (t) => {
+    const { door } = await anInstallation(t);
+    await t.throwsAsync(door.client({ http2 }).raw('GET', '/clusters/root/half'));
+  });
+
+  test(`over ${over}, large answers and bodies pass whole`, async (t) => {
+    const { door } = await anInstallation(t);
+    const { text } = await door.client({ http2 }).raw('GET', '/clusters/root/big?bytes=5000000');
+    t.is(text.length, 5_000_000);
+    const body = 'y'.repeat(3_000_000);
+    t.is((await echoed(door, '/clusters/root/echo', { http2, method: 'PUT', body })).body.length, body.length);
+  });
+}
+
+test('without a certificate the backend asks for a token; with one that nobody vouches for nothing is asked at all', async (t) => {
+  const { door, amber } = await anInstallation(t);
+  const anonymous = await echoed(door, '/clusters/root/echo', {
+    as: null,
+    headers: { authorization: 'Bearer token', 'x-remote-user': 'root', 'X-Remote-Group': 'system:masters' },
+  });
+  t.is(anonymous.headers['authorization'], 'Bearer token');
+  t.false(Object.keys(anonymous.headers).some((name) => name.startsWith('x-remote-')));
+  const folder = await mkdtemp(join(tmpdir(), 'strata-stranger-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const stranger = await (await TestAuthority.create(folder)).issue({ user: 'alice', groups: ['system:kcp:admin'] });
+  const before = amber.asked;
+  t.is((await door.client({ as: stranger }).raw('GET', '/clusters/root/echo')).status, 401);
+  t.is((await door.client({ as: stranger }).raw('GET', '/clusters/root:nope/echo')).status, 403, 'where it leads is looked up first');
+  t.is(amber.asked, before);
+});
+
+test('a backend that speaks HTTP/1.1 alone is asked in that', async (t) => {
+  const { door } = await anInstallation(t, { birchSpeaks: 1 });
+  t.like(await echoed(door, '/clusters/root:org:team/echo', { method: 'POST', body: { a: 1 } }), {
+    http: '1.1',
+    target: '/clusters/team1/echo',
+    body: '{"a":1}',
+  });
+  t.is((await echoed(door, '/clusters/root:org:team/echo', { headers: { host: 'door.example.com' } })).headers['host'], 'door.example.com');
+  await t.throwsAsync(door.client().raw('GET', '/clusters/root:org:team/half'));
+});
+
+test('many watches leave room for requests', async (t) => {
+  const { door, amber } = await anInstallation(t);
+  const stop = new AbortController();
+  setMaxListeners(0, stop.signal);
+  t.teardown(() => stop.abort());
+  const watch = async (client: KubeClient): Promise<void> => {
+    for await (const { type } of client.watch('/clusters/root/watch', { signal: stop.signal })) t.is(type, 'ADDED');
+  };
+  for (let i = 0; i < 25; i += 1) {
+    const client = door.client({ http2: true });
+    for (let j = 0; j < 10; j += 1) void watch(client).catch(() => {});
+  }
+  await until(() => amber.open.get('watch')?.size === 250, 20_000);
+  t.like(await echoed(door, '/clusters/root/echo'), { target: '/clusters/root/echo' });
+  t.true(amber.connections <= 10, `${amber.connections} connections`);
+});
+
+test('a backend that cannot be reached is 503, and a client may try again; one that ends the request is 502', async (t) => {
+  const silent = await silentPort(t);
+  const { door, amber } = await anInstallation(t, { birchUrl: `https://127.0.0.1:${silent}` });
+  const startedMs = performance.now();
+  const unreached = await door.client().raw('GET', '/clusters/root:org:team/echo');
+  t.deepEqual([unreached.status, unreached.headers['retry-after']], [503, '1']);
+  t.true(performance.now() - startedMs < 6_000);
+
+  const asked = door.client().raw('GET', '/clusters/root/never');
+  await until(() => amber.open.get('never')?.size === 1);
+  amber.disconnect();
+  const broken = await asked;
+  t.deepEqual([broken.status, broken.headers['retry-after']], [502, undefined]);
+  t.like(await echoed(door, '/clusters/root/echo'), { target: '/clusters/root/echo' }, 'the next request finds a new connection');
+});
+
+test('a backend that hangs on an open connection is noticed within 15 s, and others answer meanwhile', async (t) => {
+  t.timeout(60_000);
+  const { door, toBirch } = await anInstallation(t);
+  await echoed(door, '/clusters/root:org:team/echo');
+  toBirch.blackhole();
+  const startedMs = performance.now();
+  const hanging = door.client().raw('GET', '/clusters/root:org:team/echo');
+  const others: number[] = [];
+  let isOver = false;
+  const asking = (async () => {
+    while (!isOver) {
+      const beganMs = performance.now();
+      await echoed(door, '/clusters/root/echo');
+      others.push(performance.now() - beganMs);
+    }
+  })();
+  const { status } = await hanging;
+  isOver = true;
+  await asking;
+  t.is(status, 502);
+  t.true(performance.now() - startedMs < 16_000, `${performance.now() - startedMs} ms`);
+  t.true((others.toSorted((a, b) => a - b)[Math.floor(others.length / 2)] ?? Infinity) < 100);
+  const next = await door.client().raw('GET', '/clusters/root:org:team/echo');
+  t.deepEqual([next.status, next.headers['retry-after']], [503, '1'], 'a new connection is not made either');
+});
+
+test('it serves from disk when everything else is down, and starts so', async (t) => {
+  const { door, cache, pushers, restartDoor } = await anInstallation(t);
+  for (const { socket } of Object.values(pushers)) socket.terminate();
+  await cache.stop();
+  t.like(await echoed(door, '/clusters/root:org:team/echo'), { target: '/clusters/team1/echo' });
+  const uncertain = await door.client().raw('GET', '/clusters/root:new/api');
+  t.deepEqual([uncertain.status, uncertain.headers['retry-after']], [503, '1']);
+
+  const again = await restartDoor();
+  t.is((await again.client({ as: null }).raw('GET', '/readyz')).status, 200);
+  t.like(await echoed(again, '/clusters/root:org:team/echo'), { target: '/clusters/team1/echo' });
+});
+
+test('a change of an entry or of a Shard changes where the next request goes', async (t) => {
+  const { door, pushers, birch } = await anInstallation(t);
+  await pushers.amber.acknowledged(
+    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('root new', { cluster: 'team1' })], pathEntryVersion),
+  );
+  await until(async () => (await door.client().raw('GET', '/clusters/root:new/echo')).status === 200);
+  await pushers.amber.acknowledged(
+    pushers.amber.put(sliceOf('shards', { group: 'core.kcp.io' }), [aShard('amber', birch.url)], 'v1alpha1'),
+  );
+  const before = birch.asked;
+  await until(async () => {
+    await echoed(door, '/clusters/root/echo');
+    return birch.asked > before;
+  });
+  await pushers.amber.acknowledged(pushers.amber.delete(workspaceSlice('amber'), ['new'], 'root'));
+  await until(async () => (await door.client().raw('GET', '/clusters/root:new/echo')).status === 403);
+  t.pass();
+});
+
+test('a mounted Workspace is asked at its URL, whatever follows it in the path', async (t) => {
+  const { door, birch, pushers } = await anInstallation(t);
+  const url = `${birch.url}/mounted/`;
+  await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('org1 mnt', { url })], pathEntryVersion));
+  await until(async () => (await door.client().raw('GET', '/clusters/root:org:mnt:child/api/echo')).status === 200);
+  t.is((await echoed(door, '/clusters/root:org:mnt:child/api/echo?a=1')).target, '/mounted/api/echo?a=1');
+});
+
+test('health is for everybody, metrics for who may read, and both are answered here', async (t) => {
+  const { door } = await anInstallation(t);
+  const nobody = await door.authority.issue({ user: 'nobody', groups: [] });
+  const status = async (target: string, as: Parameters<TestServer['client']>[0] = {}) => (await door.client(as).raw('GET', target)).status;
+  for (const target of ['/readyz', '/livez', '/readyz?verbose', '/readyz/informer-sync'])
+    t.is(await status(target, { as: null }), 200, target);
+  t.is(await status('/metrics', { as: null }), 401);
+  t.is(await status('/metrics', { as: nobody }), 403);
+  t.is(await status('/metrics'), 200);
+});
+
+test('a websocket is opened at the backend and passed on both ways; every other upgrade is 502', async (t) => {
+  const { door } = await anInstallation(t);
+  const upgraded = async (protocol: string): Promise<string> => {
+    const { certificate, key } = door.master;
+    const socket = connect({
+      host: '127.0.0.1',
+      port: door.port,
+      cert: certificate,
+      key,
+      rejectUnauthorized: false,
+      ALPNProtocols: ['http/1.1'],
+    });
+    let received = '';
+    socket.on('data', (chunk: Buffer) => (received += String(chunk)));
+    socket.write(
+      `GET /clusters/root:org/exec HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\nX-Remote-User: root\r\n\r\n`,
+    );
+    await until(() => received.includes('\r\n\r\n'));
+    socket.write('hello');
+    await until(() => received.endsWith('hello') || !received.startsWith('HTTP/1.1 101'));
+    socket.destroy();
+    return received;
+  };
+  const opened = await upgraded('websocket');
+  t.regex(opened, /^HTTP\/1\.1 101 [^]*x-user: cache-client[^]*\r\n\r\nhello$/i);
+  t.regex(await upgraded('SPDY/3.1'), /^HTTP\/1\.1 502 /);
+});
+
+test('a client that speaks of two lengths, or of a length and of chunks, is refused before anything is sent', async (t) => {
+  const { door, amber } = await anInstallation(t);
+  const before = amber.asked;
+  for (const headers of ['Content-Length: 3\r\nTransfer-Encoding: chunked', 'Content-Length: 3\r\nContent-Length: 4']) {
+    const { certificate, key } = door.master;
+    const socket = connect({
+      host: '127.0.0.1',
+      port: door.port,
+      cert: certificate,
+      key,
+      rejectUnauthorized: false,
+      ALPNProtocols: ['http/1.1'],
+    });
+    socket.on('error', () => {});
+    let isOver = false;
+    let received = '';
+    socket.on('data', (chunk: Buffer) => (received += String(chunk)));
+    socket.once('close', () => (isOver = true));
+    socket.write(`POST /clusters/root/echo HTTP/1.1\r\nHost: door\r\n${headers}\r\n\r\n0\r\n\r\nabc`);
+    await until(() => isOver);
+    t.notRegex(received, / 200 /);
+  }
+  t.is(amber.asked, before);
+});
