@@ -1,5 +1,6 @@
 /** Opens the front door over what a cache holds: its mapping file, the certificates that it shows to backends, and what it answers by itself. */
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { readPair, readText } from './certificates/pair-files.js';
 import type { proxyOptions } from './config/command-options.js';
 import type { CommandValues } from './config/command-values.js';
@@ -80,7 +81,8 @@ class ShownCertificates {
     if (known !== undefined && nowMs - known.atMs < this.#filesPollMs) return known.credentials;
     const { caFile, certFile, keyFile } = mapping;
     try {
-      const credentials = { ca: readText(caFile, 'CA of the backend'), ...readPair({ certFile, keyFile }) };
+      const read = { ca: readText(caFile, 'CA of the backend'), ...readPair({ certFile, keyFile }) };
+      const credentials = isDeepStrictEqual(read, known?.credentials) && known !== undefined ? known.credentials : read;
       this.#read.set(mapping, { credentials, atMs: nowMs });
       return credentials;
     } catch (error) {

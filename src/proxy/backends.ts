@@ -20,7 +20,7 @@ import type { Clock } from '../domain/ports.js';
 import { Http2Sessions, type Http2SessionsOptions } from '../kube/http2-sessions.js';
 import type { HeaderLines } from './forwarded-headers.js';
 
-/** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. */
+/** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. The same object as long as they are the same. */
 export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
 
 /** `target`: path and query. `body`: undefined where there is none. */
@@ -60,6 +60,9 @@ export class Backends {
   readonly #clock: Clock;
   /** By origin and credentials; the one that was used longest ago comes first. */
   readonly #kept = new Map<string, Kept>();
+  /** PEM texts are long, so each set of them has a number. */
+  readonly #numbers = new WeakMap<BackendCredentials, number>();
+  #numbered = 0;
 
   constructor({ clock }: { clock: Clock }) {
     this.#clock = clock;
@@ -123,14 +126,15 @@ export class Backends {
     this.#kept.clear();
   }
 
-  #keptFor(origin: string, { ca, cert, key }: BackendCredentials): Kept {
-    const name = JSON.stringify([origin, ca, cert, key]);
+  #keptFor(origin: string, credentials: BackendCredentials): Kept {
+    const name = `${this.#numberOf(credentials)} ${origin}`;
     const known = this.#kept.get(name);
     if (known !== undefined) {
       this.#kept.delete(name);
       this.#kept.set(name, known);
       return known;
     }
+    const { ca, cert, key } = credentials;
     const tls: ConnectionOptions = { ca, cert, key };
     const made: Kept = {
       sessions: new Http2Sessions({ origin, tls, clock: this.#clock }, sessions),
@@ -143,6 +147,14 @@ export class Backends {
       retire(oldest[1]);
     }
     return made;
+  }
+
+  #numberOf(credentials: BackendCredentials): number {
+    const known = this.#numbers.get(credentials);
+    if (known !== undefined) return known;
+    this.#numbered += 1;
+    this.#numbers.set(credentials, this.#numbered);
+    return this.#numbered;
   }
 
   #overHttp1({ origin, method, target, headers, body, signal }: BackendRequest, agent: Agent): Promise<BackendAnswer> {

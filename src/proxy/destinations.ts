@@ -1,10 +1,12 @@
 /** Where a request is to be sent, by its path and what that leads to; or what is answered instead. Before anybody is authenticated, as in kcp's proxy. */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { Objects } from '../domain/store-port.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
-import type { Mapping } from './mapping.js';
-import { routeOf } from './route.js';
+import { clustersPath, type Mapping } from './mapping.js';
+import { routeOf, type Route } from './route.js';
+import { clusterOfToken } from './service-account.js';
 import { shardUrl } from './shard-urls.js';
 
 /** `target`: path and query. */
@@ -13,7 +15,13 @@ export type Destination =
   | Readonly<{ kind: 'local'; path: string }>
   | Readonly<{ kind: 'answer'; answer: OwnAnswer }>;
 
-type Asked = Readonly<{ method: string; url: string }>;
+/** `headers`: as Node has them. */
+type Asked = Readonly<{ method: string; url: string; headers: Readonly<IncomingHttpHeaders> }>;
+
+/** Paths that name what they are about. */
+const placed: readonly string[] = [`${clustersPath}/`, '/services/'];
+/** From one shard to another. */
+const shardedHeader = 'x-kubernetes-sharded-request';
 
 export type DestinationsParts = Readonly<{ paths: Pick<Paths, 'resolve'>; objects: Pick<Objects, 'find'> }>;
 
@@ -28,7 +36,7 @@ export class Destinations {
   }
 
   async of(asked: Asked): Promise<Destination> {
-    const route = routeOf(asked.url, this.#mappings);
+    const route = this.#route(asked);
     switch (route.kind) {
       case 'local':
         return route;
@@ -54,6 +62,14 @@ export class Destinations {
         return { kind: 'backend', mapping, origin: to.origin, target: `${to.path}${rest}` };
       }
     }
+  }
+
+  /** A path without a logical cluster is, with the token of a service account, one in the logical cluster of that. */
+  #route({ url, headers }: Asked): Route {
+    const route = routeOf(url, this.#mappings);
+    const isPlaced = route.kind === 'local' || placed.some((prefix) => url.startsWith(prefix)) || headers[shardedHeader] !== undefined;
+    const cluster = isPlaced ? undefined : clusterOfToken(headers.authorization);
+    return cluster === undefined ? route : routeOf(`${clustersPath}/${cluster}${url}`, this.#mappings);
   }
 
   /** Undefined while nothing says where the shard is. */

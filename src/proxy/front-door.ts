@@ -55,8 +55,8 @@ export class FrontDoor {
   /** Undefined once a backend's answer was passed on. */
   async #answer(exchange: Exchange): Promise<OwnAnswer | undefined> {
     const { request } = exchange;
-    const { url = '/', method = 'GET' } = request;
-    const found = await this.#parts.destinations.of({ url, method });
+    const { url = '/', method = 'GET', headers } = request;
+    const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return this.#parts.local(found.path, exchange);
     exchange.admit();

@@ -43,7 +43,7 @@ export class Websockets {
   async #upgraded({ request, socket, head, caller }: Upgrade, signal: AbortSignal): Promise<OwnAnswer | undefined> {
     const { url = '/', method = 'GET', headers } = request;
     if (headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
-    const found = await this.#parts.destinations.of({ url, method });
+    const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return pageNotFound;
     const { mapping, origin, target } = found;

@@ -141,6 +141,32 @@ test('without a certificate the backend asks for a token; with one that nobody v
   t.is(amber.asked, before);
 });
 
+test('the token of a service account says in which logical cluster a path without one is', async (t) => {
+  const { door } = await anInstallation(t);
+  const token = (claims: unknown): string => `Bearer e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`;
+  const ask = async (target: string, authorization: string, more: Record<string, string> = {}) =>
+    door.client({ as: null }).raw('GET', target, { headers: { authorization, ...more } });
+  const bound = token({ 'kubernetes.io': { clusterName: 'team1' } });
+  for (const authorization of [bound, token({ 'kubernetes.io/serviceaccount/clusterName': 'team1' })]) {
+    const { status, text } = await ask('/api/v1/echo?a=1', authorization);
+    t.is(status, 200);
+    t.like(JSON.parse(text), { target: '/clusters/team1/api/v1/echo?a=1', headers: { authorization } });
+  }
+  t.is((await ask('/readyz', bound)).text, 'ok');
+  t.is((await ask('/api', bound, { 'X-Kubernetes-Sharded-Request': 'x' })).status, 404);
+  t.is((await ask('/clusters/root:nope/api', bound)).status, 403);
+  t.is((await ask('/api', token({ 'kubernetes.io': { clusterName: 'nope' } }))).status, 403);
+  const others = [
+    token({ 'kubernetes.io': { clusterName: '../root' } }),
+    token({ 'kubernetes.io': 7 }),
+    token('x'),
+    'Bearer opaque',
+    'Bearer a.b.c',
+    'Basic eA==',
+  ];
+  for (const authorization of others) t.is((await ask('/api', authorization)).status, 404, authorization);
+});
+
 test('a backend that speaks HTTP/1.1 alone is asked in that', async (t) => {
   const { door } = await anInstallation(t, { birchSpeaks: 1 });
   t.like(await echoed(door, '/clusters/root:org:team/echo', { method: 'POST', body: { a: 1 } }), {
