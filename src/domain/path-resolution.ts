@@ -11,16 +11,14 @@
 import type { ClusterName } from './cluster.js';
 import type { ShardName } from './shard.js';
 
-export type PathResolution = FoundPath | MissingPath;
+export type PathResolution = Resolved | MissingPath;
 
-export type FoundPath =
+export type Resolved =
   | Readonly<{
       kind: 'cluster';
       /** Where the logical cluster is active. */
       shard: ShardName;
       cluster: ClusterName;
-      /** As the logical cluster gives it, whatever path was asked for; undefined where it has none. */
-      path: string | undefined;
       /** Whether a Workspace on the way is unavailable: kcp's proxy then answers 503. */
       unavailable: boolean;
       /** Those whose entries led there. */
@@ -37,4 +35,5 @@ export type MissingPath =
 /** How fresh the path entries of a shard are. `current`: all that the shard has are here, as of `lagMs` ago; null when nobody reports it. */
 export type PathFreshness = Readonly<{ shard: ShardName; current: boolean; lagMs: number | null }>;
 
-export type PathAnswer = (FoundPath & Readonly<{ freshness: readonly PathFreshness[] }>) | MissingPath;
+/** `path`: as the logical cluster gives it, whatever path was asked for; undefined where it has none. */
+export type PathAnswer = (Resolved & Readonly<{ path?: string | undefined; freshness: readonly PathFreshness[] }>) | MissingPath;

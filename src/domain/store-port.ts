@@ -44,6 +44,8 @@ export interface Objects {
   get(key: Key): Promise<StoredObject | undefined>;
   /** The objects of one place, on whichever shards of the scope have one. The scope names cluster, namespace and name. */
   find(scope: Scope): Promise<readonly StoredObject[]>;
+  /** The shards that have an object at this place, without reading any; those on disk, which may be ahead of what is published. */
+  shardsWith(place: Omit<Key, 'shard'>): Promise<readonly ShardName[]>;
   /** The scope as it stood at `revision`. Throws Refused(Expired) when history no longer covers it. */
   snapshot(scope: Scope, revision: Revision): Snapshot;
   /** How many objects of the scope are after `after` now; undefined when more than `max` keys would have to be looked at for that. */

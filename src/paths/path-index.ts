@@ -17,7 +17,7 @@ import {
   type PathEntry,
   type WorkspaceEntry,
 } from '../domain/path-entry.js';
-import type { FoundPath, PathAnswer, PathFreshness, PathResolution } from '../domain/path-resolution.js';
+import type { PathAnswer, PathFreshness, PathResolution, Resolved } from '../domain/path-resolution.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, Freshness, Paths } from '../domain/ports.js';
 import type { Objects } from '../domain/store-port.js';
@@ -27,7 +27,7 @@ import { parsePathSegments } from './kcp-path.js';
 import { walk, type ClusterPlace, type PathEntries } from './resolve.js';
 
 export type PathIndexParts = Readonly<{
-  objects: Pick<Objects, 'get' | 'find'>;
+  objects: Pick<Objects, 'get' | 'shardsWith'>;
   ownersOf: PathEntries['ownersOf'];
   freshness: Pick<Freshness, 'ofType'>;
   clock: Clock;
@@ -50,7 +50,8 @@ export class PathIndex implements Paths {
   constructor(parts: PathIndexParts) {
     this.#parts = parts;
     this.#entries = {
-      clusters: (cluster) => this.#clusters(cluster),
+      shardsOf: (cluster) => parts.objects.shardsWith(clusterPlace(cluster)),
+      clusterOn: (shard, cluster) => this.#clusterOn(shard, cluster),
       workspace: (shard, parent, name) => this.#workspace(shard, parent, name),
       ownersOf: parts.ownersOf,
       isCurrent: async (shard) => (await this.#reportOn(shard)).isWhole,
@@ -74,15 +75,17 @@ export class PathIndex implements Paths {
     if (!isFound(before)) return before;
     const freshness = await Promise.all(before.shards.map((shard) => this.#freshnessOf(shard)));
     const after = await this.resolve(text);
-    return isFound(after) ? { ...after, freshness: freshness.filter(({ shard }) => after.shards.includes(shard)) } : after;
+    if (!isFound(after)) return after;
+    const known = freshness.filter(({ shard }) => after.shards.includes(shard));
+    if (after.kind === 'mount') return { ...after, freshness: known };
+    return { ...after, path: (await this.#clusterOn(after.shard, after.cluster))?.entry.path, freshness: known };
   }
 
-  async #clusters(cluster: ClusterName): Promise<readonly ClusterPlace[]> {
-    const found = await this.#parts.objects.find({ ...clusterEntries, shard: '*', cluster, namespace: '', name: clusterEntryName });
-    return found.flatMap(({ key, revision, body }) => {
-      const entry = entryOf(key, body);
-      return entry.kind === 'cluster' ? [{ shard: key.shard, revision, entry }] : [];
-    });
+  async #clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined> {
+    const found = await this.#parts.objects.get({ shard, ...clusterPlace(cluster) });
+    if (found === undefined) return undefined;
+    const entry = entryOf(found.key, found.body);
+    return entry.kind === 'cluster' ? { shard, revision: found.revision, entry } : undefined;
   }
 
   async #workspace(shard: ShardName, cluster: ClusterName, name: string): Promise<WorkspaceEntry | undefined> {
@@ -116,7 +119,11 @@ export class PathIndex implements Paths {
   }
 }
 
-function isFound(resolution: PathResolution): resolution is FoundPath {
+function clusterPlace(cluster: ClusterName): Omit<Key, 'shard'> {
+  return { resource: clusterEntries, cluster, namespace: '', name: clusterEntryName };
+}
+
+function isFound(resolution: PathResolution): resolution is Resolved {
   return resolution.kind === 'cluster' || resolution.kind === 'mount';
 }
 

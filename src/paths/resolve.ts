@@ -11,7 +11,7 @@
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { ClusterEntry, WorkspaceEntry } from '../domain/path-entry.js';
-import type { FoundPath, MissingPath } from '../domain/path-resolution.js';
+import type { MissingPath, Resolved } from '../domain/path-resolution.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import type { PathSegments } from './kcp-path.js';
@@ -21,8 +21,9 @@ export type ClusterPlace = Readonly<{ shard: ShardName; revision: Revision; entr
 
 /** Entries, as they are published. */
 export interface PathEntries {
-  /** On every shard that has one. */
-  clusters(cluster: ClusterName): Promise<readonly ClusterPlace[]>;
+  /** Every shard that has an entry of the logical cluster. */
+  shardsOf(cluster: ClusterName): Promise<readonly ShardName[]>;
+  clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined>;
   workspace(shard: ShardName, parent: ClusterName, name: string): Promise<WorkspaceEntry | undefined>;
   /** Logical clusters without an owner that have this path. */
   ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
@@ -33,61 +34,61 @@ export interface PathEntries {
 }
 
 /** `on`: the one shard that could have what is missing; undefined: any shard. */
-export type Walked = FoundPath | Extract<MissingPath, { kind: 'ambiguous' }> | Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
+export type Walked = Resolved | Extract<MissingPath, { kind: 'ambiguous' }> | Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
 
-type Active = Readonly<{ cluster: ClusterName; place: ClusterPlace }>;
+type Active = Readonly<{ cluster: ClusterName; shard: ShardName }>;
 
 export async function walk(segments: PathSegments, entries: PathEntries): Promise<Walked> {
   const start = await startOf(segments, entries);
   if ('kind' in start) return start;
   let { active } = start;
-  const shards = new Set([active.place.shard]);
+  const shards = new Set([active.shard]);
   let unavailable = false;
   for (const name of segments.slice(start.length)) {
-    const { shard } = active.place;
-    const workspace = await entries.workspace(shard, active.cluster, name);
-    if (workspace === undefined) return { kind: 'missing', on: shard };
+    const workspace = await entries.workspace(active.shard, active.cluster, name);
+    if (workspace === undefined) return { kind: 'missing', on: active.shard };
     unavailable ||= workspace.isUnavailable;
     if ('url' in workspace.target) return { kind: 'mount', url: workspace.target.url, unavailable, shards: [...shards] };
     const { cluster } = workspace.target;
-    const place = await activePlace(cluster, entries);
-    if (place === undefined) return { kind: 'missing', on: undefined };
-    active = { cluster, place };
-    shards.add(place.shard);
+    const shard = await activeShard(cluster, entries);
+    if (shard === undefined) return { kind: 'missing', on: undefined };
+    active = { cluster, shard };
+    shards.add(shard);
   }
-  const { cluster, place } = active;
-  return { kind: 'cluster', shard: place.shard, cluster, path: place.entry.path, unavailable, shards: [...shards] };
+  return { kind: 'cluster', ...active, unavailable, shards: [...shards] };
 }
 
 /** Where the walk begins, and how many segments that takes. */
 async function startOf(segments: PathSegments, entries: PathEntries): Promise<Readonly<{ active: Active; length: number }> | Walked> {
   const head = parseClusterName(segments[0]);
-  const place = head === undefined ? undefined : await activePlace(head, entries);
-  if (head !== undefined && place !== undefined) return { active: { cluster: head, place }, length: 1 };
+  const shard = head === undefined ? undefined : await activeShard(head, entries);
+  if (head !== undefined && shard !== undefined) return { active: { cluster: head, shard }, length: 1 };
   for (let { length } = segments; length > 1; length -= 1) {
     const path = parseCanonicalPath(segments.slice(0, length).join(':'));
     if (path === undefined) continue;
     const [cluster, ...others] = await entries.ownersOf(path);
     if (cluster === undefined) continue;
     if (others.length > 0) return { kind: 'ambiguous', clusters: [cluster, ...others] };
-    const owned = await activePlace(cluster, entries);
-    return owned === undefined ? { kind: 'missing', on: undefined } : { active: { cluster, place: owned }, length };
+    const owned = await activeShard(cluster, entries);
+    return owned === undefined ? { kind: 'missing', on: undefined } : { active: { cluster, shard: owned }, length };
   }
   return { kind: 'missing', on: undefined };
 }
 
-async function activePlace(cluster: ClusterName, entries: PathEntries): Promise<ClusterPlace | undefined> {
-  const places = await entries.clusters(cluster);
-  if (places.length < 2) return places[0];
+/** Nearly every logical cluster is on one shard, and then nothing of its entry matters here. */
+async function activeShard(cluster: ClusterName, entries: PathEntries): Promise<ShardName | undefined> {
+  const shards = await entries.shardsOf(cluster);
+  if (shards.length < 2) return shards[0];
+  const places = (await Promise.all(shards.map((shard) => entries.clusterOn(shard, cluster)))).filter((place) => place !== undefined);
   const settled = places.filter(({ entry }) => !entry.isMigrating);
-  if (settled.length < 2) return settled[0] ?? newest(places);
+  if (settled.length < 2) return (settled[0] ?? newest(places))?.shard;
   entries.conflict(
     cluster,
     settled.map(({ shard }) => shard),
   );
   const current: ClusterPlace[] = [];
   for (const place of settled) if (await entries.isCurrent(place.shard)) current.push(place);
-  return newest(current.length > 0 ? current : settled);
+  return newest(current.length > 0 ? current : settled)?.shard;
 }
 
 function newest(places: readonly ClusterPlace[]): ClusterPlace | undefined {

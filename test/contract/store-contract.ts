@@ -502,6 +502,9 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.ownersOf(home), ['acme' as never], 'an entry of a Workspace in it says nothing of its path');
 
     const owned = await mustWrite(store, entry(revision, false));
+    const { shard: _, ...place } = aKey({ group: pathGroup, resource: 'logicalclusters', name: 'cluster' });
+    t.deepEqual(await store.shardsWith(place), ['amber' as never]);
+    t.deepEqual(await store.shardsWith({ ...place, name: 'other' }), []);
     t.deepEqual(await store.ownersOf(home), [], 'it has an owner now');
     await mustWrite(store, entry(owned.revision, true));
     t.deepEqual(await store.ownersOf(home), ['acme' as never]);

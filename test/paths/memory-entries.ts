@@ -29,9 +29,14 @@ export class MemoryEntries implements PathEntries {
     return this;
   }
 
-  async clusters(cluster: ClusterName): Promise<readonly ClusterPlace[]> {
+  async shardsOf(cluster: ClusterName): Promise<readonly ShardName[]> {
     this.reads += 1;
-    return this.#clusters.get(cluster) ?? [];
+    return (this.#clusters.get(cluster) ?? []).map(({ shard }) => shard);
+  }
+
+  async clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined> {
+    this.reads += 1;
+    return this.#clusters.get(cluster)?.find((place) => place.shard === shard);
   }
 
   async workspace(shard: ShardName, parent: ClusterName, name: string): Promise<WorkspaceEntry | undefined> {

@@ -21,6 +21,7 @@ import type {
 } from '../../src/domain/store-port.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
+import type { ShardName } from '../../src/domain/shard.js';
 import { aBody, aKey, type Place } from '../support/objects.js';
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
@@ -79,6 +80,10 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
 
   async get(key: Key): Promise<StoredObject | undefined> {
     return this.#at(key, this.published);
+  }
+
+  async shardsWith({ resource, ...place }: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
+    return (await this.find({ ...resource, ...place, shard: '*' })).map(({ key }) => key.shard);
   }
 
   async find(scope: Scope): Promise<readonly StoredObject[]> {

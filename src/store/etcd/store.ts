@@ -244,6 +244,10 @@ export class EtcdStore implements Store {
     return this.#reader.read(this.#opened.published.objects.at(scope), this.published);
   }
 
+  async shardsWith({ resource, ...place }: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
+    return [...this.#opened.published.objects.at({ ...resource, ...place, shard: '*' })].map(({ key }) => key.shard);
+  }
+
   snapshot(scope: Scope, revision: Revision): Snapshot {
     assert(revision <= this.published, 'a snapshot of the future');
     const { window, published } = this.#opened;

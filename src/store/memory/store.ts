@@ -25,6 +25,7 @@ import type { ShardState } from '../../domain/claim.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
+import type { ShardName } from '../../domain/shard.js';
 import { decideCompaction, Holds, type LogState } from '../compactor.js';
 import { alone } from '../alone.js';
 import { Epochs } from '../epochs.js';
@@ -175,6 +176,10 @@ export class MemoryStore implements Store {
 
   find(scope: Scope): Promise<readonly StoredObject[]> {
     return this.#answer(() => this.#reader.find(scope));
+  }
+
+  async shardsWith({ resource, ...place }: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
+    return (await this.find({ ...resource, ...place, shard: '*' })).map(({ key }) => key.shard);
   }
 
   snapshot(scope: Scope, revision: Revision): Snapshot {

@@ -62,6 +62,11 @@ export class Reader {
     });
   }
 
+  shardsWith({ resource, cluster, namespace, name }: Omit<Key, 'shard'>): readonly ShardName[] {
+    const [id] = this.#parts.rows.resourceIds(resource);
+    return id === undefined ? [] : (this.#statements.shardsWith.all(cluster, id, namespace, name) as ShardName[]);
+  }
+
   count(scope: Scope, after: Key | undefined, max: number): number | undefined {
     let [looked, counted] = [0, 0];
     for (const [i, resource] of this.#parts.walks.resources(scope, after).entries()) {

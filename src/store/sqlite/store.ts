@@ -269,6 +269,10 @@ export class SqliteStore implements Store {
     return this.#changeLog.touched(scope, range, (position) => this.#assertCovered(position));
   }
 
+  async shardsWith(place: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
+    return this.#points.shardsWith(place);
+  }
+
   async clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]> {
     return this.#points.clustersAt(path);
   }
