@@ -1,11 +1,13 @@
 /** Opens the front door over what a cache holds: its mapping file, the certificates that it shows to backends, and what it answers by itself. */
 import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { readPair, readText } from './certificates/pair-files.js';
 import type { proxyOptions } from './config/command-options.js';
 import type { CommandValues } from './config/command-values.js';
 import { SettingsError } from './config/settings-error.js';
 import type { Health, HealthEndpoint } from './diagnostics/health.js';
+import { BoundedLog } from './diagnostics/bounded-log.js';
 import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { anonymous, mayRead } from './domain/caller.js';
@@ -34,10 +36,13 @@ export function openFrontDoor(settings: FrontDoorSettings, parts: Parts, { files
   const backends = new Backends(parts);
   const shown = new ShownCertificates(parts, { filesPollMs });
   for (const mapping of mappings) shown.of(mapping);
+  // A backend may cause as many as it likes.
+  const failures = new BoundedLog(parts);
   const common = {
     destinations: new Destinations({ paths: parts.paths, objects: parts.store }, mappings),
     backends,
     credentials: (mapping: Mapping) => shown.of(mapping),
+    failed: (error: unknown, { method }: IncomingMessage) => failures.warn('request.failed', { method, error }),
   };
   const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
   const door = new FrontDoor({ ...common, local: (path, exchange) => answerHere(path, exchange, parts) }, groups);

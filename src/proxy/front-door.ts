@@ -27,6 +27,8 @@ export type FrontDoorParts = Readonly<{
   credentials: (mapping: Mapping) => BackendCredentials;
   /** Health and metrics. */
   local: (path: string, exchange: Exchange) => Promise<OwnAnswer>;
+  /** What nobody has foreseen, as an answer that cannot be passed on. It ends one request, and not the process. */
+  failed: (error: unknown, request: IncomingMessage) => void;
 }>;
 
 export class FrontDoor {
@@ -47,9 +49,15 @@ export class FrontDoor {
     } catch (error) {
       // Half an answer is reset, so that nobody takes it for whole.
       if (exchange.response.headersSent || exchange.isOver) exchange.cut();
-      else own(exchange, answerTo(error));
+      else own(exchange, this.#answerTo(error, exchange.request));
     }
     exchange.answered();
+  }
+
+  #answerTo(error: unknown, request: IncomingMessage): OwnAnswer {
+    const foreseen = answerTo(error);
+    if (foreseen === undefined) this.#parts.failed(error, request);
+    return foreseen ?? brokenOff('the answer cannot be passed on');
   }
 
   /** Undefined once a backend's answer was passed on. */
@@ -91,12 +99,12 @@ export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: 
   return requestHeaders({ rawHeaders, authority: asked, clientAddress: socket.remoteAddress ?? '', identity }, identityHeaders);
 }
 
-/** Throws what is a bug. */
-export function answerTo(error: unknown): OwnAnswer {
+/** Undefined for what nobody has foreseen. */
+export function answerTo(error: unknown): OwnAnswer | undefined {
   if (error instanceof NotSent) return tryAgain(error.message);
   if (error instanceof BrokenOff) return brokenOff(error.message);
   if (error instanceof Refused && error.refusal.reason === 'TooManyRequests') return tooMany(error.message);
-  throw error;
+  return undefined;
 }
 
 async function passOn(exchange: Exchange, { status, headers, body, isCutOff }: BackendAnswer): Promise<void> {

@@ -14,7 +14,8 @@ import { answerTo, forwardedHeaders, type FrontDoorParts } from './front-door.js
 import { identityOf } from './identity.js';
 import type { GroupRules } from './passed-groups.js';
 
-export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials'> & Readonly<{ backends: Pick<Backends, 'upgrade'> }>;
+export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'failed'> &
+  Readonly<{ backends: Pick<Backends, 'upgrade'> }>;
 
 export class Websockets {
   readonly #parts: WebsocketsParts;
@@ -35,7 +36,9 @@ export class Websockets {
       const answer = await this.#upgraded(upgrade, givenUp.signal);
       if (answer !== undefined) write(socket, answer);
     } catch (error) {
-      write(socket, answerTo(error));
+      const foreseen = answerTo(error);
+      if (foreseen === undefined) this.#parts.failed(error, upgrade.request);
+      write(socket, foreseen ?? badGateway);
     }
   }
 

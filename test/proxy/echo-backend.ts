@@ -5,6 +5,7 @@
  *   …/watch   an event now, and others as the test writes them
  *   …/big     `?bytes=` of them
  *   …/half    half of what it announces, and then its end
+ *   …/odd     what no server ought to answer, `?status=` as its status
  *   …/never   no answer
  */
 import { once } from 'node:events';
@@ -95,6 +96,11 @@ export class EchoBackend {
     for (const response of this.open.get('watch') ?? []) response.write(eventOf(name));
   }
 
+  /** As no server of Node's answers: written by hand, over HTTP/1.1. */
+  #odd({ socket }: IncomingMessage, status: string): void {
+    socket.end(`HTTP/1.1 ${status} Odd\r\nX-Odd: \u0001\u00e9\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  }
+
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.asked += 1;
     response.on('error', () => {});
@@ -108,6 +114,7 @@ export class EchoBackend {
       if (what === 'watch') response.writeHead(200, { 'content-type': 'application/json' }).write(eventOf('begun'));
       return;
     }
+    if (what === 'odd') return this.#odd(request, url.searchParams.get('status') ?? '');
     if (what === 'big') {
       response.writeHead(200, { 'content-type': 'application/octet-stream' });
       return void response.end(Buffer.alloc(Number(url.searchParams.get('bytes')), 'x'));

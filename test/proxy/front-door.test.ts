@@ -178,6 +178,19 @@ test('a backend that speaks HTTP/1.1 alone is asked in that', async (t) => {
   await t.throwsAsync(door.client().raw('GET', '/clusters/root:org:team/half'));
 });
 
+test('an answer that cannot be passed on ends its request and nothing else, whatever a backend makes up', async (t) => {
+  const { door } = await anInstallation(t, { birchSpeaks: 1 });
+  for (const http2 of [false, true])
+    for (const status of ['099', '101', '102', '199', '200', '204', '299', '600', '999', '1000', 'abc']) {
+      const answer = await door
+        .client({ http2 })
+        .raw('GET', `/clusters/root:org:team/odd?status=${status}`, { timeoutMs: 5_000 })
+        .catch((error: unknown) => String(error));
+      t.truthy(answer);
+      t.like(await echoed(door, '/clusters/root/echo', { http2 }), { target: '/clusters/root/echo' }, status);
+    }
+});
+
 test('many watches leave room for requests', async (t) => {
   const { door, amber } = await anInstallation(t);
   const stop = new AbortController();
