@@ -31,7 +31,11 @@ type Parts = Readonly<{ store: Objects; paths: Paths; health: Health; metrics: M
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 
 /** Throws SettingsError for a mapping file that cannot be used, CacheError for a certificate. */
-export function openFrontDoor(settings: FrontDoorSettings, parts: Parts, { filesPollMs }: Readonly<{ filesPollMs: number }>) {
+export function openFrontDoor(
+  settings: FrontDoorSettings,
+  parts: Parts,
+  { filesPollMs, requestTimeoutMs }: Readonly<{ filesPollMs: number; requestTimeoutMs: number }>,
+) {
   const mappings = readMappings(settings.mappingFile);
   const backends = new Backends(parts);
   const shown = new ShownCertificates(parts, { filesPollMs });
@@ -45,8 +49,9 @@ export function openFrontDoor(settings: FrontDoorSettings, parts: Parts, { files
     failed: (error: unknown, { method }: IncomingMessage) => failures.warn('request.failed', { method, error }),
   };
   const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
-  const door = new FrontDoor({ ...common, local: (path, exchange) => answerHere(path, exchange, parts) }, groups);
-  const websockets = new Websockets(common, groups);
+  const local = (path: string, exchange: Exchange): Promise<OwnAnswer> => answerHere(path, exchange, parts);
+  const door = new FrontDoor({ ...common, local }, { groups, requestTimeoutMs });
+  const websockets = new Websockets({ ...common, clock: parts.clock }, groups);
   return {
     handle: (exchange: Exchange, refusal: Error | undefined): void => void door.handle(exchange, refusal),
     upgrade: (upgrade: Upgrade): void => void websockets.handle(upgrade),

@@ -25,10 +25,11 @@ export function openListener(
   settings: Settings,
   { log, clock, metrics, certificates, quotas }: ServingParts,
   { handle, upgrade }: Pick<ListenerParts, 'handle' | 'upgrade'>,
+  { servesTokens = false } = {},
 ): Listener {
   return new Listener(
     certificates.serving.pair,
     { clock, quotas, callerOf, refused: limitReached({ clock, log, metrics }), handle, upgrade },
-    { ...settings, clientAuthorities: certificates.authorities },
+    { ...settings, servesTokens, clientAuthorities: certificates.authorities },
   );
 }

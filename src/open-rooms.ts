@@ -24,6 +24,7 @@ import { openEndpoint, intakeRules } from './open-endpoint.js';
 import { openFrontDoor, type FrontDoorSettings } from './open-front-door.js';
 import { openPaths } from './open-paths.js';
 import { openListener, type ServingParts } from './open-listener.js';
+import type { ListenerParts } from './http/listener.js';
 import { openTier } from './open-tier.js';
 import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
@@ -219,14 +220,14 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     settings,
   );
   const front =
-    frontDoor && openFrontDoor(frontDoor, { store, paths, health, metrics, clock, log }, { filesPollMs: settings.tlsFilesPollMs });
-  const listener = openListener(settings, parts, {
-    handle: front?.handle ?? app,
-    upgrade:
-      front?.upgrade ??
-      (({ request, socket, head, caller, refusal }) =>
-        endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined)),
-  });
+    frontDoor &&
+    openFrontDoor(frontDoor, { store, paths, health, metrics, clock, log }, { ...settings, filesPollMs: settings.tlsFilesPollMs });
+  const asCache: Pick<ListenerParts, 'handle' | 'upgrade'> = {
+    handle: app,
+    upgrade: ({ request, socket, head, caller, refusal }) =>
+      endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
+  };
+  const listener = openListener(settings, parts, front ?? asCache, { servesTokens: front !== undefined });
   const delay = new EventLoopDelay({ clock }, eventLoop);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
   describeServer({ metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);

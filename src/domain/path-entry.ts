@@ -151,8 +151,10 @@ function readWorkspace(members: Members): WorkspaceEntry {
 /** Whether requests may be sent there in the name of callers. */
 function isMountUrl(text: string): boolean {
   if (text.length > urlCharactersMax || !URL.canParse(text)) return false;
-  const { protocol, username, password, search, hash } = new URL(text);
-  return protocol === 'https:' && [username, password, search, hash].every((part) => part === '');
+  const { protocol, username, password, search, hash, href } = new URL(text);
+  const isPlain = [username, password, search, hash].every((part) => part === '');
+  // Others must not read another URL in it.
+  return protocol === 'https:' && isPlain && [text, `${text}/`].includes(href);
 }
 
 function isWorkspaceName(name: string): boolean {

@@ -46,6 +46,8 @@ export type ConnectionOptions = Readonly<{
   pingIntervalMs: number;
   pongTimeoutMs: number;
   keepAliveTimeoutMs: number;
+  /** Whether callers without a certificate may ask for more than health, because they may have tokens that somebody else checks. */
+  servesTokens: boolean;
 }>;
 
 /** A client may take requests back; one that asks only to take back (rapid reset) is cut off. */
@@ -102,6 +104,11 @@ export class Connection implements ExchangeOwner {
   get protocol(): Protocol {
     if (this.#isHandedOver) return 'websocket';
     return this.#session === undefined ? 'HTTP/1.1' : 'HTTP/2';
+  }
+
+  /** Whether its caller may ask for nothing but health. */
+  get isLimited(): boolean {
+    return this.peer.kind === 'anonymous' && !this.#options.servesTokens;
   }
 
   /** Whether these authorities would say of its peer what the handshake said. */

@@ -2,7 +2,7 @@
  * The socket: TLS with client certificates asked for but not demanded, HTTP/2 and HTTP/1.1, and limits on what a peer may do before
  * it is known.
  *
- * One address may have `handshakesPerAddressMax` handshakes under way, and `anonymousConnectionsPerAddressMax` connections without a
+ * One address may have `handshakesPerAddressMax` handshakes under way, and, unless such callers may have tokens, `anonymousConnectionsPerAddressMax` connections without a
  * certificate; beyond that, and when the server is full, the oldest of them makes room. So they never keep out a peer that has one.
  *
  * A stop goes in this order: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
@@ -253,15 +253,14 @@ export class Listener {
     if (end === undefined) return void socket.destroy();
     this.#handshakes.delete(end);
     const connection = new Connection(socket, this.#parts.callerOf(socket), this.#parts, this.#options);
-    const isAnonymous = connection.peer.kind === 'anonymous';
-    if (isAnonymous || !connection.isWithinQuota) this.#addUnproven(end, socket);
+    if (connection.isLimited || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
     // Its handshake was still under way when the others were closed.
     if (this.#stopping) connection.close();
     this.#introducing = connection;
     if (socket.alpnProtocol !== 'h2') return;
-    this.#server.updateSettings(sessionSettings(isAnonymous, this.#options.http2StreamsMax));
+    this.#server.updateSettings(sessionSettings(connection.isLimited, this.#options.http2StreamsMax));
   }
 
   #addUnproven(end: End, socket: TLSSocket): void {
@@ -288,7 +287,7 @@ export class Listener {
     if (connection === undefined) return void response.destroy();
     const exchange = connection.open(request, response);
     // Over HTTP/2 the settings have told it how much it may send.
-    if (connection.peer.kind === 'anonymous' && !hasShortHeaders(request)) return connection.destroy();
+    if (connection.isLimited && !hasShortHeaders(request)) return connection.destroy();
     const refusal = connection.refusal();
     if (refusal === undefined) connection.whenNext(() => this.#turns.add(connection.peer.id, exchange));
     else {

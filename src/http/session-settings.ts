@@ -1,4 +1,4 @@
-/** What an HTTP/2 client may do, as its settings say, and how none is offered HTTP/2. A client without a certificate may ask for nothing but health. */
+/** What an HTTP/2 client may do, as its settings say, and how none is offered HTTP/2. One that may ask for nothing but health is limited. */
 import type { IncomingMessage } from 'node:http';
 import type { Settings } from 'node:http2';
 
@@ -8,13 +8,13 @@ const anonymousStreamsMax = 10;
 const anonymousHeaderBytesMax = 8 * 1024;
 const anonymousWindowBytes = 16 * 1024;
 
-export function sessionSettings(isAnonymous: boolean, streamsMax: number): Settings {
-  return isAnonymous
+export function sessionSettings(isLimited: boolean, streamsMax: number): Settings {
+  return isLimited
     ? { maxConcurrentStreams: anonymousStreamsMax, maxHeaderListSize: anonymousHeaderBytesMax, initialWindowSize: anonymousWindowBytes }
     : { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerListBytesMax, initialWindowSize: windowBytes };
 }
 
-/** Whether a request without a certificate keeps to that: Node enforces the bound only once the client has confirmed it, and never over HTTP/1.1. */
+/** Whether a request of such a one keeps to that: Node enforces the bound only once the client has confirmed it, and never over HTTP/1.1. */
 export function hasShortHeaders({ rawHeaders, url = '' }: IncomingMessage): boolean {
   return rawHeaders.reduce((sum, text) => sum + text.length, url.length) <= anonymousHeaderBytesMax;
 }

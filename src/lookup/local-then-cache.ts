@@ -69,7 +69,8 @@ export class LocalThenCache<T> {
         return { kind: 'found', from: 'cache', object: this.#parts.parse(text), shard, freshness };
       }
       case 'absent':
-        return { ...answer, asked: ['local', 'cache'] };
+        // Where the path may lead elsewhere by now, the object may be there.
+        return { ...answer, whole: answer.whole && isCurrent(path), asked: ['local', 'cache'] };
       case 'ambiguous':
         return answer;
       default:
@@ -90,4 +91,8 @@ export class LocalThenCache<T> {
       throw error;
     }
   }
+}
+
+function isCurrent(path: ResolvedPath | undefined): boolean {
+  return path?.kind !== 'cluster' || path.freshness.every(({ current }) => current);
 }

@@ -2,7 +2,7 @@
  * From a path to the logical cluster that it names, by the entries of domain/path-entry.ts, with the rules of kcp's own proxy:
  *
  *   root:org:team      the first segment is a logical cluster, and each further one a Workspace of what came before it
- *   home:alice:team    if there is no such logical cluster: the longest beginning that one without an owner has as its path
+ *   home:alice:team    if there is no such logical cluster: the longest beginning, of two segments or more, that one without an owner has as its path
  *
  * RESOLVE-1 A Workspace counts only on the shard where its parent is active: another shard may have what a migration left, or claim what it has not.
  * RESOLVE-2 A logical cluster is active on the one shard where it is not migrating. If it migrates everywhere, any will do, for that shard refuses
@@ -66,13 +66,23 @@ async function startOf(segments: PathSegments, entries: PathEntries): Promise<Re
   for (let { length } = segments; length > 1; length -= 1) {
     const path = parseCanonicalPath(segments.slice(0, length).join(':'));
     if (path === undefined) continue;
-    const [cluster, ...others] = await entries.ownersOf(path);
-    if (cluster === undefined) continue;
-    if (others.length > 0) return { kind: 'ambiguous', clusters: [cluster, ...others] };
-    const owned = await activeShard(cluster, entries);
-    return owned === undefined ? { kind: 'missing', on: undefined } : { active: { cluster, shard: owned }, length };
+    const owners = await activeOwners(path, entries);
+    const [active] = owners;
+    if (active === undefined) continue;
+    return owners.length > 1 ? { kind: 'ambiguous', clusters: owners.map(({ cluster }) => cluster) } : { active, length };
   }
   return { kind: 'missing', on: undefined };
+}
+
+/** A logical cluster has what its entry says where it is active: another shard may have what it was, or claim what it is not. */
+async function activeOwners(path: CanonicalPath, entries: PathEntries): Promise<readonly Active[]> {
+  const owners: Active[] = [];
+  for (const cluster of await entries.ownersOf(path)) {
+    const shard = await activeShard(cluster, entries);
+    const place = shard === undefined ? undefined : await entries.clusterOn(shard, cluster);
+    if (shard !== undefined && place?.entry.isParentless === true && place.entry.path === path) owners.push({ cluster, shard });
+  }
+  return owners;
 }
 
 /** Nearly every logical cluster is on one shard, and then nothing of its entry matters here. */

@@ -37,6 +37,10 @@ export function brokenOff(message: string): OwnAnswer {
   return status(502, 'InternalError', message, { headers: unstored });
 }
 
+export function overdue(message: string): OwnAnswer {
+  return status(504, 'Timeout', message, { headers: unstored });
+}
+
 export function tooMany(message: string): OwnAnswer {
   const headers = { ...unstored, 'retry-after': String(retryAfterSeconds) };
   return status(429, 'TooManyRequests', message, { headers, details: { retryAfterSeconds } });

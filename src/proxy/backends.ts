@@ -11,14 +11,16 @@
  */
 import { Agent, request as requestHttp1 } from 'node:https';
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
-import type { IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import type { Duplex, Readable, Writable } from 'node:stream';
-import type { ConnectionOptions } from 'node:tls';
+import type { Duplex, Readable } from 'node:stream';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions, type Http2SessionsOptions } from '../kube/http2-sessions.js';
 import type { HeaderLines } from './forwarded-headers.js';
+import { pourBody } from './paced-copy.js';
+import { singly, writable } from './written-headers.js';
 
 /** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. The same object as long as they are the same. */
 export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
@@ -29,7 +31,9 @@ export type BackendRequest = Readonly<{
   method: string;
   target: string;
   headers: HeaderLines;
-  body: Readable | undefined;
+  body: IncomingMessage | undefined;
+  /** Whether the answer may be as long in coming as it likes. */
+  lasts: boolean;
   signal: AbortSignal;
 }>;
 
@@ -40,7 +44,7 @@ export type BackendAnswer = Readonly<{
   isCutOff: () => boolean;
 }>;
 
-export type UpgradeRequest = Omit<BackendRequest, 'method' | 'body'>;
+export type UpgradeRequest = Omit<BackendRequest, 'method' | 'body' | 'lasts'>;
 
 export type UpgradeAnswer = Readonly<{ status: number; headers: BackendAnswer['headers'] }> &
   Readonly<{ body: Readable; socket: undefined; head: undefined } | { body: undefined; socket: Duplex; head: Buffer }>;
@@ -51,6 +55,8 @@ export class NotSent extends CacheError {}
 export class BrokenOff extends CacheError {}
 
 const sessions: Http2SessionsOptions = Object.freeze({ openMsMax: 3_000, pingIntervalMs: 10_000, pingMsMax: 5_000, sessionsMax: 64 });
+/** Over HTTP/1.1, until an answer begins; as long as servers of Kubernetes give a request, and a little. */
+const answerMsMax = 65_000;
 const originsMax = 1_000;
 const socketsMax = 1_024;
 
@@ -85,8 +91,8 @@ export class Backends {
       throw new NotSent('the server does not answer', { cause: error });
     }
     if (stream === undefined) return this.#overHttp1(asked, agent);
-    if (body !== undefined) pour(body, stream);
-    return answered(stream);
+    if (body !== undefined) pourBody(body, stream, this.#clock);
+    return answered(stream, signal);
   }
 
   /**
@@ -96,25 +102,31 @@ export class Backends {
   upgrade({ origin, target, headers, signal }: UpgradeRequest, { ca, cert, key }: BackendCredentials): Promise<UpgradeAnswer> {
     const { ':authority': host = '', ...others } = headers;
     return new Promise((resolve, reject) => {
-      const outgoing = requestHttp1(`${origin}${target}`, {
-        servername: serverNameOf(origin),
+      const outgoing = requestHttp1({
+        ...serverOf(origin),
+        path: target,
         agent: false,
         ca,
         cert,
         key,
-        headers: { ...writable(others), host: String(host), connection: 'Upgrade', upgrade: 'websocket' },
+        headers: { ...writable(others), ...(host !== '' && { host: String(host) }), connection: 'Upgrade', upgrade: 'websocket' },
         signal,
       });
       let isSent = false;
       outgoing.once('socket', (socket) => socket.once('secureConnect', () => (isSent = true)));
-      outgoing.setTimeout(sessions.openMsMax + sessions.pingMsMax, () => outgoing.destroy(new CacheError('the server does not answer')));
+      const begun = this.#limit(outgoing, answerMsMax);
       outgoing.once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
-        outgoing.setTimeout(0);
+        begun();
+        if (answer.headers.upgrade?.toLowerCase() !== 'websocket') {
+          socket.destroy();
+          return reject(new BrokenOff('the server goes on in a protocol that nobody asked for'));
+        }
         resolve({ status: 101, headers: answer.headers, body: undefined, socket, head });
       });
-      outgoing.once('response', (answer: IncomingMessage) =>
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, socket: undefined, head: undefined }),
-      );
+      outgoing.once('response', (answer: IncomingMessage) => {
+        begun();
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, socket: undefined, head: undefined });
+      });
       outgoing.on('error', (error) => reject(failed(isSent, error, signal)));
       outgoing.end();
     });
@@ -149,6 +161,23 @@ export class Backends {
     return made;
   }
 
+  /** A request over HTTP/1.1, which has no pings: ends it if there is no connection, and no answer, in time. Returns what says that the answer has begun. */
+  #limit(outgoing: ClientRequest, withinMs: number | undefined): () => void {
+    const end = (): void => void outgoing.destroy(new CacheError('the server does not answer'));
+    let cancel = this.#clock.after(sessions.openMsMax, end);
+    const connected = (): void => {
+      cancel();
+      cancel = withinMs === undefined ? () => {} : this.#clock.after(withinMs, end);
+    };
+    outgoing.once('socket', (socket: TLSSocket) => {
+      socket.setKeepAlive(true, sessions.pingIntervalMs);
+      if (socket.connecting || !socket.authorized) socket.once('secureConnect', connected);
+      else connected();
+    });
+    outgoing.once('close', () => cancel());
+    return () => cancel();
+  }
+
   #numberOf(credentials: BackendCredentials): number {
     const known = this.#numbers.get(credentials);
     if (known !== undefined) return known;
@@ -157,40 +186,48 @@ export class Backends {
     return this.#numbered;
   }
 
-  #overHttp1({ origin, method, target, headers, body, signal }: BackendRequest, agent: Agent): Promise<BackendAnswer> {
+  #overHttp1({ origin, method, target, headers, body, lasts, signal }: BackendRequest, agent: Agent): Promise<BackendAnswer> {
     const { ':authority': host = '', ...others } = headers;
     return new Promise((resolve, reject) => {
-      const outgoing = requestHttp1(`${origin}${target}`, {
-        servername: serverNameOf(origin),
+      // Node writes a body of some methods without saying where it ends, and the rest would be another request.
+      const isChunked = body !== undefined && headers['content-length'] === undefined;
+      const outgoing = requestHttp1({
+        ...serverOf(origin),
+        path: target,
         agent,
         method,
-        headers: { ...writable(others), host: String(host) },
+        headers: { ...writable(others), ...(host !== '' && { host: String(host) }), ...(isChunked && { 'transfer-encoding': 'chunked' }) },
         signal,
       });
+      const begun = this.#limit(outgoing, lasts ? undefined : answerMsMax);
       let isSent = false;
       outgoing.once('socket', (socket) => {
         if (socket.connecting) socket.once('secureConnect', () => (isSent = true));
         else isSent = true;
       });
-      outgoing.once('response', (answer: IncomingMessage) =>
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete }),
-      );
+      outgoing.once('response', (answer: IncomingMessage) => {
+        begun();
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete });
+      });
       outgoing.on('error', (error) => reject(failed(isSent, error, signal)));
-      if (body === undefined) outgoing.end();
-      else pour(body, outgoing);
+      if (body === undefined) return void outgoing.end();
+      // The server may answer before there is a body.
+      outgoing.flushHeaders();
+      pourBody(body, outgoing, this.#clock);
     });
   }
 }
 
-/** Without it Node checks the server against the host that the client has asked for, which may be anything. */
-function serverNameOf(origin: string): string {
-  const { hostname } = new URL(origin);
-  return isIP(hostname.replace(/^\[(.*)\]$/, '$1')) === 0 ? hostname : '';
+/** Without a name Node checks the server against the host that the client has asked for, which may be anything. */
+function serverOf(origin: string): Readonly<{ host: string; port: string; servername: string }> {
+  const { hostname, port } = new URL(origin);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  return { host, port: port || '443', servername: isIP(host) === 0 ? host : '' };
 }
 
-function answered(stream: ClientHttp2Stream): Promise<BackendAnswer> {
+function answered(stream: ClientHttp2Stream, signal: AbortSignal): Promise<BackendAnswer> {
   return new Promise((resolve, reject) => {
-    const fail = (error?: unknown): void => reject(failed(stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM, error, undefined));
+    const fail = (error?: unknown): void => reject(failed(stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM, error, signal));
     stream.once('close', fail);
     stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) => {
       stream.off('close', fail);
@@ -203,73 +240,12 @@ function answered(stream: ClientHttp2Stream): Promise<BackendAnswer> {
   });
 }
 
-function failed(isSent: boolean, cause: unknown, signal: AbortSignal | undefined): Error {
-  if (signal?.aborted === true) return signal.reason as Error;
+function failed(isSent: boolean, cause: unknown, signal: AbortSignal): Error {
+  if (signal.aborted) return signal.reason as Error;
   return isSent
     ? new BrokenOff('the server has ended the request', { cause })
     : new NotSent('the server has not taken the request', { cause });
 }
-
-/** A body that breaks off takes its request along: the backend must not take it for whole. */
-function pour(body: Readable, into: Writable): void {
-  body.pipe(into);
-  body.once('error', (error) => into.destroy(error));
-  body.once('aborted', () => into.destroy(new CacheError('the client has broken off')));
-}
-
-/** Node sends some headers once, and throws for more: the first counts, as it does for servers written in Go. */
-function singly(headers: HeaderLines): Record<string, string | string[]> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      sentOnce.has(name) && typeof value !== 'string' ? (value[0] ?? '') : plain(value),
-    ]),
-  );
-}
-
-function writable(headers: HeaderLines): Record<string, string | string[]> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, plain(value)]));
-}
-
-function plain(value: string | readonly string[]): string | string[] {
-  return typeof value === 'string' ? value : [...value];
-}
-
-const sentOnce: ReadonlySet<string> = new Set([
-  'access-control-allow-credentials',
-  'access-control-max-age',
-  'access-control-request-method',
-  'age',
-  'authorization',
-  'content-encoding',
-  'content-language',
-  'content-length',
-  'content-location',
-  'content-md5',
-  'content-range',
-  'content-type',
-  'date',
-  'dnt',
-  'etag',
-  'expires',
-  'from',
-  'if-match',
-  'if-modified-since',
-  'if-none-match',
-  'if-range',
-  'if-unmodified-since',
-  'last-modified',
-  'location',
-  'max-forwards',
-  'proxy-authorization',
-  'range',
-  'referer',
-  'retry-after',
-  'tk',
-  'upgrade-insecure-requests',
-  'user-agent',
-  'x-content-type-options',
-]);
 
 function retire({ sessions: kept, agent }: Kept): void {
   kept.close();

@@ -1,5 +1,6 @@
 /** Where a request is to be sent, by its path and what that leads to; or what is answered instead. Before anybody is authenticated, as in kcp's proxy. */
 import type { IncomingHttpHeaders } from 'node:http';
+import { rootCluster } from '../domain/cluster.js';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { Objects } from '../domain/store-port.js';
@@ -20,6 +21,7 @@ type Asked = Readonly<{ method: string; url: string; headers: Readonly<IncomingH
 
 /** Paths that name what they are about. */
 const placed: readonly string[] = [`${clustersPath}/`, '/services/'];
+const hostPattern = /^[\w.~:[\]%-]*$/;
 /** From one shard to another. */
 const shardedHeader = 'x-kubernetes-sharded-request';
 
@@ -59,13 +61,16 @@ export class Destinations {
         if (missing !== undefined) return instead(missing);
         const to = await this.#place(resolution);
         if (to === undefined) return instead(tryAgain('the shard of the workspace is not known yet'));
-        return { kind: 'backend', mapping, origin: to.origin, target: `${to.path}${rest}` };
+        const target = `${to.path}${rest}`;
+        return { kind: 'backend', mapping, origin: to.origin, target: target.startsWith('/') ? target : `/${target}` };
       }
     }
   }
 
   /** A path without a logical cluster is, with the token of a service account, one in the logical cluster of that. */
   #route({ url, headers }: Asked): Route {
+    const host = headers[':authority'] ?? headers.host ?? '';
+    if (typeof host !== 'string' || !hostPattern.test(host)) return { kind: 'malformed' };
     const route = routeOf(url, this.#mappings);
     const isPlaced = route.kind === 'local' || placed.some((prefix) => url.startsWith(prefix)) || headers[shardedHeader] !== undefined;
     const cluster = isPlaced ? undefined : clusterOfToken(headers.authorization);
@@ -76,7 +81,8 @@ export class Destinations {
   async #place(resolution: PathResolution): Promise<Readonly<{ origin: string; path: string }> | undefined> {
     if (resolution.kind === 'mount') return placeOf(new URL(resolution.url));
     if (resolution.kind !== 'cluster') return undefined;
-    const url = await shardUrl(this.#parts.objects, resolution.shard);
+    const root = await this.#parts.paths.resolve(rootCluster);
+    const url = await shardUrl(this.#parts.objects, resolution.shard, root.kind === 'cluster' ? root.shard : undefined);
     if (url === undefined) return undefined;
     const { origin, path } = placeOf(url);
     return { origin, path: `${path}/clusters/${resolution.cluster}` };

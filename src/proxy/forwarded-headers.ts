@@ -2,6 +2,8 @@
  * The headers that a backend gets, and those that a client gets back. Pure.
  *
  * HEADERS-1 Who asks is said by the proxy alone: every header that says so is removed in whatever case it comes, also where the proxy says nothing.
+ * HEADERS-3 Node writes a byte for each character, so what is not Latin-1 is written as the bytes of its UTF-8, as Go does. Otherwise a name of other letters
+ *    would become one of these.
  * HEADERS-2 What is about one connection (RFC 9110, 7.6.1) stays on it.
  */
 export type IdentityHeaders = Readonly<{ user: string; group: string; extraPrefix: string }>;
@@ -41,7 +43,7 @@ const ofOneConnection: ReadonlySet<string> = new Set([
 const saidAnew: ReadonlySet<string> = new Set(['host', 'expect', 'content-length', 'x-forwarded-for']);
 
 export function requestHeaders({ rawHeaders, authority, clientAddress, identity }: ForwardedRequest, names: IdentityHeaders): HeaderLines {
-  const headers: Record<string, string | string[]> = {};
+  const headers = new Map<string, string | string[]>();
   const lines = linesOf(rawHeaders);
   const dropped = namedByConnection(lines);
   for (const [name, value] of lines) {
@@ -49,20 +51,22 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
     append(headers, name, value);
   }
   const length = lines.find(([name]) => name === 'content-length');
-  if (length !== undefined) headers['content-length'] = length[1];
+  if (length !== undefined) headers.set('content-length', length[1]);
   const forwardedFor = lines.filter(([name]) => name === 'x-forwarded-for').map(([, value]) => value);
-  headers['x-forwarded-for'] = [...forwardedFor, clientAddress].join(', ');
-  headers[':authority'] = authority;
-  if (identity === undefined) return headers;
-  headers[names.user] = identity.user;
-  if (identity.groups.length > 0) headers[names.group] = [...identity.groups];
-  for (const [key, values] of Object.entries(identity.extra)) headers[`${names.extraPrefix}${escapeKey(key)}`] = [...values];
-  return headers;
+  headers.set('x-forwarded-for', [...forwardedFor, clientAddress].join(', '));
+  if (authority !== '') headers.set(':authority', authority);
+  if (identity !== undefined) {
+    headers.set(names.user, asBytes(identity.user));
+    if (identity.groups.length > 0) headers.set(names.group, identity.groups.map(asBytes));
+    for (const [key, values] of Object.entries(identity.extra)) headers.set(`${names.extraPrefix}${escapeKey(key)}`, values.map(asBytes));
+  }
+  // A name of every kind is a member of its own, whatever objects have by themselves.
+  return Object.fromEntries(headers);
 }
 
 /** `headers`: as Node has them of an answer. Those of HTTP/2's own are left out. */
 export function answerHeaders(headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {
-  const kept: Record<string, string | string[]> = {};
+  const kept = new Map<string, string | string[]>();
   const dropped = new Set(
     String(headers['connection'] ?? '')
       .split(',')
@@ -70,9 +74,9 @@ export function answerHeaders(headers: Readonly<Record<string, string | string[]
   );
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || name.startsWith(':') || ofOneConnection.has(name) || dropped.has(name)) continue;
-    kept[name] = typeof value === 'number' ? String(value) : value;
+    kept.set(name, typeof value === 'number' ? String(value) : value);
   }
-  return kept;
+  return Object.fromEntries(kept);
 }
 
 function linesOf(rawHeaders: readonly string[]): readonly (readonly [name: string, value: string])[] {
@@ -92,9 +96,14 @@ function saysWhoAsks(name: string, { user, group, extraPrefix }: IdentityHeaders
   return [...believed, user, group].includes(plain) || plain.startsWith(believedPrefix) || plain.startsWith(extraPrefix);
 }
 
-function append(headers: Record<string, string | string[]>, name: string, value: string): void {
-  const before = headers[name];
-  headers[name] = before === undefined ? value : [...(typeof before === 'string' ? [before] : before), value];
+function append(headers: Map<string, string | string[]>, name: string, value: string): void {
+  const before = headers.get(name);
+  const written = asBytes(value);
+  headers.set(name, before === undefined ? written : [...(typeof before === 'string' ? [before] : before), written]);
+}
+
+function asBytes(value: string): string {
+  return /^[\0-\xff]*$/.test(value) ? value : Buffer.from(value).toString('latin1');
 }
 
 /** As Go's url.PathEscape, in lower case because headers of HTTP/2 are: what reads it decodes either. */

@@ -11,9 +11,9 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
-import { Refused } from '../domain/errors.js';
+import { CacheError, Refused } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
-import { brokenOff, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
+import { brokenOff, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, NotSent, type BackendAnswer, type BackendCredentials, type Backends } from './backends.js';
 import type { Destination, Destinations } from './destinations.js';
 import { answerHeaders, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
@@ -31,13 +31,19 @@ export type FrontDoorParts = Readonly<{
   failed: (error: unknown, request: IncomingMessage) => void;
 }>;
 
+/** The backend has not answered in time. */
+class Overdue extends CacheError {}
+
+/** `requestTimeoutMs`: of a request that is no watch. */
+export type FrontDoorOptions = Readonly<{ groups: GroupRules; requestTimeoutMs: number }>;
+
 export class FrontDoor {
   readonly #parts: FrontDoorParts;
-  readonly #groups: GroupRules;
+  readonly #options: FrontDoorOptions;
 
-  constructor(parts: FrontDoorParts, groups: GroupRules) {
+  constructor(parts: FrontDoorParts, options: FrontDoorOptions) {
     this.#parts = parts;
-    this.#groups = groups;
+    this.#options = options;
   }
 
   /** `refusal`: why the request must be refused. */
@@ -69,7 +75,7 @@ export class FrontDoor {
     if (found.kind === 'local') return this.#parts.local(found.path, exchange);
     exchange.admit();
     if (lasts(found.target)) exchange.becomeWatch(0);
-    const identity = identityOf(exchange.caller, request.socket as TLSSocket, this.#groups);
+    const identity = identityOf(exchange.caller, request.socket as TLSSocket, this.#options.groups);
     if (identity === 'untrusted') return unauthorized;
     await this.#forward(exchange, found, identity);
     return undefined;
@@ -80,9 +86,12 @@ export class FrontDoor {
     const { mapping, origin, target } = to;
     const givenUp = new AbortController();
     const leave = exchange.onEnd(() => givenUp.abort(new BrokenOff('the client has gone')));
+    // It gives back its place among the requests of its caller.
+    if (!lasts(target))
+      exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
     const headers = forwardedHeaders(request, mapping, identity);
     const body = hasBody(request) ? request : undefined;
-    const asked = { origin, method: request.method ?? 'GET', target, headers, body, signal: givenUp.signal };
+    const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: lasts(target), signal: givenUp.signal };
     try {
       const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
       await passOn(exchange, answer).finally(() => answer.body.destroy());
@@ -91,6 +100,8 @@ export class FrontDoor {
     }
   }
 }
+
+const [statusMin, statusMax] = [200, 599];
 
 export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: Mapping, identity: Identity | undefined): HeaderLines {
   const { rawHeaders, socket, headers } = request;
@@ -103,12 +114,14 @@ export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: 
 export function answerTo(error: unknown): OwnAnswer | undefined {
   if (error instanceof NotSent) return tryAgain(error.message);
   if (error instanceof BrokenOff) return brokenOff(error.message);
+  if (error instanceof Overdue) return overdue(error.message);
   if (error instanceof Refused && error.refusal.reason === 'TooManyRequests') return tooMany(error.message);
   return undefined;
 }
 
 async function passOn(exchange: Exchange, { status, headers, body, isCutOff }: BackendAnswer): Promise<void> {
   const { request, response } = exchange;
+  if (status < statusMin || status > statusMax) throw new BrokenOff(`the server has answered with the status ${status}`);
   response.writeHead(status, answerHeaders(headers) as Record<string, string | string[]>);
   if (request.method === 'HEAD' || status === 204 || status === 304) return exchange.finish();
   // The first event of a watch may be long in coming.

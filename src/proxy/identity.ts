@@ -1,6 +1,6 @@
 /**
  * Who asks, as a backend is told: by the certificate that the connection was opened with, and by nothing that the request says. Its groups are those that
- * may be passed on.
+ * may be passed on. A certificate whose names a header cannot carry as they are names nobody: what a backend reads must be what was checked here.
  */
 import type { TLSSocket } from 'node:tls';
 import { anonymous, type Caller } from '../domain/caller.js';
@@ -16,8 +16,13 @@ const credentials = new WeakMap<TLSSocket, string>();
 export function identityOf(caller: Caller, socket: TLSSocket, groups: GroupRules): Identity | 'untrusted' | undefined {
   const credential = credentialOf(socket);
   if (credential === '') return undefined;
-  if (caller === anonymous) return 'untrusted';
+  if (caller === anonymous || ![caller.user, ...caller.groups].every(isHeaderValue)) return 'untrusted';
   return { user: caller.user, groups: passedGroups(caller.groups, groups), extra: { [credentialKey]: [credential] } };
+}
+
+/** Blanks at its ends would be lost, and control characters end a header. */
+function isHeaderValue(text: string): boolean {
+  return text !== '' && text.trim() === text && !/\p{Cc}/u.test(text);
 }
 
 function credentialOf(socket: TLSSocket): string {

@@ -8,7 +8,7 @@
  *   anything else                      404
  *
  * ROUTE-1 What decides where a request goes is decoded once, here, and what is forwarded is made of what was decided: a backend never reads another logical
- *    cluster in it than the one that was resolved. A segment that would mean another one when it is decoded again (%2e%2e) is refused.
+ *    cluster in it than the one that was resolved. What others may read as another path is refused: dots that are encoded, a backslash, a fragment.
  */
 import { clustersPath, type Mapping } from './mapping.js';
 
@@ -22,7 +22,8 @@ export type Route =
   /** `path`: what has to lead somewhere; undefined where nothing has to. `target`: path and query, as they came. */
   | Readonly<{ kind: 'mapped'; mapping: Mapping; path: string | undefined; target: string }>;
 
-const localPaths: readonly string[] = ['/readyz', '/livez', '/metrics'];
+const localPath = /^\/(?:(?:readyz|livez)(?:\/[^/]+)?|metrics)$/;
+const readOtherwise = /[\\#\s]/;
 const dotSegment = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i;
 const encodedDot = /%2e/i;
 
@@ -30,12 +31,12 @@ const encodedDot = /%2e/i;
 export function routeOf(target: string, mappings: readonly Mapping[]): Route {
   const queryAt = target.indexOf('?');
   const [pathname, query] = queryAt < 0 ? [target, ''] : [target.slice(0, queryAt), target.slice(queryAt)];
-  if (!pathname.startsWith('/')) return { kind: 'malformed' };
+  if (!pathname.startsWith('/') || readOtherwise.test(target)) return { kind: 'malformed' };
   const dots = dotSegment.exec(pathname);
   if (dots !== null && encodedDot.test(dots[0])) return { kind: 'malformed' };
-  if (localPaths.some((path) => pathname === path || pathname.startsWith(`${path}/`))) return { kind: 'local', path: pathname };
   const clean = cleaned(pathname);
   if (clean !== pathname) return { kind: 'redirect', location: `${clean}${query}` };
+  if (localPath.test(pathname)) return { kind: 'local', path: pathname };
 
   const mapping = mappings.find(({ path }) => isBelow(path, pathname));
   if (mapping === undefined) return { kind: 'unmapped' };

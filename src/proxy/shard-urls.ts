@@ -1,6 +1,7 @@
 /**
  * Where each shard is reached: `spec.baseURL` of its Shard, which is a cached object. A Shard is taken by its name: that of the logical cluster
- * `system:shard`, where newer kcp keeps them, before that of `root`.
+ * `system:shard`, where newer kcp keeps them, before that of `root`. Any shard may push an object of that name: only the one of the shard where `root` is counts,
+ * because whoever says where a shard is gets its requests. While it is not known where `root` is, the newest counts.
  */
 import { parseClusterName, rootCluster, type ClusterName } from '../domain/cluster.js';
 import type { Body } from '../domain/object.js';
@@ -13,12 +14,13 @@ const decoder = new TextDecoder();
 /** Remembers a pure function: the Shards of an installation stay in memory in the store. */
 const urls = new WeakMap<Body, string>();
 
-/** Scheme, host and port, and the path before that of a request; undefined while nothing says where the shard is. */
-export async function shardUrl(objects: Pick<Objects, 'find'>, shard: ShardName): Promise<URL | undefined> {
+/** Scheme, host and port, and the path before that of a request; undefined while nothing says where the shard is. `root`: the shard where that is. */
+export async function shardUrl(objects: Pick<Objects, 'find'>, shard: ShardName, root: ShardName | undefined): Promise<URL | undefined> {
   for (const cluster of places) {
-    const [found] = await objects.find({ ...shards, cluster, name: shard });
-    const text = found === undefined ? '' : urlIn(found.body);
-    if (URL.canParse(text)) return new URL(text);
+    const found = await objects.find({ ...shards, shard: root ?? '*', cluster, name: shard });
+    const [newest] = found.toSorted((one, other) => other.revision - one.revision);
+    const text = newest === undefined ? '' : urlIn(newest.body);
+    if (URL.canParse(text) && text.startsWith('https:')) return new URL(text);
   }
   return undefined;
 }

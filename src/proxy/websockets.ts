@@ -6,16 +6,18 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { TLSSocket } from 'node:tls';
+import type { Clock } from '../domain/ports.js';
 import type { Upgrade } from '../http/listener.js';
 import { badGateway, pageNotFound, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, type Backends, type UpgradeAnswer } from './backends.js';
 import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
 import { answerTo, forwardedHeaders, type FrontDoorParts } from './front-door.js';
 import { identityOf } from './identity.js';
+import { passAlong } from './paced-copy.js';
 import type { GroupRules } from './passed-groups.js';
 
 export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'failed'> &
-  Readonly<{ backends: Pick<Backends, 'upgrade'> }>;
+  Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
 
 export class Websockets {
   readonly #parts: WebsocketsParts;
@@ -45,7 +47,7 @@ export class Websockets {
   /** Undefined once a backend's answer was passed on. */
   async #upgraded({ request, socket, head, caller }: Upgrade, signal: AbortSignal): Promise<OwnAnswer | undefined> {
     const { url = '/', method = 'GET', headers } = request;
-    if (headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
+    if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
     const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return pageNotFound;
@@ -55,7 +57,7 @@ export class Websockets {
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
     if (answer.socket === undefined) await pass(socket, answer);
-    else join({ client: socket, head }, answer);
+    else join({ client: socket, head }, answer, this.#parts.clock);
     return undefined;
   }
 }
@@ -71,7 +73,11 @@ async function pass(socket: Duplex, { status, headers, body }: UpgradeAnswer & {
 }
 
 /** `head`: what the client has sent already. */
-function join({ client, head }: Readonly<{ client: Duplex; head: Buffer }>, answer: UpgradeAnswer & { body: undefined }): void {
+function join(
+  { client, head }: Readonly<{ client: Duplex; head: Buffer }>,
+  answer: UpgradeAnswer & { body: undefined },
+  clock: Clock,
+): void {
   const { headers, socket, head: begun } = answer;
   client.write(headOf(101, { ...answerHeaders(headers), connection: 'Upgrade', upgrade: 'websocket' }));
   if (begun.length > 0) client.write(begun);
@@ -79,8 +85,8 @@ function join({ client, head }: Readonly<{ client: Duplex; head: Buffer }>, answ
   socket.on('error', () => {});
   client.once('close', () => socket.destroy());
   socket.once('close', () => client.destroy());
-  client.pipe(socket);
-  socket.pipe(client);
+  passAlong(client, socket, clock);
+  passAlong(socket, client, clock);
 }
 
 function write(socket: Duplex, { code, headers, body }: OwnAnswer): void {

@@ -506,11 +506,14 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.shardsWith(place), ['amber' as never]);
     t.deepEqual(await store.shardsWith({ ...place, name: 'other' }), []);
     t.deepEqual(await store.ownersOf(home), [], 'it has an owner now');
+    t.deepEqual(await store.pathsOf([aKey()]), [other], 'what its objects have named meanwhile counts again');
     await mustWrite(store, entry(owned.revision, true));
     t.deepEqual(await store.ownersOf(home), ['acme' as never]);
     await mustWrite(store, aDelete({ group: pathGroup, resource: 'workspaces', name: 'team' }));
     await mustWrite(store, aDelete({ group: pathGroup, resource: 'logicalclusters', name: 'cluster' }));
     t.deepEqual(await store.ownersOf(home), []);
+    t.deepEqual(await store.pathsOf([aKey()]), [other]);
+    t.deepEqual(await store.clustersAt(home), ['bold' as never]);
   });
 
   // Revisions

@@ -156,6 +156,28 @@ test('a path of any kind is resolved first, and local and the cache are asked by
   });
 });
 
+test('an absence proves nothing where the path may lead elsewhere by now', async (t) => {
+  const cache = {
+    get: async () => ({ kind: 'absent', missing: 'object', message: '', whole: true, shards: [], shardsLeftOut: 0 }) as const,
+  };
+  const paths = (current: boolean) => ({
+    resolve: async () =>
+      ({
+        kind: 'cluster',
+        shard: 'amber',
+        cluster: 'acme',
+        path: 'root:org',
+        unavailable: false,
+        freshness: [{ shard: 'amber', current, lagMs: 0 }],
+      }) as const,
+  });
+  for (const current of [true, false])
+    t.like(await new LocalThenCache({ local: localOf(), cache, paths: paths(current), parse }).get(aRef({ cluster: 'root:org' })), {
+      kind: 'absent',
+      whole: current,
+    });
+});
+
 test('a path that cannot be asked about is a fault of the cache, not an absence', async (t) => {
   const paths = openPathResolver({ cache: 'https://127.0.0.1:1', identity: { ca: undefined, certificate: '', key: '' } });
   t.teardown(() => paths.close());

@@ -149,6 +149,18 @@ test('a path that two logical clusters without an owner have is ambiguous', (t) 
     { 'home:alice': 'ambiguous: al1,al2', 'home:alice:team': 'ambiguous: al1,al2' },
   ));
 
+test('a path belongs to a logical cluster only where that is active: what another shard has of it counts for nothing', async (t) => {
+  const entries = new MemoryEntries()
+    .cluster('amber', 'h3', { path: 'home:y', isParentless: true, isMigrating: true })
+    .cluster('birch', 'h3', { path: 'home:z' });
+  await leads(t, entries, { 'home:y': 'missing on any shard', 'home:z': 'missing on any shard', h3: 'h3 on birch' });
+  const moved = new MemoryEntries()
+    .cluster('amber', 'old', { path: 'home:x', isParentless: true, isMigrating: true })
+    .cluster('birch', 'old', { path: 'home:former', isParentless: true })
+    .cluster('birch', 'new', { path: 'home:x', isParentless: true });
+  await leads(t, moved, { 'home:x': 'new on birch', 'home:former': 'old on birch' });
+});
+
 test('the home of a user is found by the name that kcp makes of it', (t) =>
   leads(t, new MemoryEntries().cluster('amber', 'v1u4alow0iv9').edge('amber', 'v1u4alow0iv9', 'team', 'one').cluster('amber', 'one'), {
     'user:alice': 'v1u4alow0iv9 on amber',

@@ -6,12 +6,13 @@
  *   …/big     `?bytes=` of them
  *   …/half    half of what it announces, and then its end
  *   …/odd     what no server ought to answer, `?status=` as its status
+ *   …/upload  notes how the body ends
  *   …/never   no answer
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type ServerResponse, type IncomingMessage } from 'node:http';
-import { createSecureServer } from 'node:http2';
+import { createSecureServer, type Http2ServerRequest } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -35,6 +36,8 @@ export class EchoBackend {
   readonly open = new Map<string, Set<ServerResponse>>();
   /** How many requests have come. */
   asked = 0;
+  /** How the body of each request to …/upload has ended. */
+  readonly uploads: ('whole' | 'broken off')[] = [];
   readonly #sockets: ReadonlySet<Socket>;
 
   private constructor(sockets: ReadonlySet<Socket>) {
@@ -98,7 +101,7 @@ export class EchoBackend {
 
   /** As no server of Node's answers: written by hand, over HTTP/1.1. */
   #odd({ socket }: IncomingMessage, status: string): void {
-    socket.end(`HTTP/1.1 ${status} Odd\r\nX-Odd: \u0001\u00e9\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+    socket.end(`HTTP/1.1 ${status} Odd\r\nX-Odd: \u00e9\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -123,6 +126,14 @@ export class EchoBackend {
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '1000' });
       response.write('half');
       setTimeout(() => (request.httpVersionMajor === 1 ? request.socket.destroy() : response.destroy()), 50);
+      return;
+    }
+    if (what === 'upload') {
+      const note = (isWhole: boolean): void => void this.uploads.push(isWhole ? 'whole' : 'broken off');
+      const { stream } = request as unknown as Partial<Http2ServerRequest>;
+      if (stream === undefined) request.once('close', () => note(request.complete));
+      else stream.once('close', () => note(!stream.aborted));
+      request.resume();
       return;
     }
     const body = await text(request).catch(() => 'broken off');

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { answerHeaders, requestHeaders, type Identity } from '../../src/proxy/forwarded-headers.js';
+import { identityOf } from '../../src/proxy/identity.js';
 import { passedGroups } from '../../src/proxy/passed-groups.js';
 
 const names = { user: 'x-remote-user', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' };
@@ -74,6 +75,43 @@ test('what a client says of who asks never reaches a backend, whoever asks and h
       t.deepEqual(Object.keys(forwarded(lines.flat(), 'nobody')), ['x-forwarded-for', ':authority']);
     }),
     { numRuns: 50 },
+  );
+});
+
+test('a header may have any name, and one of no header does no harm', (t) => {
+  for (const name of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf']) {
+    const headers = forwarded([name, 'a', name, 'b'], 'nobody');
+    t.true(Object.hasOwn(headers, name.toLowerCase()));
+    t.deepEqual(Object.entries(headers).find(([each]) => each === name.toLowerCase())?.[1], ['a', 'b']);
+    t.true(Object.hasOwn(answerHeaders(Object.fromEntries([[name, 'a']])), name));
+  }
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.string({ minLength: 1 }), fc.string())), (lines) => {
+      t.is(typeof forwarded(lines.flat(), 'nobody')['x-forwarded-for'], 'string');
+    }),
+  );
+});
+
+test('names of other letters are written as their UTF-8, and never become other names', (t) => {
+  const odd: Identity = { user: 'Ųoot', groups: ['ųystem:masters', 'ýes'], extra: {} };
+  const written = (value: unknown) => Buffer.from(String(value), 'latin1').toString();
+  const headers = forwarded([], odd);
+  t.is(written(headers['x-remote-user']), 'Ųoot');
+  t.is(written(headers['x-remote-group']), 'ųystem:masters,ýes'.replace('ý', Buffer.from('ý', 'latin1').toString()));
+  t.notRegex(JSON.stringify(headers), /"(?:root|system:masters)"/);
+});
+
+test('a certificate whose names no header can carry as they are names nobody', (t) => {
+  const socket = { getPeerX509Certificate: () => ({ fingerprint256: 'AB:CD' }) };
+  const identity = (user: string, ...groups: string[]) => identityOf({ user, groups }, { ...socket } as never, { passed: [], dropped: [] });
+  t.like(identity('alice', 'team'), { user: 'alice', groups: ['system:authenticated', 'team'] });
+  for (const name of [' admin', 'admin ', 'a\nb', 'a\rb', '\u0000', '\u0085', '\u2028x'.trim() === '\u2028x' ? 'a\u0007' : '\u2028x', '']) {
+    t.is(identity(name), 'untrusted', JSON.stringify(name));
+    t.is(identity('alice', name), 'untrusted', JSON.stringify(name));
+  }
+  t.is(
+    identityOf({ user: 'alice', groups: [] }, { getPeerX509Certificate: () => undefined } as never, { passed: [], dropped: [] }),
+    undefined,
   );
 });
 

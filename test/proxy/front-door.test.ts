@@ -8,7 +8,8 @@ import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
 import { workspaceSlice, pushedWorkspace } from '../support/path-pusher.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';
-import { sliceOf } from '../support/raw-pusher.js';
+import { RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { asked, brokenOff, chunked } from './raw-requests.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation, aShard } from './a-front-door.js';
@@ -181,15 +182,51 @@ test('a backend that speaks HTTP/1.1 alone is asked in that', async (t) => {
 test('an answer that cannot be passed on ends its request and nothing else, whatever a backend makes up', async (t) => {
   const { door } = await anInstallation(t, { birchSpeaks: 1 });
   for (const http2 of [false, true])
-    for (const status of ['099', '101', '102', '199', '200', '204', '299', '600', '999', '1000', 'abc']) {
-      const answer = await door
-        .client({ http2 })
-        .raw('GET', `/clusters/root:org:team/odd?status=${status}`, { timeoutMs: 5_000 })
-        .catch((error: unknown) => String(error));
-      t.truthy(answer);
+    for (const status of ['099', '101', '102', '199', '200', '204', '299', '599', '600', '999', '1000', 'abc']) {
+      const answer = await door.client({ http2 }).raw('GET', `/clusters/root:org:team/odd?status=${status}`, { timeoutMs: 10_000 });
+      t.is(answer.status, /^[2-5]..$/.test(status) ? Number(status) : 502, status);
       t.like(await echoed(door, '/clusters/root/echo', { http2 }), { target: '/clusters/root/echo' }, status);
     }
 });
+
+test('a header of any name passes, and ends nothing', async (t) => {
+  const { door } = await anInstallation(t);
+  for (const http2 of [false, true])
+    for (const name of ['constructor', 'toString', 'valueof']) {
+      const { headers } = await echoed(door, '/clusters/root/echo', { http2, headers: { [name]: 'x' } });
+      t.is(headers[name.toLowerCase()], 'x');
+    }
+});
+
+for (const speaks of [1, 2] as const) {
+  test(`a body is the body of one request, whatever its method, at a backend that speaks HTTP/${speaks}`, async (t) => {
+    const { door, birch } = await anInstallation(t, { birchSpeaks: speaks });
+    const smuggled = 'GET /clusters/team1/secrets/echo HTTP/1.1\r\nHost: x\r\nX-Remote-User: admin\r\n\r\n';
+    for (const http2 of [false, true])
+      for (const method of ['GET', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH']) {
+        const before = birch.asked;
+        const { body } = await chunked(door, { method, target: '/clusters/root:org:team/echo', body: smuggled, http2 });
+        t.is(body, smuggled, method);
+        t.is(birch.asked, before + 1, method);
+      }
+  });
+
+  test(`an upload that its client gives up is never whole at a backend that speaks HTTP/${speaks}`, async (t) => {
+    const { door, birch } = await anInstallation(t, { birchSpeaks: speaks });
+    for (const [i, http2] of [false, true].entries()) {
+      const arrived = () => until(() => birch.asked === i + 1, 10_000);
+      await brokenOff(door, { target: '/clusters/root:org:team/upload', http2, arrived });
+      await until(() => birch.uploads.length === i + 1, 10_000);
+    }
+    t.deepEqual(birch.uploads, ['broken off', 'broken off']);
+  });
+
+  test(`what a target holds reaches a backend that speaks HTTP/${speaks} as it came`, async (t) => {
+    const { door } = await anInstallation(t, { birchSpeaks: speaks });
+    for (const rest of ["?a='b'", '?a=%20|{}', '/x%5c..%5cy/echo', '/%2f../echo'.replace('..', 'z')])
+      t.is((await echoed(door, `/clusters/root:org:team/echo${rest}`)).target, `/clusters/team1/echo${rest}`);
+  });
+}
 
 test('many watches leave room for requests', async (t) => {
   const { door, amber } = await anInstallation(t);
@@ -279,6 +316,73 @@ test('a change of an entry or of a Shard changes where the next request goes', a
   });
   await pushers.amber.acknowledged(pushers.amber.delete(workspaceSlice('amber'), ['new'], 'root'));
   await until(async () => (await door.client().raw('GET', '/clusters/root:new/echo')).status === 403);
+  t.pass();
+});
+
+test('a mount at the root of its host is asked there, though nothing follows it', async (t) => {
+  const { door, birch, pushers } = await anInstallation(t);
+  await pushers.amber.acknowledged(
+    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('org1 mnt', { url: birch.url })], pathEntryVersion),
+  );
+  await until(async () => (await door.client().raw('GET', '/clusters/root:org:mnt')).status === 200);
+  t.is((await echoed(door, '/clusters/root:org:mnt?a=1')).target, '/?a=1');
+});
+
+test('only the shard that has root says where shards are', async (t) => {
+  const { door, cache, birch, amber } = await anInstallation(t);
+  const abel = await RawPusher.open(cache, { name: 'abel' });
+  t.teardown(() => abel.socket.terminate());
+  await abel.syncWhole(
+    sliceOf('shards', { shard: 'abel', group: 'core.kcp.io' }),
+    [aShard('amber', birch.url), aShard('birch', amber.url)],
+    'v1alpha1',
+  );
+  await until(async () => (await door.client().raw('GET', '/clusters/nowhere')).status === 503);
+  const before = birch.asked;
+  for (let i = 0; i < 10; i += 1) await echoed(door, '/clusters/root/echo');
+  t.is(birch.asked, before);
+});
+
+test('a caller with a token may send as much as one with a certificate, and others of its address cost it nothing', async (t) => {
+  const { door, amber } = await anInstallation(t);
+  for (const http2 of [false, true]) {
+    const authorization = `Bearer ${'x'.repeat(9_000)}`;
+    t.is(
+      (await echoed(door, '/clusters/root/echo', { as: null, http2, headers: { authorization } })).headers['authorization'],
+      authorization,
+    );
+  }
+  const stop = new AbortController();
+  t.teardown(() => stop.abort());
+  const watching = (async () => {
+    for await (const _ of door.client({ as: null }).watch('/clusters/root/watch', { signal: stop.signal }));
+    return 'ended';
+  })();
+  await until(() => amber.open.get('watch')?.size === 1);
+  for (let i = 0; i < 120; i += 1) t.is((await door.client({ as: null }).raw('GET', '/readyz')).status, 200);
+  t.is(amber.open.get('watch')?.size, 1);
+  stop.abort();
+  await watching;
+});
+
+test('a request without a host, or with one that is none, reaches no wrong place', async (t) => {
+  const { door } = await anInstallation(t);
+  t.regex(await asked(door, 'GET /clusters/root/echo HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
+  t.regex(await asked(door, 'GET /clusters/root/echo HTTP/1.1\r\nHost: a b/@\r\nConnection: close\r\n\r\n'), /^HTTP\/1\.1 400 /);
+});
+
+test('a client that goes while the backend takes nothing of its request is noticed', async (t) => {
+  t.timeout(90_000);
+  const { door, amber } = await anInstallation(t);
+  const stop = new AbortController();
+  const asking = door
+    .client({ http2: false })
+    .raw('POST', '/clusters/root/never', { body: 'x'.repeat(5_000_000), signal: stop.signal })
+    .catch(() => 'gone');
+  await until(() => amber.open.get('never')?.size === 1);
+  stop.abort();
+  t.is(await asking, 'gone');
+  await until(() => amber.open.get('never')?.size === 0, 45_000);
   t.pass();
 });
 

@@ -7,8 +7,14 @@ import type { ShardName } from '../../domain/shard.js';
 
 export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
-/** `isOwned`: the path is that of its path entry (PATH-2). */
-type Entry = { readonly cluster: ClusterName; objects: number; path: CanonicalPath | undefined; isOwned: boolean };
+/** `path`: the one that counts. `owned`: that of its path entry (PATH-2). `named`: that of the newest other object that names one. */
+type Entry = {
+  readonly cluster: ClusterName;
+  objects: number;
+  path: CanonicalPath | undefined;
+  owned: CanonicalPath | undefined;
+  named: CanonicalPath | undefined;
+};
 
 export class MemoryPaths {
   readonly #entries: Map<string, Entry>;
@@ -21,13 +27,18 @@ export class MemoryPaths {
 
   /** An object there was put, with that path if it names one. */
   put(key: Key, path: CanonicalPath | undefined, isNew: boolean): MovedPath | undefined {
-    const entry = this.#entries.get(placeOf(key)) ?? { cluster: key.cluster, objects: 0, path: undefined, isOwned: false };
+    const entry = this.#entries.get(placeOf(key)) ?? {
+      cluster: key.cluster,
+      objects: 0,
+      path: undefined,
+      owned: undefined,
+      named: undefined,
+    };
     this.#entries.set(placeOf(key), entry);
     if (isNew) entry.objects += 1;
-    const isEntry = isClusterEntry(key.resource);
-    if (entry.isOwned && !isEntry) return undefined;
-    if (isEntry) entry.isOwned = path !== undefined;
-    return path === undefined || path === entry.path ? undefined : this.#move(entry, path);
+    if (isClusterEntry(key.resource)) entry.owned = path;
+    else entry.named = path ?? entry.named;
+    return this.#settle(entry);
   }
 
   /** An object there was deleted. */
@@ -35,8 +46,8 @@ export class MemoryPaths {
     const entry = this.#entries.get(placeOf(key));
     if (entry === undefined) throw new Error('a deleted object must have been put');
     entry.objects -= 1;
-    if (isClusterEntry(key.resource)) entry.isOwned = false;
-    if (entry.objects > 0) return undefined;
+    if (isClusterEntry(key.resource)) entry.owned = undefined;
+    if (entry.objects > 0) return this.#settle(entry);
     this.#entries.delete(placeOf(key));
     return entry.path === undefined ? undefined : this.#move(entry, undefined);
   }
@@ -50,7 +61,12 @@ export class MemoryPaths {
   }
 
   ownersOf(path: CanonicalPath): readonly ClusterName[] {
-    return clustersOf([...(this.#byPath.get(path) ?? [])].filter(({ isOwned }) => isOwned));
+    return clustersOf([...(this.#byPath.get(path) ?? [])].filter(({ owned }) => owned === path));
+  }
+
+  #settle(entry: Entry): MovedPath | undefined {
+    const path = entry.owned ?? entry.named;
+    return path === entry.path ? undefined : this.#move(entry, path);
   }
 
   #move(entry: Entry, after: CanonicalPath | undefined): MovedPath {

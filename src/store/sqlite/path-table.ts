@@ -1,6 +1,7 @@
 /**
  * The canonical path of each logical cluster on each shard, as its objects name it: part of the committer's transaction. The newest one that names a path
- * has the say, unless the path entry of the logical cluster names one of its own (PATH-2). It goes with the last object.
+ * has the say, unless the path entry of the logical cluster names one of its own (PATH-2): while it does, what others name is only noted. It goes with the last
+ * object.
  */
 import type { CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
@@ -9,7 +10,9 @@ import type { Revision } from '../../domain/revision.js';
 import type { PathMove } from './committer-messages.js';
 import type { Connection } from './database.js';
 
-type Row = [path: CanonicalPath, owned: 0 | 1];
+/** '' for none. */
+type Text = CanonicalPath | '';
+type Row = [path: Text, owned: number, named: Text];
 
 export class PathTable {
   readonly #statements: ReturnType<typeof prepare>;
@@ -34,12 +37,13 @@ export class PathTable {
     const isEntry = isClusterEntry(key.resource);
     if (path === undefined && !isEntry) return;
     const { shard, cluster } = key;
-    const [before, owned] = this.#statements.path.get(shard, cluster) ?? [undefined, 0];
-    if (owned === 1 && !isEntry) return;
-    const after = path ?? before;
-    const owns = isEntry && path !== undefined ? 1 : 0;
-    if (after === undefined || (after === before && owned === owns)) return;
-    this.#statements.set.run(shard, cluster, after, owns);
+    const [before, wasOwned, wasNamed]: Row = this.#statements.path.get(shard, cluster) ?? ['', 0, ''];
+    const named = isEntry ? wasNamed : (path ?? '');
+    const owned = isEntry ? Number(path !== undefined) : wasOwned;
+    const after = isEntry ? (path ?? named) : wasOwned === 1 ? before : named;
+    if (after === before && owned === wasOwned && named === wasNamed) return;
+    if (after === '') this.#statements.remove.run(shard, cluster);
+    else this.#statements.set.run(shard, cluster, after, owned, named);
     if (after !== before) this.#noteMove(key, { revision, before, after });
   }
 
@@ -50,20 +54,20 @@ export class PathTable {
     if (before === undefined) return;
     if (this.#statements.anyOfCluster.get({ shard, cluster }) !== undefined) return this.put(key, undefined, revision);
     this.#statements.remove.run(shard, cluster);
-    this.#noteMove(key, { revision, before, after: undefined });
+    this.#noteMove(key, { revision, before, after: '' });
   }
 
-  #noteMove({ shard, cluster }: Key, move: PathMove): void {
-    this.#moves.push(move);
-    this.#statements.addMove.run(move.revision, shard, cluster, move.before ?? '', move.after ?? '');
+  #noteMove({ shard, cluster }: Key, { revision, before, after }: Readonly<{ revision: Revision; before: Text; after: Text }>): void {
+    this.#moves.push({ revision, before: before || undefined, after: after || undefined });
+    this.#statements.addMove.run(revision, shard, cluster, before, after);
   }
 }
 
 function prepare(database: Connection) {
   return {
-    path: database.prepare<[string, string], Row>(/*sql*/ `SELECT path, owned FROM paths WHERE shard = ? AND cluster = ?`).raw(),
-    set: database.prepare(/*sql*/ `INSERT INTO paths (shard, cluster, path, owned) VALUES (?, ?, ?, ?)
-               ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path, owned = excluded.owned`),
+    path: database.prepare<[string, string], Row>(/*sql*/ `SELECT path, owned, named FROM paths WHERE shard = ? AND cluster = ?`).raw(),
+    set: database.prepare(/*sql*/ `INSERT INTO paths (shard, cluster, path, owned, named) VALUES (?, ?, ?, ?, ?)
+               ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path, owned = excluded.owned, named = excluded.named`),
     remove: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
     // One seek for each type that the cluster has on any shard: without `types`, all its objects elsewhere would be read.
     anyOfCluster: database

@@ -1,0 +1,70 @@
+/** Requests that no well-behaved client makes, over HTTP/1.1 and HTTP/2. */
+import { once } from 'node:events';
+import { connect as connectHttp2, constants } from 'node:http2';
+import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { connect } from 'node:tls';
+import type { TestServer } from '../support/test-server.js';
+import type { Echoed } from './echo-backend.js';
+
+type Raw = Readonly<{ target: string; http2: boolean }>;
+
+/** A body without a length, with any method. */
+export async function chunked(
+  door: TestServer,
+  { method, target, body, http2 }: Raw & Readonly<{ method: string; body: string }>,
+): Promise<Echoed> {
+  const tls = { cert: door.master.certificate, key: door.master.key, rejectUnauthorized: false };
+  if (http2) {
+    const session = connectHttp2(door.url, tls);
+    const stream = session.request({ ':path': target, ':method': method }, { endStream: false });
+    stream.end(body);
+    const echoed = JSON.parse(await text(stream)) as Echoed;
+    session.destroy();
+    return echoed;
+  }
+  const outgoing = request(`${door.url}${target}`, { ...tls, method, agent: false, headers: { 'transfer-encoding': 'chunked' } });
+  outgoing.end(body);
+  const [answer] = (await once(outgoing, 'response')) as [NodeJS.ReadableStream];
+  return JSON.parse(await text(answer)) as Echoed;
+}
+
+/** Half a body, and once that has arrived nothing more of it. */
+export async function brokenOff(
+  door: TestServer,
+  { target, http2, arrived }: Raw & Readonly<{ arrived: () => Promise<void> }>,
+): Promise<void> {
+  const tls = { cert: door.master.certificate, key: door.master.key, rejectUnauthorized: false };
+  if (http2) {
+    const session = connectHttp2(door.url, tls);
+    session.on('error', () => {});
+    const stream = session.request({ ':path': target, ':method': 'POST' });
+    stream.on('error', () => {});
+    stream.write('kind: half of it\n');
+    await arrived();
+    stream.close(constants.NGHTTP2_CANCEL);
+    await once(stream, 'close');
+    session.close();
+    return;
+  }
+  const outgoing = request(`${door.url}${target}`, { ...tls, method: 'POST', agent: false, headers: { 'transfer-encoding': 'chunked' } });
+  outgoing.on('error', () => {});
+  outgoing.write('kind: half of it\n');
+  await arrived();
+  outgoing.destroy();
+}
+
+/** What is answered to these bytes, until the connection ends. */
+export async function asked(door: TestServer, bytes: string): Promise<string> {
+  const socket = connect({
+    host: '127.0.0.1',
+    port: door.port,
+    cert: door.master.certificate,
+    key: door.master.key,
+    rejectUnauthorized: false,
+    ALPNProtocols: ['http/1.1'],
+  });
+  socket.on('error', () => {});
+  socket.write(bytes);
+  return text(socket);
+}
