@@ -160,7 +160,7 @@ export async function aServer(t: ExecutionContext, options?: TestServerOptions):
 }
 
 /** Resolves once the condition holds; rejects when it does not in time. */
-export async function until(condition: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`not in ${withinMs} ms`);
