@@ -3,7 +3,7 @@
  * The command line; the only file that knows `process`, beside a failpoint, which ends it.
  *
  * Exit codes: 0 done, or stopped as asked · 1 could not start, failed, or a second signal cut the stop short · 2 called wrongly.
- * Started under the name `cache-server` it is kcp's cache server, flags and all. The server itself is loaded only when
+ * Started under the name `cache-server` or `kcp-front-proxy` it is that program of kcp's, flags and all. The server itself is loaded only when
  * it is to run, so that help and usage errors come at once and need no native module.
  */
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,9 @@ import { idleLinks } from './config/idle-links.js';
 import { PolicyFile } from './config/policy-file.js';
 import { loadSettings, type SettingsSources } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
-import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults } from './config/upstream-flags.js';
+import { cacheServerDefaults, cacheServerFlags } from './config/cache-server-flags.js';
+import { frontProxyDefaults, frontProxyFlags } from './config/front-proxy-flags.js';
+import { describeUpstreamFlags, readUpstreamFlags, type UpstreamTable } from './config/upstream-flags.js';
 import { systemClock } from './clock.js';
 import { failpointVariable } from './diagnostics/failpoint.js';
 import { createLog, type Log } from './diagnostics/log.js';
@@ -73,28 +75,44 @@ const proxy: DeclaredCommand = {
   operands: '',
   help: 'Run the front door of an installation: requests go to the shard that has what their path leads to',
   options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options), ...Object.values(proxyOptions)],
-  run: ({ flags }) => {
-    const frontDoor = readCommandValues(proxyOptions, { flags, environment: process.env });
-    const own = Object.values(proxyOptions).map(({ flag }) => flag);
-    const others = Object.fromEntries(Object.entries(flags).filter(([flag]) => !own.includes(flag)));
-    return run({ ...sourcesOf(others, {}), followed: followedByFrontDoor }, [], frontDoor);
+  run: ({ flags }) => runProxy(flags, {}, []),
+};
+
+/** A program of kcp's that this one can stand in for, by its name. */
+type InPlaceOf = Readonly<{
+  what: string;
+  table: UpstreamTable;
+  run: (flags: SettingsSources['flags'], warnings: readonly string[]) => Promise<void>;
+}>;
+
+const inPlaceOf: Readonly<Record<string, InPlaceOf>> = {
+  'cache-server': {
+    what: 'cache server',
+    table: cacheServerFlags,
+    run: (flags, warnings) => run(sourcesOf(flags, cacheServerDefaults), warnings),
+  },
+  'kcp-front-proxy': {
+    what: 'front proxy',
+    table: frontProxyFlags,
+    run: (flags, warnings) => runProxy(flags, frontProxyDefaults, warnings),
   },
 };
 
 /** Listed only for the help: commander would read some of upstream's flags as its own, so they never get here. */
-const cacheServerHelp: DeclaredCommand = {
-  words: ['cache-server'],
+const inPlaceHelp: readonly DeclaredCommand[] = Object.entries(inPlaceOf).map(([name, { what }]) => ({
+  words: [name],
   operands: '',
-  help: "Run a cache server with the flags of kcp's own; --help lists them",
+  help: `Run a ${what} with the flags of kcp's own; --help lists them`,
   options: [],
-  run: () => cacheServer([]),
-};
+  run: () => runInPlaceOf(name, []),
+}));
 
-async function cacheServer(args: readonly string[]): Promise<void> {
-  const read = readUpstreamFlags(args);
+async function runInPlaceOf(name: string, args: readonly string[]): Promise<void> {
+  const program = inPlaceOf[name]!;
+  const read = readUpstreamFlags(args, program.table);
   switch (read.kind) {
     case 'help':
-      process.stdout.write(upstreamHelp());
+      process.stdout.write(upstreamHelp(name, program));
       return;
     case 'version':
       process.stdout.write(`${version()}\n`);
@@ -102,8 +120,19 @@ async function cacheServer(args: readonly string[]): Promise<void> {
     case 'refused':
       throw new SettingsError(read.problems);
     case 'read':
-      return run(sourcesOf(read.flags, upstreamDefaults), read.warnings);
+      return program.run(read.flags, read.warnings);
   }
+}
+
+async function runProxy(
+  flags: SettingsSources['flags'],
+  defaults: Readonly<Record<string, string>>,
+  warnings: readonly string[],
+): Promise<void> {
+  const frontDoor = readCommandValues(proxyOptions, { flags, environment: process.env });
+  const own: readonly string[] = Object.values(proxyOptions).map(({ flag }) => flag);
+  const others = Object.fromEntries(Object.entries(flags).filter(([flag]) => !own.includes(flag)));
+  return run({ ...sourcesOf(others, defaults), followed: followedByFrontDoor }, warnings, frontDoor);
 }
 
 function sourcesOf(flags: SettingsSources['flags'], defaults: Readonly<Record<string, string>>): SettingsSources {
@@ -200,12 +229,14 @@ function exitOnBugs(log: Log): void {
 }
 
 function everyCommand(): readonly DeclaredCommand[] {
-  return [serve, cacheServerHelp, proxy, ...commands.map((command) => command(surroundings)), completion];
+  return [serve, proxy, ...inPlaceHelp, ...commands.map((command) => command(surroundings)), completion];
 }
 
-function upstreamHelp(): string {
-  const lines = describeUpstreamFlags().map(({ flag, meaning }) => `  ${`${flag.length === 1 ? '-' : '--'}${flag}`.padEnd(46)} ${meaning}`);
-  return `Usage: cache-server [flags]\n\nRuns strata in the place of kcp's cache server.\n\n${lines.join('\n')}\n`;
+function upstreamHelp(name: string, { what, table }: InPlaceOf): string {
+  const lines = describeUpstreamFlags(table).map(
+    ({ flag, meaning }) => `  ${`${flag.length === 1 ? '-' : '--'}${flag}`.padEnd(46)} ${meaning}`,
+  );
+  return `Usage: ${name} [flags]\n\nRuns strata in the place of kcp's ${what}.\n\n${lines.join('\n')}\n`;
 }
 
 /** One clear line with every cause: its reader has no log yet. */
@@ -216,10 +247,12 @@ function explain(error: unknown): string {
 
 async function main(): Promise<void> {
   const [, script = '', ...args] = process.argv;
-  const name = basename(script) === 'cache-server' ? 'cache-server' : 'strata';
+  const called = basename(script);
+  const [first = '', ...rest] = args;
+  const name = Object.hasOwn(inPlaceOf, called) ? called : 'strata';
   try {
-    if (name === 'cache-server') await cacheServer(args);
-    else if (args[0] === 'cache-server') await cacheServer(args.slice(1));
+    if (name !== 'strata') await runInPlaceOf(name, args);
+    else if (Object.hasOwn(inPlaceOf, first)) await runInPlaceOf(first, rest);
     else {
       await runCommandLine(
         {

@@ -1,4 +1,5 @@
 /** Opens every certificate that this server uses, reads them again while it runs, and reports when each expires. */
+import { callerOf, type TwoKinds } from './certificates/caller-from-certificate.js';
 import { CertificateExpiry, certificatesIn, type UsedCertificates } from './certificates/certificate-expiry.js';
 import { ClientAuthorities } from './certificates/client-authorities.js';
 import { readText } from './certificates/pair-files.js';
@@ -7,21 +8,32 @@ import type { Settings } from './config/settings.js';
 import type { Log } from './diagnostics/log.js';
 import type { Clock } from './domain/ports.js';
 import type { Reloadable } from './domain/reloaded.js';
-import type { Listener } from './http/listener.js';
+import type { TrustedAuthorities } from './http/connection.js';
+import type { Listener, ListenerParts } from './http/listener.js';
 
 export type OpenCertificates = Readonly<{
   serving: ServingCertificate;
   /** Undefined: everybody is anonymous. */
-  authorities: ClientAuthorities | undefined;
+  authorities: TrustedAuthorities | undefined;
+  callerOf: ListenerParts['callerOf'];
   expiry: CertificateExpiry;
   /** What is read again, by its name in the log. */
   watch: (listener: Pick<Listener, 'show' | 'trust'>) => Readonly<Record<string, Reloadable | undefined>>;
 }>;
 
+/** Whose certificates may say for whom they ask. */
+export type ProxyAuthorities = Readonly<{ requestheaderCaFile: string | undefined; requestheaderNames: readonly string[] }>;
+
 /** Throws CacheError when one of them cannot be used. */
-export async function openCertificates(settings: Settings, parts: Readonly<{ clock: Clock; log: Log }>): Promise<OpenCertificates> {
+export async function openCertificates(
+  settings: Settings,
+  parts: Readonly<{ clock: Clock; log: Log }>,
+  { requestheaderCaFile, requestheaderNames: names }: ProxyAuthorities = { requestheaderCaFile: undefined, requestheaderNames: [] },
+): Promise<OpenCertificates> {
   const { clientCaFile, parentCertFile, tlsFilesPollMs: filesPollMs } = settings;
-  const authorities = clientCaFile === undefined ? undefined : ClientAuthorities.open(parts, clientCaFile);
+  const clients = clientCaFile === undefined ? undefined : ClientAuthorities.open(parts, clientCaFile);
+  const proxies = requestheaderCaFile === undefined ? undefined : ClientAuthorities.open(parts, requestheaderCaFile);
+  const kinds: TwoKinds | undefined = proxies === undefined ? undefined : { clients, proxies, names };
   const serving = await ServingCertificate.open(parts, {
     certFile: settings.tlsCertFile,
     keyFile: settings.tlsPrivateKeyFile,
@@ -30,22 +42,38 @@ export async function openCertificates(settings: Settings, parts: Readonly<{ clo
   });
   const used: readonly (() => UsedCertificates)[] = [
     () => certificatesIn('serving', serving.file, serving.pair.cert),
-    () => (authorities === undefined ? [] : certificatesIn('client-ca', authorities.file, authorities.pem)),
+    () => (clients === undefined ? [] : certificatesIn('client-ca', clients.file, clients.pem)),
+    () => (proxies === undefined ? [] : certificatesIn('requestheader-ca', proxies.file, proxies.pem)),
     // Read for each connection to the parent, so also for this.
     () =>
       parentCertFile === undefined ? [] : certificatesIn('parent', parentCertFile, readText(parentCertFile, 'certificate for the parent')),
   ];
   const expiry = new CertificateExpiry(parts, used);
+  const authorities = bothOf(clients, proxies);
   return {
     serving,
     authorities,
+    callerOf: (socket) => callerOf(socket, kinds),
     expiry,
     watch: (listener) => {
       expiry.watch(filesPollMs);
+      const trust = (): void => void (authorities !== undefined && listener.trust(authorities));
       return {
         'serving-certificate': serving.watch(parts, { filesPollMs }, (pair) => listener.show(pair)),
-        'client-ca': authorities?.watch({ filesPollMs }, () => void listener.trust(authorities)),
+        'client-ca': clients?.watch({ filesPollMs }, trust),
+        'requestheader-ca': proxies?.watch({ filesPollMs, name: 'requestheader-ca' }, trust),
       };
     },
+  };
+}
+
+/** What the handshake asks for and believes; whose of them a certificate is, is told afterwards. */
+function bothOf(one: TrustedAuthorities | undefined, other: TrustedAuthorities | undefined): TrustedAuthorities | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    get pem(): string {
+      return `${one.pem}\n${other.pem}`;
+    },
+    vouchesFor: (certificate) => one.vouchesFor(certificate) || other.vouchesFor(certificate),
   };
 }

@@ -25,12 +25,11 @@ import { Websockets } from './proxy/websockets.js';
 
 export type FrontDoorSettings = CommandValues<typeof proxyOptions>;
 
-/** `filesPollMs`: how old what was read of a certificate may be. */
 type Parts = Readonly<{ store: Objects; paths: Paths; health: Health; metrics: Metrics; clock: Clock; log: Log }>;
 
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 
-/** Throws SettingsError for a mapping file that cannot be used, CacheError for a certificate. */
+/** `filesPollMs`: how old what was read of a certificate may be. Throws SettingsError for a mapping file that cannot be used, CacheError for a certificate. */
 export function openFrontDoor(
   settings: FrontDoorSettings,
   parts: Parts,
@@ -50,7 +49,7 @@ export function openFrontDoor(
   };
   const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
   const local = (path: string, exchange: Exchange): Promise<OwnAnswer> => answerHere(path, exchange, parts);
-  const door = new FrontDoor({ ...common, local }, { groups, requestTimeoutMs });
+  const door = new FrontDoor({ ...common, local }, { groups, corsOrigins: settings.corsOrigins, requestTimeoutMs });
   const websockets = new Websockets({ ...common, clock: parts.clock }, groups);
   return {
     handle: (exchange: Exchange, refusal: Error | undefined): void => void door.handle(exchange, refusal),

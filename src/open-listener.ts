@@ -1,5 +1,4 @@
 /** Opens what accepts connections, for a server, and for one that stands aside. */
-import { callerOf } from './certificates/caller-from-certificate.js';
 import type { Settings } from './config/settings.js';
 import type { Health } from './diagnostics/health.js';
 import type { Log } from './diagnostics/log.js';
@@ -29,7 +28,7 @@ export function openListener(
 ): Listener {
   return new Listener(
     certificates.serving.pair,
-    { clock, quotas, callerOf, refused: limitReached({ clock, log, metrics }), handle, upgrade },
+    { clock, quotas, callerOf: certificates.callerOf, refused: limitReached({ clock, log, metrics }), handle, upgrade },
     { ...settings, servesTokens, clientAuthorities: certificates.authorities },
   );
 }

@@ -40,7 +40,7 @@ export async function startServer(
   const log = lastLines.of(given);
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
-  const certificates = await openCertificates(settings, { clock, log });
+  const certificates = await openCertificates(settings, { clock, log }, frontDoor);
   const quotas = new Quotas(
     {
       requests: settings.requestsInFlightMax,

@@ -147,6 +147,50 @@ test('it starts as kcp-operator starts a cache server, and writes where the embe
   t.deepEqual(await readdir(elsewhere), []);
 });
 
+test("it starts as kcp's sharded-test-server starts a front proxy, and says which flags have no place here", async (t) => {
+  const folder = await aFolder(t);
+  const program = join(folder, 'kcp-front-proxy');
+  await symlink(builtMain(), program);
+  const authority = await TestAuthority.create(folder);
+  const pair = await authority.issue({ user: 'localhost', groups: [] });
+  const mapping = join(folder, 'mapping.yaml');
+  const shown = `backend_server_ca: ${authority.certificateFile}, proxy_client_cert: ${pair.certificateFile}, proxy_client_key: ${pair.keyFile}`;
+  await writeFile(mapping, `- {path: /clusters/, backend: "https://127.0.0.1:1", ${shown}}\n`);
+  const flags = [
+    `--mapping-file=${mapping}`,
+    `--root-directory=${folder}`,
+    '--root-kubeconfig=root.kubeconfig',
+    '--shards-kubeconfig=shards.kubeconfig',
+    `--client-ca-file=${authority.certificateFile}`,
+    `--requestheader-client-ca-file=${authority.certificateFile}`,
+    '--requestheader-username-headers=X-Remote-User',
+    '--requestheader-group-headers=X-Remote-Group',
+    '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+    '--requestheader-allowed-names=kcp-front-proxy,kcp-mounts-proxy',
+    '--service-account-key-file=sa.key',
+    `--tls-cert-file=${pair.certificateFile}`,
+    `--tls-private-key-file=${pair.keyFile}`,
+    '--bind-address=127.0.0.1',
+    '--secure-port=0',
+    '--logging-format=json',
+    '--v=2',
+  ];
+  const child = spawn(program, flags, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  let logged = '';
+  child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
+  const exited = once(child, 'exit');
+  await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null, 20_000);
+  t.regex(logged, /--root-kubeconfig, --shards-kubeconfig: where a request goes is read from the cache above/);
+  t.regex(logged, /--service-account-key-file: tokens are checked by shards/);
+  child.kill('SIGTERM');
+  t.deepEqual(await exited, [0, null], logged);
+
+  const refused = spawnSync(program, [...flags, '--requestheader-username-headers=X-Forwarded-User'], { encoding: 'utf8' });
+  t.is(refused.status, 2);
+  t.regex(refused.stderr, /^kcp-front-proxy: .*authenticating proxies are read by X-Remote-User alone\n$/);
+});
+
 test('an unknown variable ends the start and names the one that was meant, for a server and for a command', (t) => {
   const environment = { ...process.env, STRATA_SECUREPORT: '1' };
   for (const words of [['serve'], ['cache-server'], ['cert', 'admin']]) {

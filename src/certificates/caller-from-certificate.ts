@@ -11,10 +11,26 @@ import { anonymous, type Caller } from '../domain/caller.js';
 import { attributeIds, extensionIds, extensionsOf, fieldsOf, subjectOf, urisOf, type Fields } from './certificate-fields.js';
 import { parseSpokenFor, speakersGroup } from './spoken-for.js';
 
-/** Reads the certificate: to be called once per connection. */
-export function callerOf(socket: TLSSocket): Caller {
+type Vouching = Readonly<{ vouchesFor: (certificate: X509Certificate) => boolean }>;
+
+/** Whose certificates the handshake has believed: those of clients, and those of authenticating proxies with one of `names`; with any, where there are none. */
+export type TwoKinds = Readonly<{ clients: Vouching | undefined; proxies: Vouching; names: readonly string[] }>;
+
+/** Reads the certificate: to be called once per connection. `kinds`: where the handshake believes more than clients. */
+export function callerOf(socket: TLSSocket, kinds?: TwoKinds): Caller {
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
-  return certificate === undefined ? anonymous : parseCaller(certificate);
+  if (certificate === undefined) return anonymous;
+  const caller = parseCaller(certificate);
+  return kinds === undefined || caller === anonymous ? caller : ofItsKind(caller, certificate, kinds);
+}
+
+/** An authenticating proxy is that alone, so that nobody has to tell whether it asks for itself. */
+function ofItsKind(caller: Caller, certificate: X509Certificate, { clients, proxies, names }: TwoKinds): Caller {
+  const { user, validUntilMs } = caller;
+  const isNamed = names.length === 0 || names.includes(user);
+  if (isNamed && proxies.vouchesFor(certificate))
+    return Object.freeze({ user, groups: [], isAuthenticatingProxy: true, ...(validUntilMs !== undefined && { validUntilMs }) });
+  return clients?.vouchesFor(certificate) === true ? caller : anonymous;
 }
 
 /** The last CN and every O, as Go reads them. Without a CN, or where one of these is no text, the certificate names nobody. */

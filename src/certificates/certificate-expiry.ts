@@ -11,6 +11,8 @@ import type { CertificateStatus } from '../domain/status.js';
 /** All that stand in one file: a chain ends with whichever ends first. `warnMs`: how long before its end a certificate is warned of. */
 export type UsedCertificates = readonly (Omit<CertificateStatus, 'expiresInMs'> & Readonly<{ warnMs: number }>)[];
 
+type CertificateUse = 'serving' | 'client-ca' | 'requestheader-ca' | 'parent' | 'shard' | 'cache';
+
 const dayMs = 86_400_000;
 const warnMsByDefault = 30 * dayMs;
 /** Whoever renews certificates does it after two thirds of their life, or four fifths. In the last seventh it is late. */
@@ -82,7 +84,7 @@ function certificatesOf(read: () => UsedCertificates): UsedCertificates {
 }
 
 /** `shard` and `cache`: what an agent shows the shard that it reads, and its cache. Throws for a block that is no certificate. */
-export function certificatesIn(use: 'serving' | 'client-ca' | 'parent' | 'shard' | 'cache', file: string, pem: string): UsedCertificates {
+export function certificatesIn(use: CertificateUse, file: string, pem: string): UsedCertificates {
   return (pem.match(pemPattern) ?? []).map((block) => {
     const { subject, validFrom, validTo } = new X509Certificate(block);
     const warnMs = use === 'shard' || use === 'cache' ? (Date.parse(validTo) - Date.parse(validFrom)) * lateShare : warnMsByDefault;

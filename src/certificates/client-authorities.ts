@@ -1,5 +1,5 @@
 /**
- * The authorities whose client certificates are trusted (`--client-ca-file`), read at the start and again while the server runs.
+ * The authorities whose client certificates are trusted (`--client-ca-file`, and for authenticating proxies `--requestheader-client-ca-file`), read at the start and again while the server runs.
  *
  *   start ──▶ every PEM block is a CA's certificate, and one of them a root? ──no──▶ the server does not start
  *                  │yes
@@ -78,8 +78,8 @@ export class ClientAuthorities {
   }
 
   /** Calls `changed` once other authorities are trusted; if it throws, the old ones stay. */
-  watch({ filesPollMs }: Readonly<{ filesPollMs: number }>, changed: () => void): Reloadable {
-    const events = { reloaded: 'client-ca.reloaded', failed: 'client-ca.reload-failed' };
+  watch({ filesPollMs, name = 'client-ca' }: Readonly<{ filesPollMs: number; name?: string }>, changed: () => void): Reloadable {
+    const events = { reloaded: `${name}.reloaded`, failed: `${name}.reload-failed` };
     const take = (): boolean => {
       const pem = readText(this.file, 'client CA file');
       if (pem === this.#pem) return false;

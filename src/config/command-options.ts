@@ -5,8 +5,10 @@
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
 import { parseCacheUrl, parseCacheUrls } from './cache-url.js';
-import { bare, choice, directory, duration, file, list, name, neededFile, parsedBy } from './option.js';
+import { bare, choice, directory, duration, file, list, name, neededFile, parsedBy, several } from './option.js';
 import { options } from './options.js';
+
+const expressionCharactersMax = 256;
 
 /** `strata cert …` */
 export const certOptions = {
@@ -114,14 +116,37 @@ export const kubeconfigOptions = {
   }),
 } as const;
 
+function parseExpressions(text: string): readonly RegExp[] | undefined {
+  const expressions = text.split(',');
+  try {
+    return expressions.every(({ length }) => length > 0 && length <= expressionCharactersMax)
+      ? expressions.map((each) => new RegExp(each))
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 const groupPatterns = {
   pattern: /^[^,\s]{1,256}$/,
   accepts: 'names of groups, or their beginnings with a * behind them, separated by commas',
 } as const;
 
+const commonNames = { pattern: /^[^,]{1,256}$/, accepts: 'common names of certificates, separated by commas' } as const;
+
 /** `strata proxy`, beside those of a server. */
 export const proxyOptions = {
   mappingFile: neededFile({ flag: 'mapping-file', help: "Which requests go to which backend: a mapping file of kcp's front proxy." }),
+  requestheaderCaFile: file({
+    flag: 'requestheader-client-ca-file',
+    help: 'The CAs (PEM) of authenticating proxies: their certificates may say in X-Remote-User, X-Remote-Group and X-Remote-Extra-… for whom they ask.',
+  }),
+  requestheaderNames: list({
+    ...commonNames,
+    flag: 'requestheader-allowed-names',
+    default: '',
+    help: 'The CNs of certificates that may do so; any of those CAs when empty.',
+  }),
   passedGroups: list({
     ...groupPatterns,
     flag: 'authentication-pass-on-groups',
@@ -133,6 +158,13 @@ export const proxyOptions = {
     flag: 'authentication-drop-groups',
     default: '',
     help: 'Groups that backends never hear of, beside those that only kcp itself may be in, such as system:masters.',
+  }),
+  corsOrigins: several({
+    flag: 'cors-allowed-origins',
+    placeholder: 'expressions',
+    accepts: 'regular expressions separated by commas, each of at most 256 characters',
+    parse: parseExpressions,
+    help: 'Whose pages may ask across origins: an origin counts when one of these expressions is found in it, so begin with ^ and end with $.',
   }),
 } as const;
 

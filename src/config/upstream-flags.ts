@@ -1,14 +1,15 @@
 /**
- * The command line of kcp's own `cache-server`, so that what starts that binary can start this one.
+ * The command lines of kcp's own programs, so that what starts those binaries can start this one in their place. What each flag does here is said by a table:
+ * cache-server-flags.ts, front-proxy-flags.ts.
  *
  * The grammar is pflag's: `--name value`, `--name=value`, a boolean alone or with `=false`, `-v 4`, `-v4`, `-v=4`; `_` counts as `-`; what
- * comes last wins. Every flag upstream has (kcp dac74f59) has one fate here:
+ * comes last wins, but of a list nothing is lost. Every flag upstream has (kcp dac74f59) has one fate here:
  *   - it becomes an option of ours;
  *   - it tunes a machine we do not have: accepted with a warning, one per reason;
  *   - dropping it would weaken what the operator asked for (ciphers, encryption, who may pass), or lose data: refused.
  * Our own options work as well. Anything else is an error.
  */
-import type { Option } from './option.js';
+import type { CommandOption } from './option.js';
 import { configFileOption, options } from './options.js';
 import { suggestion } from './suggestion.js';
 
@@ -17,67 +18,27 @@ export type UpstreamFlags =
   | Readonly<{ kind: 'help' | 'version' }>
   | Readonly<{ kind: 'refused'; problems: readonly string[] }>;
 
-/** Where defaults differ from our own when started in upstream's place. */
-export const upstreamDefaults = { 'root-directory': '.kcp-cache' } as const;
-
-type Fate =
-  | Readonly<{ kind: 'option'; flag: string; value: string }>
+/** `isList`: given again, it adds. */
+export type Fate =
+  | Readonly<{ kind: 'option'; flag: string; value: string; isList: boolean }>
   | Readonly<{ kind: 'accepted' }>
   | Readonly<{ kind: 'warning'; why: string }>
   | Readonly<{ kind: 'refusal'; why: string }>;
 
 /** Decides what becomes of a flag with this value. A `boolean` flag does not use the next argument. */
-type UpstreamFlag = Readonly<{ boolean: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
+export type UpstreamFlag = Readonly<{ boolean: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
 
-const accepted: Fate = { kind: 'accepted' };
-const embeddedEtcd = 'there is no embedded etcd here: the store is SQLite, or the etcd of --etcd-servers';
-const noEtcd = 'if etcd is asked at all, then as this server needs it';
-const noGenericStorage = 'the store here has nothing to tune with it';
+/** By name, without dashes. */
+export type UpstreamTable = ReadonlyMap<string, UpstreamFlag>;
+
+export const accepted: Fate = { kind: 'accepted' };
 const noKlog = 'logs are events here, see --log-level and --log-format';
-const healthPaths = ['/healthz', '/readyz', '/livez'];
 const debugVerbosityMin = 4;
 
-const upstreamFlags: ReadonlyMap<string, UpstreamFlag> = new Map<string, UpstreamFlag>([
+/** Of every server that kcp has. */
+export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
   [configFileOption.flag, becomes(configFileOption.flag, configFileOption.help)],
-  ...Object.values<Option<unknown>>(options).map(
-    ({ flag, placeholder, help }) => [flag, placeholder === 'boolean' ? toggles(flag, help) : becomes(flag, help)] as const,
-  ),
-
-  ['embedded-etcd-directory', becomes('data-directory', options.dataDirectory.help)],
-  ...['peer-port', 'client-port', 'listen-metrics-urls', 'wal-size-bytes', 'quota-backend-bytes'].map(
-    (name) => [`embedded-etcd-${name}`, warned(embeddedEtcd)] as const,
-  ),
-  ['embedded-etcd-force-new-cluster', warned(embeddedEtcd, true)],
-
-  [
-    'etcd-servers',
-    decided(`${options.etcdServers.help} So does embedded.`, (value) =>
-      value === 'embedded' ? [accepted] : [option('etcd-servers', value)],
-    ),
-  ],
-  [
-    'etcd-prefix',
-    decided(`${options.etcdPrefix.help} As with kcp's own, /registry is /cache.`, (value) => [
-      option('etcd-prefix', value === '/registry' ? '/cache' : value),
-    ]),
-  ],
-  ['etcd-servers-overrides', refused('all objects are in one etcd; give it as --etcd-servers')],
-  ...['compaction-interval', 'count-metric-poll-period', 'db-metric-poll-interval', 'healthcheck-timeout', 'readycheck-timeout'].map(
-    (name) => [`etcd-${name}`, warned(noEtcd)] as const,
-  ),
-  ['encryption-provider-config', refused('objects are not encrypted at rest here; use an encrypted volume and leave it out')],
-  ['encryption-provider-config-automatic-reload', warned(noGenericStorage, true)],
-  ['storage-backend', warned(noEtcd)],
-  [
-    'storage-media-type',
-    decided('application/json', (value) =>
-      value === 'application/json' ? [accepted] : [warning('objects are kept as the JSON they came in')],
-    ),
-  ],
-  ...['delete-collection-workers', 'default-watch-cache-size', 'watch-cache-sizes', 'lease-reuse-duration-seconds'].map(
-    (name) => [name, warned(noGenericStorage)] as const,
-  ),
-  ...['enable-garbage-collector', 'watch-cache'].map((name) => [name, warned(noGenericStorage, true)] as const),
+  ...Object.values(options).map(ofOption),
 
   [
     'disable-http2-serving',
@@ -107,7 +68,6 @@ const upstreamFlags: ReadonlyMap<string, UpstreamFlag> = new Map<string, Upstrea
     ),
   ],
   ['permit-address-sharing', decided('anything', (value) => whenBoolean(value, () => [accepted]), true)],
-  ['authorization-always-allow-paths', decided('the health endpoints', decideOpenPaths)],
 
   [
     'v',
@@ -123,21 +83,21 @@ const upstreamFlags: ReadonlyMap<string, UpstreamFlag> = new Map<string, Upstrea
   ),
   ...['log-json-split-stream', 'log-text-split-stream'].map((name) => [name, warned(noKlog, true)] as const),
   ['feature-gates', warned('there are no feature gates here')],
-]);
+];
 
-export function readUpstreamFlags(args: readonly string[]): UpstreamFlags {
+export function readUpstreamFlags(args: readonly string[], table: UpstreamTable): UpstreamFlags {
   const flags: Record<string, string> = {};
   const namesByWarning = new Map<string, Set<string>>();
   const problems: string[] = [];
   const warn = (why: string, name: string): void => void namesByWarning.set(why, (namesByWarning.get(why) ?? new Set()).add(name));
 
-  for (const given of split(args)) {
+  for (const given of split(args, table)) {
     if (given.kind === 'asked') return { kind: given.what };
     if (given.kind === 'stray') warn('arguments are ignored', JSON.stringify(given.text));
     else if (given.kind === 'problem') problems.push(given.text);
     else
       for (const fate of given.flag.decide(given.value)) {
-        if (fate.kind === 'option') flags[fate.flag] = fate.value;
+        if (fate.kind === 'option') flags[fate.flag] = joined(fate, flags[fate.flag]);
         if (fate.kind === 'warning') warn(fate.why, `--${given.name}`);
         if (fate.kind === 'refusal') problems.push(`--${given.name}=${given.value}: ${fate.why}`);
       }
@@ -148,8 +108,8 @@ export function readUpstreamFlags(args: readonly string[]): UpstreamFlags {
 }
 
 /** One line per flag: its name, and its fate. */
-export function describeUpstreamFlags(): readonly Readonly<{ flag: string; meaning: string }>[] {
-  return [...upstreamFlags].map(([flag, { meaning }]) => ({ flag, meaning })).toSorted((a, b) => a.flag.localeCompare(b.flag));
+export function describeUpstreamFlags(table: UpstreamTable): readonly Readonly<{ flag: string; meaning: string }>[] {
+  return [...table].map(([flag, { meaning }]) => ({ flag, meaning })).toSorted((a, b) => a.flag.localeCompare(b.flag));
 }
 
 type Given =
@@ -159,7 +119,7 @@ type Given =
   | Readonly<{ kind: 'asked'; what: 'help' | 'version' }>;
 
 /** pflag's grammar. */
-function* split(args: readonly string[]): Generator<Given> {
+function* split(args: readonly string[], table: UpstreamTable): Generator<Given> {
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]!;
     if (arg === '--') {
@@ -171,9 +131,9 @@ function* split(args: readonly string[]): Generator<Given> {
     else if (arg === '-' || !arg.startsWith('-')) yield { kind: 'stray', text: arg };
     else {
       const { name, attached } = parseArgument(arg);
-      const flag = upstreamFlags.get(name);
+      const flag = table.get(name);
       const next = args[at + 1];
-      if (flag === undefined) yield { kind: 'problem', text: unknownFlag(arg, name) };
+      if (flag === undefined) yield { kind: 'problem', text: unknownFlag(arg, name, table) };
       else if (attached !== undefined) yield { kind: 'flag', name, flag, value: attached };
       else if (flag.boolean) yield { kind: 'flag', name, flag, value: 'true' };
       else if (next === undefined) yield { kind: 'problem', text: `--${name} needs a value` };
@@ -196,8 +156,8 @@ function parseArgument(arg: string): { name: string; attached: string | undefine
   return { name, attached: equals === -1 ? undefined : arg.slice(equals + 1) };
 }
 
-function unknownFlag(arg: string, name: string): string {
-  return arg.startsWith('--') ? `unknown flag --${name}${suggestion(name, upstreamFlags.keys(), '--')}` : `unknown flag ${arg.slice(0, 2)}`;
+function unknownFlag(arg: string, name: string, table: UpstreamTable): string {
+  return arg.startsWith('--') ? `unknown flag --${name}${suggestion(name, table.keys(), '--')}` : `unknown flag ${arg.slice(0, 2)}`;
 }
 
 function decideTlsVersion(value: string): readonly Fate[] {
@@ -220,14 +180,6 @@ function decideLoggingFormat(value: string): readonly Fate[] {
   return [refusal('must be json or text')];
 }
 
-/** The health endpoints are open and nothing else ever is: a longer list loses something, a shorter one cannot be honoured. */
-function decideOpenPaths(value: string): readonly Fate[] {
-  const paths = value.split(',').filter((path) => path !== '');
-  const closed = healthPaths.filter((path) => !paths.includes(path));
-  if (closed.length > 0) return [refusal(`${closed.join(', ')} always answer everybody and cannot be closed`)];
-  return paths.length > healthPaths.length ? [warning('only the health endpoints answer everybody')] : [accepted];
-}
-
 /** Go's strconv.ParseBool. */
 function whenBoolean(value: string, decide: (value: boolean) => readonly Fate[]): readonly Fate[] {
   if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value)) return decide(true);
@@ -235,7 +187,7 @@ function whenBoolean(value: string, decide: (value: boolean) => readonly Fate[])
   return [refusal('must be true or false')];
 }
 
-function becomes(flag: string, meaning: string): UpstreamFlag {
+export function becomes(flag: string, meaning: string): UpstreamFlag {
   return decided(meaning, (value) => [option(flag, value)]);
 }
 
@@ -243,26 +195,37 @@ function toggles(flag: string, meaning: string): UpstreamFlag {
   return decided(meaning, (value) => whenBoolean(value, (on) => [option(flag, String(on))]), true);
 }
 
-function warned(why: string, boolean = false): UpstreamFlag {
+export function warned(why: string, boolean = false): UpstreamFlag {
   return decided(`accepted: ${why}`, () => [warning(why)], boolean);
 }
 
-function refused(why: string): UpstreamFlag {
+export function refused(why: string): UpstreamFlag {
   return decided(`refused: ${why}`, () => [refusal(why)]);
 }
 
-function decided(meaning: string, decide: UpstreamFlag['decide'], boolean = false): UpstreamFlag {
+export function decided(meaning: string, decide: UpstreamFlag['decide'], boolean = false): UpstreamFlag {
   return { boolean, decide, meaning };
 }
 
-function option(flag: string, value: string): Fate {
-  return { kind: 'option', flag, value };
+export function option(flag: string, value: string): Fate {
+  return { kind: 'option', flag, value, isList: false };
 }
 
-function warning(why: string): Fate {
+/** An option of ours, under its own name. */
+export function ofOption({ flag, placeholder, help, repeatable }: CommandOption<unknown>): readonly [string, UpstreamFlag] {
+  if (placeholder === 'boolean') return [flag, toggles(flag, help)];
+  if (placeholder !== 'list' && repeatable !== true) return [flag, becomes(flag, help)];
+  return [flag, decided(help, (value) => [{ kind: 'option', flag, value, isList: true }])];
+}
+
+function joined({ value, isList }: Fate & { kind: 'option' }, before: string | undefined): string {
+  return isList && before !== undefined ? `${before},${value}` : value;
+}
+
+export function warning(why: string): Fate {
   return { kind: 'warning', why };
 }
 
-function refusal(why: string): Fate {
+export function refusal(why: string): Fate {
   return { kind: 'refusal', why };
 }

@@ -7,8 +7,17 @@ export function formatSpokenFor(spokenFor: SpokenFor): string {
   return `strata://${spokenFor.kind}/${spokenFor.kind === 'shard' ? spokenFor.shard : spokenFor.name}`;
 }
 
-/** Who sent a request, by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. */
-export type Caller = Readonly<{ user: string; groups: readonly string[]; speaksFor?: SpokenFor; validUntilMs?: number }>;
+/**
+ * Who sent a request, by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. An authenticating proxy says in its
+ * headers for whom it asks, and has no groups, and so no rights, of its own.
+ */
+export type Caller = Readonly<{
+  user: string;
+  groups: readonly string[];
+  speaksFor?: SpokenFor;
+  isAuthenticatingProxy?: true;
+  validUntilMs?: number;
+}>;
 
 /** The caller of a connection without a certificate, or with one that no trusted CA signed. */
 export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:unauthenticated'] };

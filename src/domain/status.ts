@@ -40,7 +40,7 @@ export type StatusReport = Readonly<{
   shards: readonly ShardStatus[];
 }>;
 
-/** `use`: `serving`, `client-ca` or `parent`. `notAfter` is from the certificate; `expiresInMs` by the cache's clock, negative once expired. */
+/** `use`: `serving`, `client-ca`, `requestheader-ca` or `parent`. `notAfter` is from the certificate; `expiresInMs` by the cache's clock, negative once expired. */
 export type CertificateStatus = Readonly<{
   use: string;
   file: string;

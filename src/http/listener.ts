@@ -15,6 +15,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Duplex } from 'node:stream';
 import type { SecureVersion, TLSSocket } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
@@ -192,8 +193,9 @@ export class Listener {
 
   async #endMisjudged(authorities: TrustedAuthorities): Promise<void> {
     let judged = 0;
-    for (const connection of this.#connections.values()) {
-      if (!connection.isJudgedRightBy(authorities)) connection.destroy();
+    for (const [socket, connection] of this.#connections) {
+      const isSame = connection.isJudgedRightBy(authorities) && isDeepStrictEqual(this.#parts.callerOf(socket), connection.caller);
+      if (!isSame) connection.destroy();
       judged += 1;
       if (judged % judgedInOneTurn === 0) await turn();
     }

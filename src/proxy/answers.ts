@@ -23,6 +23,9 @@ export const notAvailable: OwnAnswer = text(503, 'Not available.\n');
 export const pageNotFound: OwnAnswer = text(404, '404 page not found\n');
 export const malformed: OwnAnswer = text(400, '400 Bad Request\n');
 
+/** To a browser that asks whether its page may. */
+export const mayAsk: OwnAnswer = { code: 204, headers: {}, body: '' };
+
 /** An upgrade to anything but a websocket. */
 export const badGateway: OwnAnswer = { code: 502, headers: {}, body: '' };
 

@@ -2,13 +2,12 @@
  * The headers that a backend gets, and those that a client gets back. Pure.
  *
  * HEADERS-1 Who asks is said by the proxy alone: every header that says so is removed in whatever case it comes, also where the proxy says nothing.
- * HEADERS-3 Node writes a byte for each character, so what is not Latin-1 is written as the bytes of its UTF-8, as Go does. Otherwise a name of other letters
- *    would become one of these.
  * HEADERS-2 What is about one connection (RFC 9110, 7.6.1) stays on it.
+ * HEADERS-3 Node reads and writes a character for each byte. A text is written as the bytes of its UTF-8, as Go does, so that none becomes another one.
  */
 export type IdentityHeaders = Readonly<{ user: string; group: string; extraPrefix: string }>;
 
-/** Who asks, as the proxy has verified it. */
+/** Who asks, as the proxy has verified it. User, groups and extra values are header values: a character for each byte. */
 export type Identity = Readonly<{ user: string; groups: readonly string[]; extra: Readonly<Record<string, readonly string[]>> }>;
 
 /** Names in lower case. */
@@ -43,7 +42,7 @@ const ofOneConnection: ReadonlySet<string> = new Set([
 const saidAnew: ReadonlySet<string> = new Set(['host', 'expect', 'content-length', 'x-forwarded-for']);
 
 export function requestHeaders({ rawHeaders, authority, clientAddress, identity }: ForwardedRequest, names: IdentityHeaders): HeaderLines {
-  const headers = new Map<string, string | string[]>();
+  const headers = new Map<string, string | readonly string[]>();
   const lines = linesOf(rawHeaders);
   const dropped = namedByConnection(lines);
   for (const [name, value] of lines) {
@@ -56,9 +55,9 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
   headers.set('x-forwarded-for', [...forwardedFor, clientAddress].join(', '));
   if (authority !== '') headers.set(':authority', authority);
   if (identity !== undefined) {
-    headers.set(names.user, asBytes(identity.user));
-    if (identity.groups.length > 0) headers.set(names.group, identity.groups.map(asBytes));
-    for (const [key, values] of Object.entries(identity.extra)) headers.set(`${names.extraPrefix}${escapeKey(key)}`, values.map(asBytes));
+    headers.set(names.user, identity.user);
+    if (identity.groups.length > 0) headers.set(names.group, identity.groups);
+    for (const [key, values] of Object.entries(identity.extra)) headers.set(`${names.extraPrefix}${escapeKey(key)}`, values);
   }
   // A name of every kind is a member of its own, whatever objects have by themselves.
   return Object.fromEntries(headers);
@@ -96,14 +95,14 @@ function saysWhoAsks(name: string, { user, group, extraPrefix }: IdentityHeaders
   return [...believed, user, group].includes(plain) || plain.startsWith(believedPrefix) || plain.startsWith(extraPrefix);
 }
 
-function append(headers: Map<string, string | string[]>, name: string, value: string): void {
+function append(headers: Map<string, string | readonly string[]>, name: string, value: string): void {
   const before = headers.get(name);
-  const written = asBytes(value);
-  headers.set(name, before === undefined ? written : [...(typeof before === 'string' ? [before] : before), written]);
+  headers.set(name, before === undefined ? value : [...(typeof before === 'string' ? [before] : before), value]);
 }
 
-function asBytes(value: string): string {
-  return /^[\0-\xff]*$/.test(value) ? value : Buffer.from(value).toString('latin1');
+/** A text as Node writes it: a character for each byte of its UTF-8. */
+export function asHeaderValue(text: string): string {
+  return Buffer.from(text).toString('latin1');
 }
 
 /** As Go's url.PathEscape, in lower case because headers of HTTP/2 are: what reads it decodes either. */

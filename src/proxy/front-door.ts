@@ -1,7 +1,7 @@
 /**
  * The front door of an installation: answers each request by asking the server that has what it is about.
  *
- *   request ─▶ where its path leads (destinations.ts) ─▶ who asks (certificate) ─▶ backend ─▶ answer, byte for byte
+ *   request ─▶ where its path leads (destinations.ts) ─▶ who asks (certificate) ─▶ backend ─▶ answer, as it comes
  *                 │ unknown 403, uncertain 503              │ untrusted 401        │ not sent 503, broken off 502, half an answer: reset
  *                 └ unavailable 503, redirect, 404, local   └ none: the backend asks for a token
  *
@@ -10,11 +10,11 @@
  * DOOR-3 What a client takes slowly is read slowly, and a request that it gives up is given up at the backend.
  */
 import type { IncomingMessage } from 'node:http';
-import type { TLSSocket } from 'node:tls';
 import { CacheError, Refused } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
-import { brokenOff, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
+import { brokenOff, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, NotSent, type BackendAnswer, type BackendCredentials, type Backends } from './backends.js';
+import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
 import { answerHeaders, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
 import { identityOf } from './identity.js';
@@ -34,8 +34,8 @@ export type FrontDoorParts = Readonly<{
 /** The backend has not answered in time. */
 class Overdue extends CacheError {}
 
-/** `requestTimeoutMs`: of a request that is no watch. */
-export type FrontDoorOptions = Readonly<{ groups: GroupRules; requestTimeoutMs: number }>;
+/** `corsOrigins`: whose pages may ask across origins. `requestTimeoutMs`: of a request that is no watch. */
+export type FrontDoorOptions = Readonly<{ groups: GroupRules; corsOrigins: readonly RegExp[]; requestTimeoutMs: number }>;
 
 export class FrontDoor {
   readonly #parts: FrontDoorParts;
@@ -68,33 +68,40 @@ export class FrontDoor {
 
   /** Undefined once a backend's answer was passed on. */
   async #answer(exchange: Exchange): Promise<OwnAnswer | undefined> {
-    const { request } = exchange;
+    const { request, response } = exchange;
     const { url = '/', method = 'GET', headers } = request;
+    const { groups, corsOrigins } = this.#options;
     const found = await this.#parts.destinations.of({ url, method, headers });
-    if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return this.#parts.local(found.path, exchange);
-    exchange.admit();
-    if (lasts(found.target)) exchange.becomeWatch(0);
-    const identity = identityOf(exchange.caller, request.socket as TLSSocket, this.#options.groups);
+    const cors = corsHeaders(headers.origin, corsOrigins);
+    for (const [name, value] of Object.entries(cors ?? {})) response.setHeader(name, value);
+    // Before authentication, because a browser shows no certificate with it.
+    if (cors !== undefined && method === 'OPTIONS') return mayAsk;
+    if (found.kind === 'answer') return found.answer;
+    const identity = identityOf(exchange.caller, request, groups);
     if (identity === 'untrusted') return unauthorized;
     await this.#forward(exchange, found, identity);
     return undefined;
   }
 
+  /** Throws Refused(429). */
   async #forward(exchange: Exchange, to: Destination & { kind: 'backend' }, identity: Identity | undefined): Promise<void> {
     const { request } = exchange;
     const { mapping, origin, target } = to;
+    const isLasting = lasts(target);
+    exchange.admit();
+    if (isLasting) exchange.becomeWatch(0);
     const givenUp = new AbortController();
     const leave = exchange.onEnd(() => givenUp.abort(new BrokenOff('the client has gone')));
     // It gives back its place among the requests of its caller.
-    if (!lasts(target))
+    if (!isLasting)
       exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
     const headers = forwardedHeaders(request, mapping, identity);
     const body = hasBody(request) ? request : undefined;
-    const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: lasts(target), signal: givenUp.signal };
+    const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
     try {
       const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
-      await passOn(exchange, answer).finally(() => answer.body.destroy());
+      await passOn(exchange, answer, isLasting).finally(() => answer.body.destroy());
     } finally {
       leave();
     }
@@ -119,13 +126,13 @@ export function answerTo(error: unknown): OwnAnswer | undefined {
   return undefined;
 }
 
-async function passOn(exchange: Exchange, { status, headers, body, isCutOff }: BackendAnswer): Promise<void> {
+async function passOn(exchange: Exchange, { status, headers, body, isCutOff }: BackendAnswer, isLasting: boolean): Promise<void> {
   const { request, response } = exchange;
   if (status < statusMin || status > statusMax) throw new BrokenOff(`the server has answered with the status ${status}`);
   response.writeHead(status, answerHeaders(headers) as Record<string, string | string[]>);
   if (request.method === 'HEAD' || status === 204 || status === 304) return exchange.finish();
   // The first event of a watch may be long in coming.
-  if (lasts(request.url ?? '')) response.flushHeaders();
+  if (isLasting) response.flushHeaders();
   let missing = Number(headers['content-length'] ?? 0);
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -145,7 +152,7 @@ function own(exchange: Exchange, { code, headers, body }: OwnAnswer): void {
   if (exchange.isOver) return;
   const { request, response } = exchange;
   const bytes = Buffer.from(body);
-  response.writeHead(code, { ...headers, 'content-length': bytes.length });
+  response.writeHead(code, { ...headers, ...(code !== 204 && { 'content-length': bytes.length }) });
   response.end(request.method === 'HEAD' ? undefined : bytes);
 }
 

@@ -1,28 +1,78 @@
 /**
- * Who asks, as a backend is told: by the certificate that the connection was opened with, and by nothing that the request says. Its groups are those that
- * may be passed on. A certificate whose names a header cannot carry as they are names nobody: what a backend reads must be what was checked here.
+ * Who asks, as a backend is told: by the certificate that the connection was opened with. What the request itself says counts only where that is the certificate
+ * of an authenticating proxy, as of a shard that passes on a request for a mounted Workspace. Groups are those that may be passed on, wherever they come from.
+ *
+ * IDENTITY-1 What a backend reads is what was checked here: a certificate whose names a header cannot carry as they are names nobody.
+ * IDENTITY-2 Nobody becomes authenticated by passing through: who is named as not authenticated stays so.
  */
+import type { IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { anonymous, type Caller } from '../domain/caller.js';
-import type { Identity } from './forwarded-headers.js';
+import { asHeaderValue, type Identity } from './forwarded-headers.js';
 import { passedGroups, type GroupRules } from './passed-groups.js';
 
 /** As Kubernetes names the credential that somebody has shown. */
 const credentialKey = 'authentication.kubernetes.io/credential-id';
+const userHeader = 'x-remote-user';
+const groupHeader = 'x-remote-group';
+const extraPrefix = 'x-remote-extra-';
+const authenticated = 'system:authenticated';
 /** Of a connection: '' where it shows no certificate. It does not change, and reading it again for each request would parse it again. */
 const credentials = new WeakMap<TLSSocket, string>();
 
-/** `untrusted`: a certificate was shown, and nobody vouches for it (any more). Undefined: none was shown, and the backend asks for a token. */
-export function identityOf(caller: Caller, socket: TLSSocket, groups: GroupRules): Identity | 'untrusted' | undefined {
-  const credential = credentialOf(socket);
+/**
+ * `untrusted`: a certificate was shown, and nobody vouches for it (any more). Undefined: none was shown, or that of an authenticating proxy that says of
+ * nobody that they ask, and the backend asks for a token.
+ */
+export function identityOf(
+  caller: Caller,
+  { socket, rawHeaders }: Pick<IncomingMessage, 'socket' | 'rawHeaders'>,
+  groups: GroupRules,
+): Identity | 'untrusted' | undefined {
+  if (caller.isAuthenticatingProxy === true) return assertedIdentity(rawHeaders, groups);
+  const credential = credentialOf(socket as TLSSocket);
   if (credential === '') return undefined;
   if (caller === anonymous || ![caller.user, ...caller.groups].every(isHeaderValue)) return 'untrusted';
-  return { user: caller.user, groups: passedGroups(caller.groups, groups), extra: { [credentialKey]: [credential] } };
+  const passed = passedGroups(withAuthenticated(caller.user, caller.groups), groups);
+  return { user: asHeaderValue(caller.user), groups: passed.map(asHeaderValue), extra: { [credentialKey]: [credential] } };
+}
+
+/** What the headers say, read as servers of Kubernetes read them. `rawHeaders`: names and values in turn. */
+function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Identity | undefined {
+  const users: string[] = [];
+  const groups: string[] = [];
+  const extra = new Map<string, string[]>();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase();
+    const value = rawHeaders[i + 1] ?? '';
+    if (name === userHeader) users.push(value);
+    else if (name === groupHeader && value !== '') groups.push(value);
+    else if (name.startsWith(extraPrefix)) {
+      const key = unescapeKey(name.slice(extraPrefix.length));
+      extra.set(key, [...(extra.get(key) ?? []), value]);
+    }
+  }
+  const [user = ''] = users;
+  if (user === '') return undefined;
+  return { user, groups: passedGroups(withAuthenticated(user, groups), rules), extra: Object.fromEntries(extra) };
+}
+
+function withAuthenticated(user: string, groups: readonly string[]): readonly string[] {
+  const isSaid = user === anonymous.user || [authenticated, ...anonymous.groups].some((group) => groups.includes(group));
+  return isSaid ? groups : [...groups, authenticated];
 }
 
 /** Blanks at its ends would be lost, and control characters end a header. */
 function isHeaderValue(text: string): boolean {
   return text !== '' && text.trim() === text && !/\p{Cc}/u.test(text);
+}
+
+function unescapeKey(key: string): string {
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
 }
 
 function credentialOf(socket: TLSSocket): string {

@@ -15,14 +15,12 @@ const neverPassed: readonly string[] = [
   'system:kcp:initializer:*',
   'system:kcp:terminator:*',
 ];
-const authenticated = 'system:authenticated';
 
 /** Sorted, each once. */
 export function passedGroups(groups: readonly string[], { passed, dropped }: GroupRules): readonly string[] {
-  const all = new Set([...groups, authenticated]);
   const isDropped = (group: string): boolean => [...neverPassed, ...dropped].some((pattern) => matches(pattern, group));
   const isPassed = (group: string): boolean => passed.length === 0 || passed.some((pattern) => matches(pattern, group));
-  return [...all].filter((group) => isPassed(group) && !isDropped(group)).toSorted();
+  return [...new Set(groups)].filter((group) => isPassed(group) && !isDropped(group)).toSorted();
 }
 
 function matches(pattern: string, group: string): boolean {

@@ -5,7 +5,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../domain/ports.js';
 import type { Upgrade } from '../http/listener.js';
 import { badGateway, pageNotFound, unauthorized, type OwnAnswer } from './answers.js';
@@ -52,7 +51,7 @@ export class Websockets {
     if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return pageNotFound;
     const { mapping, origin, target } = found;
-    const identity = identityOf(caller, request.socket as TLSSocket, this.#groups);
+    const identity = identityOf(caller, request, this.#groups);
     if (identity === 'untrusted') return unauthorized;
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));

@@ -1,16 +1,19 @@
 import test from 'ava';
 import { options } from '../../src/config/options.js';
 import { loadSettings } from '../../src/config/settings.js';
-import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults, type UpstreamFlags } from '../../src/config/upstream-flags.js';
+import { cacheServerDefaults, cacheServerFlags } from '../../src/config/cache-server-flags.js';
+import { proxyOptions } from '../../src/config/command-options.js';
+import { frontProxyFlags } from '../../src/config/front-proxy-flags.js';
+import { describeUpstreamFlags, readUpstreamFlags, type UpstreamFlags } from '../../src/config/upstream-flags.js';
 
 function read(...args: string[]): Extract<UpstreamFlags, { kind: 'read' }> {
-  const result = readUpstreamFlags(args);
+  const result = readUpstreamFlags(args, cacheServerFlags);
   if (result.kind !== 'read') throw new Error(JSON.stringify(result));
   return result;
 }
 
 function problems(...args: string[]): readonly string[] {
-  const result = readUpstreamFlags(args);
+  const result = readUpstreamFlags(args, cacheServerFlags);
   return result.kind === 'refused' ? result.problems : [];
 }
 
@@ -45,7 +48,7 @@ test("the flags of kcp-operator are accepted: an empty root directory, and etcd'
     '--tls-private-key-file=/tls/tls.key',
     '-v=4',
   );
-  const settings = loadSettings({ flags, environment: {}, defaults: upstreamDefaults, readFile: () => '' });
+  const settings = loadSettings({ flags, environment: {}, defaults: cacheServerDefaults, readFile: () => '' });
 
   t.deepEqual(warnings, []);
   t.is(settings.dataDirectory, '/var/etcd');
@@ -56,7 +59,7 @@ test("the flags of kcp-operator are accepted: an empty root directory, and etcd'
 
 test("in upstream's place the root directory is upstream's, unless a flag names another", (t) => {
   const load = (flags: Record<string, string>, environment: Record<string, string> = {}): string =>
-    loadSettings({ flags, environment, defaults: upstreamDefaults, readFile: () => '' }).dataDirectory;
+    loadSettings({ flags, environment, defaults: cacheServerDefaults, readFile: () => '' }).dataDirectory;
 
   t.is(load({}), '.kcp-cache/data');
   t.is(load({}, { STRATA_ROOT_DIRECTORY: '/b' }), '/b/data');
@@ -79,12 +82,12 @@ test("every form of pflag's grammar works", (t) => {
     flags: { 'secure-port': '1' },
     warnings: ['"--secure-port=2": arguments are ignored'],
   });
-  t.is(readUpstreamFlags(['--secure-port=1', '-h']).kind, 'help');
+  t.is(readUpstreamFlags(['--secure-port=1', '-h'], cacheServerFlags).kind, 'help');
 });
 
 test('the version is asked for as of any program, wherever the flag stands', (t) => {
-  t.is(readUpstreamFlags(['--version']).kind, 'version');
-  t.is(readUpstreamFlags(['--secure-port=1', '--version']).kind, 'version');
+  t.is(readUpstreamFlags(['--version'], cacheServerFlags).kind, 'version');
+  t.is(readUpstreamFlags(['--secure-port=1', '--version'], cacheServerFlags).kind, 'version');
 });
 
 test('an unknown flag names the nearest known one', (t) => {
@@ -149,7 +152,7 @@ test('a minimum version of TLS is honoured, never lowered', (t) => {
 });
 
 test('every option of ours is accepted as well, and every flag has a meaning', (t) => {
-  const described = describeUpstreamFlags();
+  const described = describeUpstreamFlags(cacheServerFlags);
 
   for (const { flag } of Object.values(options))
     t.true(
@@ -158,3 +161,82 @@ test('every option of ours is accepted as well, and every flag has a meaning', (
     );
   for (const { flag, meaning } of described) t.not(meaning, '', flag);
 });
+
+function readProxy(...args: string[]): UpstreamFlags {
+  return readUpstreamFlags(args, frontProxyFlags);
+}
+
+test("the flags that kcp's sharded-test-server gives its front proxy are accepted", (t) => {
+  const read = readProxy(
+    '--bind-address=10.0.0.1',
+    '--mapping-file=/tmp/.kcp-front-proxy/mapping.yaml',
+    '--root-directory=/tmp/.kcp-front-proxy',
+    '--root-kubeconfig=/tmp/.kcp/root.kubeconfig',
+    '--shards-kubeconfig=/tmp/.kcp-front-proxy/shards.kubeconfig',
+    '--client-ca-file=/tmp/.kcp/client-ca.crt',
+    '--requestheader-client-ca-file=/tmp/.kcp/requestheader-ca.crt',
+    '--requestheader-username-headers=X-Remote-User',
+    '--requestheader-group-headers=X-Remote-Group',
+    '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+    '--requestheader-allowed-names=kcp-front-proxy,kcp-mounts-proxy',
+    '--tls-cert-file=/tmp/a.crt',
+    '--tls-private-key-file=/tmp/a.key',
+    '--secure-port=6443',
+    '--v=4',
+  );
+  t.deepEqual(read, {
+    kind: 'read',
+    flags: {
+      'bind-address': '10.0.0.1',
+      'mapping-file': '/tmp/.kcp-front-proxy/mapping.yaml',
+      'root-directory': '/tmp/.kcp-front-proxy',
+      'client-ca-file': '/tmp/.kcp/client-ca.crt',
+      'requestheader-client-ca-file': '/tmp/.kcp/requestheader-ca.crt',
+      'requestheader-allowed-names': 'kcp-front-proxy,kcp-mounts-proxy',
+      'tls-cert-file': '/tmp/a.crt',
+      'tls-private-key-file': '/tmp/a.key',
+      'secure-port': '6443',
+      'log-level': 'debug',
+    },
+    warnings: ['--root-kubeconfig, --shards-kubeconfig: where a request goes is read from the cache above, see --parent-urls'],
+  });
+});
+
+test('a list that is given in parts is whole, and what would let others pass is refused', (t) => {
+  t.like(readProxy('--requestheader-allowed-names=a', '--requestheader-allowed-names=b,c', '--authentication-drop-groups', 'x*'), {
+    flags: { 'requestheader-allowed-names': 'a,b,c', 'authentication-drop-groups': 'x*' },
+  });
+  t.like(readProxy('--requestheader-username-headers=X-Forwarded-User'), { kind: 'refused' });
+  t.like(readProxy('--requestheader-group-headers=x-remote-group'), { kind: 'read' });
+  const tokens = readProxy(
+    '--oidc-issuer-url=https://a',
+    '--service-account-lookup=false',
+    '--service-account-key-file=k',
+    '--token-auth-file=t',
+  );
+  t.like(tokens, { kind: 'read', flags: {} });
+  t.deepEqual(tokens.kind === 'read' && tokens.warnings, [
+    '--oidc-issuer-url, --service-account-lookup, --service-account-key-file, --token-auth-file: tokens are checked by shards, which need the same flag',
+  ]);
+});
+
+test("kcp's front proxy knows no flag that is unknown here, and every option of a front door is one", (t) => {
+  const described = describeUpstreamFlags(frontProxyFlags).map(({ flag }) => flag);
+  for (const { flag } of Object.values(proxyOptions)) t.true(described.includes(flag), flag);
+  for (const flag of flagsOfFrontProxy) t.true(described.includes(flag), flag);
+});
+
+/** Of kcp `dac74f595`, as its --help lists them, without those for help. */
+const flagsOfFrontProxy = `
+  api-audiences authentication-config authentication-drop-groups authentication-pass-on-groups authentication-token-webhook-cache-ttl
+  authentication-token-webhook-config-file authentication-token-webhook-version bind-address cert-dir client-ca-file cors-allowed-origins
+  disable-http2-serving feature-gates http2-max-streams-per-connection log-flush-frequency log-json-info-buffer-size log-json-split-stream
+  log-text-info-buffer-size log-text-split-stream logging-format mapping-file oidc-ca-file oidc-client-id oidc-groups-claim oidc-groups-prefix
+  oidc-issuer-url oidc-required-claim oidc-signing-algs oidc-username-claim oidc-username-prefix permit-address-sharing permit-port-sharing
+  profiler-address requestheader-allowed-names requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers
+  requestheader-uid-headers requestheader-username-headers root-directory root-kubeconfig secure-port service-account-extend-token-expiration
+  service-account-issuer service-account-jwks-uri service-account-key-file service-account-lookup service-account-max-token-expiration
+  shards-kubeconfig tls-cert-file tls-cipher-suites tls-curve-preferences tls-min-version tls-private-key-file tls-sni-cert-key token-auth-file
+  v vmodule`
+  .trim()
+  .split(/\s+/);

@@ -22,6 +22,7 @@ function commandsPage(): string {
     [code('strata serve'), 'Run a cache server.'],
     [code('strata cache-server'), 'Run it in the place of kcp’s, with the flags of that one.'],
     [code('strata proxy'), 'Run the front door of an installation: requests go to the shard that has what their path leads to.'],
+    [code('strata kcp-front-proxy'), 'Run it in the place of kcp’s, with the flags of that one.'],
     [code('strata completion <shell>'), 'Print what bash, zsh or fish completes commands and flags by.'],
   ];
   return `# Commands

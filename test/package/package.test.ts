@@ -71,7 +71,7 @@ test('the package has what runs, its types, the migrations and the pages, no map
   );
 });
 
-law('npx runs both commands, which say the version of the package', async (t) => {
+law('npx runs every command, which say the version of the package', async (t) => {
   const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8')) as { version: string };
 
   const strata = await inProject(t, 'npx', ['--no-install', 'strata', '--version']);
@@ -81,6 +81,7 @@ law('npx runs both commands, which say the version of the package', async (t) =>
   t.is(strata.stdout.trim(), version);
   t.regex(help.stdout, /^Usage: strata /);
   t.regex(cacheServer.stdout, /^Usage: cache-server /);
+  t.regex((await inProject(t, 'npx', ['--no-install', 'kcp-front-proxy', '--help'])).stdout, /^Usage: kcp-front-proxy /);
 });
 
 law('the linked cache-server gets ready on an empty root directory, and a program finds the types of the API and reads it', async (t) => {
@@ -97,14 +98,14 @@ law('the linked cache-server gets ready on an empty root directory, and a progra
   t.is(ran.stdout.trim(), 'absent');
 });
 
-law('npm install -g gives both commands', async (t) => {
+law('npm install -g gives every command', async (t) => {
   const prefix = join(folder, 'prefix');
   await mkdir(prefix);
 
   t.is(await install(t, folder, '--global', `--prefix=${prefix}`), undefined);
 
   const bin = join(prefix, 'bin');
-  t.deepEqual((await readdir(bin)).toSorted(), ['cache-server', 'strata']);
+  t.deepEqual((await readdir(bin)).toSorted(), ['cache-server', 'kcp-front-proxy', 'strata']);
   t.regex((await succeeds(t, join(bin, 'strata'), ['--help'], { timeoutMs: programMsMax })).stdout, /^Usage: strata /);
   t.regex((await succeeds(t, join(bin, 'cache-server'), ['--help'], { timeoutMs: programMsMax })).stdout, /^Usage: cache-server /);
 });

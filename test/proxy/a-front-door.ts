@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import type { FrontDoorSettings } from '../../src/open-front-door.js';
 import { RawPusher, pushedObject, sliceOf } from '../support/raw-pusher.js';
 import { syncPaths, type Entries } from '../support/path-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
@@ -22,7 +23,13 @@ export type Installation = Readonly<{
   restartDoor: () => Promise<TestServer>;
 }>;
 
-type Options = Readonly<{ birchSpeaks?: 1 | 2; birchUrl?: string; mounted?: string; flags?: Readonly<Record<string, string>> }>;
+type Options = Readonly<{
+  birchSpeaks?: 1 | 2;
+  birchUrl?: string;
+  mounted?: string;
+  flags?: Readonly<Record<string, string>>;
+  settings?: Partial<FrontDoorSettings>;
+}>;
 
 const types = '{types: [logicalclusters.paths.strata, workspaces.paths.strata]}';
 const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}, ${types}]}}`;
@@ -30,7 +37,7 @@ const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*'
 /** `root` and `org1` are on amber, `team1` on birch. Resolves once the front door is ready. */
 export async function anInstallation(
   t: ExecutionContext,
-  { birchSpeaks = 2, birchUrl, mounted, flags = {} }: Options = {},
+  { birchSpeaks = 2, birchUrl, mounted, flags = {}, settings = {} }: Options = {},
 ): Promise<Installation> {
   const tree = await aTree(t);
   const cache = await tree.cache('top', { config });
@@ -65,9 +72,20 @@ export async function anInstallation(
   const shown = `backend_server_ca: ${tree.authority.certificateFile}, proxy_client_cert: ${proxy.certificateFile}, proxy_client_key: ${proxy.keyFile}`;
   await writeFile(
     mappingFile,
-    ['/clusters/', '/services/echo/'].map((path) => `- {path: ${path}, backend: "${amber.url}/base", ${shown}}`).join('\n'),
+    [
+      ...['/clusters/', '/services/echo/'].map((path) => `- {path: ${path}, backend: "${amber.url}/base", ${shown}}`),
+      `- {path: "/e2e/clusters/{cluster}", backend: "${amber.url}", ${shown}}`,
+    ].join('\n'),
   );
-  const frontDoor = { mappingFile, passedGroups: [], droppedGroups: [] };
+  const frontDoor: FrontDoorSettings = {
+    mappingFile,
+    requestheaderCaFile: undefined,
+    requestheaderNames: [],
+    passedGroups: [],
+    droppedGroups: [],
+    corsOrigins: [],
+    ...settings,
+  };
   const door = await tree.cache('door', { parent: cache, frontDoor, flags });
   await until(async () => (await door.client({ as: null }).raw('GET', '/readyz')).status === 200, 10_000);
   // Then it has everything, and knows that soon after.

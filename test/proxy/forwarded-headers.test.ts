@@ -18,6 +18,20 @@ function forwarded(rawHeaders: readonly string[], identity: Identity | 'nobody' 
   );
 }
 
+const everyGroup = { passed: [], dropped: [] };
+
+/** Who asks, by a certificate that names these. */
+function asked(user: string, groups: readonly string[]): Identity | 'untrusted' | undefined {
+  const socket = { getPeerX509Certificate: () => ({ fingerprint256: 'AB:CD' }) };
+  return identityOf({ user, groups }, { socket, rawHeaders: [] } as never, everyGroup);
+}
+
+/** Who asks, by the certificate of an authenticating proxy and these headers. */
+function asserted(rawHeaders: readonly string[]): Identity | undefined {
+  const identity = identityOf({ user: 'shard', groups: [], isAuthenticatingProxy: true }, { rawHeaders } as never, everyGroup);
+  return identity === 'untrusted' ? undefined : identity;
+}
+
 test('a backend is told who asks, from where, and what the client asked for', (t) => {
   t.deepEqual(
     forwarded([
@@ -93,26 +107,63 @@ test('a header may have any name, and one of no header does no harm', (t) => {
 });
 
 test('names of other letters are written as their UTF-8, and never become other names', (t) => {
-  const odd: Identity = { user: 'Ųoot', groups: ['ųystem:masters', 'ýes'], extra: {} };
+  const odd = asked('Ųoot', ['ųystem:masters', 'ýes']);
   const written = (value: unknown) => Buffer.from(String(value), 'latin1').toString();
+  if (odd === 'untrusted' || odd === undefined) return t.fail('the certificate names somebody');
   const headers = forwarded([], odd);
   t.is(written(headers['x-remote-user']), 'Ųoot');
-  t.is(written(headers['x-remote-group']), 'ųystem:masters,ýes'.replace('ý', Buffer.from('ý', 'latin1').toString()));
+  t.is(written(headers['x-remote-group']), 'system:authenticated,ýes,ųystem:masters');
   t.notRegex(JSON.stringify(headers), /"(?:root|system:masters)"/);
 });
 
 test('a certificate whose names no header can carry as they are names nobody', (t) => {
-  const socket = { getPeerX509Certificate: () => ({ fingerprint256: 'AB:CD' }) };
-  const identity = (user: string, ...groups: string[]) => identityOf({ user, groups }, { ...socket } as never, { passed: [], dropped: [] });
+  const identity = (user: string, ...groups: string[]) => asked(user, groups);
   t.like(identity('alice', 'team'), { user: 'alice', groups: ['system:authenticated', 'team'] });
   for (const name of [' admin', 'admin ', 'a\nb', 'a\rb', '\u0000', '\u0085', '\u2028x'.trim() === '\u2028x' ? 'a\u0007' : '\u2028x', '']) {
     t.is(identity(name), 'untrusted', JSON.stringify(name));
     t.is(identity('alice', name), 'untrusted', JSON.stringify(name));
   }
-  t.is(
-    identityOf({ user: 'alice', groups: [] }, { getPeerX509Certificate: () => undefined } as never, { passed: [], dropped: [] }),
-    undefined,
-  );
+  const withoutCertificate = { socket: { getPeerX509Certificate: () => undefined }, rawHeaders: [] };
+  t.is(identityOf({ user: 'alice', groups: [] }, withoutCertificate as never, { passed: [], dropped: [] }), undefined);
+});
+
+test('an authenticating proxy says for whom it asks, as servers of Kubernetes read it', (t) => {
+  const raw = [
+    'X-Remote-User',
+    'zo\u00c3\u00ab',
+    'x-remote-user',
+    'root',
+    'X-Remote-Group',
+    'team',
+    'X-Remote-Group',
+    '',
+    'x-remote-group',
+    'system:masters',
+  ];
+  raw.push('X-Remote-Extra-Authentication.kcp.io%2fScopes', 'cluster:a', 'x-remote-extra-authentication.kcp.io/scopes', 'cluster:b');
+  raw.push('X-Remote-Extra-%zz', 'odd', 'X-Remote-Extra-__proto__', 'own', 'X-Remote-Uid', '7', 'X_Remote_User', 'root');
+  const identity = asserted(raw);
+  t.like(identity, { user: 'zo\u00c3\u00ab', groups: ['system:authenticated', 'team'] });
+  t.deepEqual(Object.entries(identity?.extra ?? {}), [
+    ['authentication.kcp.io/scopes', ['cluster:a', 'cluster:b']],
+    ['%zz', ['odd']],
+    ['__proto__', ['own']],
+  ]);
+  const headers = forwarded(raw, identity ?? 'nobody');
+  t.is(headers['x-remote-user'], 'zo\u00c3\u00ab');
+  t.deepEqual(headers['x-remote-extra-authentication.kcp.io%2fscopes'], ['cluster:a', 'cluster:b']);
+  t.deepEqual(headers['x-remote-extra-%25zz'], ['odd']);
+  t.notRegex(JSON.stringify(headers), /"root"|masters|uid/);
+});
+
+test('an authenticating proxy that says of nobody that they ask names nobody, and nobody becomes authenticated by passing it', (t) => {
+  for (const raw of [[], ['X-Remote-Group', 'team'], ['X-Remote-User', ''], ['X-Remote-User', '', 'X-Remote-User', 'root']])
+    t.is(asserted(raw), undefined, raw.join(' '));
+  t.deepEqual(asserted(['X-Remote-User', 'system:anonymous', 'X-Remote-Group', 'system:unauthenticated'])?.groups, [
+    'system:unauthenticated',
+  ]);
+  t.deepEqual(asserted(['X-Remote-User', 'system:anonymous'])?.groups, []);
+  t.deepEqual(asserted(['X-Remote-User', 'alice', 'X-Remote-Group', 'system:unauthenticated'])?.groups, ['system:unauthenticated']);
 });
 
 test('what is about one connection stays on it, in both directions', (t) => {
@@ -183,12 +234,7 @@ test('groups that only kcp itself may be in are never passed on, and others as t
     'system:kcp:terminator:y',
     'team',
   ];
-  t.deepEqual(passedGroups(all, { passed: [], dropped: [] }), [
-    'system:authenticated',
-    'system:kcp:admin',
-    'system:kcp:external-logical-cluster-admin',
-    'team',
-  ]);
-  t.deepEqual(passedGroups(all, { passed: ['system:*'], dropped: ['system:kcp:e*'] }), ['system:authenticated', 'system:kcp:admin']);
+  t.deepEqual(passedGroups(all, everyGroup), ['system:kcp:admin', 'system:kcp:external-logical-cluster-admin', 'team']);
+  t.deepEqual(passedGroups(all, { passed: ['system:*'], dropped: ['system:kcp:e*'] }), ['system:kcp:admin']);
   t.deepEqual(passedGroups(all, { passed: ['system:masters'], dropped: [] }), [], 'no option passes them on');
 });

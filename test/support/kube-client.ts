@@ -31,7 +31,7 @@ export type KubeClientOptions = Readonly<{
 }>;
 
 export type RequestOptions = Readonly<{
-  headers?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string | string[]>>;
   /** Text and bytes go as they are; anything else is serialised. Undefined sends no body. */
   body?: unknown;
   timeoutMs?: number;
@@ -211,7 +211,7 @@ export class KubeClient {
   #openHttp1(
     method: string,
     path: string,
-    headers: Record<string, string>,
+    headers: Record<string, string | string[]>,
     bytes: Buffer | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Opened> {
@@ -240,7 +240,7 @@ export class KubeClient {
   async #openHttp2(
     method: string,
     path: string,
-    headers: Record<string, string>,
+    headers: Record<string, string | string[]>,
     bytes: Buffer | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Opened> {

@@ -1,0 +1,74 @@
+/** What the flags of kcp's own `cache-server` do here. Its etcd is this one's store, or there is none. */
+import { options } from './options.js';
+import {
+  accepted,
+  becomes,
+  decided,
+  option,
+  refusal,
+  refused,
+  servingFlags,
+  warned,
+  warning,
+  type Fate,
+  type UpstreamFlag,
+  type UpstreamTable,
+} from './upstream-flags.js';
+
+/** Where defaults differ from our own when started in upstream's place. */
+export const cacheServerDefaults = { 'root-directory': '.kcp-cache' } as const;
+
+const embeddedEtcd = 'there is no embedded etcd here: the store is SQLite, or the etcd of --etcd-servers';
+const noEtcd = 'if etcd is asked at all, then as this server needs it';
+const noGenericStorage = 'the store here has nothing to tune with it';
+const healthPaths = ['/healthz', '/readyz', '/livez'];
+
+export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
+  ...servingFlags,
+
+  ['embedded-etcd-directory', becomes('data-directory', options.dataDirectory.help)],
+  ...['peer-port', 'client-port', 'listen-metrics-urls', 'wal-size-bytes', 'quota-backend-bytes'].map(
+    (name) => [`embedded-etcd-${name}`, warned(embeddedEtcd)] as const,
+  ),
+  ['embedded-etcd-force-new-cluster', warned(embeddedEtcd, true)],
+
+  [
+    'etcd-servers',
+    decided(`${options.etcdServers.help} So does embedded.`, (value) =>
+      value === 'embedded' ? [accepted] : [option('etcd-servers', value)],
+    ),
+  ],
+  [
+    'etcd-prefix',
+    decided(`${options.etcdPrefix.help} As with kcp's own, /registry is /cache.`, (value) => [
+      option('etcd-prefix', value === '/registry' ? '/cache' : value),
+    ]),
+  ],
+  ['etcd-servers-overrides', refused('all objects are in one etcd; give it as --etcd-servers')],
+  ...['compaction-interval', 'count-metric-poll-period', 'db-metric-poll-interval', 'healthcheck-timeout', 'readycheck-timeout'].map(
+    (name) => [`etcd-${name}`, warned(noEtcd)] as const,
+  ),
+  ['encryption-provider-config', refused('objects are not encrypted at rest here; use an encrypted volume and leave it out')],
+  ['encryption-provider-config-automatic-reload', warned(noGenericStorage, true)],
+  ['storage-backend', warned(noEtcd)],
+  [
+    'storage-media-type',
+    decided('application/json', (value) =>
+      value === 'application/json' ? [accepted] : [warning('objects are kept as the JSON they came in')],
+    ),
+  ],
+  ...['delete-collection-workers', 'default-watch-cache-size', 'watch-cache-sizes', 'lease-reuse-duration-seconds'].map(
+    (name) => [name, warned(noGenericStorage)] as const,
+  ),
+  ...['enable-garbage-collector', 'watch-cache'].map((name) => [name, warned(noGenericStorage, true)] as const),
+
+  ['authorization-always-allow-paths', decided('the health endpoints', decideOpenPaths)],
+]);
+
+/** The health endpoints are open and nothing else ever is: a longer list loses something, a shorter one cannot be honoured. */
+function decideOpenPaths(value: string): readonly Fate[] {
+  const paths = value.split(',').filter((path) => path !== '');
+  const closed = healthPaths.filter((path) => !paths.includes(path));
+  if (closed.length > 0) return [refusal(`${closed.join(', ')} always answer everybody and cannot be closed`)];
+  return paths.length > healthPaths.length ? [warning('only the health endpoints answer everybody')] : [accepted];
+}
