@@ -12,7 +12,7 @@ import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { anonymous, mayRead } from './domain/caller.js';
 import type { Clock, Paths } from './domain/ports.js';
-import type { Objects } from './domain/store-port.js';
+import type { Objects, Revisions } from './domain/store-port.js';
 import type { Exchange } from './http/exchange.js';
 import type { Upgrade } from './http/listener.js';
 import { ConfigSyntaxError, parseConfigDocument } from './json/config-document.js';
@@ -25,7 +25,7 @@ import { Websockets } from './proxy/websockets.js';
 
 export type FrontDoorSettings = CommandValues<typeof proxyOptions>;
 
-type Parts = Readonly<{ store: Objects; paths: Paths; health: Health; metrics: Metrics; clock: Clock; log: Log }>;
+type Parts = Readonly<{ store: Objects & Revisions; paths: Paths; health: Health; metrics: Metrics; clock: Clock; log: Log }>;
 
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 

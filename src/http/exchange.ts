@@ -166,9 +166,9 @@ export class Exchange {
     if (this.#transport.isFull) await this.#drained();
   }
 
-  /** Ends the answer with what was written. */
-  finish(): void {
-    if (!this.isOver) this.response.end();
+  /** Ends the answer with what was written, and `last`, that room was taken for. */
+  finish(last?: Uint8Array): void {
+    if (!this.isOver) this.response.end(last);
     this.answered();
   }
 

@@ -3,12 +3,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { rootCluster } from '../domain/cluster.js';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
-import type { Objects } from '../domain/store-port.js';
+import type { Objects, Revisions } from '../domain/store-port.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
 import { clustersPath, type Mapping } from './mapping.js';
 import { routeOf, type Route } from './route.js';
 import { clusterOfToken } from './service-account.js';
-import { shardUrl } from './shard-urls.js';
+import { placeOf, ShardUrls, type Place } from './shard-urls.js';
 
 /** `target`: path and query. */
 export type Destination =
@@ -25,15 +25,17 @@ const hostPattern = /^[\w.~:[\]%-]*$/;
 /** From one shard to another. */
 const shardedHeader = 'x-kubernetes-sharded-request';
 
-export type DestinationsParts = Readonly<{ paths: Pick<Paths, 'resolve'>; objects: Pick<Objects, 'find'> }>;
+export type DestinationsParts = Readonly<{ paths: Pick<Paths, 'resolve'>; objects: Pick<Objects, 'find'> & Pick<Revisions, 'published'> }>;
 
 export class Destinations {
   readonly #parts: DestinationsParts;
   readonly #mappings: readonly Mapping[];
+  readonly #urls: ShardUrls;
 
   /** `mappings`: in any order. */
   constructor(parts: DestinationsParts, mappings: readonly Mapping[]) {
     this.#parts = parts;
+    this.#urls = new ShardUrls(parts.objects);
     this.#mappings = mappings.toSorted((one, other) => other.path.length - one.path.length);
   }
 
@@ -78,14 +80,12 @@ export class Destinations {
   }
 
   /** Undefined while nothing says where the shard is. */
-  async #place(resolution: PathResolution): Promise<Readonly<{ origin: string; path: string }> | undefined> {
+  async #place(resolution: PathResolution): Promise<Place | undefined> {
     if (resolution.kind === 'mount') return placeOf(new URL(resolution.url));
     if (resolution.kind !== 'cluster') return undefined;
     const root = await this.#parts.paths.resolve(rootCluster);
-    const url = await shardUrl(this.#parts.objects, resolution.shard, root.kind === 'cluster' ? root.shard : undefined);
-    if (url === undefined) return undefined;
-    const { origin, path } = placeOf(url);
-    return { origin, path: `${path}/clusters/${resolution.cluster}` };
+    const place = await this.#urls.of(resolution.shard, root.kind === 'cluster' ? root.shard : undefined);
+    return place === undefined ? undefined : { origin: place.origin, path: `${place.path}/clusters/${resolution.cluster}` };
   }
 }
 
@@ -104,10 +104,6 @@ function unfound(resolution: PathResolution, { method, url }: Asked): OwnAnswer 
 
 function instead(answer: OwnAnswer): Destination {
   return { kind: 'answer', answer };
-}
-
-function placeOf(url: URL): Readonly<{ origin: string; path: string }> {
-  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
 function pathOf(target: string): string {

@@ -10,6 +10,7 @@
  * DOOR-3 What a client takes slowly is read slowly, and a request that it gives up is given up at the backend.
  */
 import type { IncomingMessage } from 'node:http';
+import { Duplex } from 'node:stream';
 import { CacheError, Refused } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
 import { brokenOff, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
@@ -101,7 +102,7 @@ export class FrontDoor {
     const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
     try {
       const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
-      await passOn(exchange, answer, isLasting).finally(() => answer.body.destroy());
+      await passOn(exchange, answer, isLasting);
     } finally {
       leave();
     }
@@ -126,26 +127,63 @@ export function answerTo(error: unknown): OwnAnswer | undefined {
   return undefined;
 }
 
-async function passOn(exchange: Exchange, { status, headers, body, isCutOff }: BackendAnswer, isLasting: boolean): Promise<void> {
+/** Throws when it cannot be passed on at all. */
+async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: boolean): Promise<void> {
   const { request, response } = exchange;
-  if (status < statusMin || status > statusMax) throw new BrokenOff(`the server has answered with the status ${status}`);
-  response.writeHead(status, answerHeaders(headers) as Record<string, string | string[]>);
-  if (request.method === 'HEAD' || status === 204 || status === 304) return exchange.finish();
+  const { status, headers, body } = answer;
+  try {
+    if (status < statusMin || status > statusMax) throw new BrokenOff(`the server has answered with the status ${status}`);
+    response.writeHead(status, answerHeaders(headers) as Record<string, string | string[]>);
+  } catch (error) {
+    body.destroy();
+    throw error;
+  }
   // The first event of a watch may be long in coming.
   if (isLasting) response.flushHeaders();
-  let missing = Number(headers['content-length'] ?? 0);
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      if (exchange.isOver || !(await exchange.room.take(chunk.length))) return;
+  if (request.method !== 'HEAD' && status !== 204 && status !== 304) return passBodyOn(exchange, answer);
+  body.resume();
+  exchange.finish();
+}
+
+/**
+ * At the pace of its reader. Resolves once all of it was written, or either end is gone. A stream that has come to its end is left to close by itself: to end
+ * it as well would send a reset for each request, and servers end a connection with many of them.
+ */
+function passBodyOn(exchange: Exchange, { headers, body, isCutOff }: BackendAnswer): Promise<void> {
+  let missing = Number(headers['content-length'] ?? NaN);
+  let pending: Promise<void> | undefined;
+  const writeSlowly = async (chunk: Buffer): Promise<void> => {
+    body.pause();
+    if (!(await exchange.room.take(chunk.length))) return;
+    await exchange.write([chunk]);
+    body.resume();
+  };
+  return new Promise((resolve) => {
+    const leave = exchange.onEnd(() => {
+      if (!body.readableEnded) body.destroy();
+      resolve();
+    });
+    const ended = (): void => {
+      // A stream that its server resets without a code ends as if it were whole.
+      if (isCutOff() || missing > 0) exchange.cut();
+      else exchange.finish();
+      leave();
+      // The backend takes no more of the request.
+      if (body instanceof Duplex && !body.writableFinished) body.destroy();
+      resolve();
+    };
+    body.on('data', (chunk: Buffer) => {
       missing -= chunk.length;
-      await exchange.write([chunk]);
-    }
-  } catch {
-    return exchange.cut();
-  }
-  // A stream that its server resets without a code ends as if it were whole.
-  if (isCutOff() || missing > 0) exchange.cut();
-  else exchange.finish();
+      if (exchange.isFull || !exchange.room.tryTake(chunk.length)) pending = writeSlowly(chunk);
+      else if (missing === 0) exchange.finish(chunk);
+      else exchange.writeNow([chunk]);
+    });
+    // It may be said to have ended while its last part waits.
+    body.once('end', () => void (pending ?? Promise.resolve()).then(ended));
+    body.once('close', () => {
+      if (!body.readableEnded) exchange.cut();
+    });
+  });
 }
 
 function own(exchange: Exchange, { code, headers, body }: OwnAnswer): void {

@@ -6,6 +6,7 @@
  * IDENTITY-2 Nobody becomes authenticated by passing through: who is named as not authenticated stays so.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { anonymous, type Caller } from '../domain/caller.js';
 import { asHeaderValue, type Identity } from './forwarded-headers.js';
@@ -18,19 +19,15 @@ const groupHeader = 'x-remote-group';
 const extraPrefix = 'x-remote-extra-';
 const authenticated = 'system:authenticated';
 /** Of a connection: '' where it shows no certificate. It does not change, and reading it again for each request would parse it again. */
-const credentials = new WeakMap<TLSSocket, string>();
+const credentials = new WeakMap<object, string>();
 
 /**
  * `untrusted`: a certificate was shown, and nobody vouches for it (any more). Undefined: none was shown, or that of an authenticating proxy that says of
  * nobody that they ask, and the backend asks for a token.
  */
-export function identityOf(
-  caller: Caller,
-  { socket, rawHeaders }: Pick<IncomingMessage, 'socket' | 'rawHeaders'>,
-  groups: GroupRules,
-): Identity | 'untrusted' | undefined {
-  if (caller.isAuthenticatingProxy === true) return assertedIdentity(rawHeaders, groups);
-  const credential = credentialOf(socket as TLSSocket);
+export function identityOf(caller: Caller, request: IncomingMessage, groups: GroupRules): Identity | 'untrusted' | undefined {
+  if (caller.isAuthenticatingProxy === true) return assertedIdentity(request.rawHeaders, groups);
+  const credential = credentialOf(request);
   if (credential === '') return undefined;
   if (caller === anonymous || ![caller.user, ...caller.groups].every(isHeaderValue)) return 'untrusted';
   const passed = passedGroups(withAuthenticated(caller.user, caller.groups), groups);
@@ -75,11 +72,14 @@ function unescapeKey(key: string): string {
   }
 }
 
-function credentialOf(socket: TLSSocket): string {
-  const known = credentials.get(socket);
+function credentialOf(request: IncomingMessage): string {
+  // Over HTTP/2 each request has a socket of its own, which stands for that of the session.
+  const { stream } = request as IncomingMessage & Partial<Pick<Http2ServerRequest, 'stream'>>;
+  const connection = stream?.session ?? request.socket;
+  const known = credentials.get(connection);
   if (known !== undefined) return known;
-  const fingerprint = socket.getPeerX509Certificate()?.fingerprint256;
+  const fingerprint = (request.socket as TLSSocket).getPeerX509Certificate()?.fingerprint256;
   const credential = fingerprint === undefined ? '' : `X509SHA256=${fingerprint.replaceAll(':', '').toLowerCase()}`;
-  credentials.set(socket, credential);
+  credentials.set(connection, credential);
   return credential;
 }

@@ -2,36 +2,61 @@
  * Where each shard is reached: `spec.baseURL` of its Shard, which is a cached object. A Shard is taken by its name: that of the logical cluster
  * `system:shard`, where newer kcp keeps them, before that of `root`. Any shard may push an object of that name: only the one of the shard where `root` is counts,
  * because whoever says where a shard is gets its requests. While it is not known where `root` is, the newest counts.
+ *
+ * URLS-1 What was found is known as long as nothing more is published: every request needs it, and looking it up takes longer than the path.
  */
 import { parseClusterName, rootCluster, type ClusterName } from '../domain/cluster.js';
 import type { Body } from '../domain/object.js';
-import type { Objects } from '../domain/store-port.js';
+import type { Objects, Revisions } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import { textAt } from '../domain/text-at.js';
 
-const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: '*', namespace: '' } as const;
-const decoder = new TextDecoder();
-/** Remembers a pure function: the Shards of an installation stay in memory in the store. */
-const urls = new WeakMap<Body, string>();
+/** Scheme, host and port, and the path before that of a request, without a slash at its end. */
+export type Place = Readonly<{ origin: string; path: string }>;
 
-/** Scheme, host and port, and the path before that of a request; undefined while nothing says where the shard is. `root`: the shard where that is. */
-export async function shardUrl(objects: Pick<Objects, 'find'>, shard: ShardName, root: ShardName | undefined): Promise<URL | undefined> {
-  for (const cluster of places) {
-    const found = await objects.find({ ...shards, shard: root ?? '*', cluster, name: shard });
-    const [newest] = found.toSorted((one, other) => other.revision - one.revision);
-    const text = newest === undefined ? '' : urlIn(newest.body);
-    if (URL.canParse(text) && text.startsWith('https:')) return new URL(text);
+const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: '*', namespace: '' } as const;
+const clusters: readonly ClusterName[] = ['system:shard', rootCluster].flatMap((text) => parseClusterName(text) ?? []);
+const decoder = new TextDecoder();
+
+export class ShardUrls {
+  readonly #objects: Pick<Objects, 'find'> & Pick<Revisions, 'published'>;
+  readonly #known = new Map<string, Place>();
+  /** As of which revision that is. */
+  #revision: Revisions['published'] | undefined;
+
+  constructor(objects: Pick<Objects, 'find'> & Pick<Revisions, 'published'>) {
+    this.#objects = objects;
   }
-  return undefined;
+
+  /** Undefined while nothing says where the shard is. `root`: the shard where that is. */
+  async of(shard: ShardName, root: ShardName | undefined): Promise<Place | undefined> {
+    const { published } = this.#objects;
+    if (published !== this.#revision) this.#known.clear();
+    this.#revision = published;
+    const name = `${root ?? '*'} ${shard}`;
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const found = await this.#find(shard, root);
+    if (found !== undefined && this.#objects.published === published) this.#known.set(name, found);
+    return found;
+  }
+
+  async #find(shard: ShardName, root: ShardName | undefined): Promise<Place | undefined> {
+    for (const cluster of clusters) {
+      const found = await this.#objects.find({ ...shards, shard: root ?? '*', cluster, name: shard });
+      const [newest] = found.toSorted((one, other) => other.revision - one.revision);
+      const text = newest === undefined ? '' : urlIn(newest.body);
+      if (URL.canParse(text) && text.startsWith('https:')) return placeOf(new URL(text));
+    }
+    return undefined;
+  }
 }
 
-const places: readonly ClusterName[] = ['system:shard', rootCluster].flatMap((text) => parseClusterName(text) ?? []);
+export function placeOf(url: URL): Place {
+  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
+}
 
 function urlIn(body: Body): string {
-  const known = urls.get(body);
-  if (known !== undefined) return known;
   const parsed: unknown = JSON.parse(decoder.decode(body.bytes));
-  const url = textAt(parsed, 'spec', 'baseURL') ?? '';
-  urls.set(body, url);
-  return url;
+  return textAt(parsed, 'spec', 'baseURL') ?? '';
 }

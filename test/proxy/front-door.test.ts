@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PerformanceObserver } from 'node:perf_hooks';
 import { connect } from 'node:tls';
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
@@ -14,6 +15,9 @@ import { TestAuthority } from '../support/test-authority.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation, aShard } from './a-front-door.js';
 import { silentPort, type Echoed } from './echo-backend.js';
+
+/** Of a session, as Node counts them. */
+type SessionCounts = Readonly<{ type: 'server' | 'client'; streamCount: number; framesReceived: number }>;
 
 async function echoed(
   door: TestServer,
@@ -227,6 +231,31 @@ for (const speaks of [1, 2] as const) {
       t.is((await echoed(door, `/clusters/root:org:team/echo${rest}`)).target, `/clusters/team1/echo${rest}`);
   });
 }
+
+test('a request that was answered whole is not reset at its backend as well: servers end a connection with many resets', async (t) => {
+  const { door, amber } = await anInstallation(t);
+  const requests = 800;
+  const received = new Promise<number>((resolve) => {
+    const observer = new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) {
+        const { name, detail = {} } = entry as typeof entry & Readonly<{ detail?: Partial<SessionCounts> }>;
+        const { type, streamCount = 0, framesReceived = 0 } = detail;
+        if (name === 'Http2Session' && type === 'server' && streamCount >= requests) resolve(framesReceived);
+      }
+    });
+    observer.observe({ entryTypes: ['http2'] });
+    t.teardown(() => observer.disconnect());
+  });
+  const client = door.client();
+  const lane = async (): Promise<void> => {
+    for (let i = 0; i < requests / 16; i += 1) await client.raw('GET', '/clusters/root/echo');
+  };
+  await Promise.all(Array.from({ length: 16 }, lane));
+  amber.disconnect();
+  const frames = await received;
+  t.log(`${frames} frames for ${requests} requests`);
+  t.true(frames < requests * 1.1, String(frames));
+});
 
 test('many watches leave room for requests', async (t) => {
   const { door, amber } = await anInstallation(t);
