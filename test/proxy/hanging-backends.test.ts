@@ -1,0 +1,47 @@
+/** What hangs, and is noticed on the real clock. Apart from the other tests of the front door, because these take as long as that. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { until } from '../support/test-server.js';
+import { anInstallation } from './a-front-door.js';
+
+test('a backend that hangs on an open connection is noticed within 15 s, and others answer meanwhile', async (t) => {
+  t.timeout(120_000);
+  const { door, toBirch } = await anInstallation(t);
+  t.is((await door.client().raw('GET', '/clusters/root:org:team/echo')).status, 200);
+  toBirch.blackhole();
+  const startedMs = performance.now();
+  const hanging = door.client().raw('GET', '/clusters/root:org:team/echo');
+  const others: number[] = [];
+  let isOver = false;
+  const asking = (async () => {
+    while (!isOver) {
+      const beganMs = performance.now();
+      t.is((await door.client().raw('GET', '/clusters/root/echo')).status, 200);
+      others.push(performance.now() - beganMs);
+      await sleep(20);
+    }
+  })();
+  const { status } = await hanging;
+  isOver = true;
+  await asking;
+  t.is(status, 502);
+  t.true(performance.now() - startedMs < 16_000, `${performance.now() - startedMs} ms`);
+  t.true((others.toSorted((a, b) => a - b)[Math.floor(others.length / 2)] ?? Infinity) < 100);
+  const next = await door.client().raw('GET', '/clusters/root:org:team/echo');
+  t.deepEqual([next.status, next.headers['retry-after']], [503, '1'], 'a new connection is not made either');
+});
+
+test('a client that goes while the backend takes nothing of its request is noticed', async (t) => {
+  t.timeout(120_000);
+  const { door, amber } = await anInstallation(t);
+  const stop = new AbortController();
+  const asking = door
+    .client({ http2: false })
+    .raw('POST', '/clusters/root/never', { body: 'x'.repeat(5_000_000), signal: stop.signal })
+    .catch(() => 'gone');
+  await until(() => amber.open.get('never')?.size === 1);
+  stop.abort();
+  t.is(await asking, 'gone');
+  await until(() => amber.open.get('never')?.size === 0, 45_000);
+  t.pass();
+});
