@@ -29,6 +29,12 @@ export type LinkRule = Readonly<{
   annotations: readonly AnnotationTerm[];
 }>;
 
+/** All that there is of these types; of every one that is served where they are left out. */
+export function everyObjectOf(types?: readonly Pick<TypePattern, 'group' | 'resource'>[]): LinkRule {
+  const patterns = types?.map(({ group, resource }) => ({ group, resource, identity: undefined }));
+  return { types: patterns, shards: undefined, clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] };
+}
+
 /** `identity` undefined: every one, and the built-in type, which has none. */
 export type TypePattern = Readonly<{ group: string; resource: string; identity: string | undefined }>;
 

@@ -31,8 +31,7 @@ export const badGateway: OwnAnswer = { code: 502, headers: {}, body: '' };
 
 /** Nothing was sent to a backend: a client may ask again. */
 export function tryAgain(message: string): OwnAnswer {
-  const headers = { ...unstored, 'retry-after': String(retryAfterSeconds) };
-  return status(503, 'ServiceUnavailable', message, { headers, details: { retryAfterSeconds } });
+  return later(503, 'ServiceUnavailable', message);
 }
 
 /** Something was sent, and what became of it is not known. */
@@ -45,8 +44,7 @@ export function overdue(message: string): OwnAnswer {
 }
 
 export function tooMany(message: string): OwnAnswer {
-  const headers = { ...unstored, 'retry-after': String(retryAfterSeconds) };
-  return status(429, 'TooManyRequests', message, { headers, details: { retryAfterSeconds } });
+  return later(429, 'TooManyRequests', message);
 }
 
 export function redirect(location: string): OwnAnswer {
@@ -62,6 +60,11 @@ export function redirect(location: string): OwnAnswer {
 
 export function text(code: number, body: string): OwnAnswer {
   return { code, headers: { 'content-type': 'text/plain; charset=utf-8', ...nosniff }, body };
+}
+
+function later(code: number, reason: string, message: string): OwnAnswer {
+  const headers = { ...unstored, 'retry-after': String(retryAfterSeconds) };
+  return status(code, reason, message, { headers, details: { retryAfterSeconds } });
 }
 
 type Rest = Readonly<{ headers: Readonly<Record<string, string>>; details?: object }>;

@@ -5,10 +5,10 @@ import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
-import { clustersPath, type Mapping } from './mapping.js';
+import { clustersPath, placeOf, type Mapping, type Place } from './mapping.js';
 import { routeOf, type Route } from './route.js';
 import { clusterOfToken } from './service-account.js';
-import { placeOf, ShardUrls, type Place } from './shard-urls.js';
+import { ShardUrls } from './shard-urls.js';
 
 /** `target`: path and query. */
 export type Destination =

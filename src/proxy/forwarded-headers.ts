@@ -23,9 +23,10 @@ export type ForwardedRequest = Readonly<{
   identity: Identity | undefined;
 }>;
 
-/** Beside those that a mapping names: what kcp's servers, and Kubernetes', believe from a proxy. */
-const believed: readonly string[] = ['x-remote-user', 'x-remote-uid', 'x-remote-group'];
-const believedPrefix = 'x-remote-extra-';
+/** What kcp's servers believe from a proxy, unless a mapping names others. */
+export const usualHeaders: IdentityHeaders = { user: 'x-remote-user', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' };
+/** Beside those that a mapping names. */
+const believed: readonly string[] = [usualHeaders.user, usualHeaders.group, 'x-remote-uid'];
 const ofOneConnection: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -78,7 +79,8 @@ export function answerHeaders(headers: Readonly<Record<string, string | string[]
   return Object.fromEntries(kept);
 }
 
-function linesOf(rawHeaders: readonly string[]): readonly (readonly [name: string, value: string])[] {
+/** As they came, names in lower case. */
+export function linesOf(rawHeaders: readonly string[]): readonly (readonly [name: string, value: string])[] {
   const lines: [string, string][] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push([(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? '']);
   return lines;
@@ -92,7 +94,7 @@ function namedByConnection(lines: readonly (readonly [string, string])[]): Reado
 /** A backend written in Go takes '_' for itself, but something between may not. */
 function saysWhoAsks(name: string, { user, group, extraPrefix }: IdentityHeaders): boolean {
   const plain = name.replaceAll('_', '-');
-  return [...believed, user, group].includes(plain) || plain.startsWith(believedPrefix) || plain.startsWith(extraPrefix);
+  return [...believed, user, group].includes(plain) || plain.startsWith(usualHeaders.extraPrefix) || plain.startsWith(extraPrefix);
 }
 
 function append(headers: Map<string, string | readonly string[]>, name: string, value: string): void {

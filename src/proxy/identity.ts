@@ -9,14 +9,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { anonymous, type Caller } from '../domain/caller.js';
-import { asHeaderValue, type Identity } from './forwarded-headers.js';
+import { asHeaderValue, linesOf, usualHeaders, type Identity } from './forwarded-headers.js';
 import { passedGroups, type GroupRules } from './passed-groups.js';
 
 /** As Kubernetes names the credential that somebody has shown. */
 const credentialKey = 'authentication.kubernetes.io/credential-id';
-const userHeader = 'x-remote-user';
-const groupHeader = 'x-remote-group';
-const extraPrefix = 'x-remote-extra-';
 const authenticated = 'system:authenticated';
 /** Of a connection: '' where it shows no certificate. It does not change, and reading it again for each request would parse it again. */
 const credentials = new WeakMap<object, string>();
@@ -39,9 +36,8 @@ function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Ide
   const users: string[] = [];
   const groups: string[] = [];
   const extra = new Map<string, string[]>();
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = (rawHeaders[i] ?? '').toLowerCase();
-    const value = rawHeaders[i + 1] ?? '';
+  const { user: userHeader, group: groupHeader, extraPrefix } = usualHeaders;
+  for (const [name, value] of linesOf(rawHeaders)) {
     if (name === userHeader) users.push(value);
     else if (name === groupHeader && value !== '') groups.push(value);
     else if (name.startsWith(extraPrefix)) {

@@ -8,13 +8,15 @@
  *     proxy_client_key: requestheader.key
  */
 import { isObject, type Members } from '../domain/members.js';
-import type { IdentityHeaders } from './forwarded-headers.js';
+import { usualHeaders, type IdentityHeaders } from './forwarded-headers.js';
+
+/** Scheme, host and port, and the path that goes before that of a request; no slash at its end. */
+export type Place = Readonly<{ origin: string; path: string }>;
 
 export type Mapping = Readonly<{
   /** Without a slash at its end. A segment in braces stands for any one: `/e2e/clusters/{cluster}`. */
   path: string;
-  /** Scheme, host and port, and the path that goes before that of a request; no slash at its end. */
-  backend: Readonly<{ origin: string; path: string }>;
+  backend: Place;
   caFile: string;
   certFile: string;
   keyFile: string;
@@ -67,7 +69,7 @@ function parseMapping(value: unknown, at: number, problems: MappingProblem[]): M
     string,
     string,
   ];
-  const [user = 'x-remote-user', group = 'x-remote-group', extra = 'x-remote-extra-'] = headerNames.map((name) =>
+  const [user = usualHeaders.user, group = usualHeaders.group, extraPrefix = usualHeaders.extraPrefix] = headerNames.map((name) =>
     headerIn(value, name, report),
   );
   if (path !== '' && !pathPattern.test(path)) report('path', 'must be a path that begins with a slash');
@@ -75,14 +77,19 @@ function parseMapping(value: unknown, at: number, problems: MappingProblem[]): M
   const to = backend === '' ? undefined : parseBackend(backend);
   if (backend !== '' && to === undefined) report('backend', 'must be an https URL without credentials, query or fragment');
   if (problems.length > before || to === undefined) return undefined;
-  return { path: withoutEnd(path), backend: to, caFile, certFile, keyFile, identityHeaders: { user, group, extraPrefix: extra } };
+  return { path: withoutEnd(path), backend: to, caFile, certFile, keyFile, identityHeaders: { user, group, extraPrefix } };
 }
 
-function parseBackend(text: string): Mapping['backend'] | undefined {
+export function placeOf({ origin, pathname }: URL): Place {
+  return { origin, path: withoutEnd(pathname) };
+}
+
+function parseBackend(text: string): Place | undefined {
   if (!URL.canParse(text)) return undefined;
-  const { protocol, origin, pathname, username, password, search, hash } = new URL(text);
+  const url = new URL(text);
+  const { protocol, username, password, search, hash } = url;
   const isPlain = [username, password, search, hash].every((part) => part === '');
-  return protocol === 'https:' && isPlain ? { origin, path: withoutEnd(pathname) } : undefined;
+  return protocol === 'https:' && isPlain ? placeOf(url) : undefined;
 }
 
 function textIn(members: Members, name: string, report: (name: string, message: string) => void): string {

@@ -10,9 +10,7 @@ import type { Body } from '../domain/object.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import { textAt } from '../domain/text-at.js';
-
-/** Scheme, host and port, and the path before that of a request, without a slash at its end. */
-export type Place = Readonly<{ origin: string; path: string }>;
+import { placeOf, type Place } from './mapping.js';
 
 const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: '*', namespace: '' } as const;
 const clusters: readonly ClusterName[] = ['system:shard', rootCluster].flatMap((text) => parseClusterName(text) ?? []);
@@ -50,10 +48,6 @@ export class ShardUrls {
     }
     return undefined;
   }
-}
-
-export function placeOf(url: URL): Place {
-  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
 function urlIn(body: Body): string {

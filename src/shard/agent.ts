@@ -105,7 +105,13 @@ export class ShardAgent {
   }
 
   #replicas(type: StampedType, rule: SelectionRule): PushedForm {
-    return { version: type.version, select: (object) => select(object, rule), bodyOf: (object) => stamp(object, type) };
+    return {
+      version: type.version,
+      select: (object) => {
+        const selected = select(object, rule);
+        return selected === 'put' ? () => stamp(object, type) : selected;
+      },
+    };
   }
 
   #rule(marked: boolean, selectors?: SelectionRule['selectors']): SelectionRule {

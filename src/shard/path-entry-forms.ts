@@ -49,11 +49,10 @@ function formOf(resource: Resource, entryOf: (object: SourceObject) => PathEntry
   };
   return {
     version: pathEntryVersion,
-    select: (object) => (object.cluster.startsWith('system:') ? 'ignored' : bytesOf(object) === undefined ? 'gone' : 'put'),
-    bodyOf: (object) => {
+    select: (object) => {
+      if (object.cluster.startsWith('system:')) return 'ignored';
       const bytes = bytesOf(object);
-      if (bytes === undefined) throw new Error('an object without an entry was selected');
-      return bytes;
+      return bytes === undefined ? 'gone' : () => bytes;
     },
   };
 }

@@ -15,12 +15,10 @@ export interface Onlooker {
   see(read: Read): void;
 }
 
-/** What is pushed of a type: which of its objects, in which version, and what of each. */
+/** What is pushed of a type: which of its objects, in which version, and what of each. `select`: of one that is to be put, what makes its body. */
 export type PushedForm = Readonly<{
   version: string;
-  select: (object: SourceObject) => Selected;
-  /** Of an object that is selected to be put. */
-  bodyOf: (object: SourceObject) => Uint8Array;
+  select: (object: SourceObject) => Exclude<Selected, 'put'> | (() => Uint8Array);
 }>;
 
 export type SliceReaderOptions = Readonly<{ form: PushedForm; onlooker?: Onlooker }>;
@@ -67,17 +65,19 @@ function send(read: Read, syncing: boolean, form: PushedForm): Outgoing | undefi
       return undefined;
     case 'deleted':
       return form.select(read.object) === 'ignored' ? undefined : gone(read.object);
-    case 'object':
-      switch (form.select(read.object)) {
-        case 'put':
-          return put(read.object, form, form.bodyOf(read.object));
+    case 'object': {
+      const selected = form.select(read.object);
+      switch (selected) {
         case 'keep':
           return syncing ? put(read.object, form, undefined) : undefined;
         case 'gone':
           return read.changed ? gone(read.object) : undefined;
         case 'ignored':
           return undefined;
+        default:
+          return put(read.object, form, selected());
       }
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /** The policies of a link: what the cache at each end lets through, both ways, and what both let through together. */
 import type { CanonicalPath } from '../domain/cluster.js';
-import { formatLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../domain/link-policy.js';
+import { everyObjectOf, formatLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../domain/link-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
 import type { StoredObject } from '../domain/object.js';
 import { pathTypes } from '../domain/path-entry.js';
@@ -105,8 +105,4 @@ export class LinkFilters {
   }
 }
 
-const everyObject = { shards: undefined, clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] };
-const everything: LinkPolicy = [
-  { types: undefined, ...everyObject },
-  { types: pathTypes.map(({ group, resource }) => ({ group, resource, identity: undefined })), ...everyObject },
-];
+const everything: LinkPolicy = [everyObjectOf(), everyObjectOf(pathTypes)];

@@ -4,13 +4,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PerformanceObserver } from 'node:perf_hooks';
-import { connect } from 'node:tls';
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
 import { workspaceSlice, pushedWorkspace } from '../support/path-pusher.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';
 import { RawPusher, sliceOf } from '../support/raw-pusher.js';
-import { asked, brokenOff, chunked } from './raw-requests.js';
+import { asked, brokenOff, chunked, connected } from './raw-requests.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation, aShard } from './a-front-door.js';
@@ -399,15 +398,7 @@ test.serial('health is for everybody, metrics for who may read, and both are ans
 test.serial('a websocket is opened at the backend and passed on both ways; every other upgrade is 502', async (t) => {
   const { door } = await anInstallation(t);
   const upgraded = async (protocol: string): Promise<string> => {
-    const { certificate, key } = door.master;
-    const socket = connect({
-      host: '127.0.0.1',
-      port: door.port,
-      cert: certificate,
-      key,
-      rejectUnauthorized: false,
-      ALPNProtocols: ['http/1.1'],
-    });
+    const socket = connected(door);
     let received = '';
     socket.on('data', (chunk: Buffer) => (received += String(chunk)));
     socket.write(
@@ -428,16 +419,7 @@ test.serial('a client that speaks of two lengths, or of a length and of chunks, 
   const { door, amber } = await anInstallation(t);
   const before = amber.asked;
   for (const headers of ['Content-Length: 3\r\nTransfer-Encoding: chunked', 'Content-Length: 3\r\nContent-Length: 4']) {
-    const { certificate, key } = door.master;
-    const socket = connect({
-      host: '127.0.0.1',
-      port: door.port,
-      cert: certificate,
-      key,
-      rejectUnauthorized: false,
-      ALPNProtocols: ['http/1.1'],
-    });
-    socket.on('error', () => {});
+    const socket = connected(door);
     let isOver = false;
     let received = '';
     socket.on('data', (chunk: Buffer) => (received += String(chunk)));

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { connect } from 'node:tls';
+import { connect, type TLSSocket } from 'node:tls';
 import type { TestServer } from '../support/test-server.js';
 import type { Echoed } from './echo-backend.js';
 
@@ -56,15 +56,15 @@ export async function brokenOff(
 
 /** What is answered to these bytes, until the connection ends. */
 export async function asked(door: TestServer, bytes: string): Promise<string> {
-  const socket = connect({
-    host: '127.0.0.1',
-    port: door.port,
-    cert: door.master.certificate,
-    key: door.master.key,
-    rejectUnauthorized: false,
-    ALPNProtocols: ['http/1.1'],
-  });
-  socket.on('error', () => {});
+  const socket = connected(door);
   socket.write(bytes);
   return text(socket);
+}
+
+/** For bytes that no client writes. Its errors are nobody's: it ends with them. */
+export function connected({ port, master }: TestServer): TLSSocket {
+  const { certificate: cert, key } = master;
+  const socket = connect({ host: '127.0.0.1', port, cert, key, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] });
+  socket.on('error', () => {});
+  return socket;
 }
