@@ -435,13 +435,8 @@ test('ends that have become void are passed over some at a time', async (t) => {
   syncAll(syncs);
   while (syncs.hasDue(0)) syncs.takeDue(0);
   syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: false }));
-  const begunMs = performance.now();
 
-  const first = syncs.takeDue(1);
-
-  const tookMs = performance.now() - begunMs;
-  t.is(first, undefined);
-  t.true(tookMs < 50, `${tookMs}`);
-  t.true(syncs.hasDue(1));
-  while (syncs.hasDue(1)) t.is(syncs.takeDue(1), undefined);
+  let turns = 0;
+  for (; syncs.hasDue(1); turns += 1) t.is(syncs.takeDue(1), undefined);
+  t.true(turns >= 50, `${turns}`);
 });

@@ -50,7 +50,7 @@ function logged(server: TestServer, event: string): Promise<void> {
 for (const http2 of [false, true]) {
   const protocol = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test(`a watch ends within a second and a poll after its certificate’s authority is gone, and the new one’s is served: ${protocol}`, async (t) => {
+  test(`a watch ends at the poll after its certificate’s authority is gone, and the new one’s is served: ${protocol}`, async (t) => {
     const { server, old, next, rotateTo } = await aRotation(t);
     const [ofOld, ofNext] = [server.client({ as: old, http2 }), server.client({ as: next, http2 })];
     t.is((await ofNext.raw('GET', exports)).status, 403);
@@ -66,7 +66,8 @@ for (const http2 of [false, true]) {
     );
 
     t.true(end);
-    t.true(performance.now() - rotatedMs < pollMs + 1_000, `after ${performance.now() - rotatedMs} ms`);
+    // A watch that outlived it would last for its half hour. The room is for a machine that runs other tests.
+    t.true(performance.now() - rotatedMs < pollMs + 5_000, `after ${performance.now() - rotatedMs} ms`);
     t.is((await ofOld.raw('GET', exports)).status, 403);
     // Its old connection is anonymous and has ended too; a new one is authenticated anew.
     t.is((await ofNext.raw('GET', exports)).status, 200);

@@ -4,6 +4,7 @@ import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { formatSchema } from '../../src/web/openapi-schema.js';
 import { parseResourceSchema, schemasNamedBy } from '../../src/web/resource-schema.js';
 import { recordedObjects } from '../demo/recorded-shards.js';
+import { fastestMs } from '../support/fastest.js';
 
 const workspaceTypes = typeOf('WorkspaceType');
 const names = { kind: 'WorkspaceType', plural: 'workspacetypes' };
@@ -186,8 +187,8 @@ test('what would move a terminal’s cursor is not shown, and what the cache kno
 
 test('a name that no object can have is passed over at once, however long', (t) => {
   const body = Buffer.from(JSON.stringify({ spec: { latestResourceSchemas: ['.'.repeat(200_000), 'v1.widgets.example.io'] } }));
-  const beganMs = performance.now();
 
   t.deepEqual(schemasNamedBy(body), [{ group: 'example.io', resource: 'widgets', name: 'v1.widgets.example.io' }]);
-  t.true(performance.now() - beganMs < 10, `${performance.now() - beganMs} ms`);
+  const tookMs = fastestMs(() => schemasNamedBy(body), 5);
+  t.true(tookMs < 10, `${tookMs} ms`);
 });

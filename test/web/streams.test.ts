@@ -99,7 +99,7 @@ test('timeoutSeconds ends a watch cleanly at that time, with a bookmark before i
   t.deepEqual(types, ['ADDED', 'BOOKMARK', 'BOOKMARK']);
   t.is(stream.rstCode, 0);
   const tookMs = performance.now() - startedMs;
-  t.true(tookMs > 900 && tookMs < 2_000, String(tookMs));
+  t.true(tookMs > 900 && tookMs < 3_500, String(tookMs));
   await server.untilNoWatch();
 });
 

@@ -5,6 +5,7 @@ import type { Key } from '../../../src/domain/key.js';
 import { formatResource } from '../../../src/domain/resource.js';
 import { matches, type Scope } from '../../../src/domain/scope.js';
 import { compareKeys, ObjectIndex, type IndexedObject } from '../../../src/store/etcd/object-index.js';
+import { fastestMs } from '../../support/fastest.js';
 import { aKey, aScope } from '../../support/objects.js';
 
 const place = fc.record({
@@ -86,11 +87,8 @@ test('a walk of one shard looks at no other', (t) => {
   for (let i = 0; i < 50_000; i += 1) index.set(anObject(aKey({ shard: i % 2 === 0 ? 'a' : 'c', name: `n${i}` }), i));
   index.set(anObject(aKey({ shard: 'b', name: 'only' }), 1));
 
-  const beganMs = performance.now();
-  t.deepEqual(
-    [...index.walk(aScope({ shard: 'b' }))].map(({ key }) => key.name),
-    ['only'],
-  );
-  const tookMs = performance.now() - beganMs;
+  const names = (): readonly string[] => [...index.walk(aScope({ shard: 'b' }))].map(({ key }) => key.name);
+  t.deepEqual(names(), ['only']);
+  const tookMs = fastestMs(names, 5);
   t.true(tookMs < 5, `${tookMs.toFixed(2)} ms`);
 });
