@@ -135,10 +135,13 @@ test('however many look at once, the cache looks at itself once', async (t) => {
   const server = await aServer(t);
   const master = server.client();
   await Promise.all(Array.from({ length: 5 }, () => master.raw('GET', '/console/overview')));
-  const answers = await Promise.all(Array.from({ length: 20 }, () => master.raw('GET', '/console/overview')));
+  const beganMs = performance.now();
+  const answers = await Promise.all(Array.from({ length: 100 }, () => master.raw('GET', '/console/overview')));
+  const tookMs = performance.now() - beganMs;
 
-  // What each says of how long things have lasted would differ.
-  t.true(new Set(answers.map(({ text }) => text)).size <= 2);
+  // What each says of how long things have lasted would differ. One is shown for half a second.
+  const looks = new Set(answers.map(({ text }) => text)).size;
+  t.true(looks <= 2 + tookMs / 500, `${looks} in ${tookMs.toFixed(0)} ms`);
   await until(async () => JSON.parse((await master.raw('GET', '/console/overview')).text).activity.perSecond.requests.length > 0);
 });
 
