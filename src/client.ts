@@ -35,6 +35,7 @@ export {
   type Found,
   type Listed,
 } from './lookup/cache-reader.js';
+export { exportIdentities, type ExportIdentities, type ExportIdentity } from './lookup/export-identities.js';
 export type { Freshness, TypeFreshness } from './lookup/freshness-report.js';
 export { LocalThenCache, type LocalGetter, type LocalThenCacheParts, type LookUp } from './lookup/local-then-cache.js';
 export { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.js';

@@ -9,6 +9,7 @@ import { jsonValue } from '../json/json-value.js';
 import { certificateFaultOf, explainCertificateFault } from '../kube/certificate-fault.js';
 import { CacheFault } from '../lookup/cache-fault.js';
 import { CacheConnection, type CacheMethod } from '../lookup/cache-connection.js';
+import type { CacheReaderParts } from '../lookup/cache-reader.js';
 import type { HttpAnswer } from '../lookup/read-answer.js';
 import { openCacheAccess, type CacheAccess, type CacheOptions } from './cache-access.js';
 
@@ -28,6 +29,12 @@ export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess
   const received = jsonValue(text);
   if (status >= 200 && status < 300 && received !== undefined) return text;
   throw new CacheError(refusalOf(status, received, access.cache));
+}
+
+/** For a `CacheReader`: one question after the other, each with the errors of `askCache`. */
+export async function openQuestions(parts: { clock: Clock }, options: CacheOptions): Promise<CacheReaderParts['connection']> {
+  const access = await openCacheAccess(options);
+  return { ask: (path) => exchange(parts, access, { method: 'GET', path }), close: () => {} };
 }
 
 /** The text of its status report. Throws as `askCache` does. */

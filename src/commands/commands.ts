@@ -4,6 +4,7 @@ import { certAdmin, certCache, certReader, certServing, certShard } from './cert
 import type { Command } from './command.js';
 import { consoleLink } from './console.js';
 import { copy } from './copy.js';
+import { identities } from './identities.js';
 import { kubeconfig } from './kubeconfig.js';
 import { push } from './push.js';
 import { removalsConfirm } from './removals.js';
@@ -16,6 +17,7 @@ export const commands: readonly Command[] = [
   push,
   status,
   resolve,
+  identities,
   consoleLink,
   kubeconfig,
   backup,

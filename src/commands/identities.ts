@@ -1,0 +1,37 @@
+/** `strata identities`: the identity hashes of APIExports, those of kcp's own types unless another workspace is named, and how fresh they are. */
+import { operatorOptions } from '../config/command-options.js';
+import { CacheError } from '../domain/errors.js';
+import { CacheReader } from '../lookup/cache-reader.js';
+import { exportIdentities, type ExportIdentities, type ExportIdentity } from '../lookup/export-identities.js';
+import { defaultLookupBounds } from '../lookup/lookup-options.js';
+import { alignedRows } from './aligned-rows.js';
+import { openQuestions } from './ask-cache.js';
+import { command, type Command } from './command.js';
+
+const none = '–';
+
+export const identities: Command = command({
+  words: ['identities'],
+  operands: '[workspace]',
+  help: 'List the identity hashes of the APIExports of root, or of another workspace',
+  options: operatorOptions,
+  run: async ({ operands: [workspace = 'root'], options }, { print, clock }) => {
+    const reader = new CacheReader({ clock, connection: await openQuestions({ clock }, options) }, defaultLookupBounds);
+    const found = await exportIdentities(reader, workspace);
+    if (found.kind !== 'listed') throw new CacheError(found.message);
+    print(options.output === 'json' ? `${JSON.stringify(found)}\n` : `${formatIdentities(workspace, found)}\n`);
+  },
+});
+
+function formatIdentities(workspace: string, { identities: found, whole }: ExportIdentities): string {
+  const rows = found.map((each) => [each.export, each.identity === '' ? none : each.identity, each.shard, ageOf(each)]);
+  const lines = rows.length === 0 ? [] : [alignedRows([['EXPORT', 'IDENTITY', 'SHARD', 'EXPORTS OF THE SHARD'], ...rows])];
+  if (rows.length === 0) lines.push(`${workspace} has no APIExport here.`);
+  if (!whole) lines.push('Not every APIExport may be here; see `strata status`.');
+  return lines.join('\n');
+}
+
+function ageOf({ freshness }: ExportIdentity): string {
+  if (freshness === undefined || !freshness.whole) return 'not current';
+  return `current, ${freshness.lagMs ?? 0} ms behind`;
+}

@@ -1,0 +1,38 @@
+/**
+ * The identity hashes of the APIExports of a logical cluster, as a cache has them. A type that is bound from an export is asked for as `resource:hash` in requests for all
+ * logical clusters; kcp's own types are bound from exports of `root`.
+ */
+import { textAt } from '../domain/text-at.js';
+import { jsonValue } from '../json/json-value.js';
+import type { Absent, Ambiguous, CacheReader } from './cache-reader.js';
+import type { Freshness, TypeFreshness } from './freshness-report.js';
+
+/** `identity`: '' until kcp has made one. `freshness`: that of the exports of its shard; undefined where the cache reports none. */
+export type ExportIdentity = Readonly<{ export: string; shard: string; identity: string; freshness: Freshness | undefined }>;
+
+/** In the order of their names. Unless `whole` is true there may be more. */
+export type ExportIdentities = Readonly<{ kind: 'listed'; identities: readonly ExportIdentity[] }> & TypeFreshness;
+
+const exports = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' };
+
+/** `cluster`: the name of a logical cluster, or a canonical path. Throws as `CacheReader.list` does. */
+export async function exportIdentities(
+  reader: Pick<CacheReader, 'list'>,
+  cluster = 'root',
+  signal?: AbortSignal,
+): Promise<ExportIdentities | Absent | Ambiguous> {
+  const listed = await reader.list({ ...exports, cluster }, signal);
+  if (listed.kind !== 'listed') return listed;
+  const { objects, ...freshness } = listed;
+  const identities: ExportIdentity[] = [];
+  for await (const { shard, text } of objects) {
+    const object = jsonValue(text);
+    identities.push({
+      export: textAt(object, 'metadata', 'name') ?? '',
+      shard,
+      identity: textAt(object, 'status', 'identityHash') ?? '',
+      freshness: freshness.shards.find((each) => each.shard === shard),
+    });
+  }
+  return { ...freshness, identities: identities.toSorted((one, other) => (one.export < other.export ? -1 : 1)) };
+}
