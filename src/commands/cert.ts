@@ -4,7 +4,7 @@
  * Each states what it gives: a master's can do everything. Files are named after the kind, so that no name of one kind is
  * that of another, of the administrator or of the authority (`ca`), and `--force` replaces nothing but the same pair:
  *
- *   shard-NAME.crt  cache-NAME.crt  reader-NAME.crt  serving-NAME.crt  admin.crt      with a .key beside each
+ *   shard-NAME.crt  cache-NAME.crt  reader-NAME.crt  syncer-NAME.crt  serving-NAME.crt  admin.crt      with a .key beside each
  */
 import type { CertificateAndKey } from '../certificates/authority.js';
 import type { LocalAuthority } from '../certificates/local-authority.js';
@@ -54,6 +54,13 @@ export const certReader = certSpeaker('reader', {
     'the reader',
     `shows ${certFile} with ${keyFile}: at /metrics, for strata status, strata console, kubectl get`,
   ],
+});
+
+export const certSyncer = certSpeaker('syncer', {
+  help: 'Issue a certificate that reads what is labelled for a syncer',
+  what: "a syncer: lower case letters, digits and '-'",
+  gives: (id) => `reads what is labelled for the syncer ${id}`,
+  usage: (id, { certFile, keyFile }) => ['the syncer', `shows ${certFile} with ${keyFile}, below /services/syncer/${id}/clusters/`],
 });
 
 export const certAdmin: Command = command({

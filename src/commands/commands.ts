@@ -1,6 +1,6 @@
 /** Every command but those that run a server, in the order in which help lists them. */
 import { cachesForget, cachesList } from './caches.js';
-import { certAdmin, certCache, certReader, certServing, certShard } from './cert.js';
+import { certAdmin, certCache, certReader, certServing, certShard, certSyncer } from './cert.js';
 import type { Command } from './command.js';
 import { consoleLink } from './console.js';
 import { copy } from './copy.js';
@@ -33,6 +33,7 @@ export const commands: readonly Command[] = [
   certShard,
   certCache,
   certReader,
+  certSyncer,
   certAdmin,
   certServing,
 ];

@@ -1,7 +1,7 @@
 import type { ShardName } from './shard.js';
 
-/** Whom a certificate speaks for: the one URI `strata://shard/NAME`, `strata://cache/NAME` or `strata://reader/NAME` in it. */
-export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache' | 'reader'; name: string }>;
+/** Whom a certificate speaks for: the one URI in it, `strata://shard/NAME` or the same of a cache, a reader or a syncer. */
+export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache' | 'reader' | 'syncer'; name: string }>;
 
 export function formatSpokenFor(spokenFor: SpokenFor): string {
   return `strata://${spokenFor.kind}/${spokenFor.kind === 'shard' ? spokenFor.shard : spokenFor.name}`;
@@ -32,9 +32,14 @@ export function isMaster(caller: Caller): boolean {
   return caller.groups.includes('system:masters');
 }
 
-/** May read everything: masters, and every shard, cache and reader. */
+/** May read everything: masters, and every shard, cache and reader. A syncer reads what is for it alone. */
 export function mayRead(caller: Caller): boolean {
-  return isMaster(caller) || caller.speaksFor !== undefined;
+  return isMaster(caller) || (caller.speaksFor !== undefined && caller.speaksFor.kind !== 'syncer');
+}
+
+/** May read what is labelled for a syncer: masters, and that syncer. */
+export function mayReadFor(caller: Caller, syncer: string): boolean {
+  return isMaster(caller) || (caller.speaksFor?.kind === 'syncer' && caller.speaksFor.name === syncer);
 }
 
 /** May open a session over a websocket, as a shard or a cache. A reader pushes nothing and follows nobody. */
@@ -53,7 +58,7 @@ export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
 }
 
 /** The kinds of callers that metrics distinguish. `other` has a certificate that allows nothing. */
-export const callerKinds = ['masters', 'shard', 'cache', 'reader', 'other', 'anonymous'] as const;
+export const callerKinds = ['masters', 'shard', 'cache', 'reader', 'syncer', 'other', 'anonymous'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 
 export function kindOf(caller: Caller): CallerKind {

@@ -170,7 +170,7 @@ function forbidden({ user }: Caller, path: string): Refusal {
 
 /** Undefined: a master's session may be either. */
 function roleOf({ speaksFor }: Caller): Role | undefined {
-  return speaksFor === undefined || speaksFor.kind === 'reader' ? undefined : speaksFor.kind;
+  return speaksFor?.kind === 'shard' || speaksFor?.kind === 'cache' ? speaksFor.kind : undefined;
 }
 
 function pathOf({ url = '/' }: IncomingMessage): string {

@@ -1,12 +1,13 @@
 /**
- * Who may do what: members of system:masters everything; a certificate of a shard or a cache reads everything, and a shard's
- * writes its own shard; whoever reads may ask what it may do itself; everyone else may only ask for health.
+ * Who may do what: members of system:masters everything; a certificate of a shard or a cache reads everything but views, and a shard's
+ * writes its own shard; that of a syncer reads its view; whoever reads may ask what it may do itself; everyone else may only ask for health.
  */
-import { isMaster, mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
+import { isMaster, mayRead, mayReadFor, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
 import type { ShardName } from '../domain/shard.js';
 import type { ResourcePath, Verb } from './kube-request.js';
 import { findReviewType } from './review-types.js';
+import type { ViewPath } from './view-path.js';
 
 export type AskedFor = Readonly<{
   path: string;
@@ -14,6 +15,8 @@ export type AskedFor = Readonly<{
   shard: ShardName | '*' | undefined;
   resource: ResourcePath | undefined;
   verb: Verb | undefined;
+  /** Undefined where the path is none of a view. */
+  view?: ViewPath | undefined;
 }>;
 
 /** The refusal for a caller who may not, in Kubernetes' words; undefined for one who may. */
@@ -22,8 +25,9 @@ export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined 
 }
 
 /** With GET, anything is a read. A write is one of kube's verbs on a resource of one shard; only masters write anything else, as shards. */
-function mayAsk(caller: Caller, { method, shard, resource, verb }: AskedFor): boolean {
+function mayAsk(caller: Caller, { method, shard, resource, verb, view }: AskedFor): boolean {
   if (isMaster(caller)) return true;
+  if (view !== undefined) return view.kind === 'syncer' && mayReadFor(caller, view.id);
   if (verb === 'create' && resource !== undefined && findReviewType(resource) !== undefined) return mayRead(caller);
   if (method === 'GET' || method === 'HEAD') return mayRead(caller);
   return verb !== undefined && shard !== undefined && shard !== '*' && mayWriteFor(caller, shard);

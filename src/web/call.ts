@@ -29,6 +29,8 @@ export type Call = Readonly<{
   identity: string;
   shard: ShardName | '*';
   cluster: ClusterName | '*';
+  /** What every object of the view carries; none where it is no view. */
+  labels: Selector['labels'];
   /** The canonical path that led to the cluster, when the URL had one. */
   canonicalPath: CanonicalPath | undefined;
   query: URLSearchParams;
@@ -143,8 +145,9 @@ export function narrow(call: Call, selector: Selector): { scope: Scope; selector
     namespace: path.namespace ?? namespace?.value,
     name: path.name ?? name?.value,
   };
+  const labels = [...call.labels, ...selector.labels];
   const folded = [name, path.namespace === undefined ? namespace : undefined];
-  return { scope, selector: { labels: selector.labels, fields: selector.fields.filter((term) => !folded.includes(term)) } };
+  return { scope, selector: { labels, fields: selector.fields.filter((term) => !folded.includes(term)) } };
 }
 
 export function answeredAs({ request }: Call, asked: Asked): Answered {

@@ -1,9 +1,7 @@
 /** Routes below `/shards/S/clusters/C` that describe what is served there. Pure: a path in, an answer out. */
-import type { ServedType } from '../domain/catalogue.js';
 import type { Refusal } from '../domain/errors.js';
 import { notAcceptable } from './accept.js';
 import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer, type Described } from './discovery.js';
-import { reviewTypes } from './review-types.js';
 import { openApiDocument, openApiIndex, type TaggedAnswer } from './openapi.js';
 import type { Documented, SchemaTexts } from './openapi-schema.js';
 import { versionAnswer } from './version.js';
@@ -15,10 +13,9 @@ export type Discovered = Readonly<{ kind: 'answer'; answer: DiscoveryAnswer } | 
 /** Undefined when the path is none of discovery's; only then `types` is not called. */
 export function discover(
   rest: readonly string[],
-  asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly ServedType[]; schemas: SchemaTexts }>,
+  asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly Documented[]; schemas: SchemaTexts }>,
 ): Discovered | undefined {
-  const { accept, version, types, schemas } = asked;
-  const described = () => [...types(), ...reviewTypes];
+  const { accept, version, types: described, schemas } = asked;
   const [root, ...own] = rest;
   switch (root) {
     case 'version':

@@ -6,6 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
+import { isSelected } from '../domain/object-metadata.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { Scope } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
@@ -31,13 +32,15 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
 }
 
 async function find(call: Call, ports: KubePorts): Promise<StoredObject> {
-  const { type, path, shard, cluster, identity } = call;
+  const { type, path, shard, cluster, identity, labels } = call;
   const name = path.name ?? '';
   const namespace = namespaceOf(call);
   if (path.subresource !== undefined) throw new Refused(objectNotFound(path, name));
   const { group, resource } = type;
   const scope = { group, resource, identity, shard, cluster, namespace, name };
-  const { first, keys } = cluster === '*' ? await findInAnyCluster(scope, call, ports) : held(await ports.objects.find(scope));
+  const isShown = (object: StoredObject): boolean => isSelected(object, { labels, fields: [] });
+  const { first, keys } =
+    cluster === '*' ? await findInAnyCluster(scope, call, ports) : held((await ports.objects.find(scope)).filter(isShown));
   if (first === undefined) throw new Refused(objectNotFound(path, name));
   if (keys.length === 1) return first;
   throw new Refused({

@@ -1,7 +1,7 @@
 /** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../domain/caller.js';
-import { serves } from '../domain/catalogue.js';
+import { serves, type Catalogue } from '../domain/catalogue.js';
 import { Refused, unreachable } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { Exchange } from '../http/exchange.js';
@@ -26,11 +26,12 @@ import {
   type Verb,
 } from './kube-request.js';
 import { list } from './list.js';
-import type { SchemaTexts } from './openapi-schema.js';
+import type { Documented, SchemaTexts } from './openapi-schema.js';
 import { patch } from './patch.js';
 import { review } from './reviews.js';
-import { findReviewType, type ReviewType } from './review-types.js';
+import { findReviewType, reviewTypes, type ReviewType } from './review-types.js';
 import { update } from './update.js';
+import { openView, type View } from './view.js';
 import { watch } from './watch.js';
 
 /** Room that a discovery document waits for before it is made. */
@@ -59,28 +60,31 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
   if (verb !== undefined) noteVerb(verb);
   // A caller who may not ask does not learn either whether the request was understood.
-  const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb });
+  const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb, view: asks?.view });
   if (forbidden !== undefined) throw new Refused(forbidden);
   const { path, query } = mustParse(understood);
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
   if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
+  const view = path.view && (await openView(path.view, ports));
   const schemas = path.rest[0] === 'openapi' ? await ports.schemas.texts() : noSchemas;
-  const other = answerOther(path, request, ports, { version, schemas });
+  const types = (): readonly Documented[] => typesShown(path, view, ports.catalogue);
+  const other = answerOther(path, request, { version, types, schemas });
   if (other !== undefined) return other;
   if (path.shard === undefined) throw new Refused(placeMissing('shard'));
   if (path.cluster === undefined) throw new Refused(placeMissing('cluster'));
   if (resource === undefined)
     throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
 
-  const reviewType = findReviewType(resource);
+  if (view !== undefined && (verb === undefined || !isRead(verb))) throw new Refused(methodNotAllowed(method, resource));
+  const reviewType = view === undefined ? findReviewType(resource) : undefined;
   if (reviewType !== undefined) {
     assertReview(method, resource, reviewType);
     return review(reviewType, { shard: path.shard, cluster: path.cluster }, { exchange, heavy: ports.heavy.of(caller.user) });
   }
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const cluster = verb !== undefined && isRead(verb) ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
-  const resolution = ports.catalogue.resolve({
+  const resolution = (view ?? ports.catalogue).resolve({
     group: resource.group,
     version: resource.version,
     resource: resource.resource,
@@ -95,7 +99,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const { type, identity } = resolution;
   const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
   const heavy = ports.heavy.of(caller.user);
-  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, exchange, heavy }, ports);
+  const where = { shard: path.shard, cluster, canonicalPath, labels: view?.labels ?? [] };
+  return run({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
 }
 
 /** The part of a request's target that may be logged and shown to everybody. */
@@ -145,20 +150,23 @@ function assertReview(method: string, path: ResourcePath, type: ReviewType): voi
   if (method !== 'POST' || path.name !== undefined) throw new Refused(methodNotAllowed(method, path));
 }
 
+function typesShown({ cluster }: KubePath, view: View | undefined, catalogue: Catalogue): readonly Documented[] {
+  const name = cluster?.kind === 'name' ? cluster.name : '*';
+  return view === undefined ? [...catalogue.forCluster(name), ...reviewTypes] : view.types(name);
+}
+
 /** Discovery, and what upstream answers below a shard without being a resource. */
 function answerOther(
-  { rest, cluster }: KubePath,
+  { rest }: KubePath,
   request: IncomingMessage,
-  { catalogue }: KubePorts,
-  { version, schemas }: Readonly<{ version: string; schemas: SchemaTexts }>,
+  described: Readonly<{ version: string; types: () => readonly Documented[]; schemas: SchemaTexts }>,
 ): FaceAnswer | undefined {
   const [first, ...more] = rest;
   if (first === 'healthz' && more.length === 0) return { kind: 'text', code: 200, text: 'ok' };
   if (first === 'metrics' && more.length === 0)
     return { kind: 'text', code: 501, text: 'metrics are served at /metrics, not below a shard\n' };
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
-  const types = () => catalogue.forCluster(cluster?.kind === 'name' ? cluster.name : '*');
-  const found = discover(rest, { accept: request.headers.accept, version, types, schemas });
+  const found = discover(rest, { accept: request.headers.accept, ...described });
   if (found?.kind === 'refused') throw new Refused(found.refusal);
   if (found !== undefined) return { kind: 'tagged', answer: found.answer };
   if (rest.join('/') === 'openapi/v2')

@@ -1,5 +1,5 @@
 /**
- * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`. It is split before it is decoded, so that an
+ * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view (view-path.ts). It is split before it is decoded, so that an
  * encoded '/' stays inside its segment, and `%2A` is `*`. Where a part of the prefix is missing, what follows it is read all the same: the caller
  * learns what is missing from the answer to what it asks for.
  */
@@ -7,11 +7,18 @@ import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterN
 import { badRequest, type Refusal } from '../domain/errors.js';
 import { parsed, refused, type Parsed } from '../domain/parsed.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
+import { parseViewPath, type ViewPath } from './view-path.js';
 
 /** Where a request points: one logical cluster, all of them, or the one that a canonical path leads to. */
 export type ClusterPlace = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
 
-export type KubePath = Readonly<{ shard: ShardName | '*' | undefined; cluster: ClusterPlace | undefined; rest: readonly string[] }>;
+/** `view`: undefined where the path names places of the cache. */
+export type KubePath = Readonly<{
+  shard: ShardName | '*' | undefined;
+  cluster: ClusterPlace | undefined;
+  rest: readonly string[];
+  view: ViewPath | undefined;
+}>;
 
 const prefix = ['services', 'cache'];
 
@@ -26,6 +33,9 @@ export function parseTarget(target: string): Parsed<URL> {
 export function parseKubePath(path: string): Parsed<KubePath> {
   const segments = decode(path);
   if (segments === undefined) return refused(badRequest(`invalid path: ${JSON.stringify(path)}`));
+  const viewed = parseViewPath(segments);
+  if (viewed?.kind === 'refused') return viewed;
+  if (viewed !== undefined) return parseBehindShard('*', viewed.value.rest, viewed.value.view);
   const own = prefix.every((segment, i) => segments[i] === segment) ? segments.slice(prefix.length) : segments;
 
   const [first, shardText, ...behindShard] = own;
@@ -44,12 +54,12 @@ export function placeMissing(what: 'shard' | 'cluster'): Refusal {
   );
 }
 
-function parseBehindShard(shard: ShardName | '*' | undefined, behindShard: readonly string[]): Parsed<KubePath> {
+function parseBehindShard(shard: KubePath['shard'], behindShard: readonly string[], view?: ViewPath): Parsed<KubePath> {
   const [second, clusterText, ...behindCluster] = behindShard;
-  if (second !== 'clusters') return parsed({ shard, cluster: undefined, rest: behindShard });
+  if (second !== 'clusters') return parsed({ shard, cluster: undefined, rest: behindShard, view });
   const cluster = parseClusterPlace(clusterText ?? '');
   if (cluster === undefined) return refused(badRequest(`invalid cluster: ${JSON.stringify(clusterText ?? '')} does not match the regex`));
-  return parsed({ shard, cluster, rest: behindCluster });
+  return parsed({ shard, cluster, rest: behindCluster, view });
 }
 
 function parseClusterPlace(text: string): ClusterPlace | undefined {

@@ -10,6 +10,7 @@
  */
 import type { ServedType } from '../domain/catalogue.js';
 import { isObject, membersOf, type Members } from '../domain/members.js';
+import type { Resource } from '../domain/resource.js';
 import { textAt } from '../domain/text-at.js';
 import { jsonValue } from '../json/json-value.js';
 import { countValues } from '../json/value-count.js';
@@ -32,15 +33,26 @@ export type NamedSchema = Readonly<{ group: string; resource: string; name: stri
 
 /** What an APIExport names, in whichever of its versions it is stored. */
 export function schemasNamedBy(apiExport: Uint8Array): readonly NamedSchema[] {
-  const spec = specOf(apiExport);
-  return [...itemsOf(spec['resources']).map(namedInResources), ...itemsOf(spec['latestResourceSchemas']).map(namedByName)].filter(
-    (named) => named !== undefined,
+  return namedIn(specOf(readMembers(apiExport)));
+}
+
+/** `identity`: of the export; '' until kcp has made one. Each resource has it, or that of what is cached for it (`storage.virtual`). */
+export type Exported = Readonly<{ identity: string; resources: readonly Resource[] }>;
+
+export function exportedResources(apiExport: Uint8Array): Exported {
+  const members = readMembers(apiExport);
+  const spec = specOf(members);
+  const identity = textAt(members, 'status', 'identityHash') ?? '';
+  const virtual = new Map(
+    itemsOf(spec['resources']).map((item) => [textAt(item, 'schema') ?? '', textAt(item, 'storage', 'virtual', 'identityHash')]),
   );
+  const resources = namedIn(spec).map(({ group, resource, name }) => ({ group, resource, identity: virtual.get(name) ?? identity }));
+  return { identity, resources };
 }
 
 /** What an APIResourceSchema says of each version that the type is served in; nothing if it is one of another type. */
 export function parseResourceSchema(body: Uint8Array, type: ServedType): ReadonlyMap<string, KindSchema> {
-  const spec = specOf(body);
+  const spec = specOf(readMembers(body));
   const isOfType =
     spec['group'] === type.group && textAt(spec, 'names', 'plural') === type.resource && textAt(spec, 'names', 'kind') === type.kind;
   if (!isOfType) return new Map();
@@ -115,10 +127,21 @@ function namedByName(name: unknown): NamedSchema | undefined {
   return { group: group.join('.'), resource, name };
 }
 
-function specOf(body: Uint8Array): Members {
+function namedIn(spec: Members): readonly NamedSchema[] {
+  return [...itemsOf(spec['resources']).map(namedInResources), ...itemsOf(spec['latestResourceSchemas']).map(namedByName)].filter(
+    (named) => named !== undefined,
+  );
+}
+
+/** Nothing of a body that is not read. */
+function readMembers(body: Uint8Array): Members {
   if (body.length > bodyBytesMax || countValues(body, valuesMax) > valuesMax) return {};
   const text = new TextDecoder().decode(body);
-  return escapedSurrogate.test(text) ? {} : membersOf(membersOf(jsonValue(text))['spec']);
+  return escapedSurrogate.test(text) ? {} : membersOf(jsonValue(text));
+}
+
+function specOf(members: Members): Members {
+  return membersOf(members['spec']);
 }
 
 function itemsOf(value: unknown): readonly unknown[] {

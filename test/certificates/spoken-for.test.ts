@@ -17,12 +17,13 @@ const region: SpokenFor = { kind: 'cache', name: 'region-1' };
 const understood: readonly (readonly [readonly string[], SpokenFor])[] = [
   [['strata://shard/amber'], amber],
   [['strata://cache/region-1'], region],
+  [['strata://syncer/edge-1'], { kind: 'syncer', name: 'edge-1' }],
   [['strata://shard/root:amber-1'], { kind: 'shard', shard: parseShardName('root:amber-1')! }],
   [['spiffe://acme.example/ns/default', 'strata://shard/amber', 'https://strata.example/shard/birch'], amber],
 ];
 
 for (const [uris, spokenFor] of understood) {
-  test(`one URI names the shard or cache of a certificate, and is written the same way: ${uris.join(' ')}`, (t) => {
+  test(`one URI names whom a certificate speaks for, and is written the same way: ${uris.join(' ')}`, (t) => {
     t.deepEqual(parseSpokenFor(uris), spokenFor);
     t.true(uris.includes(formatSpokenFor(spokenFor)));
   });

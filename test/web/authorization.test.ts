@@ -32,6 +32,7 @@ const known: Promise<Known> = (async () => {
       'a certificate of two shards',
       await server.authority.issue({ ...shardAmber, uris: ['strata://shard/amber', 'strata://shard/birch'] }),
     ],
+    ['a syncer’s certificate', await server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] })],
     ['a shard’s name in the CN', await server.authority.issue({ user: 'strata://shard/amber', groups: ['strata'] })],
   ] as const;
   rmSync(folder, { recursive: true });

@@ -1,0 +1,72 @@
+/**
+ * Views: what is read of the cache below a URL that names not a place but an APIExport or a syncer. They are read only.
+ *
+ * VIEW-1 Below an APIExport nothing shows but objects of the APIs that it exports, under the identity that it exports them with: its own, or that of what is cached for it
+ *    (`storage.virtual`). Types that have no identity are none of these, whatever an export says.
+ * VIEW-2 Which identity that is is read for each request, so a watch shows that of its beginning.
+ */
+import type { Catalogue, Resolution, ServedType, TypeRequest } from '../domain/catalogue.js';
+import type { ClusterName } from '../domain/cluster.js';
+import { Refused } from '../domain/errors.js';
+import type { Resource } from '../domain/resource.js';
+import type { Selector } from '../domain/selector.js';
+import type { Objects } from '../domain/store-port.js';
+import { objectNotFound, type Verb } from './kube-request.js';
+import type { Documented } from './openapi-schema.js';
+import { exportedResources } from './resource-schema.js';
+import { syncerLabel, type ViewPath } from './view-path.js';
+
+export interface View {
+  /** What every object of it carries. */
+  readonly labels: Selector['labels'];
+  resolve(asked: TypeRequest): Resolution;
+  /** What discovery shows below a logical cluster, or below '*'. */
+  types(cluster: ClusterName | '*'): readonly Documented[];
+}
+
+const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
+const verbs: readonly Verb[] = ['get', 'list', 'watch'];
+
+/** Throws Refused(404) for an APIExport that is not there, or has another identity than the one that is asked for. */
+export async function openView(
+  path: ViewPath,
+  { objects, catalogue }: Readonly<{ objects: Pick<Objects, 'find'>; catalogue: Catalogue }>,
+): Promise<View> {
+  if (path.kind === 'syncer') return viewOfSyncer(path.id, catalogue);
+  const { cluster, name } = path;
+  const found = await objects.find({ ...exportType, shard: '*', cluster, namespace: '', name });
+  const [newest] = found.toSorted((one, other) => other.revision - one.revision);
+  const exported = newest && exportedResources(newest.body.bytes);
+  if (exported === undefined || (path.identity !== undefined && path.identity !== exported.identity))
+    throw new Refused(objectNotFound(exportType, name));
+  return viewOfExport(new Map(exported.resources.map((each) => [familyOf(each), each.identity])), catalogue);
+}
+
+/** `identities`: by group and resource. */
+function viewOfExport(identities: ReadonlyMap<string, string>, catalogue: Catalogue): View {
+  const resolve: View['resolve'] = (asked) => {
+    const identity = identities.get(familyOf(asked));
+    if (identity === undefined || identity === '' || asked.identity !== undefined) return { kind: 'unknown' };
+    const found = catalogue.resolve({ ...asked, identity, cluster: '*', partial: false });
+    return found.kind === 'found' && found.identity === identity ? found : { kind: 'unknown' };
+  };
+  const isShown = (type: ServedType): boolean => type.identity !== '' && identities.get(familyOf(type)) === type.identity;
+  return { labels: [], resolve, types: () => catalogue.declared().filter(isShown).map(readOnly) };
+}
+
+function viewOfSyncer(id: string, catalogue: Catalogue): View {
+  return {
+    labels: [{ kind: 'exists', key: syncerLabel(id) }],
+    resolve: (asked) => catalogue.resolve(asked),
+    types: (cluster) => catalogue.forCluster(cluster).map(readOnly),
+  };
+}
+
+function readOnly(type: ServedType): Documented {
+  return { ...type, verbs };
+}
+
+/** No text that an export names makes two types of one. */
+function familyOf({ group, resource }: Pick<Resource, 'group' | 'resource'>): string {
+  return JSON.stringify([group, resource]);
+}
