@@ -16,7 +16,8 @@ import type { KubeObject } from '../support/kube-client.js';
 import { isForeign } from '../support/strata-process.js';
 import { keyOf } from '../support/watch-history.js';
 import { writeCacheKubeconfig } from './cache-kubeconfig.js';
-import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
+import { assertPassed } from './assert-passed.js';
+import { LiveKcp, neededBinaries } from './live-kcp.js';
 import { countListings, countRelists } from './relists.js';
 
 const binaries = process.env['TEST_KCP_BIN'] ?? '';
@@ -111,10 +112,4 @@ async function replicates(t: ExecutionContext, kcp: LiveKcp): Promise<void> {
   assertPassed(t, await kcp.test('e2e-cache.test', '^(TestCacheServerReplicationAPI|TestReplicationWithWildcardListing)$'), {
     atLeast: 11,
   });
-}
-
-function assertPassed(t: ExecutionContext, { passed, failed, output }: TestOutcome, { atLeast }: Readonly<{ atLeast: number }>): void {
-  t.log(`${passed.length} passed: ${passed.filter((name) => name.includes('/')).length} scenarios`);
-  t.deepEqual(failed, [], output.slice(-8_000));
-  t.true(passed.filter((name) => name.includes('/')).length >= atLeast, output.slice(-8_000));
 }

@@ -9,12 +9,13 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { MixerProcess } from '../hostile/mixer-process.js';
 import { KubeClient } from '../support/kube-client.js';
 import { isForeign } from '../support/strata-process.js';
 import { TestAuthority, type Certificate } from '../support/test-authority.js';
-import { cacheUrl, LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
+import { assertPassed } from './assert-passed.js';
+import { cacheUrl, LiveKcp, neededBinaries } from './live-kcp.js';
 
 const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const mixerSecondsMax = 900;
@@ -76,10 +77,4 @@ async function aShard(kcp: LiveKcp): Promise<Certificate> {
     keyFile: kcp.file('.kcp/client-ca.key'),
   });
   return await authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
-}
-
-function assertPassed(t: ExecutionContext, { passed, failed, output }: TestOutcome, { atLeast }: Readonly<{ atLeast: number }>): void {
-  t.log(`${passed.length} passed: ${passed.filter((name) => name.includes('/')).length} scenarios`);
-  t.deepEqual(failed, [], output.slice(-8_000));
-  t.true(passed.filter((name) => name.includes('/')).length >= atLeast, output.slice(-8_000));
 }

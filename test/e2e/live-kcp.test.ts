@@ -12,7 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { isForeign } from '../support/strata-process.js';
 import { SecondCache } from './live-agent.js';
-import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
+import { assertPassed } from './assert-passed.js';
+import { LiveKcp, neededBinaries } from './live-kcp.js';
 import { countListings, countRelists } from './relists.js';
 
 /** client-go waits up to 30 s, with jitter, before it calls an unreachable server again. */
@@ -129,10 +130,4 @@ async function assertSame(t: ExecutionContext, second: SecondCache, when: string
     await sleep(500);
   }
   t.log(`${when}: both caches hold the same ${await second.objects()} objects`);
-}
-
-function assertPassed(t: ExecutionContext, { passed, failed, output }: TestOutcome, { atLeast }: Readonly<{ atLeast: number }>): void {
-  t.log(`${passed.length} passed: ${passed.filter((name) => name.includes('/')).length} scenarios`);
-  t.deepEqual(failed, [], output.slice(-8_000));
-  t.true(passed.filter((name) => name.includes('/')).length >= atLeast, output.slice(-8_000));
 }

@@ -14,23 +14,24 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { request } from 'node:https';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runProgram } from '../clients/installed.js';
 import { KubeClient } from '../support/kube-client.js';
 import { builtMain } from '../support/project.js';
-import { cacheServerScript, choosingScript, shardScript } from './shell-scripts.js';
+import { isReady, pidIn, readFrom, stop } from './live-processes.js';
+import { cacheServerScript, choosingScript, frontProxyScript, shardScript } from './shell-scripts.js';
 
 const readyMsMax = 240_000;
 const stopMsMax = 60_000;
-const testMsMax = 480_000;
+const testMsMax = 600_000;
 const pollMs = 500;
 export const cacheUrl = 'https://127.0.0.1:8012';
 const firstShardPort = 6444;
-const frontProxyUrl = 'https://127.0.0.1:6443';
+const frontProxyPort = 6443;
+const frontProxyUrl = `https://127.0.0.1:${frontProxyPort}`;
 
 /** As kcp's own Makefile sets it for its tests on two shards. */
 const featureGates = 'WorkspaceMounts=true,CacheAPIs=true,WorkspaceAuthentication=true,LogicalClusterMigration=true';
@@ -43,6 +44,15 @@ export const neededBinaries = [
   'e2e-reconciler-cache.test',
   'e2e-cache.test',
 ] as const;
+
+export type LiveKcpOptions = Readonly<{
+  /** A shard that ends is started again. */
+  restartsShards?: boolean;
+  /** Our front door takes the place of kcp's own, with these variables. */
+  frontDoor?: Readonly<Record<string, string>>;
+  /** Called once the shards are ready: a front door is not before their entries have come. */
+  shardsReady?: (kcp: LiveKcp) => Promise<void>;
+}>;
 
 /** The size of each log, by the file's name. */
 export type LogEnds = ReadonlyMap<string, number>;
@@ -66,11 +76,12 @@ export class LiveKcp {
     process.once('exit', this.#killAtExit);
   }
 
-  /**
-   * Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number.
-   * `restartsShards`: a shard that ends is started again.
-   */
-  static async start(binaries: string, cacheKubeconfigs: readonly string[] = [], { restartsShards = false } = {}): Promise<LiveKcp> {
+  /** Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number. */
+  static async start(
+    binaries: string,
+    cacheKubeconfigs: readonly string[] = [],
+    { restartsShards = false, frontDoor, shardsReady }: LiveKcpOptions = {},
+  ): Promise<LiveKcp> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-'));
     await mkdir(join(folder, '.kcp'));
     await mkdir(join(folder, 'logs'));
@@ -98,7 +109,8 @@ export class LiveKcp {
       NO_GORUN: '1',
       UNSAFE_E2E_HACK_DISABLE_ETCD_FSYNC: 'true',
       KCP_ASSET_KCP: restartsShards ? await script('kcp', shardScript(folder, join(binaries, 'kcp'))) : await choosing('kcp'),
-      KCP_ASSET_KCP_FRONT_PROXY: join(binaries, 'kcp-front-proxy'),
+      KCP_ASSET_KCP_FRONT_PROXY:
+        frontDoor === undefined ? join(binaries, 'kcp-front-proxy') : await script('kcp-front-proxy', frontProxyScript(folder, frontDoor)),
       KCP_ASSET_VIRTUAL_WORKSPACES: await choosing('virtual-workspaces'),
       KCP_ASSET_CACHE_SERVER: await script('cache-server', cacheServerScript(folder)),
     };
@@ -111,6 +123,9 @@ export class LiveKcp {
 
     const kcp = new LiveKcp({ binaries, folder, server, cacheKubeconfigs });
     try {
+      const areReady = async (): Promise<boolean> => (await isReady(firstShardPort)) && (await isReady(firstShardPort + 1));
+      await kcp.#until(areReady, readyMsMax, 'the shards to be ready');
+      await shardsReady?.(kcp);
       await kcp.#until(() => existsSync(join(folder, '.kcp', 'ready-to-test')), readyMsMax, 'kcp to be ready');
       return kcp;
     } catch (error) {
@@ -121,12 +136,12 @@ export class LiveKcp {
   }
 
   /** Runs tests of one of kcp's compiled test programs; they read the cache of the shard with this number. */
-  async test(program: 'e2e-reconciler-cache.test' | 'e2e-cache.test', pattern: string, cache = 0): Promise<TestOutcome> {
+  async test(program: `e2e-${string}.test`, pattern: string, cache = 0): Promise<TestOutcome> {
     const shards = `root=${join(this.#folder, '.kcp-0/admin.kubeconfig')},shard-1=${join(this.#folder, '.kcp-1/admin.kubeconfig')}`;
     const flags = [
       '-test.v',
       `-test.run=${pattern}`,
-      '-test.timeout=8m',
+      '-test.timeout=10m',
       `--kcp-kubeconfig=${join(await this.#asSeenFrom(cache), '.kcp/admin.kubeconfig')}`,
       `--shard-kubeconfigs=${shards}`,
     ];
@@ -149,16 +164,33 @@ export class LiveKcp {
 
   /** kill -9 for a shard that is started again; resolves when it says that it is ready. */
   async killShard(shard: number): Promise<void> {
-    const port = firstShardPort + shard;
-    const pid = async (): Promise<number> => Number(await readFile(this.file(`shard-${port}.pid`), 'utf8'));
-    const before = await pid();
+    const before = await this.shardPid(shard);
     process.kill(before, 'SIGKILL');
-    await this.#until(async () => (await pid()) !== before && (await isReady(port)), readyMsMax, `shard ${shard} to be ready again`);
+    const isBack = async (): Promise<boolean> => (await this.shardPid(shard)) !== before && (await isReady(firstShardPort + shard));
+    await this.#until(isBack, readyMsMax, `shard ${shard} to be ready again`);
+  }
+
+  /** Of a shard that is started again. */
+  async shardPid(shard: number): Promise<number> {
+    return pidIn(this.file(`shard-${firstShardPort + shard}.pid`));
+  }
+
+  /** kill -9 for our front door; resolves when it is ready again, with how long that took. */
+  async killFrontDoor(): Promise<number> {
+    const pid = (): Promise<number> => pidIn(this.file('front-proxy.pid'));
+    const [before, killedMs] = [await pid(), performance.now()];
+    process.kill(before, 'SIGKILL');
+    await this.#until(
+      async () => (await pid()) !== before && (await isReady(frontProxyPort)),
+      readyMsMax,
+      'the front door to be ready again',
+    );
+    return performance.now() - killedMs;
   }
 
   /** kill -9 for the cache server, then `meanwhile` before the supervisor starts it again. Resolves when it runs. */
   async whileCacheIsDown(act: () => Promise<void>): Promise<void> {
-    const supervisor = Number(await readFile(this.file('cache-supervisor.pid'), 'utf8'));
+    const supervisor = await pidIn(this.file('cache-supervisor.pid'));
     process.kill(supervisor, 'SIGSTOP');
     const before = await this.cachePid();
     try {
@@ -179,7 +211,7 @@ export class LiveKcp {
   }
 
   async cachePid(): Promise<number> {
-    return Number(await readFile(join(this.#folder, 'cache.pid'), 'utf8'));
+    return pidIn(this.file('cache.pid'));
   }
 
   /** Where every log ends now, to read on from later. */
@@ -261,38 +293,5 @@ export class LiveKcp {
         throw new Error(`sharded-test-server exited with ${this.#server.exitCode} while we waited for ${what}`);
       if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for ${what}`);
     }
-  }
-}
-
-/** Whether an API server says so, to whoever asks. */
-function isReady(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const asked = request({ host: '127.0.0.1', port, path: '/readyz', rejectUnauthorized: false }, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode === 200);
-    });
-    asked.on('error', () => resolve(false)).end();
-  });
-}
-
-async function readFrom(path: string, from: number): Promise<string> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    const bytes = Buffer.alloc(Math.max(0, size - from));
-    await file.read(bytes, 0, bytes.length, from);
-    return bytes.toString('utf8');
-  } finally {
-    await file.close();
-  }
-}
-
-async function stop(pidFile: string): Promise<void> {
-  const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'));
-  if (pid === 0) return;
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended by itself.
   }
 }

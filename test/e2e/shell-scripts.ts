@@ -18,6 +18,16 @@ export function shardScript(folder: string, program: string): string {
   return supervisorScript(folder, `shard-$(echo " $* " | sed 's/.* --secure-port=\\([0-9]*\\) .*/\\1/')`, quote(program));
 }
 
+/** Runs our front door in place of kcp's own, by its name and with its flags. `variables` say how it reaches its cache. */
+export function frontProxyScript(folder: string, variables: Readonly<Record<string, string>>): string {
+  const environment = Object.entries(variables).map(([name, value]) => quote(`${name}=${value}`));
+  return supervisorScript(
+    folder,
+    'front-proxy',
+    `env ${environment.join(' ')} ${quote(process.execPath)} ${quote(builtMain())} kcp-front-proxy`,
+  );
+}
+
 /** Starts a program again whenever it ends, as a kubelet would; ends with SIGTERM. `NAME.pid` and `NAME-supervisor.pid` say who is who. */
 function supervisorScript(folder: string, name: string, command: string): string {
   return `#!/bin/sh

@@ -1,0 +1,170 @@
+/**
+ * A kcp that boots behind our front door. sharded-test-server starts it as its `kcp-front-proxy`, with the flags of that one, and knows no other; an agent beside each shard
+ * pushes what paths are resolved by. kcp's own tests of what goes through a front proxy run through it. Then kubectl asks by path, by name and for a home, shards hang, and
+ * everything dies, shards before caches and after them.
+ *
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries; otherwise skipped with a log line. Of kcp's tests it runs those that are there.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { installed, runProgram } from '../clients/installed.js';
+import type { KubeClient } from '../support/kube-client.js';
+import { isForeign, StrataProcess } from '../support/strata-process.js';
+import { until } from '../support/test-server.js';
+import { assertPassed } from './assert-passed.js';
+import { startAgents } from './live-agent.js';
+import { LiveKcp, neededBinaries } from './live-kcp.js';
+import { LiveWorkspaces, type Workspace } from './live-workspaces.js';
+
+const binaries = process.env['TEST_KCP_BIN'];
+const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
+const config = `children: {'*': {offer: [{types: ['*']}, {types: [logicalclusters.paths.strata, workspaces.paths.strata]}]}}`;
+const settleMsMax = 60_000;
+/** A hanging shard is noticed by a ping that is sent every 10 s and waits for 5 s; the rest is for the machine. */
+const noticedMsMax = 20_000;
+
+/** kcp's own tests of what goes through a front proxy, and how many scenarios each has at least. */
+const programs = [
+  ['e2e-workspace.test', 0],
+  ['e2e-homeworkspaces.test', 0],
+  ['e2e-authorizer.test', 1],
+  ['e2e-virtual-apiexport.test', 1],
+  ['e2e-proxy.test', 0],
+  ['e2e-logicalclustermigration.test', 0],
+] as const;
+
+test.serial(
+  'a kcp boots behind our front door, its tests pass through it, and what is alive is reached whatever else hangs or dies',
+  async (t) => {
+    if (binaries === undefined || missing.length > 0 || isForeign) {
+      const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
+      t.log(`SKIPPED: ${why}`);
+      t.pass();
+      return;
+    }
+    t.timeout(60 * 60_000);
+    await using cache = await StrataProcess.start({ config });
+    const link = await cache.authority.issue({ user: 'front-door', groups: ['strata'], uris: ['strata://cache/front-door'] });
+    const frontDoor = {
+      STRATA_PARENT_URLS: cache.url,
+      STRATA_PARENT_CA_FILE: cache.certificateFile,
+      STRATA_PARENT_CERT_FILE: link.certificateFile,
+      STRATA_PARENT_KEY_FILE: link.keyFile,
+    };
+    const shardsReady = async (starting: LiveKcp): Promise<void> => {
+      const agents = await startAgents(starting, [cache, cache], { flags: ['--push-paths'] });
+      t.teardown(() => Promise.all(agents.map((agent) => agent[Symbol.asyncDispose]())));
+    };
+    await using kcp = await LiveKcp.start(binaries, [], { restartsShards: true, frontDoor, shardsReady });
+    const client = await kcp.client();
+    t.teardown(() => client.close());
+
+    for (const [program, atLeast] of programs) {
+      if (!existsSync(join(binaries, program))) {
+        t.log(`SKIPPED: there is no ${program}`);
+        continue;
+      }
+      t.log(program);
+      assertPassed(t, await kcp.test(program, '.'), { atLeast });
+    }
+
+    const made = new LiveWorkspaces(client);
+    const [org, team] = [await made.create('org', 'root'), await made.create('team', 'shard-1')];
+    await assertKubectl(t, kcp, { client, team });
+    const reached = { client, org, team };
+    for (const [shard, away, other] of [
+      [0, org, team],
+      [1, team, org],
+    ] as const)
+      // prettier-ignore
+      await assertUnharmed(t, client, { pid: await kcp.shardPid(shard), away, other });
+
+    await assertReached(reached);
+    for (const shard of [0, 1]) {
+      await kcp.killShard(shard);
+      await cache.kill();
+      await assertReached(reached);
+      t.log(
+        `shard ${shard}, then the cache died; the front door as well, and it was ready again after ${(await kcp.killFrontDoor()).toFixed(0)} ms`,
+      );
+      await assertReached(reached);
+      await cache.resume();
+      await cache.kill();
+      await cache.resume();
+      await kcp.killShard(shard);
+      await assertReached(reached);
+    }
+    const late = await made.create('late', 'shard-1');
+    await until(async () => (await client.raw('GET', `/clusters/${late.path}/api`)).status === 200, settleMsMax);
+  },
+);
+
+/** By path, by name, and the home of whoever asks. */
+async function assertKubectl(
+  t: ExecutionContext,
+  kcp: LiveKcp,
+  { client, team }: Readonly<{ client: KubeClient; team: Workspace }>,
+): Promise<void> {
+  if ((await installed('kubectl', 'version', '--client')) === undefined) return t.log('SKIPPED: kubectl is not installed');
+  const home = await client.get('/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces/~');
+  t.log(`the home: ${JSON.stringify(home['spec'])}`);
+  const { cluster } = home['spec'] as { cluster: string };
+  await until(async () => (await client.raw('GET', `/clusters/${cluster}/api/v1/namespaces/default`)).status === 200, settleMsMax);
+  for (const path of [team.path, team.cluster, cluster, 'user:kcp-admin']) {
+    const flags = [`--kubeconfig=${kcp.file('.kcp/admin.kubeconfig')}`, `--server=https://127.0.0.1:6443/clusters/${path}`];
+    const { code, stdout, stderr } = await runProgram('kubectl', [...flags, 'get', 'namespaces', '-o', 'name'], { timeoutMs: settleMsMax });
+    t.is(code, 0, `${path}: ${stderr}`);
+    t.true(stdout.split('\n').includes('namespace/default'), `${path}: ${stdout}`);
+  }
+}
+
+type Hanging = Readonly<{ pid: number; away: Workspace; other: Workspace }>;
+
+/** While a shard hangs, requests to it end in time, and those to the other one are answered as before. */
+async function assertUnharmed(t: ExecutionContext, client: KubeClient, { pid, away, other }: Hanging): Promise<void> {
+  const ask = ({ path }: Workspace, timeoutMs?: number) =>
+    client.raw('GET', `/clusters/${path}/api/v1/namespaces/default`, timeoutMs === undefined ? {} : { timeoutMs });
+  const timed = async (forMs: number): Promise<readonly number[]> => {
+    const took: number[] = [];
+    for (const untilMs = performance.now() + forMs; performance.now() < untilMs; await sleep(10)) {
+      const beganMs = performance.now();
+      t.is((await ask(other)).status, 200);
+      took.push(performance.now() - beganMs);
+    }
+    return took.toSorted((one, two) => one - two);
+  };
+  await ask(away);
+  const before = await timed(10_000);
+  process.kill(pid, 'SIGSTOP');
+  try {
+    const stoppedMs = performance.now();
+    const ended = Promise.all(
+      Array.from({ length: 20 }, async () => ({
+        status: (await ask(away, 2 * noticedMsMax)).status,
+        tookMs: performance.now() - stoppedMs,
+      })),
+    );
+    const meanwhile = await timed(10_000);
+    const hung = await ended;
+    const noticedMs = Math.max(...hung.map(({ tookMs }) => tookMs));
+    const [p50, p99] = [0.5, 0.99].map((part) => [before, meanwhile].map((took) => (took[Math.floor(took.length * part)] ?? 0).toFixed(1)));
+    t.log(
+      `a shard hangs: noticed after ${noticedMs.toFixed(0)} ms; the other one’s p50 ${p50?.join(' → ')} ms, p99 ${p99?.join(' → ')} ms`,
+    );
+    t.true(
+      hung.every(({ status }) => [502, 503].includes(status)),
+      JSON.stringify(hung),
+    );
+    t.true(noticedMs < noticedMsMax, `${noticedMs} ms`);
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+  await until(async () => (await ask(away)).status === 200, settleMsMax);
+}
+
+async function assertReached({ client, org, team }: Readonly<{ client: KubeClient; org: Workspace; team: Workspace }>): Promise<void> {
+  for (const { path } of [org, team])
+    await until(async () => (await client.raw('GET', `/clusters/${path}/api/v1/namespaces/default`)).status === 200, settleMsMax);
+}
