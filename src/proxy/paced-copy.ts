@@ -15,7 +15,8 @@ export function pourBody(body: IncomingMessage, into: Writable, clock: Clock): v
   const end = (why: string): void => void into.destroy(new CacheError(why));
   const broken = (): void => end('the client has broken off');
   pace(body, into, clock, () => end('the server takes nothing of the request'));
-  body.once('end', () => (isWhole(body) ? into.end() : broken()));
+  // Node tells of an end in the middle of the frame that brings it, when nobody can tell yet what kind of end it is.
+  body.once('end', () => setImmediate(() => (isWhole(body) ? into.end() : broken())));
   for (const event of ['error', 'aborted']) body.once(event, broken);
   into.once('close', () => body.resume());
 }
@@ -40,7 +41,7 @@ function pace(from: Readable, to: Writable, clock: Clock, stalled: () => void): 
   });
 }
 
-/** Of HTTP/2 a stream that its client has reset ends as if it were whole, and is said to be closed only after that. */
+/** To be asked a turn after its end. Of HTTP/2 a stream that its client has reset ends as if it were whole, and is said to be closed only after that. */
 function isWhole(body: IncomingMessage): boolean {
   if (body.httpVersionMajor === 1) return body.complete;
   const { stream } = body as unknown as Http2ServerRequest;

@@ -4,12 +4,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PerformanceObserver } from 'node:perf_hooks';
+import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
 import { workspaceSlice, pushedWorkspace } from '../support/path-pusher.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';
 import { RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { asked, brokenOff, chunked, connected } from './raw-requests.js';
+import { RawHttp2 } from '../support/raw-http2.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation, aShard } from './a-front-door.js';
@@ -211,6 +213,37 @@ for (const speaks of [1, 2] as const) {
         const { body } = await chunked(door, { method, target: '/clusters/root:org:team/echo', body: smuggled, http2 });
         t.is(body, smuggled, method);
         t.is(birch.asked, before + 1, method);
+      }
+  });
+
+  test.serial(`a body is whole however its frames come together, at a backend that speaks HTTP/${speaks}`, async (t) => {
+    const { door } = await anInstallation(t, { birchSpeaks: speaks });
+    const { port, master } = door;
+    const client = await RawHttp2.open({ port, as: master });
+    t.teardown(() => client.destroy());
+    const body = Buffer.from('{"kind":"Namespace"}');
+    const ways: Readonly<Record<string, (id: number) => Promise<void>>> = {
+      'one frame, which ends': async (id) => client.data(id, body, true),
+      'a frame, and an empty one that ends, as Go writes it': async (id) => {
+        client.data(id, body);
+        client.data(id, Buffer.alloc(0), true);
+      },
+      'an empty frame that ends, a turn later': async (id) => {
+        client.data(id, body);
+        await setImmediate();
+        client.data(id, Buffer.alloc(0), true);
+      },
+    };
+    for (const [way, write] of Object.entries(ways))
+      for (let i = 0; i < 30; i += 1) {
+        client.socket.cork();
+        const stream = client.request('POST', '/clusters/root:org:team/echo', { ends: false });
+        const written = write(stream.id);
+        client.socket.uncork();
+        await written;
+        await client.answered(stream);
+        t.is(stream.status, 200, `${way}, the ${i}th time: ${stream.text}`);
+        t.is((JSON.parse(stream.text) as Echoed).body, body.toString());
       }
   });
 
