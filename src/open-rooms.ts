@@ -37,6 +37,7 @@ import { DeclaredTypes } from './intake/declared-types.js';
 import { Freshness } from './intake/freshness.js';
 import { HeldRemovals } from './intake/held-removals.js';
 import { Intake } from './intake/intake.js';
+import { MigratedClusters } from './intake/migrated-clusters.js';
 import { PushSessions } from './intake/push-sessions.js';
 import { PushersElsewhere } from './intake/pushers-elsewhere.js';
 import { RunningSince } from './intake/running-since.js';
@@ -173,6 +174,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
+  const migrated = new MigratedClusters({ objects: store, revisions: store, commits: store, writer: store, known, isLeader, clock, log });
   const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
   const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
@@ -265,6 +267,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     hub.close();
     snapshots.close();
     removal.close();
+    migrated.close();
     standbys.close();
     assumedSyncs.close();
     told.close();
