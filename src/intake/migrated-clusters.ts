@@ -96,7 +96,7 @@ export class MigratedClusters {
 
   /** What fails is tried again at the next look. */
   async #look(): Promise<void> {
-    if (this.#parts.isLeader()) for (const [cluster, since] of [...this.#marked]) await this.#check(cluster, since);
+    if (this.#parts.isLeader()) for (const [cluster, since] of this.#marked) await this.#check(cluster, since);
   }
 
   async #check(cluster: ClusterName, since: Map<ShardName, number>): Promise<void> {

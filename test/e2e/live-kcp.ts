@@ -136,18 +136,24 @@ export class LiveKcp {
   }
 
   /** Runs tests of one of kcp's compiled test programs; they read the cache of the shard with this number. */
-  async test(program: `e2e-${string}.test`, pattern: string, cache = 0): Promise<TestOutcome> {
+  async test(
+    program: `e2e-${string}.test`,
+    pattern: string,
+    { cache = 0, skipped }: Readonly<{ cache?: number; skipped?: string | undefined }> = {},
+  ): Promise<TestOutcome> {
     const shards = `root=${join(this.#folder, '.kcp-0/admin.kubeconfig')},shard-1=${join(this.#folder, '.kcp-1/admin.kubeconfig')}`;
     const flags = [
       '-test.v',
       `-test.run=${pattern}`,
+      ...(skipped === undefined ? [] : [`-test.skip=^${skipped}$`]),
       '-test.timeout=10m',
       `--kcp-kubeconfig=${join(await this.#asSeenFrom(cache), '.kcp/admin.kubeconfig')}`,
       `--shard-kubeconfigs=${shards}`,
     ];
     const { stdout, stderr } = await runProgram(join(this.#binaries, program), flags, {
       cwd: this.#folder,
-      environment: { NO_GORUN: '1' },
+      // Some start a kcp of their own, or plugins of kubectl.
+      environment: { NO_GORUN: '1', PATH: `${this.#binaries}:${process.env['PATH'] ?? ''}` },
       timeoutMs: testMsMax,
     });
     const named = (result: string): readonly string[] =>
@@ -155,51 +161,54 @@ export class LiveKcp {
     return { passed: named('PASS'), failed: named('FAIL'), output: stdout + stderr };
   }
 
-  /** kill -9 for the cache server; resolves when the supervisor has started it again and it answers. */
+  /** kill -9 for the cache server; resolves when the supervisor has started it again. */
   async killCache(): Promise<void> {
-    const before = await this.cachePid();
-    process.kill(before, 'SIGKILL');
-    await this.#until(async () => (await this.cachePid()) !== before, readyMsMax, 'the supervisor to start the cache server again');
+    await this.#kill('cache');
   }
 
   /** kill -9 for a shard that is started again; resolves when it says that it is ready. */
   async killShard(shard: number): Promise<void> {
-    const before = await this.shardPid(shard);
-    process.kill(before, 'SIGKILL');
-    const isBack = async (): Promise<boolean> => (await this.shardPid(shard)) !== before && (await isReady(firstShardPort + shard));
-    await this.#until(isBack, readyMsMax, `shard ${shard} to be ready again`);
+    await this.#kill(shardProgram(shard));
+    await this.#until(() => isReady(firstShardPort + shard), readyMsMax, `shard ${shard} to be ready again`);
   }
 
   /** Of a shard that is started again. */
   async shardPid(shard: number): Promise<number> {
-    return pidIn(this.file(`shard-${firstShardPort + shard}.pid`));
+    return pidIn(this.file(`${shardProgram(shard)}.pid`));
   }
 
   /** kill -9 for our front door; resolves when it is ready again, with how long that took. */
   async killFrontDoor(): Promise<number> {
-    const pid = (): Promise<number> => pidIn(this.file('front-proxy.pid'));
-    const [before, killedMs] = [await pid(), performance.now()];
-    process.kill(before, 'SIGKILL');
-    await this.#until(
-      async () => (await pid()) !== before && (await isReady(frontProxyPort)),
-      readyMsMax,
-      'the front door to be ready again',
-    );
+    const killedMs = performance.now();
+    await this.#kill('front-proxy');
+    await this.#until(() => isReady(frontProxyPort), readyMsMax, 'the front door to be ready again');
     return performance.now() - killedMs;
   }
 
-  /** kill -9 for the cache server, then `meanwhile` before the supervisor starts it again. Resolves when it runs. */
+  /** kill -9 for the cache server, then `act` before the supervisor starts it again. Resolves when it runs. */
   async whileCacheIsDown(act: () => Promise<void>): Promise<void> {
-    const supervisor = await pidIn(this.file('cache-supervisor.pid'));
+    await this.#kill('cache', act);
+  }
+
+  /** The same of a shard that is started again; resolves when it says that it is ready. */
+  async whileShardIsDown(shard: number, act: () => Promise<void>): Promise<void> {
+    await this.#kill(shardProgram(shard), act);
+    await this.#until(() => isReady(firstShardPort + shard), readyMsMax, `shard ${shard} to be ready again`);
+  }
+
+  /** Resolves when its supervisor has started it again, which it does after `meanwhile`. */
+  async #kill(program: string, meanwhile?: () => Promise<void>): Promise<void> {
+    const file = this.file(`${program}.pid`);
+    const supervisor = await pidIn(this.file(`${program}-supervisor.pid`));
+    const before = await pidIn(file);
     process.kill(supervisor, 'SIGSTOP');
-    const before = await this.cachePid();
     try {
       process.kill(before, 'SIGKILL');
-      await act();
+      await meanwhile?.();
     } finally {
       process.kill(supervisor, 'SIGCONT');
     }
-    await this.#until(async () => (await this.cachePid()) !== before, readyMsMax, 'the supervisor to start the cache server again');
+    await this.#until(async () => (await pidIn(file)) !== before, readyMsMax, `the supervisor to start ${program} again`);
   }
 
   /** Runs `strata …` for the store of the cache server; rejects when it fails. */
@@ -294,4 +303,9 @@ export class LiveKcp {
       if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for ${what}`);
     }
   }
+}
+
+/** The name that the supervisor has given it. */
+function shardProgram(shard: number): string {
+  return `shard-${firstShardPort + shard}`;
 }

@@ -48,7 +48,9 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
   // These tests also write to the cache that they read, as a plain writer of the root shard.
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { scenarios: 6 });
   // These only read, at the other leaf, what the root shard wrote to its own.
-  const acrossLinks = await kcp.test('e2e-reconciler-cache.test', '^TestReplication$/^(APIExport|APIResourceSchema|WorkspaceType)$', 1);
+  const acrossLinks = await kcp.test('e2e-reconciler-cache.test', '^TestReplication$/^(APIExport|APIResourceSchema|WorkspaceType)$', {
+    cache: 1,
+  });
   assertPassed(t, acrossLinks, { scenarios: 3 });
   assertPassed(t, await kcp.test('e2e-cache.test', '^TestCacheServerReplicationAPI$'), { scenarios: 10 });
   await assertSame(t, tree, 'after kcp’s tests of replication');
