@@ -10,6 +10,7 @@
  * MIGRATED-1 Only of a plain writer that writes here: an agent sees its objects go, and what comes over a link goes where that comes from.
  * MIGRATED-2 Never of `root` and of `system:…`, which decide about others and do not migrate.
  * MIGRATED-3 What is written meanwhile stays, and what has not been deleted by then with it.
+ * MIGRATED-4 The new shard is believed, as every shard is about itself. All that it can have removed is what the other one has marked as migrating.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';

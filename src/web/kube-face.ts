@@ -66,6 +66,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
   if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
+  // What a view shows, and where a canonical path leads, is read of the same state as the objects.
+  if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const view = path.view && (await openView(path.view, ports));
   const schemas = path.rest[0] === 'openapi' ? await ports.schemas.texts() : noSchemas;
   const types = (): readonly Documented[] => typesShown(path, view, ports.catalogue);
@@ -82,7 +84,6 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
     assertReview(method, resource, reviewType);
     return review(reviewType, { shard: path.shard, cluster: path.cluster }, { exchange, heavy: ports.heavy.of(caller.user) });
   }
-  if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
   const cluster = verb !== undefined && isRead(verb) ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
   const resolution = (view ?? ports.catalogue).resolve({
     group: resource.group,
