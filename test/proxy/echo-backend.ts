@@ -6,13 +6,13 @@
  *   …/big     `?bytes=` of them
  *   …/half    half of what it announces, and then its end
  *   …/odd     what no server ought to answer, `?status=` as its status
- *   …/upload  notes how the body ends
+ *   …/upload  notes how the body ends; with `?early` it has answered by then
  *   …/never   no answer
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type ServerResponse, type IncomingMessage } from 'node:http';
-import { createSecureServer, type Http2ServerRequest } from 'node:http2';
+import { constants, createSecureServer, type Http2ServerRequest } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -131,8 +131,13 @@ export class EchoBackend {
     if (what === 'upload') {
       const note = (isWhole: boolean): void => void this.uploads.push(isWhole ? 'whole' : 'broken off');
       const { stream } = request as unknown as Partial<Http2ServerRequest>;
-      if (stream === undefined) request.once('close', () => note(request.complete));
-      else stream.once('close', () => note(!stream.aborted));
+      // Once it has answered, Node's server calls every body of HTTP/1.1 whole; what was sent tells.
+      if (stream === undefined) {
+        let tail = '';
+        request.socket.on('data', (bytes: Buffer) => (tail = `${tail}${bytes.toString('latin1')}`.slice(-5)));
+        request.socket.once('close', () => note(tail === '0\r\n\r\n'));
+      } else stream.once('close', () => note(stream.readableEnded && stream.rstCode === constants.NGHTTP2_NO_ERROR && !stream.aborted));
+      if (url.searchParams.has('early')) response.end('early');
       request.resume();
       return;
     }

@@ -264,6 +264,18 @@ for (const speaks of [1, 2] as const) {
   });
 }
 
+test.serial('an upload that is given up once it is answered is never whole', async (t) => {
+  const { door, birch } = await anInstallation(t, { birchSpeaks: 1 });
+  const client = await RawHttp2.open({ port: door.port, as: door.master });
+  t.teardown(() => client.destroy());
+  const stream = client.request('POST', '/clusters/root:org:team/upload?early', { ends: false });
+  client.data(stream.id, Buffer.from('kind: half of it\n'));
+  await client.until(() => stream.text === 'early', 'the answer');
+  client.reset(stream.id);
+  await until(() => birch.uploads.length === 1, 10_000);
+  t.deepEqual(birch.uploads, ['broken off']);
+});
+
 test.serial(
   'a request that was answered whole is not reset at its backend as well: servers end a connection with many resets',
   async (t) => {
