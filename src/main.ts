@@ -143,6 +143,8 @@ function sourcesOf(flags: SettingsSources['flags'], defaults: Readonly<Record<st
 async function run(sources: SettingsSources, warnings: readonly string[], frontDoor?: ServerParts['frontDoor']): Promise<void> {
   const hangUp = new HangUp();
   const settings = loadSettings(sources);
+  if (frontDoor !== undefined && settings.parentUrls.length === 0)
+    throw new SettingsError(['a front door needs the cache above that it follows: --parent-urls (STRATA_PARENT_URLS)']);
   const log = createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat });
   for (const warning of warnings) log.warn('flags.ignored', { warning });
   if (settings.clientCaFile === undefined)

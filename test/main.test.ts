@@ -175,7 +175,15 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and says whic
     '--logging-format=json',
     '--v=2',
   ];
-  const child = spawn(program, flags, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  const env = {
+    ...process.env,
+    STRATA_CACHE_NAME: 'front-door',
+    STRATA_PARENT_URLS: 'https://127.0.0.1:1',
+    STRATA_PARENT_CA_FILE: authority.certificateFile,
+    STRATA_PARENT_CERT_FILE: pair.certificateFile,
+    STRATA_PARENT_KEY_FILE: pair.keyFile,
+  };
+  const child = spawn(program, flags, { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] });
   t.teardown(() => child.kill('SIGKILL'));
   let logged = '';
   child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
@@ -186,6 +194,9 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and says whic
   child.kill('SIGTERM');
   t.deepEqual(await exited, [0, null], logged);
 
+  const alone = spawnSync(program, flags, { encoding: 'utf8' });
+  t.is(alone.status, 2);
+  t.regex(alone.stderr, /needs the cache above that it follows: --parent-urls \(STRATA_PARENT_URLS\)/);
   const refused = spawnSync(program, [...flags, '--requestheader-username-headers=X-Forwarded-User'], { encoding: 'utf8' });
   t.is(refused.status, 2);
   t.regex(refused.stderr, /^kcp-front-proxy: .*authenticating proxies are read by X-Remote-User alone\n$/);

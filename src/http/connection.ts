@@ -190,6 +190,10 @@ export class Connection implements ExchangeOwner {
     return this.refused('connections');
   }
 
+  get isAnswering(): boolean {
+    return this.#exchanges.size > 0;
+  }
+
   /** It is a websocket from now on, whose own protocol handles its end. */
   handOver(): void {
     this.#isHandedOver = true;

@@ -145,7 +145,8 @@ export class Listener {
     });
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       const connection = this.#connections.get(socket as TLSSocket);
-      if (connection === undefined) return void socket.destroy();
+      // One that comes behind a request which is not answered yet would be answered before it, or into it.
+      if (connection === undefined || connection.isAnswering) return void socket.destroy();
       const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
       if (refusal === undefined) connection.handOver();
       parts.upgrade({ request, socket, head, caller: connection.caller, refusal });

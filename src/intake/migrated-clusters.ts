@@ -2,19 +2,21 @@
  * Removes what a shard has left here of a logical cluster that migrated to another one. kcp deletes that on the former shard in etcd itself, and its replication controller
  * does not see it go. So the copies would stay for good, and each name be found on two shards.
  *
- *   LogicalCluster of C from A, marked as migrating     ┐
- *   the same one, by its uid, from B, without the mark  ┘ for `staysMs` ──▶ what A has of C is deleted, the LogicalCluster last
+ *   LogicalCluster of C from A, marked as migrating by M          ┐
+ *   M, a LogicalClusterMigration of C to B, which one shard has   ├ for `staysMs` ──▶ what A has of C is deleted, the LogicalCluster last
+ *   the same LogicalCluster, by its uid, from B, without the mark ┘
  *
  * kcp takes the mark away on the new shard after it has deleted everything on the former one.
  *
  * MIGRATED-1 Only of a plain writer that writes here: an agent sees its objects go, and what comes over a link goes where that comes from.
  * MIGRATED-2 Never of `root` and of `system:…`, which decide about others and do not migrate.
  * MIGRATED-3 What is written meanwhile stays, and what has not been deleted by then with it.
- * MIGRATED-4 The new shard is believed, as every shard is about itself. All that it can have removed is what the other one has marked as migrating.
+ * MIGRATED-4 Nobody is believed about others: where the former shard has marked its logical cluster, its mark says by which migration, that says where to, and only
+ *    the shard that it names can end it.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
-import { rootCluster, type ClusterName } from '../domain/cluster.js';
+import { parseClusterName, rootCluster, type ClusterName } from '../domain/cluster.js';
 import type { Commit } from '../domain/change.js';
 import { annotationsOf } from '../domain/object-metadata.js';
 import type { Body, StoredObject } from '../domain/object.js';
@@ -23,6 +25,8 @@ import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { Commits, Objects, Revisions, Writer } from '../domain/store-port.js';
+import { textAt } from '../domain/text-at.js';
+import { jsonValue } from '../json/json-value.js';
 import type { KnownShards } from './known-shards.js';
 
 /** `isLeader`: of the servers of this store one removes what nobody asks for. */
@@ -38,7 +42,10 @@ export type MigratedClustersParts = Readonly<{
 }>;
 
 const logicalClusters: Resource = { group: 'core.kcp.io', resource: 'logicalclusters', identity: '' };
+const migrations: Resource = { group: 'migration.kcp.io', resource: 'logicalclustermigrations', identity: '' };
+/** Its value is the logical cluster and the name of a LogicalClusterMigration. */
 const mark = 'internal.kcp.io/migrating';
+const markPattern = /^([^:]+):([^:]+)$/;
 const uidAtShard = 'cache.kcp.io/original-resource-UID';
 const staysMs = 60_000;
 const lookIntervalMs = 5_000;
@@ -105,10 +112,14 @@ export class MigratedClusters {
     const found = await objects.find({ ...logicalClusters, shard: '*', cluster, namespace: '', name: 'cluster' });
     const marked = found.filter(({ body }) => isMarked(body));
     if (marked.length === 0) this.#marked.delete(cluster);
+    for (const shard of since.keys()) if (!marked.some(({ key }) => key.shard === shard)) since.delete(shard);
     for (const left of marked) {
       const { shard } = left.key;
-      const now = found.find((other) => !marked.includes(other) && uidOf(left) !== '' && uidOf(other) === uidOf(left));
-      if (now === undefined || !this.#isPlain(shard)) {
+      const to = this.#isPlain(shard) ? await this.#destinationOf(left) : undefined;
+      const now = found.find(
+        (other) => other.key.shard === to && !marked.includes(other) && uidOf(left) !== '' && uidOf(other) === uidOf(left),
+      );
+      if (now === undefined) {
         since.delete(shard);
         continue;
       }
@@ -119,6 +130,17 @@ export class MigratedClusters {
       const removed = await this.#remove(shard, cluster);
       if (removed > 0) log.info('cluster.left-removed', { cluster, shard, to: now.key.shard, objects: removed });
     }
+  }
+
+  /** Where the LogicalClusterMigration that the mark names is to bring the logical cluster. */
+  async #destinationOf({ key: { cluster }, body }: StoredObject): Promise<string | undefined> {
+    const [, parent = '', name = ''] = markPattern.exec(annotationsOf(body).get(mark) ?? '') ?? [];
+    const place = parseClusterName(parent);
+    if (place === undefined) return undefined;
+    const [migration, ...others] = await this.#parts.objects.find({ ...migrations, shard: '*', cluster: place, namespace: '', name });
+    if (migration === undefined || others.length > 0) return undefined;
+    const object = jsonValue(new TextDecoder().decode(migration.body.bytes));
+    return textAt(object, 'spec', 'logicalCluster') === cluster ? textAt(object, 'spec', 'destinationShard') : undefined;
   }
 
   #isPlain(shard: ShardName): boolean {
@@ -137,7 +159,7 @@ export class MigratedClusters {
       for await (const page of snapshotPages(objects.snapshot({ ...type, shard, cluster }, revisions.published))) {
         const deleted = await Promise.all(page.map((object) => this.#delete(object)));
         removed += deleted.filter((each) => each).length;
-        if (this.#isClosed || deleted.some((each) => !each)) return removed;
+        if (this.#isClosed || !this.#isPlain(shard) || deleted.some((each) => !each)) return removed;
       }
     return removed;
   }

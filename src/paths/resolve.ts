@@ -7,9 +7,11 @@
  * RESOLVE-1 A Workspace counts only on the shard where its parent is active: another shard may have what a migration left, or claim what it has not.
  * RESOLVE-2 A logical cluster is active on the one shard where it is not migrating. If it migrates everywhere, any will do, for that shard refuses
  *    requests itself. If several claim it, one whose entries are current goes before one whose are not, then the one that changed last.
+ *    `root` does not migrate: of several that claim it the shard named `root` has it, or the one that has claimed it longest, because where that is decides
+ *    whose word counts about where shards are.
  * RESOLVE-3 It ends after one step for each segment, whatever the entries say.
  */
-import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
+import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { ClusterEntry, WorkspaceEntry } from '../domain/path-entry.js';
 import type { MissingPath, Resolved } from '../domain/path-resolution.js';
 import type { Revision } from '../domain/revision.js';
@@ -32,6 +34,9 @@ export interface PathEntries {
   /** A logical cluster is active on several shards, which ought not to be. */
   conflict(cluster: ClusterName, shards: readonly ShardName[]): void;
 }
+
+/** As kcp names the shard that has `root`. */
+const rootShard = 'root' as ShardName;
 
 /** `on`: the one shard that could have what is missing; undefined: any shard. */
 export type Walked = Resolved | Extract<MissingPath, { kind: 'ambiguous' }> | Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
@@ -96,9 +101,14 @@ async function activeShard(cluster: ClusterName, entries: PathEntries): Promise<
     cluster,
     settled.map(({ shard }) => shard),
   );
+  if (cluster === rootCluster) return (settled.find(({ shard }) => shard === rootShard) ?? oldest(settled))?.shard;
   const current: ClusterPlace[] = [];
   for (const place of settled) if (await entries.isCurrent(place.shard)) current.push(place);
   return newest(current.length > 0 ? current : settled)?.shard;
+}
+
+function oldest(places: readonly ClusterPlace[]): ClusterPlace | undefined {
+  return places.toSorted((one, other) => one.revision - other.revision)[0];
 }
 
 function newest(places: readonly ClusterPlace[]): ClusterPlace | undefined {

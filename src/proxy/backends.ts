@@ -13,7 +13,7 @@ import { Agent, request as requestHttp1 } from 'node:https';
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import type { Duplex, Readable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
@@ -42,6 +42,8 @@ export type BackendAnswer = Readonly<{
   headers: Readonly<Record<string, string | string[] | undefined>>;
   body: Readable;
   isCutOff: () => boolean;
+  /** Ends what is still on its way to the backend: the answer is whole, and nobody will say anything of the rest. */
+  endRequest: () => void;
 }>;
 
 export type UpgradeRequest = Omit<BackendRequest, 'method' | 'body' | 'lasts'>;
@@ -64,14 +66,16 @@ type Kept = Readonly<{ sessions: Http2Sessions; agent: Agent }>;
 
 export class Backends {
   readonly #clock: Clock;
+  readonly #socketsMax: number;
   /** By origin and credentials; the one that was used longest ago comes first. */
   readonly #kept = new Map<string, Kept>();
   /** PEM texts are long, so each set of them has a number. */
   readonly #numbers = new WeakMap<BackendCredentials, number>();
   #numbered = 0;
 
-  constructor({ clock }: { clock: Clock }) {
+  constructor({ clock }: { clock: Clock }, options = { socketsMax }) {
     this.#clock = clock;
+    this.#socketsMax = options.socketsMax;
   }
 
   /** Throws NotSent, BrokenOff, or the reason of `signal`. */
@@ -114,7 +118,7 @@ export class Backends {
       });
       let isSent = false;
       outgoing.once('socket', (socket) => socket.once('secureConnect', () => (isSent = true)));
-      const begun = this.#limit(outgoing, answerMsMax);
+      const begun = this.#limit(outgoing, { withinMs: answerMsMax, late: (error) => void outgoing.destroy(error) });
       outgoing.once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
         begun();
         if (answer.headers.upgrade?.toLowerCase() !== 'websocket') {
@@ -150,7 +154,7 @@ export class Backends {
     const tls: ConnectionOptions = { ca, cert, key };
     const made: Kept = {
       sessions: new Http2Sessions({ origin, tls, clock: this.#clock }, sessions),
-      agent: new Agent({ keepAlive: true, maxSockets: socketsMax, ...tls }),
+      agent: new Agent({ keepAlive: true, maxSockets: this.#socketsMax, ...tls }),
     };
     this.#kept.set(name, made);
     const [oldest] = this.#kept;
@@ -162,8 +166,11 @@ export class Backends {
   }
 
   /** A request over HTTP/1.1, which has no pings: ends it if there is no connection, and no answer, in time. Returns what says that the answer has begun. */
-  #limit(outgoing: ClientRequest, withinMs: number | undefined): () => void {
-    const end = (): void => void outgoing.destroy(new CacheError('the server does not answer'));
+  #limit(
+    outgoing: ClientRequest,
+    { withinMs, late }: Readonly<{ withinMs: number | undefined; late: (error: Error) => void }>,
+  ): () => void {
+    const end = (): void => late(new CacheError('the server does not answer'));
     let cancel = this.#clock.after(sessions.openMsMax, end);
     const connected = (): void => {
       cancel();
@@ -197,19 +204,30 @@ export class Backends {
         agent,
         method,
         headers: { ...writable(others), ...(host !== '' && { host: String(host) }), ...(isChunked && { 'transfer-encoding': 'chunked' }) },
-        signal,
       });
-      const begun = this.#limit(outgoing, lasts ? undefined : answerMsMax);
       let isSent = false;
+      // While it waits for a socket it says nothing of its end.
+      const fail = (error: Error): void => {
+        outgoing.destroy();
+        reject(failed(isSent, error, signal));
+      };
+      signal.addEventListener('abort', () => fail(signal.reason as Error), { once: true });
+      const begun = this.#limit(outgoing, { withinMs: lasts ? undefined : answerMsMax, late: fail });
       outgoing.once('socket', (socket) => {
         if (socket.connecting) socket.once('secureConnect', () => (isSent = true));
         else isSent = true;
       });
       outgoing.once('response', (answer: IncomingMessage) => {
         begun();
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete });
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          body: answer,
+          isCutOff: () => !answer.complete,
+          endRequest: () => endUnlessSent(outgoing),
+        });
       });
-      outgoing.on('error', (error) => reject(failed(isSent, error, signal)));
+      outgoing.on('error', fail);
       if (body === undefined) return void outgoing.end();
       // The server may answer before there is a body.
       outgoing.flushHeaders();
@@ -234,7 +252,13 @@ function answered(stream: ClientHttp2Stream, signal: AbortSignal): Promise<Backe
       stream.off('error', fail);
       // Whoever reads the body hears of what breaks it off.
       stream.on('error', () => {});
-      resolve({ status: headers[':status'] ?? 0, headers, body: stream, isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR });
+      resolve({
+        status: headers[':status'] ?? 0,
+        headers,
+        body: stream,
+        isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR,
+        endRequest: () => endUnlessSent(stream),
+      });
     });
     stream.on('error', fail);
   });
@@ -245,6 +269,10 @@ function failed(isSent: boolean, cause: unknown, signal: AbortSignal): Error {
   return isSent
     ? new BrokenOff('the server has ended the request', { cause })
     : new NotSent('the server has not taken the request', { cause });
+}
+
+function endUnlessSent(request: Writable): void {
+  if (!request.writableFinished) request.destroy();
 }
 
 function retire({ sessions: kept, agent }: Kept): void {

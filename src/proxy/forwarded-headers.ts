@@ -107,7 +107,7 @@ export function asHeaderValue(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 
-/** As Go's url.PathEscape, in lower case because headers of HTTP/2 are: what reads it decodes either. */
+/** As Go's url.PathEscape, in lower case because headers of HTTP/2 are, and capitals escaped because they would be lost: what reads it decodes either. */
 function escapeKey(key: string): string {
   return encodeURIComponent(key)
     .replaceAll('%3A', ':')
@@ -116,5 +116,5 @@ function escapeKey(key: string): string {
     .replaceAll('%26', '&')
     .replaceAll('%2B', '+')
     .replaceAll('%3D', '=')
-    .toLowerCase();
+    .replaceAll(/%..|[A-Z]/g, (found) => (found.length > 1 ? found.toLowerCase() : `%${found.charCodeAt(0).toString(16)}`));
 }

@@ -10,7 +10,6 @@
  * DOOR-3 What a client takes slowly is read slowly, and a request that it gives up is given up at the backend.
  */
 import type { IncomingMessage } from 'node:http';
-import { Duplex } from 'node:stream';
 import { CacheError, Refused } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
 import { brokenOff, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
@@ -127,12 +126,16 @@ export function answerTo(error: unknown): OwnAnswer | undefined {
   return undefined;
 }
 
+export function isAnswer(status: number): boolean {
+  return status >= statusMin && status <= statusMax;
+}
+
 /** Throws when it cannot be passed on at all. */
 async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: boolean): Promise<void> {
   const { request, response } = exchange;
   const { status, headers, body } = answer;
   try {
-    if (status < statusMin || status > statusMax) throw new BrokenOff(`the server has answered with the status ${status}`);
+    if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
     response.writeHead(status, answerHeaders(headers) as Record<string, string | string[]>);
   } catch (error) {
     body.destroy();
@@ -143,13 +146,14 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: bool
   if (request.method !== 'HEAD' && status !== 204 && status !== 304) return passBodyOn(exchange, answer);
   body.resume();
   exchange.finish();
+  answer.endRequest();
 }
 
 /**
  * At the pace of its reader. Resolves once all of it was written, or either end is gone. A stream that has come to its end is left to close by itself: to end
  * it as well would send a reset for each request, and servers end a connection with many of them.
  */
-function passBodyOn(exchange: Exchange, { headers, body, isCutOff }: BackendAnswer): Promise<void> {
+function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }: BackendAnswer): Promise<void> {
   let missing = Number(headers['content-length'] ?? NaN);
   let pending: Promise<void> | undefined;
   const writeSlowly = async (chunk: Buffer): Promise<void> => {
@@ -168,8 +172,7 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff }: BackendAnsw
       if (isCutOff() || missing > 0) exchange.cut();
       else exchange.finish();
       leave();
-      // The backend takes no more of the request.
-      if (body instanceof Duplex && !body.writableFinished) body.destroy();
+      endRequest();
       resolve();
     };
     body.on('data', (chunk: Buffer) => {
@@ -200,8 +203,12 @@ function hasBody(request: IncomingMessage): boolean {
   return !(request as unknown as { stream: { endAfterHeaders: boolean } }).stream.endAfterHeaders;
 }
 
+/** The old prefix of a watch. */
+const watchPath = /\/(?:api|apis\/[^/?]+)\/[^/?]+\/watch\/[^?]/;
+
 /** Whether an answer may go on for as long as anybody reads it. */
 function lasts(target: string): boolean {
   const query = new URLSearchParams(target.slice(target.indexOf('?') + 1));
+  if (watchPath.test(target)) return true;
   return ['watch', 'follow'].some((name) => query.has(name) && !['false', '0'].includes(query.get(name) ?? ''));
 }

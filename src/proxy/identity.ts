@@ -41,13 +41,21 @@ function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Ide
     if (name === userHeader) users.push(value);
     else if (name === groupHeader && value !== '') groups.push(value);
     else if (name.startsWith(extraPrefix)) {
+      // In lower case first, so that what is escaped keeps its own.
       const key = unescapeKey(name.slice(extraPrefix.length));
       extra.set(key, [...(extra.get(key) ?? []), value]);
     }
   }
   const [user = ''] = users;
   if (user === '') return undefined;
-  return { user, groups: passedGroups(withAuthenticated(user, groups), rules), extra: Object.fromEntries(extra) };
+  const asSaid = new Map(withAuthenticated(user, groups).map((group) => [asText(group), group]));
+  const passed = passedGroups([...asSaid.keys()], rules).map((group) => asSaid.get(group) ?? group);
+  return { user, groups: passed, extra: Object.fromEntries(extra) };
+}
+
+/** What a header says, which Node reads as a character for each byte. */
+function asText(value: string): string {
+  return Buffer.from(value, 'latin1').toString();
 }
 
 function withAuthenticated(user: string, groups: readonly string[]): readonly string[] {

@@ -24,8 +24,8 @@ export type Route =
 
 const localPath = /^\/(?:(?:readyz|livez)(?:\/[^/]+)?|metrics)$/;
 const readOtherwise = /[\\#\s]/;
-const dotSegment = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i;
-const encodedDot = /%2e/i;
+const dotSegment = /(?:^|\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|$)/i;
+const encoded = /%2[ef]/i;
 
 /** `mappings`: the longest path first. `target`: path and query of a request. */
 export function routeOf(target: string, mappings: readonly Mapping[]): Route {
@@ -33,7 +33,7 @@ export function routeOf(target: string, mappings: readonly Mapping[]): Route {
   const [pathname, query] = queryAt < 0 ? [target, ''] : [target.slice(0, queryAt), target.slice(queryAt)];
   if (!pathname.startsWith('/') || readOtherwise.test(target)) return { kind: 'malformed' };
   const dots = dotSegment.exec(pathname);
-  if (dots !== null && encodedDot.test(dots[0])) return { kind: 'malformed' };
+  if (dots !== null && encoded.test(pathname.slice(dots.index, dots.index + dots[0].length + 3))) return { kind: 'malformed' };
   const clean = cleaned(pathname);
   if (clean !== pathname) return { kind: 'redirect', location: `${clean}${query}` };
   if (localPath.test(pathname)) return { kind: 'local', path: pathname };

@@ -10,7 +10,7 @@ import type { Upgrade } from '../http/listener.js';
 import { badGateway, pageNotFound, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, type Backends, type UpgradeAnswer } from './backends.js';
 import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
-import { answerTo, forwardedHeaders, type FrontDoorParts } from './front-door.js';
+import { answerTo, forwardedHeaders, isAnswer, type FrontDoorParts } from './front-door.js';
 import { identityOf } from './identity.js';
 import { passAlong } from './paced-copy.js';
 import type { GroupRules } from './passed-groups.js';
@@ -31,7 +31,11 @@ export class Websockets {
     const { socket, refusal } = upgrade;
     const givenUp = new AbortController();
     socket.on('error', () => {});
-    socket.once('close', () => givenUp.abort(new BrokenOff('the client has gone')));
+    const unexpired = this.#endWithCertificate(upgrade);
+    socket.once('close', () => {
+      unexpired();
+      givenUp.abort(new BrokenOff('the client has gone'));
+    });
     try {
       if (refusal !== undefined) throw refusal;
       const answer = await this.#upgraded(upgrade, givenUp.signal);
@@ -41,6 +45,12 @@ export class Websockets {
       if (foreseen === undefined) this.#parts.failed(error, upgrade.request);
       write(socket, foreseen ?? badGateway);
     }
+  }
+
+  /** The connection is no HTTP any more, and nobody else does. */
+  #endWithCertificate({ socket, caller: { validUntilMs } }: Upgrade): () => void {
+    const { clock } = this.#parts;
+    return validUntilMs === undefined ? () => {} : clock.after(Math.max(0, validUntilMs - clock.wallMs()), () => void socket.destroy());
   }
 
   /** Undefined once a backend's answer was passed on. */
@@ -63,6 +73,7 @@ export class Websockets {
 
 /** The backend's own answer; the connection ends with it. */
 async function pass(socket: Duplex, { status, headers, body }: UpgradeAnswer & { socket: undefined }): Promise<void> {
+  if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
   socket.write(headOf(status, { ...answerHeaders(headers), connection: 'close' }));
   try {
     await pipeline(body, socket);

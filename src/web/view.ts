@@ -7,8 +7,9 @@
  */
 import type { Catalogue, Resolution, ServedType, TypeRequest } from '../domain/catalogue.js';
 import type { ClusterName } from '../domain/cluster.js';
-import { Refused } from '../domain/errors.js';
-import type { Resource } from '../domain/resource.js';
+import { Refused, type Refusal } from '../domain/errors.js';
+import type { StoredObject } from '../domain/object.js';
+import { formatGroupResource, type Resource } from '../domain/resource.js';
 import type { Selector } from '../domain/selector.js';
 import type { Objects } from '../domain/store-port.js';
 import { objectNotFound, type Verb } from './kube-request.js';
@@ -27,7 +28,7 @@ export interface View {
 const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
 const verbs: readonly Verb[] = ['get', 'list', 'watch'];
 
-/** Throws Refused(404) for an APIExport that is not there, or has another identity than the one that is asked for. */
+/** Throws Refused: 404 for an APIExport that is not there, or has another identity than the one that is asked for; 409 where several shards have it. */
 export async function openView(
   path: ViewPath,
   { objects, catalogue }: Readonly<{ objects: Pick<Objects, 'find'>; catalogue: Catalogue }>,
@@ -35,11 +36,23 @@ export async function openView(
   if (path.kind === 'syncer') return viewOfSyncer(path.id, catalogue);
   const { cluster, name } = path;
   const found = await objects.find({ ...exportType, shard: '*', cluster, namespace: '', name });
-  const [newest] = found.toSorted((one, other) => other.revision - one.revision);
-  const exported = newest && exportedResources(newest.body.bytes);
+  const [only, ...others] = found;
+  if (others.length > 0) throw new Refused(onSeveralShards(path, found));
+  const exported = only && exportedResources(only.body.bytes);
   if (exported === undefined || (path.identity !== undefined && path.identity !== exported.identity))
     throw new Refused(objectNotFound(exportType, name));
   return viewOfExport(new Map(exported.resources.map((each) => [familyOf(each), each.identity])), catalogue);
+}
+
+/** Which of them has the logical cluster nobody says here, and one of them may lie. */
+function onSeveralShards({ name }: Readonly<{ name: string }>, found: readonly StoredObject[]): Refusal {
+  const { group, resource } = exportType;
+  const shards = found.map(({ key }) => key.shard).join(', ');
+  return {
+    reason: 'Conflict',
+    message: `${formatGroupResource(exportType)} ${JSON.stringify(name)} is on several shards: ${shards}`,
+    details: { name, group, kind: resource },
+  };
 }
 
 /** `identities`: by group and resource. */

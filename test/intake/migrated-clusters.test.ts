@@ -11,13 +11,21 @@ import { aServer, hurried, until, type TestServer } from '../support/test-server
 const factor = 30;
 const clock = { ...hurried(factor), now: (): number => systemClock.now() * factor };
 const clusters = { group: 'core.kcp.io', resource: 'logicalclusters', version: 'v1alpha1' };
+const migrations = { group: 'migration.kcp.io', resource: 'logicalclustermigrations', version: 'v1alpha1' };
 const afterMs = (60_000 + 15_000) / factor;
 
-type Marked = Readonly<{ isMarked?: boolean; uid?: string }>;
+/** `by`: the LogicalClusterMigration that its mark names. */
+type Marked = Readonly<{ isMarked?: boolean; uid?: string; by?: string }>;
 
-function aLogicalCluster({ isMarked = false, uid = 'uid-1' }: Marked): object {
-  const annotations = { 'cache.kcp.io/original-resource-UID': uid, ...(isMarked && { 'internal.kcp.io/migrating': 'org:one' }) };
+function aLogicalCluster({ isMarked = false, uid = 'uid-1', by = 'org1:one' }: Marked): object {
+  const annotations = { 'cache.kcp.io/original-resource-UID': uid, ...(isMarked && { 'internal.kcp.io/migrating': by }) };
   return { apiVersion: 'core.kcp.io/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'cluster', annotations }, spec: {} };
+}
+
+async function migrate(client: KubeClient, to: string, { logicalCluster = 'acme', name = 'one', shard = 'cedar' } = {}): Promise<void> {
+  const spec = { logicalCluster, destinationShard: to };
+  const migration = { apiVersion: 'migration.kcp.io/v1alpha1', kind: 'LogicalClusterMigration', metadata: { name }, spec };
+  await client.create(aPath({ ...migrations, shard, cluster: 'org1' }), migration);
 }
 
 async function has(client: KubeClient, shard: string, cluster: string): Promise<readonly string[]> {
@@ -40,12 +48,13 @@ async function put(client: KubeClient, shard: string, cluster: string, of: Marke
 /** `acme` is on amber, and then on birch as well. */
 async function migrated(
   t: ExecutionContext,
-  { cluster = 'acme', left = {}, now = {} }: { cluster?: string; left?: Marked; now?: Marked } = {},
+  { cluster = 'acme', left = {}, now = {}, to = 'birch' }: { cluster?: string; left?: Marked; now?: Marked; to?: string } = {},
 ): Promise<TestServer> {
   const server = await aServer(t, { clock });
   const client = server.client();
   await client.create(aPath({ cluster }), anApiExport());
   await put(client, 'amber', cluster, {});
+  await migrate(client, to, { logicalCluster: cluster });
   await put(client, 'amber', cluster, { isMarked: true, ...left });
   await put(client, 'birch', cluster, { isMarked: true });
   await client.create(aPath({ shard: 'birch', cluster }), anApiExport());
@@ -90,6 +99,9 @@ for (const [what, options] of [
   ['of another logical cluster of that name', { now: { uid: 'uid-2' } }],
   ['of a logical cluster without a uid', { left: { uid: '' }, now: { uid: '' } }],
   ['of root', { cluster: 'root' }],
+  ['that goes elsewhere by its migration', { to: 'cedar' }],
+  ['that is marked by a migration that is not here', { left: { by: 'org1:two' } }],
+  ['that is marked by nothing that could be a migration', { left: { by: 'one' } }],
 ] as const)
   test(`nothing is removed ${what}`, async (t) => {
     const server = await migrated(t, options);
@@ -103,7 +115,8 @@ test('a migration that goes back in time removes nothing, and what the other one
   const server = await migrated(t);
   const client = server.client();
   await sleep(30_000 / factor);
-  await put(client, 'birch', 'acme', { isMarked: true });
+  await migrate(client, 'amber', { name: 'two' });
+  await put(client, 'birch', 'acme', { isMarked: true, by: 'org1:two' });
   await put(client, 'amber', 'acme', {});
   await until(async () => (await has(client, 'birch', 'acme')).length === 0);
   t.deepEqual(await has(client, 'amber', 'acme'), ['one', 'cluster']);
@@ -114,6 +127,20 @@ test('nothing is removed of a shard that has a pusher', async (t) => {
   const pusher = await RawPusher.open(server);
   t.teardown(() => pusher.socket.terminate());
   pusher.begin(sliceOf('apiexports'));
+  await sleep(afterMs);
+  t.deepEqual(await has(server.client(), 'amber', 'acme'), ['one', 'cluster']);
+});
+
+test('a shard that says it has what another one is migrating has nothing removed, whatever it pushes', async (t) => {
+  const server = await migrated(t, { now: { isMarked: true } });
+  const mallory = server.client({
+    as: await server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
+  });
+  await put(mallory, 'mallory', 'acme', {});
+  await sleep(afterMs / 2);
+  t.deepEqual(await has(server.client(), 'amber', 'acme'), ['one', 'cluster']);
+  // Of two migrations of one name nobody knows which is true.
+  await migrate(mallory, 'mallory', { shard: 'mallory' });
   await sleep(afterMs);
   t.deepEqual(await has(server.client(), 'amber', 'acme'), ['one', 'cluster']);
 });

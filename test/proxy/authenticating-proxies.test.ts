@@ -117,3 +117,23 @@ test('pages of allowed origins may ask, before anybody is authenticated, and of 
   t.is(refused.headers['access-control-allow-origin'], undefined);
   t.is(amber.asked, before + 1, 'the backend answers it');
 });
+
+for (const http2 of [false, true])
+  test(`over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}, what an authenticating proxy says is read as the bytes of its UTF-8, and every key of extra is its own`, async (t) => {
+    const requestheader = await anAuthority(t, 'requestheader');
+    const settings = { requestheaderCaFile: requestheader.certificateFile, requestheaderNames: [], droppedGroups: ['büro'] };
+    const { door } = await anInstallation(t, { settings });
+    const proxy = await requestheader.issue({ user: 'shard-proxy', groups: [] });
+    const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
+    const headers = {
+      'x-remote-user': 'alice',
+      'x-remote-group': [asBytes('büro'), asBytes('küche')],
+      'x-remote-extra-scopes': 'a',
+      'x-remote-extra-%53copes': 'b',
+    };
+    const { text } = await door.client({ http2, as: proxy }).raw('GET', '/clusters/root/echo', { headers });
+    const passed = (JSON.parse(text) as Echoed).headers;
+    t.is(passed['x-remote-group'], `${asBytes('küche')}, system:authenticated`);
+    t.is(passed['x-remote-extra-scopes'], 'a');
+    t.is(passed['x-remote-extra-%53copes'], 'b');
+  });

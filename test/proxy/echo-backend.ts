@@ -70,6 +70,8 @@ export class EchoBackend {
       socket.once('close', () => sockets.delete(socket));
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      const status = new URL(request.url ?? '/', 'https://backend').searchParams.get('status');
+      if (status !== null) return backend.#odd(request, status);
       socket.write(
         `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-User: ${String(request.headers['x-remote-user'])}\r\n\r\n`,
       );

@@ -4,10 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PerformanceObserver } from 'node:perf_hooks';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
-import { workspaceSlice, pushedWorkspace } from '../support/path-pusher.js';
+import { clusterSlice, pushedCluster, pushedWorkspace, workspaceSlice } from '../support/path-pusher.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';
 import { RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { asked, brokenOff, chunked, connected } from './raw-requests.js';
@@ -304,6 +304,21 @@ test.serial(
   },
 );
 
+test.serial('a watch by its old path lasts as one by its query does', async (t) => {
+  const { door, amber } = await anInstallation(t, { flags: { 'request-timeout': '1s', 'headers-timeout': '500ms' } });
+  const stop = new AbortController();
+  t.teardown(() => stop.abort());
+  const client = door.client({ http2: true });
+  let isOver = false;
+  const watching = client.raw('GET', '/clusters/root/api/v1/watch/configmaps/watch', { timeoutMs: 60_000 }).catch(() => undefined);
+  void watching.then(() => (isOver = true));
+  await until(() => amber.open.get('watch')?.size === 1);
+  await sleep(3_000);
+  t.false(isOver);
+  amber.disconnect();
+  await watching;
+});
+
 test.serial('many watches leave room for requests', async (t) => {
   const { door, amber } = await anInstallation(t);
   const stop = new AbortController();
@@ -474,4 +489,21 @@ test.serial('a client that speaks of two lengths, or of a length and of chunks, 
     t.notRegex(received, / 200 /);
   }
   t.is(amber.asked, before);
+});
+
+test.serial('a shard that claims root says nothing about where others are, and gets none of their requests', async (t) => {
+  const { door, amber, birch, pushers } = await anInstallation(t);
+  const both = [aShard('amber', birch.url), aShard('birch', birch.url)];
+  await pushers.birch.syncWhole(sliceOf('shards', { group: 'core.kcp.io', shard: 'birch' }), both, 'v1alpha1');
+  const claim = pushedCluster('root', { path: 'root', parentless: true });
+  await pushers.birch.acknowledged(pushers.birch.put(clusterSlice('birch'), [claim], pathEntryVersion));
+  // What comes after the claim has come, so has the claim.
+  await pushers.amber.acknowledged(
+    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('root later', { cluster: 'org1' })], pathEntryVersion),
+  );
+  await until(async () => (await door.client().raw('GET', '/clusters/root:later/echo')).status === 200);
+  await sleep(500);
+  const before = amber.asked;
+  for (const path of ['root', 'root:org', 'org1']) t.is((await door.client().raw('GET', `/clusters/${path}/echo`)).status, 200, path);
+  t.deepEqual([amber.asked, birch.asked], [before + 3, 0]);
 });

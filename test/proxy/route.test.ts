@@ -38,6 +38,8 @@ test('a request goes where kcp’s proxy sends it, by its path', (t) => {
     ['/clusters/root:org:team/apis?x=a%20b&y', 'cluster root:org:team /apis?x=a%20b&y'],
     ['/clusters/root%3Aorg/api', 'cluster root:org /api'],
     ['/clusters/%2A/api', 'cluster * /api'],
+    ['/clusters/root/..%2f..%2fclusters/other/api', 'malformed'],
+    ['/clusters/root/api/%2f../x', 'malformed'],
     ['/clusters/root/api/v1/namespaces/a%2Fb', 'cluster root /api/v1/namespaces/a%2Fb'],
     ['/clusters/root/a//b?c=d//e', 'redirect /clusters/root/a/b?c=d//e'],
     ['/clusters/root/../root/api', 'redirect /clusters/root/api'],

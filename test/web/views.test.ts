@@ -90,6 +90,19 @@ for (const http2 of [false, true])
     t.deepEqual(seen.slice(3), ['d']);
   });
 
+test('an export that several shards have is none of them: one of the two may be made up', async (t) => {
+  const server = await anInstallation(t);
+  const mallory = server.client({
+    as: await server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
+  });
+  await mallory.create(aPath({ ...apiExports, shard: 'mallory', cluster: 'provider' }), anExport('widgets', 'other'));
+  for (const identity of ['', '/hash', '/other']) {
+    const { status, text } = await server.client().raw('GET', `/services/apiexport/provider/widgets${identity}/clusters/*/${ownApi}`);
+    t.is(status, 409, identity);
+    t.regex(text, /on several shards: amber, mallory/);
+  }
+});
+
 test('discovery shows what the export has, and that it is read only', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
