@@ -190,6 +190,7 @@ export class Connection implements ExchangeOwner {
     return this.refused('connections');
   }
 
+  /** Whether a request is under way: an upgrade behind it would be answered before it, or into it. */
   get isAnswering(): boolean {
     return this.#exchanges.size > 0;
   }

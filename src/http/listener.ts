@@ -145,7 +145,6 @@ export class Listener {
     });
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       const connection = this.#connections.get(socket as TLSSocket);
-      // One that comes behind a request which is not answered yet would be answered before it, or into it.
       if (connection === undefined || connection.isAnswering) return void socket.destroy();
       const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
       if (refusal === undefined) connection.handOver();
