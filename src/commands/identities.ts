@@ -7,6 +7,7 @@ import { defaultLookupBounds } from '../lookup/lookup-options.js';
 import { alignedRows } from './aligned-rows.js';
 import { openQuestions } from './ask-cache.js';
 import { command, type Command } from './command.js';
+import { formatFreshness } from './format-freshness.js';
 
 const none = '–';
 
@@ -32,6 +33,5 @@ function formatIdentities(workspace: string, { identities: found, whole }: Expor
 }
 
 function ageOf({ freshness }: ExportIdentity): string {
-  if (freshness === undefined || !freshness.whole) return 'not current';
-  return `current, ${freshness.lagMs ?? 0} ms behind`;
+  return formatFreshness(freshness === undefined ? [] : [{ current: freshness.whole, lagMs: freshness.lagMs }]);
 }

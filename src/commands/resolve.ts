@@ -2,10 +2,11 @@
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { unreachable } from '../domain/errors.js';
-import { parsePathAnswer, resolveTarget, type ResolvedFreshness, type ResolvedPath } from '../lookup/path-answer.js';
+import { parsePathAnswer, resolveTarget, type ResolvedPath } from '../lookup/path-answer.js';
 import { alignedRows } from './aligned-rows.js';
 import { askCache } from './ask-cache.js';
 import { command, type Command } from './command.js';
+import { formatFreshness } from './format-freshness.js';
 
 const none = '–';
 
@@ -52,12 +53,6 @@ function formatResolved(asked: string, resolved: ResolvedPath): string {
 function lackingOf(shards: readonly string[]): string {
   if (shards.length === 0) return 'the cache does not know every shard now';
   return `not all path entries of ${shards.join(', ')} are here; see \`strata status\`, and whether their agents run with --push-paths`;
-}
-
-/** The least fresh counts. */
-function formatFreshness(freshness: readonly ResolvedFreshness[]): string {
-  if (freshness.length === 0 || !freshness.every(({ current }) => current)) return 'not current';
-  return `current, ${Math.max(...freshness.map(({ lagMs }) => lagMs ?? 0))} ms behind`;
 }
 
 function yesOrNo(is: boolean): string {

@@ -1,3 +1,4 @@
+import type { Clock } from './ports.js';
 import type { ShardName } from './shard.js';
 
 /** Whom a certificate speaks for: the one URI in it, `strata://shard/NAME` or the same of a cache, a reader or a syncer. */
@@ -25,6 +26,15 @@ export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:un
 /** The caller at that time: a connection may outlive the certificate it was opened with. */
 export function callerAt(caller: Caller, nowMs: number): Caller {
   return caller.validUntilMs !== undefined && caller.validUntilMs < nowMs ? anonymous : caller;
+}
+
+/** Runs the task when the caller's certificate runs out, at once if it has; never without one. The result takes the task back. */
+export function atExpiry(
+  { validUntilMs }: Pick<Caller, 'validUntilMs'>,
+  clock: Pick<Clock, 'wallMs' | 'after'>,
+  task: () => void,
+): () => void {
+  return validUntilMs === undefined ? () => {} : clock.after(Math.max(0, validUntilMs - clock.wallMs()), task);
 }
 
 /** May do everything: what kcp's own clients hold. */

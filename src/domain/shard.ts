@@ -5,6 +5,9 @@ export type ShardName = string & { readonly [shardName]: true };
 /** The pattern kcp's own cache server enforces, so that whoever names a shard there can name it here. */
 const shardPattern = /^[a-z0-9-:]{1,61}$/;
 
+/** The shard that has the logical cluster `root`, as kcp names it (`corev1alpha1.RootShard`); nobody can choose another name. */
+export const rootShard = 'root' as ShardName;
+
 /** A shard name, or undefined when the text is not one. */
 export function parseShardName(text: string): ShardName | undefined {
   return shardPattern.test(text) ? (text as ShardName) : undefined;

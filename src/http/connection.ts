@@ -19,7 +19,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, type ServerHttp2Session } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { Budget } from '../domain/budget.js';
-import { callerAt, kindOf, type Caller } from '../domain/caller.js';
+import { atExpiry, callerAt, kindOf, type Caller } from '../domain/caller.js';
 import { Liveness } from '../domain/liveness.js';
 import type { Clock } from '../domain/ports.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
@@ -78,7 +78,7 @@ export class Connection implements ExchangeOwner {
   #isHandedOver = false;
   #isSentAway = false;
   #isClosed = false;
-  #cancelExpiry = (): void => {};
+  readonly #cancelExpiry: () => void;
   #cancelIdle = (): void => {};
   #liveness: Liveness | undefined;
 
@@ -92,13 +92,11 @@ export class Connection implements ExchangeOwner {
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.quota = parts.quotas.join(this.peer);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
+    this.#cancelExpiry = atExpiry(caller, parts.clock, () => this.destroy());
     // A caller without a certificate makes room for others, and may always ask for health.
     this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryTake(1);
     if (!this.isWithinQuota) this.#destroySoon();
     socket.once('close', () => this.#closed());
-    const { validUntilMs } = caller;
-    if (validUntilMs !== undefined)
-      this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.wallMs()), () => this.destroy());
   }
 
   get protocol(): Protocol {

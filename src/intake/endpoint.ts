@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
-import { maySpeak, mayWriteFor, type Caller } from '../domain/caller.js';
+import { atExpiry, maySpeak, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
 import type { ByeReason } from '../frames/bye.js';
 import { firstFrame } from '../frames/first-frame.js';
@@ -156,11 +156,8 @@ export class Endpoint {
   }
 
   /** A session outlives the handshake that checked its certificate; the certificate's own end still counts. */
-  #endWithCertificate(open: OpenConnection, { validUntilMs }: Caller): () => void {
-    const { clock } = this.#parts;
-    if (validUntilMs === undefined) return () => {};
-    const leftMs = Math.max(0, validUntilMs - clock.wallMs());
-    return clock.after(leftMs, () => open.bye('forbidden', 'the certificate has expired', 0));
+  #endWithCertificate(open: OpenConnection, caller: Caller): () => void {
+    return atExpiry(caller, this.#parts.clock, () => open.bye('forbidden', 'the certificate has expired', 0));
   }
 }
 

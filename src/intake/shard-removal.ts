@@ -13,12 +13,12 @@
 import type { Log } from '../diagnostics/log.js';
 import { Refused } from '../domain/errors.js';
 import type { Commit } from '../domain/change.js';
-import type { ClusterName } from '../domain/cluster.js';
+import { rootCluster } from '../domain/cluster.js';
 import type { Clock, Shards, Subscription } from '../domain/ports.js';
 import type { Commits, Objects, PushLane, Pushes } from '../domain/store-port.js';
 import type { PushOutcome, SliceState } from '../domain/push.js';
 import type { ShardState } from '../domain/claim.js';
-import { parseShardName, type ShardName } from '../domain/shard.js';
+import { parseShardName, rootShard, type ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { SeenElsewhere } from './plain-writes.js';
 import type { PushSessions } from './push-sessions.js';
@@ -43,9 +43,6 @@ export type ShardRemovalParts = Readonly<{
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
-/** Where kcp keeps its Shard objects; nobody can choose these names (`core.RootCluster`, `corev1alpha1.RootShard`). */
-const shardCluster = 'root' as ClusterName;
-const rootShard = 'root' as ShardName;
 /** How often there is a look for shards that stay away. */
 const lookIntervalMaxMs = 60_000;
 const lookIntervalMinMs = 1_000;
@@ -103,7 +100,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     for (const change of changes) {
       const { shard: origin, resource, cluster, name } = change.key;
       if (resource.resource !== shardObjects.resource || resource.group !== shardObjects.group) continue;
-      if (origin !== rootShard || cluster !== shardCluster) continue;
+      if (origin !== rootShard || cluster !== rootCluster) continue;
       const shard = parseShardName(name);
       if (shard === undefined) continue;
       if (change.kind === 'put') this.#deleted.delete(shard);
@@ -161,7 +158,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
       ...shardObjects,
       identity: '',
       shard: rootShard,
-      cluster: shardCluster,
+      cluster: rootCluster,
       namespace: '',
       name: shard,
     });

@@ -15,7 +15,7 @@ import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, 
 import type { ClusterEntry, WorkspaceEntry } from '../domain/path-entry.js';
 import type { MissingPath, Resolved } from '../domain/path-resolution.js';
 import type { Revision } from '../domain/revision.js';
-import type { ShardName } from '../domain/shard.js';
+import { rootShard, type ShardName } from '../domain/shard.js';
 import type { PathSegments } from './kcp-path.js';
 
 /** The entry of a logical cluster on one shard. */
@@ -34,9 +34,6 @@ export interface PathEntries {
   /** A logical cluster is active on several shards, which ought not to be. */
   conflict(cluster: ClusterName, shards: readonly ShardName[]): void;
 }
-
-/** As kcp names the shard that has `root`. */
-const rootShard = 'root' as ShardName;
 
 /** `on`: the one shard that could have what is missing; undefined: any shard. */
 export type Walked = Resolved | Extract<MissingPath, { kind: 'ambiguous' }> | Readonly<{ kind: 'missing'; on: ShardName | undefined }>;

@@ -5,6 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { atExpiry } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
 import type { Upgrade } from '../http/listener.js';
 import { badGateway, pageNotFound, unauthorized, type OwnAnswer } from './answers.js';
@@ -28,12 +29,13 @@ export class Websockets {
   }
 
   async handle(upgrade: Upgrade): Promise<void> {
-    const { socket, refusal } = upgrade;
+    const { socket, caller, refusal } = upgrade;
     const givenUp = new AbortController();
     socket.on('error', () => {});
-    const unexpired = this.#endWithCertificate(upgrade);
+    // The connection is no HTTP any more, and nobody else does.
+    const leave = atExpiry(caller, this.#parts.clock, () => void socket.destroy());
     socket.once('close', () => {
-      unexpired();
+      leave();
       givenUp.abort(new BrokenOff('the client has gone'));
     });
     try {
@@ -45,12 +47,6 @@ export class Websockets {
       if (foreseen === undefined) this.#parts.failed(error, upgrade.request);
       write(socket, foreseen ?? badGateway);
     }
-  }
-
-  /** The connection is no HTTP any more, and nobody else does. */
-  #endWithCertificate({ socket, caller: { validUntilMs } }: Upgrade): () => void {
-    const { clock } = this.#parts;
-    return validUntilMs === undefined ? () => {} : clock.after(Math.max(0, validUntilMs - clock.wallMs()), () => void socket.destroy());
   }
 
   /** Undefined once a backend's answer was passed on. */

@@ -3,7 +3,7 @@
  * one of that name, 409 says which.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { Refused, resourceVersionTooLarge } from '../domain/errors.js';
+import { Refused, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -43,11 +43,17 @@ async function find(call: Call, ports: KubePorts): Promise<StoredObject> {
     cluster === '*' ? await findInAnyCluster(scope, call, ports) : held((await ports.objects.find(scope)).filter(isShown));
   if (first === undefined) throw new Refused(objectNotFound(path, name));
   if (keys.length === 1) return first;
-  throw new Refused({
+  throw new Refused(inSeveralPlaces({ ...scope, name }, keys));
+}
+
+/** The refusal of one object where several have its name: a caller has to say which. */
+export function inSeveralPlaces(scope: Scope & Readonly<{ name: string }>, keys: readonly Key[]): Refusal {
+  const { group, resource, name } = scope;
+  return {
     reason: 'Conflict',
-    message: `${formatGroupResource(type)} ${JSON.stringify(name)} ${formatPlaces(scope, keys)}`,
+    message: `${formatGroupResource(scope)} ${JSON.stringify(name)} ${formatPlaces(scope, keys)}`,
     details: { name, group, kind: resource },
-  });
+  };
 }
 
 /** What has the name: the first of it, and the keys of all. */

@@ -28,6 +28,8 @@ const control = /(?![\n\t])\p{Cc}/u;
 /** Go refuses a document that has half of a UTF-16 pair. kcp writes no pair as an escape, so a body with any is not read. */
 const escapedSurrogate = /\\u[dD][89a-fA-F]/;
 
+export const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
+
 /** The APIResourceSchema that an APIExport names for a type. */
 export type NamedSchema = Readonly<{ group: string; resource: string; name: string }>;
 

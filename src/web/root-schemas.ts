@@ -20,7 +20,7 @@ import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import { formatSchema, schemaName, type SchemaTexts } from './openapi-schema.js';
-import { parseResourceSchema, schemasNamedBy } from './resource-schema.js';
+import { exportType, parseResourceSchema, schemasNamedBy } from './resource-schema.js';
 
 export type RootSchemasParts = Readonly<{
   /** Those that have no identity. */
@@ -36,7 +36,6 @@ const exportBytesMax = 4 * 1024 * 1024;
 const triedMax = 10;
 const textBytesMax = 64 * 1024;
 
-const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
 const schemaType: Resource = { group: 'apis.kcp.io', resource: 'apiresourceschemas', identity: '' };
 
 /** Where an APIResourceSchema is. */

@@ -7,14 +7,14 @@
  */
 import type { Catalogue, Resolution, ServedType, TypeRequest } from '../domain/catalogue.js';
 import type { ClusterName } from '../domain/cluster.js';
-import { Refused, type Refusal } from '../domain/errors.js';
-import type { StoredObject } from '../domain/object.js';
-import { formatGroupResource, type Resource } from '../domain/resource.js';
+import { Refused } from '../domain/errors.js';
+import type { Resource } from '../domain/resource.js';
 import type { Selector } from '../domain/selector.js';
 import type { Objects } from '../domain/store-port.js';
+import { inSeveralPlaces } from './get.js';
 import { objectNotFound, type Verb } from './kube-request.js';
 import type { Documented } from './openapi-schema.js';
-import { exportedResources } from './resource-schema.js';
+import { exportedResources, exportType } from './resource-schema.js';
 import { syncerLabel, type ViewPath } from './view-path.js';
 
 export interface View {
@@ -25,7 +25,6 @@ export interface View {
   types(cluster: ClusterName | '*'): readonly Documented[];
 }
 
-const exportType: Resource = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
 const verbs: readonly Verb[] = ['get', 'list', 'watch'];
 
 /** Throws Refused: 404 for an APIExport that is not there, or has another identity than the one that is asked for; 409 where several shards have it. */
@@ -35,24 +34,21 @@ export async function openView(
 ): Promise<View> {
   if (path.kind === 'syncer') return viewOfSyncer(path.id, catalogue);
   const { cluster, name } = path;
-  const found = await objects.find({ ...exportType, shard: '*', cluster, namespace: '', name });
+  const scope = { ...exportType, shard: '*', cluster, namespace: '', name } as const;
+  const found = await objects.find(scope);
   const [only, ...others] = found;
-  if (others.length > 0) throw new Refused(onSeveralShards(path, found));
+  // Which of them has the logical cluster nobody says here, and one of them may lie.
+  if (others.length > 0)
+    throw new Refused(
+      inSeveralPlaces(
+        scope,
+        found.map(({ key }) => key),
+      ),
+    );
   const exported = only && exportedResources(only.body.bytes);
   if (exported === undefined || (path.identity !== undefined && path.identity !== exported.identity))
     throw new Refused(objectNotFound(exportType, name));
   return viewOfExport(new Map(exported.resources.map((each) => [familyOf(each), each.identity])), catalogue);
-}
-
-/** Which of them has the logical cluster nobody says here, and one of them may lie. */
-function onSeveralShards({ name }: Readonly<{ name: string }>, found: readonly StoredObject[]): Refusal {
-  const { group, resource } = exportType;
-  const shards = found.map(({ key }) => key.shard).join(', ');
-  return {
-    reason: 'Conflict',
-    message: `${formatGroupResource(exportType)} ${JSON.stringify(name)} is on several shards: ${shards}`,
-    details: { name, group, kind: resource },
-  };
 }
 
 /** `identities`: by group and resource. */
