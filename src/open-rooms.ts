@@ -52,6 +52,7 @@ import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
 import { Gzip } from './web/gzip.js';
 import { RootSchemas } from './web/root-schemas.js';
+import { ViewCallers } from './web/view-callers.js';
 
 export type OpenServer = Readonly<{
   port: number;
@@ -211,6 +212,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     clock,
     random,
     schemas: new RootSchemas({ types: kcpTypes, objects: store, revisions: store, changedAt: (type) => newest.of(type) }),
+    viewCallers: settings.viewCallers === 'rbac' ? new ViewCallers({ objects: store, revisions: store, freshness }) : undefined,
     gzip: new Gzip(),
     limits: { ...settings, pieceBytesMax },
   };

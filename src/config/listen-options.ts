@@ -1,5 +1,5 @@
 /** Where the server listens, what one peer and all together may hold, and how long anything may take. */
-import { address, bytes, count, duration, toggle } from './option.js';
+import { address, bytes, choice, count, duration, toggle } from './option.js';
 
 export const listenOptions = {
   bindAddress: address({
@@ -21,6 +21,13 @@ export const listenOptions = {
     yaml: 'listen.console',
     default: 'true',
     help: 'Whether /console shows this cache to people who may read it.',
+  }),
+  viewCallers: choice({
+    flag: 'view-callers',
+    yaml: 'listen.viewCallers',
+    default: 'masters',
+    words: ['masters', 'rbac'],
+    help: 'Who reads the view of an APIExport: members of system:masters alone, or also whom the replicated RBAC of its logical cluster lets read its content.',
   }),
   http2: toggle({ flag: 'http2', yaml: 'listen.http2', default: 'true', help: 'Whether HTTP/2 is offered besides HTTP/1.1.' }),
   http2StreamsMax: count({

@@ -10,3 +10,8 @@ export function isObject(value: unknown): value is Members {
 export function membersOf(value: unknown): Members {
   return isObject(value) ? value : {};
 }
+
+/** The items of a list; none of anything else. */
+export function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

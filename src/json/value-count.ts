@@ -13,6 +13,14 @@ export function countValues(json: Uint8Array, max: number): number {
   return count;
 }
 
+/** The text of a body that nobody has checked, where it is small enough to be parsed in one turn of the event loop. */
+export function boundedText(
+  body: Uint8Array,
+  { bytesMax, valuesMax }: Readonly<{ bytesMax: number; valuesMax: number }>,
+): string | undefined {
+  return body.length > bytesMax || countValues(body, valuesMax) > valuesMax ? undefined : new TextDecoder().decode(body);
+}
+
 function closingQuote(json: Uint8Array, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     if (json[at] === backslash) at += 1;

@@ -1,6 +1,7 @@
 /**
  * Who may do what: members of system:masters everything; a certificate of a shard or a cache reads everything but views, and a shard's
- * writes its own shard; that of a syncer reads its view; whoever reads may ask what it may do itself; everyone else may only ask for health.
+ * writes its own shard; that of a syncer reads its view; whoever reads may ask what it may do itself; everyone else may only ask for health, and read
+ * what RBAC says of a view (view-callers.ts).
  */
 import { isMaster, mayRead, mayReadFor, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';

@@ -20,6 +20,7 @@ import { partialForm, tableForm, wholeForm, type ObjectForm } from './object-for
 import type { Part } from './parts.js';
 import type { RootSchemas } from './root-schemas.js';
 import { parseIncludeObject } from './table.js';
+import type { ViewCallers } from './view-callers.js';
 
 export type Call = Readonly<{
   verb: Verb;
@@ -56,6 +57,8 @@ export type KubePorts = Readonly<{
   /** In [0, 1). */
   random: () => number;
   schemas: RootSchemas;
+  /** Undefined where views are for masters alone. */
+  viewCallers: ViewCallers | undefined;
   gzip: Gzip;
   limits: KubeLimits;
 }>;

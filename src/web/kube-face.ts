@@ -7,7 +7,7 @@ import { attempt, mustParse } from '../domain/parsed.js';
 import type { Exchange } from '../http/exchange.js';
 import { asksPartial } from './accept.js';
 import { authorize } from './authorize.js';
-import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts } from './call.js';
+import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts, type Place } from './call.js';
 import { needsNewest } from './consistency.js';
 import { create } from './create.js';
 import { remove } from './delete.js';
@@ -61,7 +61,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (verb !== undefined) noteVerb(verb);
   // A caller who may not ask does not learn either whether the request was understood.
   const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb, view: asks?.view });
-  if (forbidden !== undefined) throw new Refused(forbidden);
+  const admitted = forbidden && asks?.view && (await ports.viewCallers?.admitted(caller, asks.view, verb ?? 'get'));
+  if (forbidden !== undefined && (admitted === undefined || !isWithin(admitted, asks?.cluster))) throw new Refused(forbidden);
   const { path, query } = mustParse(understood);
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
@@ -84,7 +85,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
     assertReview(method, resource, reviewType);
     return review(reviewType, { shard: path.shard, cluster: path.cluster }, { exchange, heavy: ports.heavy.of(caller.user) });
   }
-  const cluster = verb !== undefined && isRead(verb) ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
+  const isReading = verb !== undefined && isRead(verb);
+  const cluster = admitted?.cluster ?? (isReading ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster));
   const resolution = (view ?? ports.catalogue).resolve({
     group: resource.group,
     version: resource.version,
@@ -100,13 +102,18 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const { type, identity } = resolution;
   const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
   const heavy = ports.heavy.of(caller.user);
-  const where = { shard: path.shard, cluster, canonicalPath, labels: view?.labels ?? [] };
+  const where = { shard: admitted?.shard ?? path.shard, cluster, canonicalPath, labels: view?.labels ?? [] };
   return run({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
 }
 
 /** The part of a request's target that may be logged and shown to everybody. */
 export function withoutQuery(target: string): string {
   return target.split('?', 1)[0] ?? '';
+}
+
+/** Whether all that is asked for may be shown, once `*` is narrowed to what was admitted. */
+function isWithin(admitted: Place, cluster: KubePath['cluster']): boolean {
+  return cluster === undefined || cluster.kind === 'all' || (cluster.kind === 'name' && cluster.name === admitted.cluster);
 }
 
 const noSchemas: SchemaTexts = new Map();

@@ -9,11 +9,11 @@
  * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
  */
 import type { ServedType } from '../domain/catalogue.js';
-import { isObject, membersOf, type Members } from '../domain/members.js';
+import { isObject, itemsOf, membersOf, type Members } from '../domain/members.js';
 import type { Resource } from '../domain/resource.js';
 import { textAt } from '../domain/text-at.js';
 import { jsonValue } from '../json/json-value.js';
-import { countValues } from '../json/value-count.js';
+import { boundedText } from '../json/value-count.js';
 import type { KindSchema } from './openapi-schema.js';
 
 /** kcp's have 16 kB and 400 values. */
@@ -137,15 +137,10 @@ function namedIn(spec: Members): readonly NamedSchema[] {
 
 /** Nothing of a body that is not read. */
 function readMembers(body: Uint8Array): Members {
-  if (body.length > bodyBytesMax || countValues(body, valuesMax) > valuesMax) return {};
-  const text = new TextDecoder().decode(body);
-  return escapedSurrogate.test(text) ? {} : membersOf(jsonValue(text));
+  const text = boundedText(body, { bytesMax: bodyBytesMax, valuesMax });
+  return text === undefined || escapedSurrogate.test(text) ? {} : membersOf(jsonValue(text));
 }
 
 function specOf(members: Members): Members {
   return membersOf(members['spec']);
-}
-
-function itemsOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
