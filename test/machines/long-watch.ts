@@ -23,6 +23,7 @@ export class LongWatch {
   #began: Position;
   #position: Position;
   #events: SeenEvent[] = [];
+  #hasRead = false;
   #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   /** Why it ended for good: the server no longer knew its revision, or refused it. */
@@ -44,8 +45,14 @@ export class LongWatch {
     return this.#events;
   }
 
+  /** Whether anything was read since it came last. */
+  get hasRead(): boolean {
+    return this.#hasRead;
+  }
+
   come(): void {
     if (this.failure !== undefined) return;
+    this.#hasRead = false;
     this.#stop = new AbortController();
     this.#running = this.#follow(this.#stop.signal);
   }
@@ -72,6 +79,7 @@ export class LongWatch {
       try {
         for await (const event of this.#client.watch(path, { query: from, signal })) {
           const seen = seenEvent(event);
+          this.#hasRead = true;
           if (seen.type === 'ERROR') {
             this.#fail(seen.code);
             break;

@@ -4,6 +4,7 @@ import { seeded } from '../crash/random.js';
 import { collectionPath, wildcardPath, Writer } from '../crash/writers.js';
 import type { KubeClient } from '../support/kube-client.js';
 import type { StrataProcess } from '../support/strata-process.js';
+import { until } from '../support/test-server.js';
 import { positionOf, seenList, type Covered } from '../support/watch-history.js';
 import { clusters, FloodPusher } from './flood-pusher.js';
 import { LongWatch, type LongWatchOptions } from './long-watch.js';
@@ -110,19 +111,31 @@ export async function soak(
     for (const writer of writers) history.answered(writer.acknowledged.splice(0).filter(({ kind }) => kind === 'put'));
     violations.push(...history.check().map(({ guarantee, watch: of, message }) => `${guarantee} ${of}: ${message}`));
   };
+  /** How old the revision is with which one comes back counts from there: what it had not read yet would make it older. */
+  const crowdHasRead = (published: number): Promise<void> => {
+    const least = born + BigInt(published);
+    return until(() => crowd.every(({ position }) => position >= least));
+  };
   const deadline = performance.now() + forMs;
   for (let checks = 0; performance.now() < deadline && violations.length === 0 && full.failure === undefined; checks += 1) {
-    const until = performance.now() + checkMs;
+    const checkAt = performance.now() + checkMs;
     const isAway = checks % checksBetweenCrowds === 1;
-    if (isAway) await Promise.all(crowd.map((each) => each.leave()));
+    if (isAway) {
+      await crowdHasRead((await sample(client, server)).published);
+      await Promise.all(crowd.map((each) => each.leave()));
+    }
     const back = performance.now() + crowdAwayMs;
-    while (performance.now() < (isAway ? back : until)) {
+    while (performance.now() < (isAway ? back : checkAt)) {
       const now = await sample(client, server);
       load.push(now);
       behindMost = Math.max(behindMost, now.published - Number(full.position - born));
       await sleep(sampleMs);
     }
-    if (isAway) for (const each of crowd) each.come();
+    if (isAway) {
+      for (const each of crowd) each.come();
+      // A check takes seconds of this process, in which nobody would come back.
+      await until(() => crowd.every(({ hasRead, failure }) => hasRead || failure !== undefined));
+    }
     await check();
     if ((load.at(-1)?.diskMiB ?? 0) > diskMiBMax) {
       violations.push(`the folder has more than ${diskMiBMax} MiB`);

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { machinePace } from './machine-pace.js';
 
 /** Start options that make a server measure its turns. */
 export function meteredEnvironment(folder: string): Readonly<Record<string, string>> {
@@ -11,7 +12,7 @@ export function meteredEnvironment(folder: string): Readonly<Record<string, stri
 
 /**
  * The shortest of the rounds counts: what comes with every round is the work itself, the rest is garbage collection and the machine. A round that is
- * short enough is the last.
+ * short enough is the last. Each is in milliseconds of the machine for which bounds are set, by the pace of this one in that round.
  */
 export async function longestTurnMs(
   folder: string,
@@ -25,7 +26,8 @@ export async function longestTurnMs(
     const before = turnsMs(folder).length;
     await work(round);
     await sleep(20);
-    shortest = Math.min(shortest, Math.max(0, ...turnsMs(folder).slice(before)));
+    const longest = Math.max(0, ...turnsMs(folder).slice(before));
+    shortest = Math.min(shortest, longest > enoughMs ? longest / machinePace() : longest);
   }
   return shortest;
 }
