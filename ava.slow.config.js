@@ -1,7 +1,7 @@
 /**
  * Tests that start processes and kill them, and the contract once more with nothing in memory: one file at a time, with patience. `npm run test:slow`.
  *
- * TEST_LANE names a part of them. What measures nothing is in one of the first three, which may run side by side; all others are in `measured`.
+ * TEST_LANE names a part of them. What measures nothing is in one of the first four, which may run side by side; all others are in `measured`.
  */
 const all = [
   'build/test/{crash,e2e,clients,etcd,machines,package}/**/*.test.js',
@@ -11,14 +11,17 @@ const all = [
 ];
 const unmeasured = {
   crashes: [
-    'build/test/crash/{agent,backup,compaction,declared-bounds,disk-full,failpoints,kill,migration,restore,rollback,tier-disk}.test.js',
-    'build/test/crash/{restored-leaf,tier-balancer,tier-partition,tier-random,tier-restart}.test.js',
+    'build/test/crash/{agent,backup,compaction,declared-bounds,disk-full,failpoints,kill,migration,restore,rollback}.test.js',
     'build/test/clients/{clients,kubectl,kubectl-auth,kubectl-explain,kubectl-refusals,kubectl-wildcard}.test.js',
     'build/test/package/*.test.js',
   ],
+  tiers: [
+    'build/test/crash/{paused,restored-leaf,tier-balancer,tier-disk,tier-moves,tier-network,tier-partition,tier-random,tier-restart}.test.js',
+    'build/test/crash/{clock-steps,collected-statements,quiet-writer}.test.js',
+    'build/test/hostile/slow/{abrupt-ends,random-ends}.test.js',
+  ],
   etcd: ['build/test/etcd/*.test.js'],
   machines: [
-    'build/test/crash/{paused,tier-moves,tier-network}.test.js',
     'build/test/machines/{bit-flips,model,power-loss}.test.js',
     'build/test/simulation/random-tree.test.js',
     'build/test/contract/sqlite-from-disk.test.js',

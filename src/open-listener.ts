@@ -1,8 +1,10 @@
 /** Opens what accepts connections, for a server, and for one that stands aside. */
+import { setImmediate } from 'node:timers';
 import type { Settings } from './config/settings.js';
 import type { Health } from './diagnostics/health.js';
 import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
+import { Pace } from './domain/pace.js';
 import type { Clock } from './domain/ports.js';
 import { limitReached } from './http/limit-reached.js';
 import { Listener, type ListenerParts } from './http/listener.js';
@@ -19,6 +21,9 @@ export type ServingParts = Readonly<{
   quotas: Quotas;
 }>;
 
+/** The kernel takes a megabyte over TLS in some five milliseconds. */
+const turnBytesMax = 1024 * 1024;
+
 /** The caller lets it `listen`. */
 export function openListener(
   settings: Settings,
@@ -28,7 +33,15 @@ export function openListener(
 ): Listener {
   return new Listener(
     certificates.serving.pair,
-    { clock, quotas, callerOf: certificates.callerOf, refused: limitReached({ clock, log, metrics }), handle, upgrade },
+    {
+      clock,
+      quotas,
+      pace: new Pace(turnBytesMax, setImmediate),
+      callerOf: certificates.callerOf,
+      refused: limitReached({ clock, log, metrics }),
+      handle,
+      upgrade,
+    },
     { ...settings, servesTokens, clientAuthorities: certificates.authorities },
   );
 }

@@ -2,6 +2,7 @@
  * Opens every room over an open store, hands out ports, and closes in reverse. The only file that knows all rooms. It is loaded while the
  * committer's thread starts (server.ts).
  */
+import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
@@ -46,7 +47,7 @@ import { Standbys } from './intake/standbys.js';
 import { ToldPeers } from './intake/told-peers.js';
 import { version } from './version.js';
 import { Hub } from './watch/hub.js';
-import { Pace } from './watch/pace.js';
+import { Pace } from './domain/pace.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
@@ -89,7 +90,7 @@ const turnBytesMax = 1024 * 1024;
 export async function openRooms(settings: Settings, parts: RoomParts): Promise<OpenServer> {
   const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies, frontDoor, lastLines } = parts;
   const catalogue = new Catalogue(kcpTypes, pathTypes);
-  const pace = new Pace(turnBytesMax);
+  const pace = new Pace(turnBytesMax, setImmediate);
   const newest = new NewestChanges({ commits: store, revisions: store });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
   const snapshots = new SharedSnapshots({ objects: store, revisions: store, clock, pace, changedAt }, { sharedBytesMax }, (chunks) =>

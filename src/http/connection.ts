@@ -21,6 +21,7 @@ import type { TLSSocket } from 'node:tls';
 import { Budget } from '../domain/budget.js';
 import { atExpiry, callerAt, kindOf, type Caller } from '../domain/caller.js';
 import { Liveness } from '../domain/liveness.js';
+import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
@@ -33,6 +34,8 @@ type Protocol = (typeof protocols)[number];
 export type ConnectionParts = Readonly<{
   clock: Clock;
   quotas: Quotas;
+  /** What is written of long answers in a turn of the event loop. */
+  pace: Pick<Pace, 'turn'>;
   /** Called when a limit is reached; returns what to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
 }>;
@@ -65,6 +68,7 @@ export class Connection implements ExchangeOwner {
   readonly quota: Quota;
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
+  readonly pace: Pick<Pace, 'turn'>;
   partsTaken = 0;
   /** How many more requests the peer has taken back than it let the server answer. */
   #takenBack = 0;
@@ -90,6 +94,7 @@ export class Connection implements ExchangeOwner {
     this.#options = options;
     this.clock = parts.clock;
     this.sendTimeoutMs = options.sendTimeoutMs;
+    this.pace = parts.pace;
     this.quota = parts.quotas.join(this.peer);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
     this.#cancelExpiry = atExpiry(caller, parts.clock, () => this.destroy());

@@ -13,6 +13,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
 import type { Caller } from '../domain/caller.js';
+import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
 import { ExchangeRoom } from './exchange-room.js';
 import type { LimitName, Quota } from './quotas.js';
@@ -29,6 +30,8 @@ export interface ExchangeOwner {
   readonly quota: Quota;
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
+  /** Of all connections together. */
+  readonly pace: Pick<Pace, 'turn'>;
   /** The caller, by its certificate as it is valid now. */
   readonly callerNow: Caller;
   /** Until when the caller's certificate is good; undefined without one. */
@@ -151,15 +154,18 @@ export class Exchange {
     const { response } = this;
     if (pieces.length > 1) response.cork();
     for (const piece of pieces) {
-      // Long ones in parts, to notice whether the peer takes any.
+      // Long ones in parts, to notice whether the peer takes any, and because the kernel takes megabytes at once, which costs everybody time.
+      const isLong = piece.length > partBytesMax;
       for (let at = 0; at < piece.length; at += partBytesMax) {
-        const part = piece.subarray(at, at + partBytesMax);
+        const part = isLong ? piece.subarray(at, at + partBytesMax) : piece;
+        if (isLong) {
+          if (pieces.length > 1) response.uncork();
+          if (this.#transport.isFull) await this.#drained();
+          await this.#owner.pace.turn(part.length);
+          if (this.isOver) return;
+          if (pieces.length > 1) response.cork();
+        }
         response.write(part, () => this.#partTaken(part.length));
-        if (piece.length <= partBytesMax || !this.#transport.isFull) continue;
-        if (pieces.length > 1) response.uncork();
-        await this.#drained();
-        if (this.isOver) return;
-        if (pieces.length > 1) response.cork();
       }
     }
     if (pieces.length > 1) response.uncork();

@@ -207,8 +207,11 @@ class Scanner {
       values += 1;
       const byte = bytes[i] ?? 0;
       if (byte === quote) i = this.#string(i, '');
-      else if (byte >= 0x31 && byte <= 0x39) i = this.#number(i);
-      else if (byte === openBrace || byte === openBracket) {
+      else if (byte >= 0x31 && byte <= 0x39) {
+        let next = bytes[++i] ?? 0;
+        while (next >= 0x30 && next <= 0x39) next = bytes[++i] ?? 0;
+        if (next !== comma) i = this.#fraction(i);
+      } else if (byte === openBrace || byte === openBracket) {
         if (open >= openMax) throw new NotJson(`exceeded max depth of ${this.#nestingMax}`);
         const opensObject = byte === openBrace;
         i += 1;
@@ -235,8 +238,12 @@ class Scanner {
         }
         if ((bytes[i] ?? 0) <= space) i = this.skipSpace(i);
         if (bytes[i] === comma) {
-          i += 1;
-          if ((bytes[i] ?? 0) <= space) i = this.skipSpace(i);
+          let next = bytes[++i] ?? 0;
+          if (next === newline) {
+            this.hasLineBreaks = true;
+            next = bytes[++i] ?? 0;
+          }
+          if (next <= space) i = this.skipSpace(i);
           if (isObject) i = this.#key(i);
           break;
         }
@@ -270,9 +277,14 @@ class Scanner {
     if (bytes[i] === 0x2d) i += 1;
     if (bytes[i] === 0x30) i += 1;
     else i = this.#digits(i, i === at ? 'looking for beginning of value' : 'in numeric literal');
-    const next = bytes[i];
-    if (next === comma) return i;
-    if (next === 0x2e) i = this.#digits(i + 1, 'after decimal point in numeric literal');
+    return this.#fraction(i);
+  }
+
+  /** What follows the digits of a number, if anything does. */
+  #fraction(at: number): number {
+    const bytes = this.#bytes;
+    let i = at;
+    if (bytes[i] === 0x2e) i = this.#digits(i + 1, 'after decimal point in numeric literal');
     if (bytes[i] === 0x65 || bytes[i] === 0x45) {
       i += 1;
       if (bytes[i] === 0x2b || bytes[i] === 0x2d) i += 1;

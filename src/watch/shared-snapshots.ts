@@ -21,7 +21,7 @@ import type { Objects, Revisions, Snapshot } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import { formatScope, type Scope } from '../domain/scope.js';
 import { formatSelector, type Selector } from '../domain/selector.js';
-import type { Pace } from './pace.js';
+import type { Pace } from '../domain/pace.js';
 import { SharedStarts } from './shared-starts.js';
 
 const keptMs = 10_000;

@@ -21,7 +21,7 @@ import type { Revision } from '../domain/revision.js';
 import { withRoom, type Room } from '../domain/room.js';
 import type { Piece, Receiver } from './fan-out.js';
 import { goneSince } from './gone-since.js';
-import type { Pace } from './pace.js';
+import type { Pace } from '../domain/pace.js';
 
 /** `readBytesMax`: how large one piece that is read may get, with the largest object at its end. */
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;

@@ -64,6 +64,10 @@ export const longFiles: ReadonlyMap<string, string> = new Map([
   ],
   ['src/tier/tier.ts', 'it opens every part of the tree and hands each what it needs of the others'],
   ['src/tier/slice-syncs.ts', 'every event moves a slice between the same few sets, which must agree'],
+  [
+    'src/json/object-text.ts',
+    'it is one scanner of bytes, whose usual cases stand in one loop because a call for each token takes as long as the token',
+  ],
   ['src/tier/link-sender.ts', 'one pump, with a short method for each frame that the other end can send'],
 ]);
 

@@ -2,12 +2,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ExecutionContext } from 'ava';
 import type { FrontDoorSettings } from '../../src/open-front-door.js';
 import { RawPusher, pushedObject, sliceOf } from '../support/raw-pusher.js';
 import { syncPaths, type Entries } from '../support/path-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
-import { until, type TestServer } from '../support/test-server.js';
+import { until, type Teardown, type TestServer } from '../support/test-server.js';
 import { aTree } from '../support/test-tree.js';
 import { EchoBackend } from './echo-backend.js';
 
@@ -36,7 +35,7 @@ const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*'
 
 /** `root` and `org1` are on amber, `team1` on birch. Resolves once the front door is ready. */
 export async function anInstallation(
-  t: ExecutionContext,
+  t: Teardown,
   { birchSpeaks = 2, birchUrl, mounted, flags = {}, settings = {} }: Options = {},
 ): Promise<Installation> {
   const tree = await aTree(t);

@@ -19,6 +19,7 @@ import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import type { TestAuthority } from '../support/test-authority.js';
+import type { Teardown } from '../support/test-server.js';
 
 export type Echoed = Readonly<{
   http: string;
@@ -48,7 +49,7 @@ export class EchoBackend {
     return `https://127.0.0.1:${this.port}`;
   }
 
-  static async start(t: ExecutionContext, authority: TestAuthority, { speaks = 2 }: { speaks?: 1 | 2 } = {}): Promise<EchoBackend> {
+  static async start(t: Teardown, authority: TestAuthority, { speaks = 2 }: { speaks?: 1 | 2 } = {}): Promise<EchoBackend> {
     const served = await authority.issue({ user: 'backend', groups: [], alternativeNames: 'IP:127.0.0.1', usage: 'serverAuth' });
     const tls = {
       cert: served.certificate,

@@ -14,8 +14,22 @@ import { asked, brokenOff, chunked, connected } from './raw-requests.js';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { until, type TestServer } from '../support/test-server.js';
-import { anInstallation, aShard } from './a-front-door.js';
+import { anInstallation, aShard, type Installation } from './a-front-door.js';
 import { silentPort, type Echoed } from './echo-backend.js';
+
+const closers: (() => unknown)[] = [];
+const opened = new Map<1 | 2, Promise<Installation>>();
+
+/** For tests that change nothing of it. */
+function shared(birchSpeaks: 1 | 2 = 2): Promise<Installation> {
+  const installation = opened.get(birchSpeaks) ?? anInstallation({ teardown: (close) => closers.unshift(close) }, { birchSpeaks });
+  opened.set(birchSpeaks, installation);
+  return installation;
+}
+
+test.after.always('what tests share ends', async () => {
+  for (const close of closers) await close();
+});
 
 /** Of a session, as Node counts them. */
 type SessionCounts = Readonly<{ type: 'server' | 'client'; streamCount: number; framesReceived: number }>;
@@ -35,7 +49,7 @@ for (const http2 of [false, true]) {
   const over = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
   test.serial(`over ${over}, a request reaches the shard that has its path, with who asks and everything else as it came`, async (t) => {
-    const { door } = await anInstallation(t);
+    const { door } = await shared();
     const user = await door.authority.issue({ user: 'alice', groups: ['team', 'system:masters'] });
 
     const onAmber = await echoed(door, '/clusters/root:org/api/v1/a%2Fb/echo?q=1&q=%20a', {
@@ -61,7 +75,7 @@ for (const http2 of [false, true]) {
   });
 
   test.serial(`over ${over}, what leads nowhere is answered as kcp’s proxy answers it`, async (t) => {
-    const { door, amber, birch } = await anInstallation(t);
+    const { door, amber, birch } = await shared();
     const asked = [amber.asked, birch.asked];
     const ask = async (target: string, as: Parameters<TestServer['client']>[0] = {}) => {
       const { status, headers, text } = await door.client({ http2, ...as }).raw('GET', target);
@@ -100,7 +114,7 @@ for (const http2 of [false, true]) {
   });
 
   test.serial(`over ${over}, a watch is passed on line by line, and given up at the backend when its client goes`, async (t) => {
-    const { door, birch } = await anInstallation(t);
+    const { door, birch } = await shared();
     const stop = new AbortController();
     const names: (string | undefined)[] = [];
     const reading = (async () => {
@@ -117,12 +131,12 @@ for (const http2 of [false, true]) {
   });
 
   test.serial(`over ${over}, an answer of which the backend sends half is no whole answer`, async (t) => {
-    const { door } = await anInstallation(t);
+    const { door } = await shared();
     await t.throwsAsync(door.client({ http2 }).raw('GET', '/clusters/root/half'));
   });
 
   test.serial(`over ${over}, large answers and bodies pass whole`, async (t) => {
-    const { door } = await anInstallation(t);
+    const { door } = await shared();
     const { text } = await door.client({ http2 }).raw('GET', '/clusters/root/big?bytes=5000000');
     t.is(text.length, 5_000_000);
     const body = 'y'.repeat(3_000_000);
@@ -131,7 +145,7 @@ for (const http2 of [false, true]) {
 }
 
 test.serial('without a certificate the backend asks for a token; with one that nobody vouches for nothing is asked at all', async (t) => {
-  const { door, amber } = await anInstallation(t);
+  const { door, amber } = await shared();
   const anonymous = await echoed(door, '/clusters/root/echo', {
     as: null,
     headers: { authorization: 'Bearer token', 'x-remote-user': 'root', 'X-Remote-Group': 'system:masters' },
@@ -148,7 +162,7 @@ test.serial('without a certificate the backend asks for a token; with one that n
 });
 
 test.serial('the token of a service account says in which logical cluster a path without one is', async (t) => {
-  const { door } = await anInstallation(t);
+  const { door } = await shared();
   const token = (claims: unknown): string => `Bearer e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`;
   const ask = async (target: string, authorization: string, more: Record<string, string> = {}) =>
     door.client({ as: null }).raw('GET', target, { headers: { authorization, ...more } });
@@ -174,7 +188,7 @@ test.serial('the token of a service account says in which logical cluster a path
 });
 
 test.serial('a backend that speaks HTTP/1.1 alone is asked in that', async (t) => {
-  const { door } = await anInstallation(t, { birchSpeaks: 1 });
+  const { door } = await shared(1);
   t.like(await echoed(door, '/clusters/root:org:team/echo', { method: 'POST', body: { a: 1 } }), {
     http: '1.1',
     target: '/clusters/team1/echo',
@@ -185,7 +199,7 @@ test.serial('a backend that speaks HTTP/1.1 alone is asked in that', async (t) =
 });
 
 test.serial('an answer that cannot be passed on ends its request and nothing else, whatever a backend makes up', async (t) => {
-  const { door } = await anInstallation(t, { birchSpeaks: 1 });
+  const { door } = await shared(1);
   for (const http2 of [false, true])
     for (const status of ['099', '101', '102', '199', '200', '204', '299', '599', '600', '999', '1000', 'abc']) {
       const answer = await door.client({ http2 }).raw('GET', `/clusters/root:org:team/odd?status=${status}`, { timeoutMs: 10_000 });
@@ -195,7 +209,7 @@ test.serial('an answer that cannot be passed on ends its request and nothing els
 });
 
 test.serial('a header of any name passes, and ends nothing', async (t) => {
-  const { door } = await anInstallation(t);
+  const { door } = await shared();
   for (const http2 of [false, true])
     for (const name of ['constructor', 'toString', 'valueof']) {
       const { headers } = await echoed(door, '/clusters/root/echo', { http2, headers: { [name]: 'x' } });
@@ -205,7 +219,7 @@ test.serial('a header of any name passes, and ends nothing', async (t) => {
 
 for (const speaks of [1, 2] as const) {
   test.serial(`a body is the body of one request, whatever its method, at a backend that speaks HTTP/${speaks}`, async (t) => {
-    const { door, birch } = await anInstallation(t, { birchSpeaks: speaks });
+    const { door, birch } = await shared(speaks);
     const smuggled = 'GET /clusters/team1/secrets/echo HTTP/1.1\r\nHost: x\r\nX-Remote-User: admin\r\n\r\n';
     for (const http2 of [false, true])
       for (const method of ['GET', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH']) {
@@ -217,7 +231,7 @@ for (const speaks of [1, 2] as const) {
   });
 
   test.serial(`a body is whole however its frames come together, at a backend that speaks HTTP/${speaks}`, async (t) => {
-    const { door } = await anInstallation(t, { birchSpeaks: speaks });
+    const { door } = await shared(speaks);
     const { port, master } = door;
     const client = await RawHttp2.open({ port, as: master });
     t.teardown(() => client.destroy());
@@ -248,17 +262,18 @@ for (const speaks of [1, 2] as const) {
   });
 
   test.serial(`an upload that its client gives up is never whole at a backend that speaks HTTP/${speaks}`, async (t) => {
-    const { door, birch } = await anInstallation(t, { birchSpeaks: speaks });
+    const { door, birch } = await shared(speaks);
     for (const [i, http2] of [false, true].entries()) {
-      const arrived = () => until(() => birch.asked === i + 1, 10_000);
+      const before = birch.asked;
+      const arrived = () => until(() => birch.asked > before, 10_000);
       await brokenOff(door, { target: '/clusters/root:org:team/upload', http2, arrived });
       await until(() => birch.uploads.length === i + 1, 10_000);
     }
-    t.deepEqual(birch.uploads, ['broken off', 'broken off']);
+    t.deepEqual(birch.uploads.splice(0), ['broken off', 'broken off']);
   });
 
   test.serial(`what a target holds reaches a backend that speaks HTTP/${speaks} as it came`, async (t) => {
-    const { door } = await anInstallation(t, { birchSpeaks: speaks });
+    const { door } = await shared(speaks);
     for (const rest of ["?a='b'", '?a=%20|{}', '/x%5c..%5cy/echo', '/%2f../echo'.replace('..', 'z')])
       t.is((await echoed(door, `/clusters/root:org:team/echo${rest}`)).target, `/clusters/team1/echo${rest}`);
   });
@@ -409,7 +424,7 @@ test.serial('only the shard that has root says where shards are', async (t) => {
 });
 
 test.serial('a caller with a token may send as much as one with a certificate, and others of its address cost it nothing', async (t) => {
-  const { door, amber } = await anInstallation(t);
+  const { door, amber } = await shared();
   for (const http2 of [false, true]) {
     const authorization = `Bearer ${'x'.repeat(9_000)}`;
     t.is(
@@ -431,7 +446,7 @@ test.serial('a caller with a token may send as much as one with a certificate, a
 });
 
 test.serial('a request without a host, or with one that is none, reaches no wrong place', async (t) => {
-  const { door } = await anInstallation(t);
+  const { door } = await shared();
   t.regex(await asked(door, 'GET /clusters/root/echo HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
   t.regex(await asked(door, 'GET /clusters/root/echo HTTP/1.1\r\nHost: a b/@\r\nConnection: close\r\n\r\n'), /^HTTP\/1\.1 400 /);
 });
@@ -445,7 +460,7 @@ test.serial('a mounted Workspace is asked at its URL, whatever follows it in the
 });
 
 test.serial('health is for everybody, metrics for who may read, and both are answered here', async (t) => {
-  const { door } = await anInstallation(t);
+  const { door } = await shared();
   const nobody = await door.authority.issue({ user: 'nobody', groups: [] });
   const status = async (target: string, as: Parameters<TestServer['client']>[0] = {}) => (await door.client(as).raw('GET', target)).status;
   for (const target of ['/readyz', '/livez', '/readyz?verbose', '/readyz/informer-sync'])
@@ -456,7 +471,7 @@ test.serial('health is for everybody, metrics for who may read, and both are ans
 });
 
 test.serial('a websocket is opened at the backend and passed on both ways; every other upgrade is 502', async (t) => {
-  const { door } = await anInstallation(t);
+  const { door } = await shared();
   const upgraded = async (protocol: string): Promise<string> => {
     const socket = connected(door);
     let received = '';
@@ -476,7 +491,7 @@ test.serial('a websocket is opened at the backend and passed on both ways; every
 });
 
 test.serial('a client that speaks of two lengths, or of a length and of chunks, is refused before anything is sent', async (t) => {
-  const { door, amber } = await anInstallation(t);
+  const { door, amber } = await shared();
   const before = amber.asked;
   for (const headers of ['Content-Length: 3\r\nTransfer-Encoding: chunked', 'Content-Length: 3\r\nContent-Length: 4']) {
     const socket = connected(door);

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { systemClock } from '../../src/clock.js';
 import { Budget } from '../../src/domain/budget.js';
 import type { Caller } from '../../src/domain/caller.js';
+import { Pace } from '../../src/domain/pace.js';
 import type { Room } from '../../src/domain/room.js';
 import { Exchange } from '../../src/http/exchange.js';
 import { tooMany } from '../../src/http/limit-reached.js';
@@ -19,6 +20,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     quota: { requests: endless, watches: endless, connections: endless, bufferedBytes: endless, selectorBytes: endless },
     bufferedBytes: endless,
     sendTimeoutMs: 30_000,
+    pace: new Pace(Infinity, setImmediate),
     callerNow: caller,
     validUntilMs: undefined,
     partsTaken: 0,

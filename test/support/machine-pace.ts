@@ -16,7 +16,7 @@ const text = `[${'{"a":1,"b":[true,null,"x"]},'.repeat(40_000)}1]`;
 /** Like what a server does with a large body: it looks at each byte, and parses. */
 function reference(): number {
   let sum = 0;
-  for (let pass = 0; pass < 4; pass += 1) for (const byte of bytes) sum = (sum * 3 + table[byte]!) | 0;
+  for (let pass = 0; pass < 4; pass += 1) for (let at = 0; at < bytes.length; at += 1) sum = (sum * 3 + table[bytes[at]!]!) | 0;
   return sum + (JSON.parse(text) as unknown[]).length;
 }
 

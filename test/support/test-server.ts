@@ -45,6 +45,7 @@ export class TestServer {
   readonly #folder: string;
   readonly #running: RunningServer;
   readonly #clients = new Set<KubeClient>();
+  #client: KubeClient | undefined;
   #stopped: Promise<void> | undefined;
 
   private constructor({ folder, running, authority, master, logged }: Parts) {
@@ -112,10 +113,14 @@ export class TestServer {
     return this.#running.port;
   }
 
-  /** A client that holds system:masters, or the given certificate; `null` means none. Closed with the server. */
+  /**
+   * A client that holds system:masters, or the given certificate; `null` means none. Closed with the server. Without options it is the same one each time, so that
+   * who asks again and again does not connect each time.
+   */
   client(
-    options: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Pick<Certificate, 'certificate' | 'key'> | null } = {},
+    options?: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Pick<Certificate, 'certificate' | 'key'> | null },
   ): KubeClient {
+    if (options === undefined) return (this.#client ??= this.client({}));
     const { as = this.master, ...rest } = options;
     const client = new KubeClient({ ...rest, url: this.url, ...(as === null ? {} : { certificate: as.certificate, key: as.key }) });
     this.#clients.add(client);
@@ -152,8 +157,11 @@ export class TestServer {
   }
 }
 
+/** What ends things: a test, or a file of tests that share them. */
+export type Teardown = Pick<ExecutionContext, 'teardown'>;
+
 /** A server for one test; the test closes it. */
-export async function aServer(t: ExecutionContext, options?: TestServerOptions): Promise<TestServer> {
+export async function aServer(t: Teardown, options?: TestServerOptions): Promise<TestServer> {
   const server = await TestServer.start(options);
   t.teardown(() => server.close());
   return server;

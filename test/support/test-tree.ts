@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { TcpProxy } from './tcp-proxy.js';
 import { TestAuthority } from './test-authority.js';
-import { aServer, until, type TestServer, type TestServerOptions } from './test-server.js';
+import { aServer, until, type Teardown, type TestServer, type TestServerOptions } from './test-server.js';
 
 export type CacheOptions = Omit<TestServerOptions, 'authority'> & Readonly<{ parent?: TestServer; urls?: readonly string[] }>;
 
@@ -20,7 +20,7 @@ parent:
 ${everything}`;
 
 /** Starts caches that trust each other; a cache without a policy of its own lets everything through. */
-export async function aTree(t: ExecutionContext) {
+export async function aTree(t: Teardown) {
   const folder = await mkdtemp(join(tmpdir(), 'strata-tree-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const authority = await TestAuthority.create(folder);

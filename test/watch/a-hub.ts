@@ -4,7 +4,7 @@ import type { Selector } from '../../src/domain/selector.js';
 import { parseLabelSelector } from '../../src/domain/selector.js';
 import { mustParse } from '../../src/domain/parsed.js';
 import { Hub, type HubLimits } from '../../src/watch/hub.js';
-import { Pace } from '../../src/watch/pace.js';
+import { Pace } from '../../src/domain/pace.js';
 import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
 import { endlessRoom } from '../support/an-exchange.js';
 import { aScope } from '../support/objects.js';
@@ -82,7 +82,7 @@ class SlowPace extends Pace {
   readonly #handOutMs: number;
 
   constructor(clock: TestClock, handOutMs: number) {
-    super(1_000_000);
+    super(1_000_000, setImmediate);
     this.#clock = clock;
     this.#handOutMs = handOutMs;
   }
@@ -101,7 +101,7 @@ export function aHub({ handOutMs = 0, ...limits }: Partial<HubLimits> & { handOu
   const clock = new TestClock();
   const counts = { fellBack: 0, sent: 0 };
   const snapshots = new SharedSnapshots(
-    { objects: store, revisions: store, clock, pace: new Pace(100), changedAt: (scope) => store.changedAt(scope) },
+    { objects: store, revisions: store, clock, pace: new Pace(100, setImmediate), changedAt: (scope) => store.changedAt(scope) },
     { sharedBytesMax: 1_000_000 },
     () => {},
   );

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { ListEncoding } from '../../src/domain/ports.js';
-import { Pace } from '../../src/watch/pace.js';
+import { Pace } from '../../src/domain/pace.js';
 import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { ManualClock } from '../store/manual-clock.js';
@@ -34,7 +34,11 @@ function sharedOf(
   { sharedBytesMax = 10_000_000, onShared = () => {}, clock = new ManualClock() }: Partial<SharedOptions> = {},
 ): SharedSnapshots {
   const changedAt = (scope: Scope): number => store.changedAt(scope);
-  return new SharedSnapshots({ objects: store, revisions: store, clock, pace: new Pace(10), changedAt }, { sharedBytesMax }, onShared);
+  return new SharedSnapshots(
+    { objects: store, revisions: store, clock, pace: new Pace(10, setImmediate), changedAt },
+    { sharedBytesMax },
+    onShared,
+  );
 }
 
 type SharedOptions = Readonly<{ sharedBytesMax: number; onShared: (chunks: number) => void; clock: ManualClock }>;

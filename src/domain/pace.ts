@@ -1,26 +1,27 @@
 /**
- * Hands out turns, so that many readers of initial state together send no more than `bytesMax` in one turn of the event
+ * Hands out turns, so that many readers of initial state, or of long answers, together send no more than `bytesMax` in one turn of the event
  * loop. First come, first served; one that wants more than the bound gets a turn of its own.
  *
  *   32 readers × one shared page ─▶ 4 now │ other work │ 4 now │ other work │ …
  */
-import { setImmediate } from 'node:timers';
-
 type Waiting = Readonly<{ bytes: number; go: () => void }>;
 
 export class Pace {
   readonly bytesMax: number;
+  readonly #nextTurn: (task: () => void) => unknown;
   #waiting: Waiting[] = [];
 
-  constructor(bytesMax: number) {
+  /** `nextTurn` runs the task in the next turn of the event loop. */
+  constructor(bytesMax: number, nextTurn: (task: () => void) => unknown) {
     this.bytesMax = bytesMax;
+    this.#nextTurn = nextTurn;
   }
 
   /** Resolves when it is the caller's turn to send that many bytes; never in the tick of the call. */
   turn(bytes: number): Promise<void> {
     return new Promise((go) => {
       this.#waiting.push({ bytes, go });
-      if (this.#waiting.length === 1) setImmediate(() => this.#release());
+      if (this.#waiting.length === 1) this.#nextTurn(() => this.#release());
     });
   }
 
@@ -34,6 +35,6 @@ export class Pace {
       go();
     }
     this.#waiting = this.#waiting.slice(count);
-    if (this.#waiting.length > 0) setImmediate(() => this.#release());
+    if (this.#waiting.length > 0) this.#nextTurn(() => this.#release());
   }
 }
