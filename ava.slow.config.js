@@ -1,7 +1,8 @@
 /**
  * Tests that start processes and kill them, and the contract once more with nothing in memory: one file at a time, with patience. `npm run test:slow`.
  *
- * TEST_LANE names a part of them. What measures nothing is in one of the first four, which may run side by side; all others are in `measured`.
+ * TEST_LANE names a part of them. What measures nothing is in one of the first four, which may run side by side; all others are in `measured`, or in
+ * `lengthy`, which measures too.
  */
 const all = [
   'build/test/{crash,e2e,clients,etcd,machines,package}/**/*.test.js',
@@ -27,9 +28,16 @@ const unmeasured = {
     'build/test/contract/sqlite-from-disk.test.js',
   ],
 };
+/** What measures at length, with great numbers or for every way there is: ten minutes. */
+const lengthy = [
+  'build/test/crash/{tier-plain-writer,tier-recreated}.test.js',
+  'build/test/hostile/slow/{floods,healing,large-store,many-slices,mixer,slow-link,unread-answers}.test.js',
+];
+const except = (patterns) => patterns.map((pattern) => `!${pattern}`);
 const lanes = {
   ...unmeasured,
-  measured: [...all, ...Object.values(unmeasured).flatMap((patterns) => patterns.map((pattern) => `!${pattern}`))],
+  lengthy,
+  measured: [...all, ...except([...Object.values(unmeasured).flat(), ...lengthy])],
 };
 const lane = process.env['TEST_LANE'];
 if (lane !== undefined && !Object.hasOwn(lanes, lane)) throw new Error(`TEST_LANE is ${lane}, none of ${Object.keys(lanes).join(', ')}`);
