@@ -18,6 +18,7 @@ import { until } from '../support/test-server.js';
 import { assertPassed } from './assert-passed.js';
 import { startAgents } from './live-agent.js';
 import { LiveKcp, neededBinaries } from './live-kcp.js';
+import { assertViewByRbac } from './live-view.js';
 import { LiveWorkspaces, type Workspace } from './live-workspaces.js';
 
 const binaries = process.env['TEST_KCP_BIN'];
@@ -56,7 +57,7 @@ test.serial(
       return;
     }
     t.timeout(60 * 60_000);
-    await using cache = await StrataProcess.start({ config });
+    await using cache = await StrataProcess.start({ config, flags: ['--view-callers=rbac'] });
     const link = await cache.authority.issue({ user: 'front-door', groups: ['strata'], uris: ['strata://cache/front-door'] });
     const frontDoor = {
       STRATA_PARENT_URLS: cache.url,
@@ -85,6 +86,7 @@ test.serial(
     const made = new LiveWorkspaces(client);
     const [org, team] = [await made.create('org', 'root'), await made.create('team', 'shard-1')];
     await assertKubectl(t, kcp, { client, team });
+    await assertViewByRbac(t, { client, cache, owner: org, other: team });
     const reached = { client, org, team };
     for (const [shard, away, other] of [
       [0, org, team],

@@ -1,5 +1,8 @@
 /** Pushers and the real server, over TLS: who is let in, what happens to their frames, and what others see of it. */
+import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import { parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
@@ -10,7 +13,8 @@ import type { StatusReport } from '../../src/domain/status.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
 import { aProcess } from '../support/pushes.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
-import { aServer, TestServer, until } from '../support/test-server.js';
+import { TestAuthority } from '../support/test-authority.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
 
 const exports = sliceOf('apiexports');
 const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
@@ -212,12 +216,13 @@ test('a certificate lets its own shard in and no other, and writes nothing of an
 
 test('a client with no certificate, an expired one, another authority’s or one that names nobody gets no websocket', async (t) => {
   const server = await aServer(t);
-  const other = await TestServer.start();
-  t.teardown(() => other.close());
+  const folder = await mkdtemp(join(tmpdir(), 'strata-stranger-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const stranger = await TestAuthority.create(folder);
   const uris = ['strata://shard/amber'];
 
   const expired = await server.authority.issue({ user: 'old', groups: ['strata'], uris, validityDays: -1 });
-  const foreign = await other.authority.issue({ user: 'foreign', groups: ['strata'], uris });
+  const foreign = await stranger.issue({ user: 'foreign', groups: ['strata'], uris });
   const nobody = await server.authority.issue({ user: 'amber', groups: ['strata'] });
   const grouped = await server.authority.issue({ user: 'amber', groups: ['others'], uris });
 
