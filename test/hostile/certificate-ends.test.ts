@@ -40,7 +40,7 @@ test('watches, bodies, unread lists and connections end with their certificate, 
   writing.head('POST', aPath(), { ...json, 'content-length': '1000' });
   writing.send('{');
   await until(async () => (await server.metric('strata_watches_open')) === 2, validitySeconds * 1000);
-  t.is(watch.status, 200);
+  await h2.until(() => watch.status === 200, 'the head of a watch');
   t.false(h2.isClosed);
   await unread.until(() => list.status === 200, 'the head of a list');
 

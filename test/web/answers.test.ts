@@ -81,7 +81,7 @@ for (const version of ['h1', 'h2'] as const) {
       aPath({ cluster: 'small', name: 'one' }),
       `${aPath({ cluster: 'large' })}?watch=true`,
     ]) {
-      const answer = await client.raw('HEAD', path, { timeoutMs: 2_000, headers: { 'accept-encoding': 'gzip' } });
+      const answer = await client.raw('HEAD', path, { timeoutMs: 10_000, headers: { 'accept-encoding': 'gzip' } });
       t.deepEqual([path, answer.status, answer.text], [path, 200, '']);
     }
     t.is((await client.raw('HEAD', aPath({ name: 'none' }))).status, 404);
