@@ -44,7 +44,9 @@ function ruleAllows(rule: Members, action: Action): boolean {
   if (!hasAny(rule['verbs'], everything, action.verb)) return false;
   if ('path' in action) return itemsOf(rule['nonResourceURLs']).some((url) => typeof url === 'string' && covers(url, action.path));
   const { group, resource, subresource, name } = action;
-  const names = itemsOf(rule['resourceNames']);
+  const names = rule['resourceNames'] ?? [];
+  // Where it is no list, nobody knows which are meant.
+  if (!Array.isArray(names)) return false;
   return (
     hasAny(rule['apiGroups'], everything, group) &&
     hasAny(rule['resources'], everything, `${resource}/${subresource}`, `*/${subresource}`) &&

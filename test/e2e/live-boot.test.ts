@@ -86,7 +86,6 @@ test.serial(
     const made = new LiveWorkspaces(client);
     const [org, team] = [await made.create('org', 'root'), await made.create('team', 'shard-1')];
     await assertKubectl(t, kcp, { client, team });
-    await assertViewByRbac(t, { client, cache, owner: org, other: team });
     const reached = { client, org, team };
     for (const [shard, away, other] of [
       [0, org, team],
@@ -114,6 +113,7 @@ test.serial(
     }
     const late = await made.create('late', 'shard-1');
     await until(async () => (await client.raw('GET', `/clusters/${late.path}/api`)).status === 200, settleMsMax);
+    await assertViewByRbac(t, { client, cache, owner: org, other: team });
   },
 );
 

@@ -147,6 +147,7 @@ const cases: readonly (readonly [what: string, pushed: Pushed, expected: readonl
   ['the export, and not its content', { roles: [aRole('r', [access, { ...content, resources: ['apiexports'] }])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['another export', { roles: [aRole('r', [access, { ...content, resourceNames: ['others'] }])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['another group of APIs', { roles: [aRole('r', [access, { ...content, apiGroups: [''] }])], bindings: bound('r', alice) }, [403, 403, 403]],
+  ['names that are no list', { roles: [pushedObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: [access, { ...content, resourceNames: 'others' }] })], bindings: bound('r', alice) }, [403, 403, 403]],
   ['a path below', { roles: [aRole('r', [{ ...access, nonResourceURLs: ['/a*', '/*/'] }, content])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['every path', { roles: [aRole('r', [{ ...access, nonResourceURLs: ['/*'] }, content])], bindings: bound('r', alice) }, [200, 200, 200]],
   ['no role of that name', { roles: [aRole('r', [access, content])], bindings: bound('s', alice) }, [403, 403, 403]],
