@@ -121,11 +121,7 @@ async function kubeFace(asked: Asked, { ports, version }: AppParts, { requestTim
 
 /** A request whose time is up: 504 while nothing has been sent yet, else it is cut. */
 function cutShort(exchange: Exchange): void {
-  const { response } = exchange;
-  if (response.headersSent) return exchange.cut();
-  const { code, text } = failure({ reason: 'Timeout', message: 'the request did not complete within its time' });
-  response.writeHead(code, { 'content-type': 'application/json' });
-  response.end(text);
+  respondRefused(exchange, failure({ reason: 'Timeout', message: 'the request did not complete within its time' }));
   exchange.answered();
 }
 

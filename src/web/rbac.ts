@@ -1,5 +1,5 @@
 /**
- * What ClusterRoles allow whom ClusterRoleBindings name, as Kubernetes' RBAC decides it. Pure.
+ * What ClusterRoles allow whom ClusterRoleBindings name, as Kubernetes' RBAC decides it, and whom a LogicalCluster admits, as kcp does. Pure.
  *
  * Rules only ever allow. So what cannot be read, and what is not here, gives nothing.
  * https://kubernetes.io/docs/reference/access-authn-authz/rbac/
@@ -21,6 +21,22 @@ export type Action =
 const bounds = { bytesMax: 64 * 1024, valuesMax: 5_000 };
 const rbacGroup = 'rbac.authorization.k8s.io';
 const everything = '*';
+
+/** Sets of groups, of which one must be whole: `a,b;c`. */
+const requiredGroups = 'authorization.kcp.io/required-groups';
+/** kcp lets these in whatever is required. */
+const neverRequired = ['system:kcp:admin', 'system:kcp:tenancy:workspace-bootstrapper'];
+/** In which a logical cluster has content for others. */
+const servingPhases = ['Initializing', 'Ready', 'Terminating', 'Deleting'];
+
+/** Whether a LogicalCluster has content for members of these groups. */
+export function admits(logicalCluster: Uint8Array, groups: readonly string[]): boolean {
+  const members = readMembers(logicalCluster);
+  if (!servingPhases.includes(textAt(members, 'status', 'phase') ?? '')) return false;
+  const required = textAt(members, 'metadata', 'annotations', requiredGroups);
+  const sets = required === undefined ? [] : [...required.split(';'), ...neverRequired];
+  return required === undefined || sets.some((set) => set.split(',').every((group) => groups.includes(group)));
+}
 
 /** The ClusterRole that a ClusterRoleBinding gives to the subject; undefined where it gives it to others. */
 export function roleGiven(binding: Uint8Array, { user, groups }: Subject): string | undefined {

@@ -38,6 +38,8 @@ export function respondRefused(exchange: Exchange, { code, text, retryAfterSecon
   if (exchange.isOver) return;
   const retry = retryAfterSeconds > 0 ? { 'retry-after': String(retryAfterSeconds) } : {};
   const body = Buffer.from(text);
+  // Of the answer that it was to become.
+  response.removeHeader('content-encoding');
   response.writeHead(code, { 'content-type': 'application/json', ...unstored, ...retry, 'content-length': body.length });
   if (request.method === 'HEAD') response.end();
   else response.end(body);

@@ -1,6 +1,7 @@
 /** What is left when a reader goes away: nothing. */
 import test from 'ava';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { anonymous } from '../../src/domain/caller.js';
@@ -9,6 +10,7 @@ import { anExchange } from '../support/an-exchange.js';
 import type { Call, KubePorts } from '../../src/web/call.js';
 import { Gzip } from '../../src/web/gzip.js';
 import { answerList } from '../../src/web/list.js';
+import { respondRefused } from '../../src/web/respond.js';
 
 /** A response whose reader reads `bytesMax` and then nothing, until it goes away. */
 class StuckResponse extends Writable {
@@ -104,4 +106,13 @@ test('nothing is asked of a stream whose exchange has ended', async (t) => {
   await send({ [Symbol.asyncIterator]: () => list } as never, exchange);
 
   t.is(state.asked, 0);
+});
+
+test('a refusal of what was to be compressed is not called so', (t) => {
+  const request = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', httpVersionMajor: 1 });
+  const response = new ServerResponse(request);
+  response.setHeader('content-encoding', 'gzip');
+  respondRefused(anExchange(request, response, anonymous), { code: 504, text: '{}', retryAfterSeconds: undefined });
+  t.false(response.hasHeader('content-encoding'));
+  t.is(response.statusCode, 504);
 });

@@ -39,6 +39,12 @@ function anExport(identityHash: string) {
   return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'widgets' }, spec, status });
 }
 
+function aLogicalCluster({ phase = 'Ready', required = '' } = {}) {
+  const annotations = required === '' ? {} : { 'authorization.kcp.io/required-groups': required };
+  const metadata = { name: 'cluster', annotations };
+  return pushedObject({ apiVersion: 'core.kcp.io/v1alpha1', kind: 'LogicalCluster', metadata, spec: {}, status: { phase } });
+}
+
 type Pushed = Readonly<{ roles: readonly PushedObject[]; bindings: readonly PushedObject[] }>;
 
 const alice: Subject = { kind: 'User', name: 'alice' };
@@ -65,6 +71,7 @@ async function anInstallation(t: ExecutionContext, { roles, bindings }: Pushed =
   }
   const [amber, birch] = pushers as [RawPusher, RawPusher];
   await amber.syncWhole(sliceOf('apiexports'), [anExport('hash')]);
+  await amber.syncWhole(sliceOf('logicalclusters', { group: 'core.kcp.io' }), [aLogicalCluster()], 'v1alpha1');
   await amber.syncWhole(sliceOf('clusterroles', { group: rbac }), roles, 'v1');
   await amber.syncWhole(sliceOf('clusterrolebindings', { group: rbac }), bindings, 'v1');
   return { server, amber, birch };
@@ -184,7 +191,8 @@ test('nobody else is let in, whatever the roles say, and nobody learns which exp
   const speaker = (uri: string) => server.authority.issue({ user: 'amber', groups: ['strata'], uris: [uri] });
   const speakers = await Promise.all(['shard/amber', 'cache/c', 'reader/r', 'syncer/one'].map((each) => speaker(`strata://${each}`)));
   for (const as of [null, ...speakers]) t.is(await statusOf(server.client({ as }), wild), 403);
-  t.is(await statusOf(await userOf(server, 'system:serviceaccount:default:one'), wild), 403);
+  for (const [user, groups] of [['system:serviceaccount:default:one'], ['system:anonymous'], ['eve', ['system:unauthenticated']]] as const)
+    t.is(await statusOf(await userOf(server, user, groups), wild), 403, user);
   t.is(await statusOf(await userOf(server, 'bob'), wild), 200);
 
   const { server: other } = await anInstallation(t);
@@ -239,6 +247,26 @@ test('what is taken back counts at once, and what may have been lets nobody in',
   t.regex(text, /clusterroles\.rbac\.authorization\.k8s\.io of shard amber is not current/);
   t.truthy(headers['retry-after']);
   t.is(await statusOf(server.client(), wild), 200, 'masters read on');
+});
+
+test('a logical cluster that requires groups, or serves nothing, lets in nobody else', async (t) => {
+  const { server, amber } = await anInstallation(t);
+  const client = await userOf(server, 'alice', ['devs', 'east']);
+  const slice = sliceOf('logicalclusters', { group: 'core.kcp.io' });
+  for (const [of, expected] of [
+    [{ required: 'admins' }, 403],
+    [{ required: 'admins;devs,west' }, 403],
+    [{ required: 'admins;devs,east' }, 200],
+    [{ phase: 'Unavailable' }, 403],
+    [{ phase: 'Inactive' }, 403],
+    [{ phase: 'Deleting' }, 200],
+    [{ phase: '' }, 403],
+  ] as const) {
+    await amber.acknowledged(amber.put(slice, [aLogicalCluster(of)], 'v1alpha1'));
+    t.is(await statusOf(client, wild), expected, JSON.stringify(of));
+  }
+  await amber.acknowledged(amber.delete(slice, ['cluster'], 'provider'));
+  t.is(await statusOf(client, wild), 403);
 });
 
 test('more bindings than are read let nobody in, and cost a bounded time', async (t) => {
