@@ -25,6 +25,7 @@ const binaries = process.env['TEST_KCP_BIN'];
 const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
 const config = `children: {'*': {offer: [{types: ['*']}, {types: [logicalclusters.paths.strata, workspaces.paths.strata]}]}}`;
 const settleMsMax = 60_000;
+const lateMsMax = 30_000;
 /** A hanging shard is noticed by a ping that is sent every 10 s and waits for 5 s; the rest is for the machine. */
 const noticedMsMax = 20_000;
 
@@ -111,11 +112,21 @@ test.serial(
       await kcp.killShard(shard);
       await assertReached(reached);
     }
-    const late = await made.create('late', 'shard-1');
+    const late = await madeSoon(t, made);
     await until(async () => (await client.raw('GET', `/clusters/${late.path}/api`)).status === 200, settleMsMax);
     await assertViewByRbac(t, { client, cache, owner: org, other: team });
   },
 );
+
+/** kcp leaves a workspace that it is asked for in the moment after a shard has started without its bindings, behind its own front proxy as well; others it makes. */
+async function madeSoon(t: ExecutionContext, made: LiveWorkspaces): Promise<Workspace> {
+  for (const name of ['late-1', 'late-2', 'late-3']) {
+    const late = await Promise.race([made.create(name, 'shard-1').catch(() => undefined), sleep(lateMsMax)]);
+    if (late !== undefined) return late;
+    t.log(`kcp has not made the workspace ${name} within ${lateMsMax} ms`);
+  }
+  throw new Error('kcp makes no workspaces any more');
+}
 
 /** By path, by name, and the home of whoever asks. */
 async function assertKubectl(
