@@ -23,6 +23,14 @@ export type Caller = Readonly<{
 /** The caller of a connection without a certificate, or with one that no trusted CA signed. */
 export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:unauthenticated'] };
 
+const authenticated = 'system:authenticated';
+
+/** The groups that Kubernetes gives somebody: nobody becomes authenticated who is said not to be. */
+export function withAuthenticated(user: string, groups: readonly string[]): readonly string[] {
+  const isSaid = user === anonymous.user || [authenticated, ...anonymous.groups].some((group) => groups.includes(group));
+  return isSaid ? groups : [...groups, authenticated];
+}
+
 /** The caller at that time: a connection may outlive the certificate it was opened with. */
 export function callerAt(caller: Caller, nowMs: number): Caller {
   return caller.validUntilMs !== undefined && caller.validUntilMs < nowMs ? anonymous : caller;

@@ -3,6 +3,8 @@
  *
  * In a URL both stand in the same place. What contains ':' and does not begin with `system:` is a path.
  */
+import type { Resource } from './resource.js';
+
 declare const clusterName: unique symbol;
 declare const canonicalPath: unique symbol;
 export type ClusterName = string & { readonly [clusterName]: true };
@@ -10,6 +12,9 @@ export type CanonicalPath = string & { readonly [canonicalPath]: true };
 
 /** Where kcp keeps what is there from the start, its own APIExports for example. */
 export const rootCluster = 'root' as ClusterName;
+
+/** Of the one object in which kcp says what a logical cluster is, by the name `cluster`. */
+export const logicalClusterType: Resource = { group: 'core.kcp.io', resource: 'logicalclusters', identity: '' };
 
 /** The annotation in which an object names the canonical path of its logical cluster. */
 export const pathAnnotation = 'kcp.io/path';

@@ -16,7 +16,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
-import { parseClusterName, rootCluster, type ClusterName } from '../domain/cluster.js';
+import { logicalClusterType, parseClusterName, rootCluster, type ClusterName } from '../domain/cluster.js';
 import type { Commit } from '../domain/change.js';
 import { annotationsOf } from '../domain/object-metadata.js';
 import type { Body, StoredObject } from '../domain/object.js';
@@ -41,7 +41,6 @@ export type MigratedClustersParts = Readonly<{
   log: Log;
 }>;
 
-const logicalClusters: Resource = { group: 'core.kcp.io', resource: 'logicalclusters', identity: '' };
 const migrations: Resource = { group: 'migration.kcp.io', resource: 'logicalclustermigrations', identity: '' };
 /** Its value is the logical cluster and the name of a LogicalClusterMigration. */
 const mark = 'internal.kcp.io/migrating';
@@ -73,7 +72,8 @@ export class MigratedClusters {
   #follow({ changes }: Commit): void {
     for (const change of changes) {
       const { group, resource } = change.key.resource;
-      if (resource === logicalClusters.resource && group === logicalClusters.group && change.kind === 'put') this.#note(change.object);
+      if (resource === logicalClusterType.resource && group === logicalClusterType.group && change.kind === 'put')
+        this.#note(change.object);
     }
   }
 
@@ -94,7 +94,7 @@ export class MigratedClusters {
   /** Finds what was marked before this start. */
   async #readAll(): Promise<void> {
     const { objects, revisions } = this.#parts;
-    const everywhere = { ...logicalClusters, shard: '*', cluster: '*' } as const;
+    const everywhere = { ...logicalClusterType, shard: '*', cluster: '*' } as const;
     for await (const page of snapshotPages(objects.snapshot(everywhere, revisions.published))) {
       for (const object of page) this.#note(object);
       if (this.#isClosed) return;
@@ -109,7 +109,7 @@ export class MigratedClusters {
 
   async #check(cluster: ClusterName, since: Map<ShardName, number>): Promise<void> {
     const { objects, clock, log } = this.#parts;
-    const found = await objects.find({ ...logicalClusters, shard: '*', cluster, namespace: '', name: 'cluster' });
+    const found = await objects.find({ ...logicalClusterType, shard: '*', cluster, namespace: '', name: 'cluster' });
     const marked = found.filter(({ body }) => isMarked(body));
     if (marked.length === 0) this.#marked.delete(cluster);
     for (const shard of since.keys()) if (!marked.some(({ key }) => key.shard === shard)) since.delete(shard);
@@ -182,5 +182,5 @@ function uidOf({ body }: StoredObject): string {
 
 /** As long as it is there, what is left to be removed is found. */
 function isLast({ group, resource }: Resource): boolean {
-  return group === logicalClusters.group && resource === logicalClusters.resource;
+  return group === logicalClusterType.group && resource === logicalClusterType.resource;
 }

@@ -8,13 +8,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { anonymous, type Caller } from '../domain/caller.js';
+import { anonymous, withAuthenticated, type Caller } from '../domain/caller.js';
 import { asHeaderValue, linesOf, usualHeaders, type Identity } from './forwarded-headers.js';
 import { passedGroups, type GroupRules } from './passed-groups.js';
 
 /** As Kubernetes names the credential that somebody has shown. */
 const credentialKey = 'authentication.kubernetes.io/credential-id';
-const authenticated = 'system:authenticated';
 /** Of a connection: '' where it shows no certificate. It does not change, and reading it again for each request would parse it again. */
 const credentials = new WeakMap<object, string>();
 
@@ -56,11 +55,6 @@ function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Ide
 /** What a header says, which Node reads as a character for each byte. */
 function asText(value: string): string {
   return Buffer.from(value, 'latin1').toString();
-}
-
-function withAuthenticated(user: string, groups: readonly string[]): readonly string[] {
-  const isSaid = user === anonymous.user || [authenticated, ...anonymous.groups].some((group) => groups.includes(group));
-  return isSaid ? groups : [...groups, authenticated];
 }
 
 /** Blanks at its ends would be lost, and control characters end a header. */

@@ -18,7 +18,8 @@
  * loop, for all requests together.
  */
 import { setImmediate } from 'node:timers';
-import { kindOf, type Caller } from '../domain/caller.js';
+import { anonymous, kindOf, withAuthenticated, type Caller } from '../domain/caller.js';
+import { logicalClusterType } from '../domain/cluster.js';
 import { Refused } from '../domain/errors.js';
 import { Pace } from '../domain/pace.js';
 import type { Freshness } from '../domain/ports.js';
@@ -41,10 +42,8 @@ export type ViewCallersParts = Readonly<{
 
 const roles: Resource = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles', identity: '' };
 const bindings: Resource = { ...roles, resource: 'clusterrolebindings' };
-const logicalClusters: Resource = { group: 'core.kcp.io', resource: 'logicalclusters', identity: '' };
-const deciding: readonly Resource[] = [roles, bindings, logicalClusters, exportType];
+const deciding: readonly Resource[] = [roles, bindings, logicalClusterType, exportType];
 const serviceAccount = 'system:serviceaccount:';
-const [nobody, authenticated, unauthenticated] = ['system:anonymous', 'system:authenticated', 'system:unauthenticated'] as const;
 const readBytesMax = 256 * 1024;
 const turnBytesMax = 64 * 1024;
 /** As old as a change may be that is known to be missing here. */
@@ -69,7 +68,7 @@ export class ViewCallers {
     const place: Place = { shard: only.key.shard, cluster: view.cluster };
     // Before anything is read: what comes meanwhile is not in what is read.
     const stale = await this.#stale(place.shard);
-    const subject: Subject = { user: caller.user, groups: [...caller.groups, authenticated] };
+    const subject: Subject = { user: caller.user, groups: withAuthenticated(caller.user, caller.groups) };
     const content: Action = { verb, group: exportType.group, resource: exportType.resource, subresource: 'content', name: view.name };
     const at = new RbacAt(this.#parts, { place, subject, revision: revisions.published, pace: this.#pace });
     if (!(await at.mayEnter()) || !(await at.allows([{ verb: 'access', path: '/' }, content]))) return undefined;
@@ -98,7 +97,12 @@ export class ViewCallers {
 /** Kubernetes says of these that they are not authenticated; service accounts are those of a logical cluster, which a certificate does not name. */
 function mayBeAdmitted(caller: Caller): boolean {
   const { user, groups } = caller;
-  return kindOf(caller) === 'other' && user !== nobody && !groups.includes(unauthenticated) && !user.startsWith(serviceAccount);
+  return (
+    kindOf(caller) === 'other' &&
+    user !== anonymous.user &&
+    !anonymous.groups.some((group) => groups.includes(group)) &&
+    !user.startsWith(serviceAccount)
+  );
 }
 
 type RbacAtParts = Readonly<{ place: Place; subject: Subject; revision: Revision; pace: Pace }>;
@@ -118,7 +122,7 @@ class RbacAt {
   /** Whether the logical cluster itself lets anybody in, and them. */
   async mayEnter(): Promise<boolean> {
     const { groups } = this.#parts.subject;
-    for await (const body of this.#read(logicalClusters, 'cluster')) return admits(body, groups);
+    for await (const body of this.#read(logicalClusterType, 'cluster')) return admits(body, groups);
     return false;
   }
 

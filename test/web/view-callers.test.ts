@@ -89,7 +89,7 @@ for (const http2 of [false, true])
   test(`who is let in sees what is in the logical cluster of the export, on its shard, over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}`, async (t) => {
     const { server, amber } = await anInstallation(t);
     const client = await userOf(server, 'alice', [], http2);
-    for (const path of [wild, `${view}/hash/clusters/*/${ownApi}`.replace('/hash/', '/own/'), `${view}/clusters/provider/${ownApi}`]) {
+    for (const path of [wild, `${view}/own/clusters/*/${ownApi}`, `${view}/clusters/provider/${ownApi}`]) {
       const { items } = await client.list(path);
       t.deepEqual(items.map(({ metadata }) => metadata.name), ['amber-provider'], path); // prettier-ignore
     }
@@ -240,6 +240,12 @@ test('what is taken back counts at once, and what may have been lets nobody in',
   await until(async () => (await client.raw('GET', wild)).text.includes('clusterrolebindings'));
   amber.socket.send({ kind: 'status', freshness: [{ ...behind, lagMs: 0 }], withdrawn: [] });
   await until(async () => (await statusOf(client, wild)) === 200);
+  for (const other of [sliceOf('apiexports'), sliceOf('logicalclusters', { group: 'core.kcp.io' })]) {
+    amber.socket.send({ kind: 'status', freshness: [{ ...behind, slice: other }], withdrawn: [] });
+    await until(async () => (await client.raw('GET', wild)).text.includes(`${other.resource.resource}.${other.resource.group} of shard`));
+    amber.socket.send({ kind: 'status', freshness: [{ ...behind, slice: other, lagMs: 0 }], withdrawn: [] });
+    await until(async () => (await statusOf(client, wild)) === 200);
+  }
   amber.socket.close('shutdown', 'bye');
   await until(async () => (await statusOf(client, wild)) === 503);
   const { status, text, headers } = await client.raw('GET', wild);
