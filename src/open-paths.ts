@@ -2,19 +2,25 @@
 import { BoundedLog } from './diagnostics/bounded-log.js';
 import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
+import { clusterEntries, workspaceEntries } from './domain/path-entry.js';
 import type { Clock, Freshness } from './domain/ports.js';
 import type { CanonicalPaths, Objects } from './domain/store-port.js';
+import type { Resource } from './domain/resource.js';
+import type { Revision } from './domain/revision.js';
 import { PathIndex } from './paths/path-index.js';
 
-type PathParts = Readonly<{ store: Objects & CanonicalPaths; freshness: Freshness; metrics: Metrics; clock: Clock; log: Log }>;
+/** `changedAt`: of the newest change to a type. */
+type PathParts = Readonly<{ store: Objects & CanonicalPaths; freshness: Freshness; changedAt: (type: Resource) => Revision }> &
+  Readonly<{ metrics: Metrics; clock: Clock; log: Log }>;
 
-export function openPaths({ store, freshness, metrics, clock, log }: PathParts): PathIndex {
+export function openPaths({ store, freshness, changedAt, metrics, clock, log }: PathParts): PathIndex {
   const conflicts = new BoundedLog({ clock, log });
   return new PathIndex({
     objects: store,
     ownersOf: (path) => store.ownersOf(path),
     freshness,
     clock,
+    changedAt: () => Math.max(changedAt(clusterEntries), changedAt(workspaceEntries)),
     conflict: (cluster, shards) => {
       metrics.pathConflicts.add(1);
       conflicts.warn('path.conflict', { cluster, shards });

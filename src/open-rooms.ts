@@ -197,7 +197,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     certificates: () => certificates.expiry.report(),
   });
 
-  const paths = openPaths({ store, freshness, metrics, clock, log });
+  const paths = openPaths({ store, freshness, changedAt: (type) => newest.of(type), metrics, clock, log });
   const heavy = new HeavyThread({ clock, log }, heavyLimits);
   const ports: KubePorts = {
     objects: store,

@@ -1,10 +1,12 @@
 /**
  * Answers what a path leads to from the path entries that are published here. They are read where they are stored, in the index of objects by logical
- * cluster: nothing of them is kept in memory.
+ * cluster.
  *
  * INDEX-1 That something is unknown is said only of what was not there after every shard that could have it was reported whole. So a path that is not found
  *    is looked for again after the report: the other way round, what came between the two would be missing.
- * Bounds: one report on all shards in `reportAgeMaxMs`, however many ask.
+ * INDEX-2 What was found is known as long as no entry changes: every request of a front door needs it. It is not where several shards claim a logical cluster,
+ *    because then it depends on how fresh their entries are.
+ * Bounds: one report on all shards in `reportAgeMaxMs`, however many ask; `foundMax` paths that were found, of at most 2,048 characters each.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
@@ -20,17 +22,20 @@ import {
 import type { PathAnswer, PathFreshness, PathResolution, Resolved } from '../domain/path-resolution.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, Freshness, Paths } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
 import type { Objects } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import { provesAbsence } from '../domain/type-freshness.js';
 import { parsePathSegments } from './kcp-path.js';
-import { walk, type ClusterPlace, type PathEntries } from './resolve.js';
+import { walk, type ClusterPlace, type PathEntries, type Walked } from './resolve.js';
 
 export type PathIndexParts = Readonly<{
   objects: Pick<Objects, 'get' | 'shardsWith'>;
   ownersOf: PathEntries['ownersOf'];
   freshness: Pick<Freshness, 'ofType'>;
   clock: Clock;
+  /** Of the newest change to entries of either type. */
+  changedAt: () => Revision;
   /** Several shards claim a logical cluster. */
   conflict: PathEntries['conflict'];
 }>;
@@ -39,12 +44,18 @@ export type PathIndexParts = Readonly<{
 type Report = Readonly<{ isWhole: boolean; lacking: readonly ShardName[] }>;
 
 const reportAgeMaxMs = 100;
+const foundMax = 10_000;
 /** Remembers a pure function: the bodies that are asked for most stay in memory in the store. */
 const entriesOfBodies = new WeakMap<Body, PathEntry>();
 
 export class PathIndex implements Paths {
   readonly #parts: PathIndexParts;
   readonly #entries: PathEntries;
+  /** By the text that was asked for. The one that was found longest ago comes first. */
+  readonly #found = new Map<string, Resolved>();
+  /** The newest change that they take into account. */
+  #foundAt: Revision | undefined;
+  #conflicts = 0;
   #last: Readonly<{ atMs: number; report: Promise<Report> }> | undefined;
 
   constructor(parts: PathIndexParts) {
@@ -55,14 +66,24 @@ export class PathIndex implements Paths {
       workspace: (shard, parent, name) => this.#workspace(shard, parent, name),
       ownersOf: parts.ownersOf,
       isCurrent: async (shard) => (await this.#reportOn(shard)).isWhole,
-      conflict: parts.conflict,
+      conflict: (cluster, shards) => {
+        this.#conflicts += 1;
+        parts.conflict(cluster, shards);
+      },
     };
   }
 
   async resolve(text: string): Promise<PathResolution> {
+    const changedAt = this.#parts.changedAt();
+    if (changedAt !== this.#foundAt) this.#found.clear();
+    this.#foundAt = changedAt;
+    const found = this.#found.get(text);
+    if (found !== undefined) return found;
     const segments = parsePathSegments(text);
     if (segments === undefined) return { kind: 'unknown' };
+    const conflicts = this.#conflicts;
     const walked = await walk(segments, this.#entries);
+    if (isFound(walked) && this.#conflicts === conflicts && this.#parts.changedAt() === changedAt) this.#remember(text, walked);
     if (walked.kind !== 'missing') return walked;
     const { isWhole, lacking } = await (walked.on === undefined ? this.#reportOnAll() : this.#reportOn(walked.on));
     const again = await walk(segments, this.#entries);
@@ -79,6 +100,12 @@ export class PathIndex implements Paths {
     const known = freshness.filter(({ shard }) => after.shards.includes(shard));
     if (after.kind === 'mount') return { ...after, freshness: known };
     return { ...after, path: (await this.#clusterOn(after.shard, after.cluster))?.entry.path, freshness: known };
+  }
+
+  #remember(text: string, found: Resolved): void {
+    this.#found.set(text, found);
+    const [oldest] = this.#found.keys();
+    if (this.#found.size > foundMax && oldest !== undefined) this.#found.delete(oldest);
   }
 
   async #clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined> {
@@ -123,7 +150,7 @@ function clusterPlace(cluster: ClusterName): Omit<Key, 'shard'> {
   return { resource: clusterEntries, cluster, namespace: '', name: clusterEntryName };
 }
 
-function isFound(resolution: PathResolution): resolution is Resolved {
+function isFound(resolution: PathResolution | Walked): resolution is Resolved {
   return resolution.kind === 'cluster' || resolution.kind === 'mount';
 }
 

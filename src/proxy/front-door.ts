@@ -109,6 +109,8 @@ export class FrontDoor {
 }
 
 const [statusMin, statusMax] = [200, 599];
+/** More is passed on before the turn is over. */
+const gatheredBytesMax = 64 * 1024;
 
 export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: Mapping, identity: Identity | undefined): HeaderLines {
   const { rawHeaders, socket, headers } = request;
@@ -150,16 +152,19 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: bool
 }
 
 /**
- * At the pace of its reader. Resolves once all of it was written, or either end is gone. A stream that has come to its end is left to close by itself: to end
- * it as well would send a reset for each request, and servers end a connection with many of them.
+ * At the pace of its reader. What comes in one turn of the event loop is written together: kcp writes a list in parts of 4 KiB. Resolves once all of it was
+ * written, or either end is gone. A stream that has come to its end is left to close by itself: to end it as well would send a reset for each request, and
+ * servers end a connection with many of them.
  */
 function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }: BackendAnswer): Promise<void> {
   let missing = Number(headers['content-length'] ?? NaN);
   let pending: Promise<void> | undefined;
-  const writeSlowly = async (chunk: Buffer): Promise<void> => {
+  let gathered: Buffer[] = [];
+  let gatheredBytes = 0;
+  const writeSlowly = async (pieces: readonly Buffer[], bytes: number): Promise<void> => {
     body.pause();
-    if (!(await exchange.room.take(chunk.length))) return;
-    await exchange.write([chunk]);
+    if (!(await exchange.room.take(bytes))) return;
+    await exchange.write(pieces);
     body.resume();
   };
   return new Promise((resolve) => {
@@ -175,14 +180,27 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
       endRequest();
       resolve();
     };
+    const flush = (): void => {
+      if (gathered.length === 0) return;
+      const [pieces, bytes] = [gathered, gatheredBytes];
+      gathered = [];
+      gatheredBytes = 0;
+      if (exchange.isFull || !exchange.room.tryTake(bytes)) pending = writeSlowly(pieces, bytes);
+      else if (missing === 0 && pieces.length === 1) exchange.finish(pieces[0]);
+      else exchange.writeNow(pieces);
+    };
     body.on('data', (chunk: Buffer) => {
       missing -= chunk.length;
-      if (exchange.isFull || !exchange.room.tryTake(chunk.length)) pending = writeSlowly(chunk);
-      else if (missing === 0) exchange.finish(chunk);
-      else exchange.writeNow([chunk]);
+      gatheredBytes += chunk.length;
+      gathered.push(chunk);
+      if (missing === 0 || gatheredBytes >= gatheredBytesMax) flush();
+      else if (gathered.length === 1) setImmediate(flush);
     });
     // It may be said to have ended while its last part waits.
-    body.once('end', () => void (pending ?? Promise.resolve()).then(ended));
+    body.once('end', () => {
+      flush();
+      void (pending ?? Promise.resolve()).then(ended);
+    });
     body.once('close', () => {
       if (!body.readableEnded) exchange.cut();
     });

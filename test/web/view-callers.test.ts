@@ -3,47 +3,24 @@ import test, { type ExecutionContext } from 'ava';
 import { KubeError, type KubeClient } from '../support/kube-client.js';
 import type { PushedObject } from '../../src/frames/frame.js';
 import { aClusterCachedResource } from '../support/objects.js';
-import { pushedObject as pushedAs, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
+import {
+  aBinding,
+  access,
+  aLogicalCluster,
+  anExport,
+  aRole,
+  content,
+  providerObject,
+  providerView as view,
+  rbac,
+  type Rule,
+  type Subject,
+} from './a-provider.js';
 
-const rbac = 'rbac.authorization.k8s.io';
 const ownApi = 'apis/machines.svm.io/v1/instances';
-const view = '/services/apiexport/provider/widgets';
 const wild = `${view}/clusters/*/${ownApi}`;
-const reading = ['get', 'list', 'watch'];
-
-type Rule = Readonly<Record<string, readonly string[]>>;
-type Subject = Readonly<{ kind: string; name: string }>;
-
-const access: Rule = { verbs: ['access'], nonResourceURLs: ['/'] };
-const content: Rule = { verbs: reading, apiGroups: ['apis.kcp.io'], resources: ['apiexports/content'], resourceNames: ['widgets'] };
-
-function pushedObject(object: Readonly<{ metadata: object; [member: string]: unknown }>, cluster = 'provider'): PushedObject {
-  return pushedAs({ ...object, metadata: { ...object.metadata, uid: 'u' } }, cluster);
-}
-
-function aRole(name: string, rules: readonly Rule[], cluster = 'provider') {
-  return pushedObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name }, rules }, cluster);
-}
-
-function aBinding(name: string, role: string, subjects: readonly Subject[], cluster = 'provider') {
-  const named = subjects.map((subject) => ({ apiGroup: rbac, ...subject }));
-  const roleRef = { apiGroup: rbac, kind: 'ClusterRole', name: role };
-  return pushedObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRoleBinding', metadata: { name }, subjects: named, roleRef }, cluster);
-}
-
-function anExport(identityHash: string) {
-  const resource = { group: 'machines.svm.io', name: 'instances', schema: 'v1.instances.machines.svm.io' };
-  const spec = { resources: [{ ...resource, storage: { virtual: { identityHash } } }] };
-  const status = { identityHash: 'own' };
-  return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'widgets' }, spec, status });
-}
-
-function aLogicalCluster({ phase = 'Ready', required = '' } = {}) {
-  const annotations = required === '' ? {} : { 'authorization.kcp.io/required-groups': required };
-  const metadata = { name: 'cluster', annotations };
-  return pushedObject({ apiVersion: 'core.kcp.io/v1alpha1', kind: 'LogicalCluster', metadata, spec: {}, status: { phase } });
-}
 
 type Pushed = Readonly<{ roles: readonly PushedObject[]; bindings: readonly PushedObject[] }>;
 
@@ -55,13 +32,13 @@ const readers: Pushed = { roles: [aRole('reads', [access, content])], bindings: 
 async function anInstallation(t: ExecutionContext, { roles, bindings }: Pushed = readers, viewCallers = 'rbac') {
   const server = await aServer(t, { flags: { 'view-callers': viewCallers } });
   const instance = (name: string, cluster: string) =>
-    pushedObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name }, spec: {} }, cluster);
+    providerObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name }, spec: {} }, cluster);
   const pushers: RawPusher[] = [];
   for (const shard of ['amber', 'birch']) {
     const pusher = await RawPusher.open(server, { name: shard });
     t.teardown(() => pusher.socket.close('shutdown', 'bye'));
     pushers.push(pusher);
-    const declared = pushedObject(aClusterCachedResource('hash', { name: 'of-hash' }) as Parameters<typeof pushedObject>[0]);
+    const declared = providerObject(aClusterCachedResource('hash', { name: 'of-hash' }) as Parameters<typeof providerObject>[0]);
     await pusher.syncWhole(sliceOf('clustercachedresources', { shard, group: 'cache.kcp.io' }), [declared], 'v1alpha1');
     await pusher.syncWhole(
       sliceOf('instances', { shard, group: 'machines.svm.io', identity: 'hash' }),
@@ -114,7 +91,11 @@ for (const http2 of [false, true])
       ['new-elsewhere', 'others'],
       ['new', 'provider'],
     ] as const)
-      amber.put(slice, [pushedObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name }, spec: {} }, cluster)], 'v1');
+      amber.put(
+        slice,
+        [providerObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name }, spec: {} }, cluster)],
+        'v1',
+      );
     await until(() => seen.length > 1);
     t.deepEqual(seen, ['amber-provider', 'new']);
 
@@ -154,14 +135,14 @@ const cases: readonly (readonly [what: string, pushed: Pushed, expected: readonl
   ['the export, and not its content', { roles: [aRole('r', [access, { ...content, resources: ['apiexports'] }])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['another export', { roles: [aRole('r', [access, { ...content, resourceNames: ['others'] }])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['another group of APIs', { roles: [aRole('r', [access, { ...content, apiGroups: [''] }])], bindings: bound('r', alice) }, [403, 403, 403]],
-  ['names that are no list', { roles: [pushedObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: [access, { ...content, resourceNames: 'others' }] })], bindings: bound('r', alice) }, [403, 403, 403]],
+  ['names that are no list', { roles: [providerObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: [access, { ...content, resourceNames: 'others' }] })], bindings: bound('r', alice) }, [403, 403, 403]],
   ['a path below', { roles: [aRole('r', [{ ...access, nonResourceURLs: ['/a*', '/*/'] }, content])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['every path', { roles: [aRole('r', [{ ...access, nonResourceURLs: ['/*'] }, content])], bindings: bound('r', alice) }, [200, 200, 200]],
   ['no role of that name', { roles: [aRole('r', [access, content])], bindings: bound('s', alice) }, [403, 403, 403]],
   ['a role elsewhere', { roles: [aRole('r', [access, content], 'others')], bindings: bound('r', alice) }, [403, 403, 403]],
   ['a binding elsewhere', { roles: [aRole('r', [access, content])], bindings: bound('r', alice, 'others') }, [403, 403, 403]],
-  ['rules that are none', { roles: [pushedObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: { 0: access } }, 'provider')], bindings: bound('r', alice) }, [403, 403, 403]],
-  ['a rule of other types', { roles: [pushedObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: [null, 'x', { ...access, verbs: 'access' }, { ...content, resourceNames: 'widgets', verbs: { 0: '*' } }] }, 'provider')], bindings: bound('r', alice) }, [403, 403, 403]],
+  ['rules that are none', { roles: [providerObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: { 0: access } }, 'provider')], bindings: bound('r', alice) }, [403, 403, 403]],
+  ['a rule of other types', { roles: [providerObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: [null, 'x', { ...access, verbs: 'access' }, { ...content, resourceNames: 'widgets', verbs: { 0: '*' } }] }, 'provider')], bindings: bound('r', alice) }, [403, 403, 403]],
 ]; // prettier-ignore
 
 test('RBAC lets in whom Kubernetes’ would', async (t) => {
