@@ -4,7 +4,7 @@
  * its own and gets no more.
  *
  * Bounds: one connection is being opened at a time, `openMsMax` long, and `sessionsMax` are open; one that leaves a ping unanswered is ended, and so is one that had no request
- * between two pings. A stream that nobody reads fills its own window, 256 KiB, and delays no other: Node gives back the connection's as bytes come.
+ * between two pings. A stream that nobody reads fills its own window, `windowBytes`, and delays no other: Node gives back the connection's as bytes come.
  */
 import {
   connect as connectSession,
@@ -12,7 +12,6 @@ import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
   type OutgoingHttpHeaders,
-  type Settings,
 } from 'node:http2';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
@@ -38,6 +37,8 @@ export type Http2SessionsOptions = Readonly<{
   pingMsMax: number;
   /** With as many, a request that finds no room fails. */
   sessionsMax: number;
+  /** What may be on its way on one stream at once: of a server that answers after 40 ms, 256 KiB are 6 MB a second. */
+  windowBytes: number;
 }>;
 
 /** As client-go, which asks a connection that was silent for 30 s whether it lives, and gives it 15 s. */
@@ -46,9 +47,8 @@ const patientSessions: Http2SessionsOptions = Object.freeze({
   pingIntervalMs: 30_000,
   pingMsMax: 15_000,
   sessionsMax: 1_000,
+  windowBytes: 64 * 1024,
 });
-/** A stream's window is what may be on its way at once: of a server that answers after 40 ms, 256 KiB are 6 MB a second. */
-const settings: Settings = { enablePush: false, initialWindowSize: 256 * 1024 };
 /** Of all streams of a connection together. */
 const connectionWindowBytes = 1024 * 1024;
 /** Even where the server allows more. */
@@ -144,6 +144,7 @@ export class Http2Sessions {
         socket.destroy();
         return;
       }
+      const settings = { enablePush: false, initialWindowSize: this.#options.windowBytes };
       await this.#begin(connectSession(origin, { createConnection: () => socket, settings }), {
         socket,
         signal: late.signal,

@@ -51,7 +51,7 @@ const entriesOfBodies = new WeakMap<Body, PathEntry>();
 export class PathIndex implements Paths {
   readonly #parts: PathIndexParts;
   readonly #entries: PathEntries;
-  /** By the text that was asked for. The one that was found longest ago comes first. */
+  /** By what was asked for. The one that was found longest ago comes first. */
   readonly #found = new Map<string, Resolved>();
   /** The newest change that they take into account. */
   #foundAt: Revision | undefined;
@@ -74,16 +74,18 @@ export class PathIndex implements Paths {
   }
 
   async resolve(text: string): Promise<PathResolution> {
+    const segments = parsePathSegments(text);
+    if (segments === undefined) return { kind: 'unknown' };
     const changedAt = this.#parts.changedAt();
     if (changedAt !== this.#foundAt) this.#found.clear();
     this.#foundAt = changedAt;
-    const found = this.#found.get(text);
+    // A text of its own: that of the request may be a part of its URL, and would keep all of it in memory.
+    const path = segments.join(':');
+    const found = this.#found.get(path);
     if (found !== undefined) return found;
-    const segments = parsePathSegments(text);
-    if (segments === undefined) return { kind: 'unknown' };
     const conflicts = this.#conflicts;
     const walked = await walk(segments, this.#entries);
-    if (isFound(walked) && this.#conflicts === conflicts && this.#parts.changedAt() === changedAt) this.#remember(text, walked);
+    if (isFound(walked) && this.#conflicts === conflicts && this.#parts.changedAt() === changedAt) this.#remember(path, walked);
     if (walked.kind !== 'missing') return walked;
     const { isWhole, lacking } = await (walked.on === undefined ? this.#reportOnAll() : this.#reportOn(walked.on));
     const again = await walk(segments, this.#entries);
@@ -102,8 +104,8 @@ export class PathIndex implements Paths {
     return { ...after, path: (await this.#clusterOn(after.shard, after.cluster))?.entry.path, freshness: known };
   }
 
-  #remember(text: string, found: Resolved): void {
-    this.#found.set(text, found);
+  #remember(path: string, found: Resolved): void {
+    this.#found.set(path, found);
     const [oldest] = this.#found.keys();
     if (this.#found.size > foundMax && oldest !== undefined) this.#found.delete(oldest);
   }

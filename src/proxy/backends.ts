@@ -7,7 +7,7 @@
  *                  └─▶ the answer begins; `isCutOff` says of its end whether the server made it
  *
  * Nothing is sent twice. A server that answers no ping loses its connection, and all that is on it ends.
- * Bounds: `sessionsMax` connections to a server, `originsMax` servers; of HTTP/1.1 `socketsMax`.
+ * Bounds: `sessionsMax` connections to a server and as many for watches, `originsMax` servers; of HTTP/1.1 `socketsMax`.
  */
 import { Agent, request as requestHttp1 } from 'node:https';
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
@@ -56,13 +56,21 @@ export class NotSent extends CacheError {}
 /** It may have, and no answer came. */
 export class BrokenOff extends CacheError {}
 
-const sessions: Http2SessionsOptions = Object.freeze({ openMsMax: 3_000, pingIntervalMs: 10_000, pingMsMax: 5_000, sessionsMax: 64 });
+const sessions: Http2SessionsOptions = Object.freeze({
+  openMsMax: 3_000,
+  pingIntervalMs: 10_000,
+  pingMsMax: 5_000,
+  sessionsMax: 64,
+  windowBytes: 256 * 1024,
+});
+/** Watches have connections of their own: there may be many that nobody reads, and what is in their windows counts nowhere. */
+const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
 /** Over HTTP/1.1, until an answer begins; as long as servers of Kubernetes give a request, and a little. */
 const answerMsMax = 65_000;
 const originsMax = 1_000;
 const socketsMax = 1_024;
 
-type Kept = Readonly<{ sessions: Http2Sessions; agent: Agent }>;
+type Kept = Readonly<{ sessions: Http2Sessions; lasting: Http2Sessions; agent: Agent }>;
 
 export class Backends {
   readonly #clock: Clock;
@@ -80,11 +88,11 @@ export class Backends {
 
   /** Throws NotSent, BrokenOff, or the reason of `signal`. */
   async request(asked: BackendRequest, credentials: BackendCredentials): Promise<BackendAnswer> {
-    const { sessions: kept, agent } = this.#keptFor(asked.origin, credentials);
-    const { method, target, headers, body, signal } = asked;
+    const { method, target, headers, body, lasts, signal } = asked;
+    const kept = this.#keptFor(asked.origin, credentials);
     let stream: ClientHttp2Stream | undefined;
     try {
-      stream = await kept.request({
+      stream = await (lasts ? kept.lasting : kept.sessions).request({
         path: target,
         headers: { ':method': method, ...singly(headers) },
         hasBody: body !== undefined,
@@ -94,7 +102,7 @@ export class Backends {
       signal.throwIfAborted();
       throw new NotSent('the server does not answer', { cause: error });
     }
-    if (stream === undefined) return this.#overHttp1(asked, agent);
+    if (stream === undefined) return this.#overHttp1(asked, kept.agent);
     if (body !== undefined) pourBody(body, stream, this.#clock);
     return answered(stream, signal);
   }
@@ -154,6 +162,7 @@ export class Backends {
     const tls: ConnectionOptions = { ca, cert, key };
     const made: Kept = {
       sessions: new Http2Sessions({ origin, tls, clock: this.#clock }, sessions),
+      lasting: new Http2Sessions({ origin, tls, clock: this.#clock }, lasting),
       agent: new Agent({ keepAlive: true, maxSockets: this.#socketsMax, ...tls }),
     };
     this.#kept.set(name, made);
@@ -275,8 +284,9 @@ function endUnlessSent(request: Writable): void {
   if (!request.writableFinished) request.destroy();
 }
 
-function retire({ sessions: kept, agent }: Kept): void {
+function retire({ sessions: kept, lasting: watches, agent }: Kept): void {
   kept.close();
+  watches.close();
   agent.maxFreeSockets = 0;
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
 }

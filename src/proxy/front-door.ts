@@ -109,8 +109,8 @@ export class FrontDoor {
 }
 
 const [statusMin, statusMax] = [200, 599];
-/** More is passed on before the turn is over. */
-const gatheredBytesMax = 64 * 1024;
+/** More is passed on before the turn is over. What a stream takes at once, so that an answer which nobody reads holds no more than that twice. */
+const gatheredBytesMax = 16 * 1024;
 
 export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: Mapping, identity: Identity | undefined): HeaderLines {
   const { rawHeaders, socket, headers } = request;
@@ -186,8 +186,11 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
       gathered = [];
       gatheredBytes = 0;
       if (exchange.isFull || !exchange.room.tryTake(bytes)) pending = writeSlowly(pieces, bytes);
-      else if (missing === 0 && pieces.length === 1) exchange.finish(pieces[0]);
-      else exchange.writeNow(pieces);
+      else if (missing !== 0) exchange.writeNow(pieces);
+      else {
+        exchange.writeNow(pieces.slice(0, -1));
+        exchange.finish(pieces.at(-1));
+      }
     };
     body.on('data', (chunk: Buffer) => {
       missing -= chunk.length;

@@ -4,6 +4,7 @@
  *   …/echo    what came: protocol, method, target, headers, body, and whose certificate
  *   …/watch   an event now, and others as the test writes them
  *   …/big     `?bytes=` of them
+ *   …/whole   all ten bytes that it announces, in two frames, and never its end
  *   …/half    half of what it announces, and then its end
  *   …/odd     what no server ought to answer, `?status=` as its status
  *   …/upload  notes how the body ends; with `?early` it has answered by then
@@ -124,6 +125,11 @@ export class EchoBackend {
     if (what === 'big') {
       response.writeHead(200, { 'content-type': 'application/octet-stream' });
       return void response.end(Buffer.alloc(Number(url.searchParams.get('bytes')), 'x'));
+    }
+    if (what === 'whole') {
+      response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '10' });
+      response.write('01234', () => response.write('56789'));
+      return;
     }
     if (what === 'half') {
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '1000' });

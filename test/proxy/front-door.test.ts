@@ -135,6 +135,14 @@ for (const http2 of [false, true]) {
     await t.throwsAsync(door.client({ http2 }).raw('GET', '/clusters/root/half'));
   });
 
+  test.serial(`over ${over}, an answer is whole with the last byte that was announced, however its frames come together`, async (t) => {
+    const { door } = await shared();
+    for (let i = 0; i < 40; i += 1) {
+      const { text } = await door.client({ http2 }).raw('GET', '/clusters/team1/whole', { timeoutMs: 5_000 });
+      t.is(text, '0123456789');
+    }
+  });
+
   test.serial(`over ${over}, large answers and bodies pass whole`, async (t) => {
     const { door } = await shared();
     const { text } = await door.client({ http2 }).raw('GET', '/clusters/root/big?bytes=5000000');
@@ -521,4 +529,21 @@ test.serial('a shard that claims root says nothing about where others are, and g
   const before = amber.asked;
   for (const path of ['root', 'root:org', 'org1']) t.is((await door.client().raw('GET', `/clusters/${path}/echo`)).status, 200, path);
   t.deepEqual([amber.asked, birch.asked], [before + 3, 0]);
+});
+
+test.serial('an answer that nobody reads holds little', async (t) => {
+  const { door } = await shared();
+  const held = async (): Promise<number> =>
+    Number(/^strata_buffered_bytes (\d+)/m.exec((await door.client().raw('GET', '/metrics')).text)?.[1] ?? NaN);
+  const before = await held();
+  const client = await RawHttp2.open({ port: Number(new URL(door.url).port), as: door.master, windowBytes: 0 });
+  t.teardown(() => client.destroy());
+  const unread = Array.from({ length: 10 }, () => client.request('GET', '/clusters/root/big?bytes=600000'));
+  await until(async () => (await held()) > before);
+  await sleep(1_000);
+  t.true(unread.every(({ status }) => status === 200));
+  const each = ((await held()) - before) / unread.length;
+  t.log(`${each} bytes each`);
+  t.true(each > 16 * 1024 && each <= 64 * 1024, `${each} bytes each`);
+  t.is((await door.client().raw('GET', '/clusters/root/big?bytes=600000')).text.length, 600_000, 'others of the connection read on');
 });
