@@ -72,6 +72,11 @@ export class WatchedLoad {
     await Promise.all([...this.#writers.map((writer) => writer.run(signal)), ...this.#pushers.map((pusher) => pusher.run(signal))]);
   }
 
+  /** Writes that were acknowledged since the last check. */
+  get answered(): number {
+    return [...this.#writers, ...this.#pushers].reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
+  }
+
   /** To be called while nobody writes and the server is up again. */
   async check(round: string): Promise<void> {
     const [t, history, informers] = [this.#t, this.#history, this.#informers];
