@@ -38,3 +38,14 @@ export function aLogicalCluster({ phase = 'Ready', required = '' } = {}) {
   const metadata = { name: 'cluster', annotations };
   return providerObject({ apiVersion: 'core.kcp.io/v1alpha1', kind: 'LogicalCluster', metadata, spec: {}, status: { phase } });
 }
+
+/** More than is read to decide about one request; they come before all others. */
+export function longBindings(): readonly PushedObject[] {
+  return Array.from({ length: 400 }, (_, i) =>
+    aBinding(
+      `a${i}`,
+      'reads',
+      Array.from({ length: 60 }, (__, j) => ({ kind: 'User', name: `u${i}-${j}` })),
+    ),
+  );
+}

@@ -7,7 +7,7 @@ import { Bystander, formatDelays } from '../../support/bystander.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { StrataProcess } from '../../support/strata-process.js';
-import { aBinding, access, aLogicalCluster, anExport, aRole, content, providerView, rbac } from '../../web/a-provider.js';
+import { access, aLogicalCluster, anExport, aRole, content, longBindings, providerView, rbac } from '../../web/a-provider.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const strangers = 20;
@@ -21,14 +21,10 @@ test('strangers who ask for a view whose provider has 400 long bindings, again a
   await using server = await StrataProcess.start({ flags: ['--view-callers=rbac'] });
   const pusher = await RawPusher.open(server);
   t.teardown(() => pusher.socket.close('shutdown', 'bye'));
-  const bindings = Array.from({ length: 400 }, (_, i) => {
-    const users = Array.from({ length: 60 }, (__, j) => ({ kind: 'User', name: `u${i}-${j}` }));
-    return aBinding(`b${i}`, 'reads', users);
-  });
   await pusher.syncWhole(sliceOf('apiexports'), [anExport('hash')]);
   await pusher.syncWhole(sliceOf('logicalclusters', { group: 'core.kcp.io' }), [aLogicalCluster()], 'v1alpha1');
   await pusher.syncWhole(sliceOf('clusterroles', { group: rbac }), [aRole('reads', [access, content])], 'v1');
-  await pusher.syncWhole(sliceOf('clusterrolebindings', { group: rbac }), bindings, 'v1');
+  await pusher.syncWhole(sliceOf('clusterrolebindings', { group: rbac }), [...longBindings()], 'v1');
   await server.client().create(aPath({ shard: 'birch' }), anApiExport());
   await using bystander = await Bystander.start({ url: server.url, as: server.master, path: aPath({ shard: 'birch', name: 'one' }) });
   await sleep(1_000);
