@@ -1,18 +1,47 @@
+/**
+ * Ports for programs that are started with one, and keep it across restarts. No other process of the tests is given such a port
+ * while this one lives, whether anything listens there or not: it holds the UDP port of the same number. And they are
+ * below those that a system gives away by itself (from 32768 on Linux, from 49152 elsewhere), to whoever listens on port 0 or connects. Otherwise a
+ * server that somebody else started may be in the way of ours, or be taken for it.
+ */
+import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 
-/** Ports nobody listens on. All are held until the last is known, so that they differ. */
+const lowest = 10_000;
+const above = 32_768;
+
 export async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
   const ports: number[] = [];
-  for (const server of servers) {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    ports.push((server.address() as AddressInfo).port);
-  }
-  for (const server of servers) {
-    server.close();
-    await once(server, 'close');
+  while (ports.length < count) {
+    const port = randomInt(lowest, above);
+    if ((await tryHold(port)) && (await isUnused(port))) ports.push(port);
   }
   return ports;
+}
+
+/** Holds it, if nobody does, until this process or thread ends. */
+async function tryHold(port: number): Promise<boolean> {
+  const socket = createSocket('udp4').unref();
+  socket.bind({ port, address: '127.0.0.1', exclusive: true });
+  const hasBound = await once(socket, 'listening').then(
+    () => true,
+    () => false,
+  );
+  if (!hasBound) socket.close();
+  return hasBound;
+}
+
+async function isUnused(port: number): Promise<boolean> {
+  const server = createServer();
+  server.listen(port, '127.0.0.1');
+  const hasBound = await once(server, 'listening').then(
+    () => true,
+    () => false,
+  );
+  if (!hasBound) return false;
+  server.close();
+  await once(server, 'close');
+  return true;
 }

@@ -192,8 +192,8 @@ export class StrataProcess {
     const deadline = performance.now() + withinMs;
     for (;;) {
       const answer = await probe.raw('GET', '/readyz', { timeoutMs: 1_000 }).catch(() => undefined);
-      if (answer?.status === 200) break;
       const dead = child.exitCode !== null || child.signalCode !== null;
+      if (!dead && answer?.status === 200) break;
       if (dead || performance.now() > deadline) {
         await this.kill();
         throw new Error(

@@ -1,0 +1,16 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+
+test('a port is given once, whichever process asks, and is none that the system gives away', async (t) => {
+  const asking = fileURLToPath(new URL('ports-holder.js', import.meta.url));
+  const children = Array.from({ length: 3 }, () => fork(asking, ['200']));
+  const answers = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0] as readonly number[]));
+  for (const child of children) child.send('end');
+
+  const ports = answers.flat();
+  t.is(ports.length, 600);
+  t.is(new Set(ports).size, 600);
+  t.true(ports.every((port) => port >= 10_000 && port < 32_768));
+});
