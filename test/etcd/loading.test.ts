@@ -4,6 +4,7 @@ import test from 'ava';
 import { Refused } from '../../src/domain/errors.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { EtcdClient } from '../../src/store/etcd/client.js';
+import { followerOptions } from '../../src/store/etcd/follower.js';
 import { listed } from '../../src/store/etcd/listing.js';
 import { formatObjectKey } from '../../src/store/etcd/object-keys.js';
 import type { RangeRequest, RangeResponse } from '../../src/store/etcd/rpc.js';
@@ -121,6 +122,26 @@ test('over a network that is too slow for large pages, a server starts on smalle
   const endpoints = [`http://127.0.0.1:${network.port}`];
   const store = await opened(t, etcd, { endpoints, timeoutMs: 1_000, resumedRevisionsMax: 0 });
   t.is(await store.count(aScope(), undefined, 10_000), 1_500);
+});
+
+test('a start takes as long as what happened before takes to come', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const client = etcd.client();
+  const objects = Array.from({ length: 100 }, (_none, i): Entry => {
+    const key = aKey({ name: `one${i}` });
+    return { key: formatObjectKey(prefix, key), value: aBody(key, { spec: { filling: 'x'.repeat(1_000_000) } }).bytes };
+  });
+  await put(client, objects, 1);
+  client.close();
+  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => network.close());
+  network.narrow(5 * 1024 * 1024);
+  const begun = performance.now();
+  const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
+  t.true(performance.now() - begun > followerOptions.reachMsMax, 'it would have been long enough for anything else');
+  t.is(await store.count(aScope(), undefined, 1_000), 100);
 });
 
 test('a server that starts after somebody else has compacted etcd has the history that is left', async (t) => {

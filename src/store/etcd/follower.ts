@@ -37,7 +37,7 @@ export type FollowerParts = Readonly<{
   isKept: () => Promise<boolean>;
 }>;
 
-/** `reachMsMax`: how long anybody waits for a revision. */
+/** `reachMsMax`: how long a request waits for a revision. */
 export type FollowerOptions = Readonly<{ pageKeysMax: number; askMs: number; silentMs: number; retryMs: number; reachMsMax: number }>;
 
 export const followerOptions: FollowerOptions = Object.freeze({
@@ -66,7 +66,7 @@ export class Follower {
   #watch: EtcdWatch | undefined;
   readonly #closing = new AbortController();
   #cancelAsking: (() => void) | undefined;
-  /** Events of a revision whose rest is still to come. */
+  /** Events of the last revision of a fragment, whose rest may be still to come. */
   #fragments: WatchEvent[] = [];
   /** The watch was announced: etcd may say before that how far it is, ahead of events that it still holds back. */
   #isAnnounced = false;
@@ -134,6 +134,19 @@ export class Follower {
     return this.reach(await this.#newest.ask());
   }
 
+  /** The same for whoever has nothing to do before: it may take as long as something comes within `reachMsMax` each time. Throws EtcdError. */
+  async catchUp(): Promise<void> {
+    const newest = await this.#newest.ask();
+    for (;;) {
+      const before = this.#position;
+      try {
+        return await this.reach(newest);
+      } catch (error) {
+        if (this.#position === before) throw error;
+      }
+    }
+  }
+
   close(): void {
     this.#closing.abort();
     this.#endWatch();
@@ -196,9 +209,8 @@ export class Follower {
     if (canceled && compacted > 0) return end(new EtcdError('compacted', `history is compacted up to revision ${compacted}`));
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
     this.#fragments.push(...events);
-    if (isFragment) return;
-    const whole = this.#fragments;
-    this.#fragments = [];
+    const whole = this.#fragments.splice(0, isFragment ? wholeIn(this.#fragments) : this.#fragments.length);
+    if (isFragment && whole.length === 0) return;
     // With events, the revision is etcd's own, and changes before it may still come; without, everything up to it has come.
     const last = whole.at(-1);
     if (last !== undefined) this.#paced.add({ revision: last.kv.revision, events: whole });
@@ -265,4 +277,10 @@ export class Follower {
       if (this.#waiters.size > 0) this.#askWhileWaiting();
     });
   }
+}
+
+/** How many of a fragment's events are of revisions that do not go on in the next. */
+function wholeIn(events: readonly WatchEvent[]): number {
+  const last = events.at(-1)?.kv.revision;
+  return events.filter(({ kv }) => kv.revision !== last).length;
 }

@@ -44,7 +44,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
       window.add(commit.changes, parts.clock.now(), replacedBytes);
     };
     follower.begin();
-    await follower.reachNewest();
+    await follower.catchUp();
     const contradicted = deferred<Error>();
     const peers = new EtcdPeers({
       ...parts,

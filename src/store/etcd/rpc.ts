@@ -48,7 +48,7 @@ export type WatchRequest = Readonly<{ kind: 'create'; create: WatchCreate } | { 
 export type WatchEvent = Readonly<{ kind: 'put' | 'delete'; kv: KeyValue; previous: KeyValue | undefined }>;
 
 /**
- * `revision`: everything up to it was sent, unless `isFragment`: then the rest of a revision follows. `compacted`: the first revision that is
+ * `revision`: everything up to it was sent, unless `isFragment`: then more follows, maybe of the revision of the last event. `compacted`: the first revision that is
  * left, when the watch asked for an older one.
  */
 export type WatchResponse = Readonly<{
