@@ -4,7 +4,6 @@
  * defence: whoever can choose bodies can make two sums equal.
  */
 import { createHash } from 'node:crypto';
-import type { Buffer } from 'node:buffer';
 import type { Key } from './key.js';
 import type { Body } from './object.js';
 
@@ -13,8 +12,8 @@ export type Digest = Readonly<{ high: number; low: number }>;
 
 export const emptyDigest: Digest = { high: 0, low: 0 };
 
-const halfBytes = 6;
-const modulus = 2 ** (8 * halfBytes);
+const halfDigits = 12;
+const modulus = 16 ** halfDigits;
 const separator = '\u0000';
 
 /** Of one object, within its slice. */
@@ -22,8 +21,8 @@ export function digestOf(
   { cluster, namespace, name }: Pick<Key, 'cluster' | 'namespace' | 'name'>,
   { bytes, version }: Pick<Body, 'bytes' | 'version'>,
 ): Digest {
-  const hash: Buffer = createHash('sha256').update([cluster, namespace, name, version, ''].join(separator)).update(bytes).digest();
-  return { high: hash.readUIntBE(0, halfBytes), low: hash.readUIntBE(halfBytes, halfBytes) };
+  const hash = createHash('sha256').update([cluster, namespace, name, version, ''].join(separator)).update(bytes).digest('hex');
+  return { high: Number.parseInt(hash.slice(0, halfDigits), 16), low: Number.parseInt(hash.slice(halfDigits, 2 * halfDigits), 16) };
 }
 
 export function addDigest(sum: Digest, { high, low }: Digest): Digest {
@@ -36,5 +35,5 @@ export function subtractDigest(sum: Digest, { high, low }: Digest): Digest {
 
 /** 24 hexadecimal digits. */
 export function formatDigest({ high, low }: Digest): string {
-  return [high, low].map((half) => half.toString(16).padStart(2 * halfBytes, '0')).join('');
+  return [high, low].map((half) => half.toString(16).padStart(halfDigits, '0')).join('');
 }

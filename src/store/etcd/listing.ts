@@ -13,7 +13,7 @@ import type { KeyValue, RangeResponse } from './rpc.js';
 
 const pageBytes = 8 * 1024 * 1024;
 const firstKeys = 250;
-export const pageKeysMax = 1_000;
+export const pageKeysMax = 3_000;
 const smaller = 8;
 /** About three milliseconds of work. */
 const turnKeysMax = 64;
