@@ -12,7 +12,7 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import { changesBehind, changeText, list, mustWrite } from '../contract/read-all.js';
 import { aBody, aKey, aPut, aScope } from '../support/objects.js';
 import { opened, prefix } from './open-stores.js';
-import { bytes, members } from './with-members.js';
+import { bytes, members, text } from './with-members.js';
 
 type Entry = Readonly<{ key: string; value: Uint8Array }>;
 
@@ -62,22 +62,27 @@ test('a server that starts on many objects holds what one holds that saw them wr
   t.true(paths.some((path) => path === 'root:c7'));
 });
 
-test('small objects are listed many to a page, and large ones so many as a page may take', async (t) => {
+test('small objects are listed many to a page, and large ones so many as a page may take, also where both meet', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
   const client = etcd.client();
-  await put(
-    client,
-    Array.from({ length: 4_000 }, (_none, i) => ({ key: `/x/small${i}`, value: bytes('{}') })),
-  );
-  await put(
-    client,
-    Array.from({ length: 300 }, (_none, i) => ({ key: `/y/large${i}`, value: Buffer.alloc(200_000) })),
-    5,
-  );
+  const named = (folder: string, count: number, size: number): readonly Entry[] =>
+    Array.from({ length: count }, (_none, i) => ({ key: `${folder}${i}`, value: Buffer.alloc(size) }));
+  const small = [
+    ...named('/x/apis/exports/built-in/amber/c/small', 4_000, 2),
+    ...named('/x/apis/exports-old/built-in/amber/c/', 3, 2),
+    ...named('/x/apis/exports', 3, 2),
+    ...named('/x/apis/exports0/', 3, 2),
+  ];
+  const large = [
+    ...named('/x/apis/schemas/built-in/amber/c/large', 1_500, 20_000),
+    ...named('/y/apis/schemas/built-in/amber/c/larger', 300, 200_000),
+  ];
+  await put(client, small);
+  await put(client, large, 5);
 
-  const pagesOf = async (key: string, rangeEnd: string): Promise<readonly RangeResponse[]> => {
+  const pagesOf = async (key: string, rangeEnd: string): Promise<readonly number[]> => {
     const pages: RangeResponse[] = [];
     const counting = {
       range: async (request: RangeRequest) => {
@@ -86,43 +91,41 @@ test('small objects are listed many to a page, and large ones so many as a page 
         return page;
       },
     };
-    let keys = 0;
-    for await (const { kvs } of listed(counting, { key: bytes(key), rangeEnd: bytes(rangeEnd) }, { at: 0 })) keys += kvs.length;
-    t.is(
-      keys,
-      pages.reduce((sum, page) => sum + page.kvs.length, 0),
-    );
-    return pages;
+    const keys: string[] = [];
+    for await (const { kvs } of listed(counting, { key: bytes(key), rangeEnd: bytes(rangeEnd) }, { at: 0 }))
+      keys.push(...kvs.map((kv) => text(kv.key)));
+    const expected = [...small, ...large].map((entry) => entry.key).filter((each) => each >= key && each < rangeEnd);
+    t.deepEqual(keys, expected.toSorted());
+    return pages.map(({ kvs }) => kvs.length);
   };
-  t.deepEqual(
-    (await pagesOf('/x', '/y')).map(({ kvs }) => kvs.length),
-    [250, 3_000, 750],
-  );
-  t.deepEqual(
-    (await pagesOf('/y', '/z')).map(({ kvs }) => kvs.length),
-    [250, 41, 9],
-  );
+  // Eight of whatever comes first; a thousand, which are of one type; the rest of that; a thousand of what comes next; and then so many as are 4 MiB.
+  t.deepEqual(await pagesOf('/x', '/y'), [8, 1_000, 2_995, 1_000, 210, 209, 87]);
+  t.deepEqual(await pagesOf('/y', '/z'), [8, ...Array<number>(14).fill(20), 12]);
   client.close();
 });
 
-test('over a network that is too slow for large pages, a server starts on smaller ones', async (t) => {
-  const etcd = await members(t);
-  if (etcd === undefined) return;
-  await using _ = etcd;
-  const client = etcd.client();
-  const objects = Array.from({ length: 1_500 }, (_none, i): Entry => {
-    const key = aKey({ name: `one${i}` });
-    return { key: formatObjectKey(prefix, key), value: aBody(key, { spec: { filling: 'x'.repeat(4_000) } }).bytes };
+for (const { what, count, bytesEach, bytesPerSecond, timeoutMs } of [
+  { what: 'large pages', count: 1_500, bytesEach: 4_000, bytesPerSecond: 2 * 1024 * 1024, timeoutMs: 1_000 },
+  { what: 'many large objects at once', count: 60, bytesEach: 1_000_000, bytesPerSecond: 10 * 1024 * 1024, timeoutMs: 5_000 },
+])
+  test(`over a network that is too slow for ${what}, a server starts on smaller pages`, async (t) => {
+    const etcd = await members(t);
+    if (etcd === undefined) return;
+    await using _ = etcd;
+    const client = etcd.client();
+    const objects = Array.from({ length: count }, (_none, i): Entry => {
+      const key = aKey({ name: `one${i}` });
+      return { key: formatObjectKey(prefix, key), value: aBody(key, { spec: { filling: 'x'.repeat(bytesEach) } }).bytes };
+    });
+    await put(client, objects, Math.max(1, Math.floor(100_000 / bytesEach)));
+    client.close();
+    const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+    t.teardown(() => network.close());
+    network.narrow(bytesPerSecond);
+    const endpoints = [`http://127.0.0.1:${network.port}`];
+    const store = await opened(t, etcd, { endpoints, timeoutMs, resumedRevisionsMax: 0 });
+    t.is(await store.count(aScope(), undefined, 10_000), count);
   });
-  await put(client, objects);
-  client.close();
-  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
-  t.teardown(() => network.close());
-  network.narrow(2 * 1024 * 1024);
-  const endpoints = [`http://127.0.0.1:${network.port}`];
-  const store = await opened(t, etcd, { endpoints, timeoutMs: 1_000, resumedRevisionsMax: 0 });
-  t.is(await store.count(aScope(), undefined, 10_000), 1_500);
-});
 
 test('a start takes as long as what happened before takes to come', async (t) => {
   const etcd = await members(t);

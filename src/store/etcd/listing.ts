@@ -2,7 +2,8 @@
  * All keys of a range at one revision, page by page. etcd counts all keys that are left for each page, so few large pages are read several times as fast
  * as many small ones. But a page must come within the time that a call has: one that does not is asked for again, and it and all that follow are smaller.
  *
- * Bound: two pages in memory, each of `pageKeysMax` keys at most, and of `pageBytes` if its objects are as large as those of the page before.
+ * Bound: two pages in memory, each of `pageBytes` if its objects are as large as those of the page before. Those of another type may not be: a page that may go
+ * beyond a type has `mixedKeysMax` keys at most, which gRPC can send however large they are, and the first has `firstKeys`.
  */
 import { setImmediate as immediately } from 'node:timers/promises';
 import type { Revision } from '../../domain/revision.js';
@@ -11,10 +12,14 @@ import { EtcdError } from './etcd-error.js';
 import type { KeyRange } from './follower.js';
 import type { KeyValue, RangeResponse } from './rpc.js';
 
-const pageBytes = 8 * 1024 * 1024;
-const firstKeys = 250;
+const pageBytes = 4 * 1024 * 1024;
+const firstKeys = 8;
+const mixedKeysMax = 1_000;
 export const pageKeysMax = 3_000;
 const smaller = 8;
+const slash = 0x2f;
+/** In what follows the type: SHARD/CLUSTER/NAMESPACE/NAME. */
+const placeSlashes = 3;
 /** About three milliseconds of work. */
 const turnKeysMax = 64;
 
@@ -26,11 +31,11 @@ export async function* listed(
   { key, rangeEnd }: KeyRange,
   { at, keysMax = pageKeysMax }: Readonly<{ at: Revision; keysMax?: number }>,
 ): AsyncGenerator<ListedPage> {
-  let [revision, limit, limitMax] = [at, Math.min(firstKeys, keysMax), keysMax];
+  let [revision, limit, limitMax, end] = [at, Math.min(firstKeys, keysMax), keysMax, rangeEnd];
   const ask = async (after: Uint8Array): Promise<RangeResponse> => {
     for (;;) {
       try {
-        return await client.range({ key: after, rangeEnd, limit, revision });
+        return await client.range({ key: after, rangeEnd: end, limit, revision });
       } catch (error) {
         // Where not even one key comes, or none ever has, it is not for the size of the page.
         const mayBeSize = error instanceof EtcdError && error.kind === 'unknown' && limit > 1 && after !== key;
@@ -39,12 +44,19 @@ export async function* listed(
       }
     }
   };
+  const askBehind = ({ kvs, more }: RangeResponse): Promise<RangeResponse> | undefined => {
+    if (kvs.length > 0) limit = Math.min(limitMax, keysIn(pageBytes, kvs));
+    const after = more ? nextKey(kvs.at(-1)!.key) : end;
+    if (after === rangeEnd) return undefined;
+    const typeEnd = more && limit > mixedKeysMax ? endOfType(kvs[0]!.key, kvs.at(-1)!.key) : undefined;
+    end = typeEnd === undefined || Buffer.compare(typeEnd, rangeEnd) > 0 ? rangeEnd : typeEnd;
+    if (typeEnd === undefined) limit = Math.min(limit, mixedKeysMax);
+    return ask(after);
+  };
   for (let asked: Promise<RangeResponse> | undefined = ask(key); asked !== undefined;) {
     const page: RangeResponse = await asked;
     if (revision === 0) revision = page.revision;
-    const last = page.kvs.at(-1);
-    limit = Math.min(limitMax, keysIn(pageBytes, page.kvs));
-    asked = page.more && last !== undefined ? ask(nextKey(last.key)) : undefined;
+    asked = askBehind(page);
     // Whoever stops reading does not wait for it.
     asked?.catch(() => {});
     for (let from = 0; from === 0 || from < page.kvs.length; from += turnKeysMax) {
@@ -66,4 +78,15 @@ function nextKey(key: Uint8Array): Uint8Array {
   const next = new Uint8Array(key.length + 1);
   next.set(key);
   return next;
+}
+
+/** What is behind all keys of the type that both are of; undefined where they share less than a type. */
+function endOfType(one: Uint8Array, other: Uint8Array): Uint8Array | undefined {
+  const differs = one.findIndex((byte, i) => byte !== other[i]);
+  const last = one.subarray(0, differs === -1 ? one.length : differs).lastIndexOf(slash);
+  const place = one.subarray(last + 1).filter((byte) => byte === slash);
+  if (last === -1 || place.length > placeSlashes) return undefined;
+  const end = Uint8Array.from(one.subarray(0, last + 1));
+  end[last] = slash + 1;
+  return end;
 }
