@@ -255,7 +255,7 @@ export class Listener {
     if (end === undefined) return void socket.destroy();
     this.#handshakes.delete(end);
     const connection = new Connection(socket, this.#parts.callerOf(socket), this.#parts, this.#options);
-    if (connection.isLimited || !connection.isWithinQuota) this.#addUnproven(end, socket);
+    if (connection.peer.kind === 'anonymous' || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
     // Its handshake was still under way when the others were closed.
@@ -266,7 +266,8 @@ export class Listener {
   }
 
   #addUnproven(end: End, socket: TLSSocket): void {
-    const isCrowded = this.#unproven.count(end) >= this.#options.anonymousConnectionsPerAddressMax;
+    const { servesTokens, anonymousConnectionsPerAddressMax } = this.#options;
+    const isCrowded = !servesTokens && this.#unproven.count(end) >= anonymousConnectionsPerAddressMax;
     if (isCrowded) this.#unproven.dropOldest(end.network);
     this.#unproven.add(end, socket);
     socket.once('close', () => this.#unproven.delete(end, socket));

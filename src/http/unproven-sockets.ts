@@ -1,5 +1,5 @@
 /**
- * Sockets that make room for others, oldest first, all together and by the network they come from: those in their handshake, those without
+ * Sockets that make room for others, oldest first, by the network they come from: those in their handshake, those without
  * a certificate, and those beyond what their caller may have.
  */
 import type { Socket } from 'node:net';
@@ -43,11 +43,11 @@ export class UnprovenSockets {
     return this.#byEnd.values();
   }
 
-  /** Closes the oldest, of one network or of all; one that has not sent a byte goes first. False when there is none. */
-  dropOldest(network?: string): boolean {
+  /** Closes the oldest of a network, or of the one that has the most; one that has not sent a byte goes first. False when there is none. */
+  dropOldest(network = this.#largest()): boolean {
     let oldest: string | undefined;
     let looked = 0;
-    for (const end of network === undefined ? this.#byEnd.keys() : (this.#byNetwork.get(network) ?? [])) {
+    for (const end of this.#byNetwork.get(network) ?? []) {
       oldest ??= end;
       const isSilent = this.#byEnd.get(end)?.bytesRead === 0;
       if (isSilent) oldest = end;
@@ -58,6 +58,12 @@ export class UnprovenSockets {
     this.delete({ end: oldest, network: networkOf(oldest.split(' ')[1] ?? '') });
     socket?.destroy();
     return true;
+  }
+
+  #largest(): string {
+    let [largest, most] = ['', 0];
+    for (const [network, { size }] of this.#byNetwork) if (size > most) [largest, most] = [network, size];
+    return largest;
   }
 }
 

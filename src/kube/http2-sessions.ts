@@ -188,12 +188,20 @@ export class Http2Sessions {
     const later = (delayMs: number, task: () => void): void => {
       if (!isOver) cancel = clock.after(delayMs, task);
     };
+    // On a slow link the answer waits behind what is on its way; a server that sends that is there.
+    const judgeLater = (): void => {
+      const heardBytes = of.socket.bytesRead;
+      later(pingMsMax, () => {
+        if (of.socket.bytesRead > heardBytes) judgeLater();
+        else session.destroy(new CacheError('the server answers no ping'));
+      });
+    };
     const ask = (): void => {
       if (of.isIdle) session.close();
       of.isIdle = of.requests === 0;
       // The two ends have agreed on its end, but a peer that has fallen silent since leaves the socket open, and the session says nothing.
       if (session.destroyed) return later(pingMsMax, () => of.socket.destroy());
-      later(pingMsMax, () => session.destroy(new CacheError('the server answers no ping')));
+      judgeLater();
       session.ping(() => {
         cancel();
         later(pingIntervalMs, ask);

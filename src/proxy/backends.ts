@@ -215,8 +215,11 @@ export class Backends {
         headers: { ...writable(others), ...(host !== '' && { host: String(host) }), ...(isChunked && { 'transfer-encoding': 'chunked' }) },
       });
       let isSent = false;
-      // While it waits for a socket it says nothing of its end.
+      let answer: IncomingMessage | undefined;
+      let hasFailed = false;
+      // While it waits for a socket it says nothing of its end. Node drops what of the answer nobody has read yet, and says that it has ended.
       const fail = (error: Error): void => {
+        hasFailed = true;
         outgoing.destroy();
         reject(failed(isSent, error, signal));
       };
@@ -226,17 +229,21 @@ export class Backends {
         if (socket.connecting) socket.once('secureConnect', () => (isSent = true));
         else isSent = true;
       });
-      outgoing.once('response', (answer: IncomingMessage) => {
+      outgoing.once('response', (incoming: IncomingMessage) => {
+        answer = incoming;
         begun();
         resolve({
-          status: answer.statusCode ?? 0,
-          headers: answer.headers,
-          body: answer,
-          isCutOff: () => !answer.complete,
+          status: incoming.statusCode ?? 0,
+          headers: incoming.headers,
+          body: incoming,
+          isCutOff: () => hasFailed || !incoming.complete,
           endRequest: () => endUnlessSent(outgoing),
         });
       });
-      outgoing.on('error', fail);
+      // What happens to the connection behind a whole answer is nothing to it.
+      outgoing.on('error', (error) => {
+        if (answer?.complete !== true) fail(error);
+      });
       if (body === undefined) return void outgoing.end();
       // The server may answer before there is a body.
       outgoing.flushHeaders();

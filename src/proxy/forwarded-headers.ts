@@ -64,14 +64,15 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
   return Object.fromEntries(headers);
 }
 
-/** `headers`: as Node has them of an answer. Those of HTTP/2's own are left out. */
-export function answerHeaders(headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {
+/** `headers`: as Node has them of an answer. Those of HTTP/2's own are left out, and the length of a 204, which HTTP/2 takes for an error. */
+export function answerHeaders(status: number, headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {
   const kept = new Map<string, string | string[]>();
   const dropped = new Set(
     String(headers['connection'] ?? '')
       .split(',')
       .map((each) => each.trim().toLowerCase()),
   );
+  if (status === 204) dropped.add('content-length');
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || name.startsWith(':') || ofOneConnection.has(name) || dropped.has(name)) continue;
     kept.set(name, typeof value === 'number' ? String(value) : value);
@@ -109,12 +110,17 @@ export function asHeaderValue(text: string): string {
 
 /** As Go's url.PathEscape, in lower case because headers of HTTP/2 are, and capitals escaped because they would be lost: what reads it decodes either. */
 function escapeKey(key: string): string {
-  return encodeURIComponent(key)
-    .replaceAll('%3A', ':')
-    .replaceAll('%40', '@')
-    .replaceAll('%24', '$')
-    .replaceAll('%26', '&')
-    .replaceAll('%2B', '+')
-    .replaceAll('%3D', '=')
-    .replaceAll(/%..|[A-Z]/g, (found) => (found.length > 1 ? found.toLowerCase() : `%${found.charCodeAt(0).toString(16)}`));
+  return (
+    encodeURIComponent(key)
+      .replaceAll('%3A', ':')
+      .replaceAll('%40', '@')
+      .replaceAll('%24', '$')
+      .replaceAll('%26', '&')
+      .replaceAll('%2B', '+')
+      .replaceAll('%3D', '=')
+      // These are left by JavaScript, and no part of a header's name.
+      .replaceAll('(', '%28')
+      .replaceAll(')', '%29')
+      .replaceAll(/%..|[A-Z]/g, (found) => (found.length > 1 ? found.toLowerCase() : `%${found.charCodeAt(0).toString(16)}`))
+  );
 }

@@ -138,14 +138,17 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: bool
   const { status, headers, body } = answer;
   try {
     if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
-    response.writeHead(status, answerHeaders(headers) as Record<string, string | string[]>);
+    response.writeHead(status, answerHeaders(status, headers) as Record<string, string | string[]>);
   } catch (error) {
     body.destroy();
     throw error;
   }
   // The first event of a watch may be long in coming.
   if (isLasting) response.flushHeaders();
-  if (request.method !== 'HEAD' && status !== 204 && status !== 304) return passBodyOn(exchange, answer);
+  if (request.method !== 'HEAD' && status !== 204 && status !== 304 && headers['content-length'] !== '0')
+    return passBodyOn(exchange, answer);
+  // Whatever comes is not passed on, also where the backend never ends it.
+  exchange.onEnd(() => void body.destroy());
   body.resume();
   exchange.finish();
   answer.endRequest();
@@ -165,8 +168,11 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
     body.pause();
     if (!(await exchange.room.take(bytes))) return;
     await exchange.write(pieces);
+    if (missing === 0) exchange.finish();
     body.resume();
   };
+  // It was given up before anybody could read it.
+  if (body.readableEnded) throw new BrokenOff('the answer was broken off');
   return new Promise((resolve) => {
     const leave = exchange.onEnd(() => {
       if (!body.readableEnded) body.destroy();
@@ -174,7 +180,7 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
     });
     const ended = (): void => {
       // A stream that its server resets without a code ends as if it were whole.
-      if (isCutOff() || missing > 0) exchange.cut();
+      if (missing !== 0 && (isCutOff() || missing > 0)) exchange.cut();
       else exchange.finish();
       leave();
       endRequest();
@@ -205,7 +211,7 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
       void (pending ?? Promise.resolve()).then(ended);
     });
     body.once('close', () => {
-      if (!body.readableEnded) exchange.cut();
+      if (!body.readableEnded && missing !== 0) exchange.cut();
     });
   });
 }

@@ -70,7 +70,7 @@ export class Websockets {
 /** The backend's own answer; the connection ends with it. */
 async function pass(socket: Duplex, { status, headers, body }: UpgradeAnswer & { socket: undefined }): Promise<void> {
   if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
-  socket.write(headOf(status, { ...answerHeaders(headers), connection: 'close' }));
+  socket.write(headOf(status, { ...answerHeaders(status, headers), connection: 'close' }));
   try {
     await pipeline(body, socket);
   } catch {
@@ -85,7 +85,7 @@ function join(
   clock: Clock,
 ): void {
   const { headers, socket, head: begun } = answer;
-  client.write(headOf(101, { ...answerHeaders(headers), connection: 'Upgrade', upgrade: 'websocket' }));
+  client.write(headOf(101, { ...answerHeaders(101, headers), connection: 'Upgrade', upgrade: 'websocket' }));
   if (begun.length > 0) client.write(begun);
   if (head.length > 0) socket.write(head);
   socket.on('error', () => {});

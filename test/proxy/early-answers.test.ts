@@ -1,58 +1,15 @@
 /** Backends that answer before they have the whole request, and clients that never send the rest: nothing of it stays at either end. */
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
-import type { AddressInfo } from 'node:net';
-import { createServer, type Server, type TLSSocket } from 'node:tls';
-import test, { type ExecutionContext } from 'ava';
+import type { Server } from 'node:tls';
+import test from 'ava';
 import { systemClock } from '../../src/clock.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { Backends, NotSent } from '../../src/proxy/backends.js';
-import { sliceOf } from '../support/raw-pusher.js';
-import type { TestAuthority } from '../support/test-authority.js';
 import { until, type TestServer } from '../support/test-server.js';
-import { aShard, anInstallation, type Installation } from './a-front-door.js';
+import { anInstallation } from './a-front-door.js';
+import { aRawBackend, moveBirch, portOf, serving } from './raw-backend.js';
 import { connected } from './raw-requests.js';
-
-type Listening = Pick<Server, 'listen' | 'address' | 'close'>;
-
-async function serving(authority: TestAuthority): Promise<{ cert: string; key: string; ca: Buffer; requestCert: true }> {
-  const { certificate, key } = await authority.issue({
-    user: 'backend',
-    groups: [],
-    alternativeNames: 'IP:127.0.0.1',
-    usage: 'serverAuth',
-  });
-  return { cert: certificate, key, ca: readFileSync(authority.certificateFile), requestCert: true };
-}
-
-async function portOf(t: ExecutionContext, server: Listening): Promise<number> {
-  server.listen(0, '127.0.0.1');
-  await once(server as Server, 'listening');
-  t.teardown(() => void server.close());
-  return (server.address() as AddressInfo).port;
-}
-
-/** Speaks HTTP/1.1 by hand, because no server of Node's answers before it has a request. `open`: its connections. */
-async function aRawBackend(t: ExecutionContext, authority: TestAuthority, answer: string): Promise<{ port: number; open: Set<TLSSocket> }> {
-  const open = new Set<TLSSocket>();
-  const server = createServer({ ...(await serving(authority)), ALPNProtocols: ['http/1.1'] }, (socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-    socket.on('error', () => {});
-    socket.on('data', (bytes: Buffer) => {
-      if (bytes.includes('\r\n\r\n')) socket.write(answer);
-    });
-  });
-  t.teardown(() => open.forEach((socket) => socket.destroy()));
-  return { port: await portOf(t, server), open };
-}
-
-async function moveBirch({ pushers, door }: Installation, port: number): Promise<void> {
-  const shards = sliceOf('shards', { group: 'core.kcp.io' });
-  await pushers.amber.acknowledged(pushers.amber.put(shards, [aShard('birch', `https://127.0.0.1:${port}`)], 'v1alpha1'));
-  await until(async () => ![200, 502].includes((await door.client().raw('GET', '/clusters/team1/echo')).status));
-}
 
 /** The beginning of an upload; its client goes once it is answered. */
 async function givenUp(door: TestServer, status: number): Promise<void> {
@@ -69,7 +26,9 @@ test.serial(
   async (t) => {
     const installation = await anInstallation(t);
     const { door } = installation;
-    const { port, open } = await aRawBackend(t, door.authority, 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno');
+    const { port, open } = await aRawBackend(t, door.authority, (socket) =>
+      socket.write('HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno'),
+    );
     await moveBirch(installation, port);
     for (let i = 0; i < 5; i += 1) await givenUp(door, 401);
     // One may be kept for the next request.
@@ -98,7 +57,7 @@ test.serial('nor a stream at one that speaks HTTP/2 and has answered without a b
 test.serial('a request that finds every connection to a backend busy is not sent, and is told so in time', async (t) => {
   const { door } = await anInstallation(t);
   const watched = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n';
-  const { port } = await aRawBackend(t, door.authority, watched);
+  const { port } = await aRawBackend(t, door.authority, (socket) => socket.write(watched));
   const backends = new Backends({ clock: systemClock }, { socketsMax: 2 });
   t.teardown(() => backends.close());
   const { certificate: cert, key } = door.master;

@@ -97,7 +97,7 @@ test('a header may have any name, and one of no header does no harm', (t) => {
     const headers = forwarded([name, 'a', name, 'b'], 'nobody');
     t.true(Object.hasOwn(headers, name.toLowerCase()));
     t.deepEqual(Object.entries(headers).find(([each]) => each === name.toLowerCase())?.[1], ['a', 'b']);
-    t.true(Object.hasOwn(answerHeaders(Object.fromEntries([[name, 'a']])), name));
+    t.true(Object.hasOwn(answerHeaders(200, Object.fromEntries([[name, 'a']])), name));
   }
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.string({ minLength: 1 }), fc.string())), (lines) => {
@@ -191,7 +191,7 @@ test('what is about one connection stays on it, in both directions', (t) => {
   ];
   t.deepEqual(forwarded(raw, 'nobody'), { 'x-stays': 'd', 'x-forwarded-for': '10.0.0.7', ':authority': 'front:6443' });
   t.deepEqual(
-    answerHeaders({
+    answerHeaders(200, {
       ':status': '200',
       connection: 'close, x-hop',
       'keep-alive': '5',

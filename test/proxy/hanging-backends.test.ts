@@ -1,4 +1,4 @@
-/** What hangs and is noticed, or is far away, on the real clock. Apart from the other tests of the front door, because these take as long as that. */
+/** What hangs and is noticed, is far away or crowded out, on the real clock. Apart from the other tests of the front door, because these take as long as that. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { until } from '../support/test-server.js';
@@ -58,4 +58,35 @@ test('an answer of 5 MB from a backend that is 40 ms away takes less than 2 s', 
   t.log(`${tookMs.toFixed()} ms`);
   // A window of 64 KiB, which is what Node gives a stream, takes 77 journeys of 40 ms.
   t.true(tookMs < 2_000, `${tookMs} ms`);
+});
+
+test('answers that a slow link brings for longer than a ping may take are not broken off', async (t) => {
+  t.timeout(120_000);
+  const { door, toBirch } = await anInstallation(t);
+  toBirch.narrow(60 * 1024);
+  const answers = await Promise.all(
+    [1, 2].map(() => door.client({ http2: true }).raw('GET', '/clusters/root:org:team/big?bytes=600000', { timeoutMs: 60_000 })),
+  );
+  t.deepEqual(
+    answers.map(({ status, text }) => [status, text.length]),
+    [
+      [200, 600_000],
+      [200, 600_000],
+    ],
+  );
+});
+
+test('callers without a certificate never keep out one that has one, though they may have tokens', async (t) => {
+  const { door } = await anInstallation(t, { flags: { 'connections-max': '40' } });
+  const strangers = await Promise.all(
+    Array.from({ length: 60 }, async () => {
+      const client = door.client({ as: null, http2: true });
+      return client.raw('GET', '/readyz').then(
+        ({ status }) => status,
+        () => 'ended',
+      );
+    }),
+  );
+  t.true(strangers.filter((status) => status === 200).length >= 20, `${strangers.join(' ')}`);
+  for (let i = 0; i < 10; i += 1) t.is((await door.client({ http2: true }).raw('GET', '/clusters/root/echo')).status, 200);
 });

@@ -49,7 +49,7 @@ export async function* listed(
     const after = more ? nextKey(kvs.at(-1)!.key) : end;
     if (after === rangeEnd) return undefined;
     const typeEnd = more && limit > mixedKeysMax ? endOfType(kvs[0]!.key, kvs.at(-1)!.key) : undefined;
-    end = typeEnd === undefined || Buffer.compare(typeEnd, rangeEnd) > 0 ? rangeEnd : typeEnd;
+    end = typeEnd === undefined || Buffer.compare(typeEnd, rangeEnd) >= 0 ? rangeEnd : typeEnd;
     if (typeEnd === undefined) limit = Math.min(limit, mixedKeysMax);
     return ask(after);
   };
