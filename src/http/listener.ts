@@ -266,9 +266,8 @@ export class Listener {
   }
 
   #addUnproven(end: End, socket: TLSSocket): void {
-    const { servesTokens, anonymousConnectionsPerAddressMax } = this.#options;
-    const isCrowded = !servesTokens && this.#unproven.count(end) >= anonymousConnectionsPerAddressMax;
-    if (isCrowded) this.#unproven.dropOldest(end.network);
+    const { servesTokens, anonymousConnectionsPerAddressMax: max } = this.#options;
+    if (!servesTokens && this.#unproven.count(end) >= max) this.#unproven.dropOldest(end.network);
     this.#unproven.add(end, socket);
     socket.once('close', () => this.#unproven.delete(end, socket));
   }

@@ -1,9 +1,11 @@
 /** Following a range of keys in a real etcd, while members die, lose their quorum, compact and are wiped. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import type { Clock } from '../../src/domain/ports.js';
 import type { EtcdClient } from '../../src/store/etcd/client.js';
 import { Follower, followerOptions, type FollowedBatch } from '../../src/store/etcd/follower.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { silent } from '../support/test-store.js';
 import type { EtcdMembers } from './etcd-members.js';
 import { members, text, bytes } from './with-members.js';
@@ -11,8 +13,12 @@ import { members, text, bytes } from './with-members.js';
 const range = { key: bytes('/x/'), rangeEnd: bytes('/x0') };
 
 /** What a follower has handed out, and what it then knows. */
-async function follow(t: ExecutionContext, etcd: EtcdMembers, options: Partial<typeof followerOptions> = {}) {
-  const client = etcd.client(etcd.endpoints, 2_000);
+async function follow(
+  t: ExecutionContext,
+  etcd: EtcdMembers,
+  { endpoints = etcd.endpoints, ...options }: Partial<typeof followerOptions & { endpoints: readonly string[] }> = {},
+) {
+  const client = etcd.client(endpoints, 2_000);
   const batches: FollowedBatch[] = [];
   const known = new Map<string, number>();
   const take = (batch: FollowedBatch): void => {
@@ -90,6 +96,29 @@ test('a revision of many large keys comes as one, though etcd sends it in pieces
     [20],
   );
   t.is(changing[0]?.revision, revision);
+  writer.close();
+});
+
+test('an event that takes longer to come than a watch may be silent comes all the same, and is waited for', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const writer = etcd.client();
+  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => network.close());
+  const endpoints = [`http://127.0.0.1:${network.port}`];
+  const { follower, events, logged } = await follow(t, etcd, { endpoints, askMs: 200, silentMs: 1_000, reachMsMax: 5_000 });
+  network.narrow(400 * 1024);
+  const revision = await put(writer, '/x/large', 'x'.repeat(1_400_000));
+  await follower.catchUp(revision);
+  t.deepEqual(events(), [`put /x/large@${revision}`]);
+  t.true(logged.length > 0, 'the first watch was given up');
+  // From then on it is as impatient as before.
+  const givenUp = logged.length;
+  network.stall();
+  const beganMs = performance.now();
+  while (logged.length === givenUp && performance.now() - beganMs < 10_000) await sleep(50);
+  t.true(performance.now() - beganMs < 3_000, `${performance.now() - beganMs} ms`);
   writer.close();
 });
 

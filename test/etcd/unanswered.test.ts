@@ -128,3 +128,24 @@ test('hundreds of writes that are under way while the fence is renewed, as it is
   t.true(renewals > 3);
   t.is(await store.count(aScope(), undefined, 2 * objects), objects);
 });
+
+test('writes that are too large together for a slow network are written, or refused in time', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => network.close());
+  const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
+  network.narrow(2 * 1024 * 1024);
+  const spec = { filling: 'x'.repeat(100_000) };
+  let left = Array.from({ length: many }, (__, i) => `n${i}`);
+  // Whoever is refused asks again.
+  for (let asked = 0; left.length > 0 && asked < 3; asked += 1) {
+    const outcomes = await Promise.all(left.map((name) => store.submit(aPut({ name }, 'absent', { spec }))));
+    t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'unavailable'));
+    const isLeft = outcomes.map(({ kind }) => kind !== 'written');
+    t.log(`${isLeft.filter((is) => is).length} left`);
+    left = left.filter((__, i) => isLeft[i]);
+  }
+  t.is(left.length, 0);
+});

@@ -28,6 +28,7 @@ import type { IndexedObject } from './object-index.js';
 import type { Decision, Plan } from './plan.js';
 import type { Compare } from './rpc.js';
 import type { PublishedState } from './published-state.js';
+import { TransactionSlots } from './transaction-slots.js';
 import { WriteFence, type WriteFenceParts } from './write-fence.js';
 
 export type CommitterParts = WriteFenceParts &
@@ -44,7 +45,7 @@ export type CommitterParts = WriteFenceParts &
     changesOf: (key: Key, after: Revision) => Iterable<Change>;
   }>;
 
-/** `answerMsMax`: a new leader of etcd is there sooner, and does not know of what the former was asked. Where etcd is slower, the fence shows what became of it. */
+/** `writeMsMax`: from the time that it is asked for until it is done. `answerMsMax`: a new leader of etcd is there sooner, and does not know of what the former was asked. Where etcd is slower, the fence shows what became of it. */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
   writeMsMax: number;
@@ -75,15 +76,15 @@ export class EtcdCommitter {
   readonly #options: CommitterOptions;
   /** By the text of a key: the last that was asked of it, until it is published. */
   readonly #underWay = new Map<string, Promise<unknown>>();
-  readonly #waiting: (() => void)[] = [];
+  readonly #slots: TransactionSlots;
   readonly #fence: WriteFence;
-  #transactions = 0;
   /** How many refusals in a row had no reason that is published. */
   #contradictions = 0;
 
   constructor(parts: CommitterParts, options: CommitterOptions = committerOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#slots = new TransactionSlots(options.transactionsMax);
     this.#fence = new WriteFence(parts);
   }
 
@@ -156,17 +157,20 @@ export class EtcdCommitter {
   }
 
   async #carryOut(plan: () => Plan, { mutation, first = plan() }: CarryOut = {}): Promise<Decision> {
+    let untilMs = this.#untilMs();
     for (let current = first; ;) {
       if (current.kind === 'decided') return current.decision;
       if (current.kind === 'sweep') {
         current = await this.#sweep(current);
         continue;
       }
-      const revision = await this.#write(current, mutation);
+      const revision = await this.#write(current, mutation, untilMs);
       if (revision === undefined) {
+        if (this.#parts.clock.now() >= untilMs) throw new EtcdError('refused', 'it does not take this one in time');
         current = current.otherwise?.() ?? plan();
         continue;
       }
+      untilMs = this.#untilMs();
       await this.#parts.reach(revision);
       if (current.survivor !== undefined) await this.rewrite(current.survivor);
       current = current.next(revision);
@@ -207,10 +211,13 @@ export class EtcdCommitter {
   }
 
   /** The revision at which it was written; undefined where what it was decided on does not hold any more. */
-  async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined): Promise<Revision | undefined> {
+  async #write(
+    { compare, operations }: WritePlan,
+    mutation: Mutation | undefined,
+    untilMs = this.#untilMs(),
+  ): Promise<Revision | undefined> {
     const { published } = this.#parts;
-    const untilMs = this.#parts.clock.now() + this.#options.writeMsMax;
-    await this.#slot();
+    await this.#slots.take();
     // Whatever becomes of it has a later revision.
     let before = published.revision;
     try {
@@ -218,6 +225,7 @@ export class EtcdCommitter {
       const asked = { compare: [...compare, fence], success: operations, failure: [] };
       before = published.revision;
       const { succeeded, revision } = await this.#parts.client.txn(asked, this.#options.answerMsMax);
+      this.#slots.answered();
       if (succeeded) {
         this.#contradictions = 0;
         return revision;
@@ -227,12 +235,17 @@ export class EtcdCommitter {
       return undefined;
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'unknown') throw error;
+      this.#slots.unanswered();
       this.#fence.noteUnanswered();
       await this.#fence.present(untilMs, 'unknown');
       return mutation && this.#seen(mutation, before);
     } finally {
-      this.#freeSlot();
+      this.#slots.give();
     }
+  }
+
+  #untilMs(): number {
+    return this.#parts.clock.now() + this.#options.writeMsMax;
   }
 
   /** Others may change what was compared any number of times, and the fence is renewed; but where it is published as it was, again and again, etcd holds something else. */
@@ -267,17 +280,6 @@ export class EtcdCommitter {
     const [object] = await this.#parts.reader.read([held], held.revision);
     assert(object !== undefined, 'a reader reads all or throws');
     return object;
-  }
-
-  async #slot(): Promise<void> {
-    if (this.#transactions >= this.#options.transactionsMax) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#transactions += 1;
-  }
-
-  #freeSlot(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#transactions -= 1;
-    else next();
   }
 }
 

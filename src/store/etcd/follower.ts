@@ -7,7 +7,7 @@
  * L1 Batches come in rising revision, and no revision is split between two. None is left out, none comes twice. Pages of the listing are of one revision.
  * L2 Where etcd as a whole stands below what was handed out, it has lost it: nothing here is true any more. It is asked before each watch. A member alone may be
  *    behind for a while. Where etcd has compacted what comes next, nobody can say any more what happened, nor whether it was etcd that lost something.
- * L3 After every `askMs` without news the watch is asked how far it is; one that keeps silent for `silentMs` is given up.
+ * L3 After every `askMs` without news the watch is asked how far it is; one that keeps silent for `silentMs` is given up, and the next one later.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred } from '../../domain/deferred.js';
@@ -20,6 +20,7 @@ import { EtcdError } from './etcd-error.js';
 import { listed, pageKeysMax } from './listing.js';
 import { NewestRevision } from './newest-revision.js';
 import { PacedBatches } from './paced-batches.js';
+import { RevisionWaiters } from './revision-waiters.js';
 import type { WatchEvent, WatchResponse } from './rpc.js';
 
 export type KeyRange = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }>;
@@ -48,8 +49,10 @@ export const followerOptions: FollowerOptions = Object.freeze({
   reachMsMax: 15_000,
 });
 
-type Waiter = Readonly<{ revision: Revision; reached: () => void }>;
-
+/** A watch that has kept silent for too long is given twice the time: etcd may read all history before it sends any, and a large event may take its time. */
+const patienceMsMax = 64_000;
+/** So many waits for a revision without any event. */
+const fruitlessMax = 4;
 /** How often a watch is asked while somebody waits: etcd does not answer one that has yet to catch up. */
 const askWhileWaitingMs = 10;
 
@@ -58,7 +61,7 @@ export class Follower {
   readonly #parts: FollowerParts;
   readonly #options: FollowerOptions;
   readonly #failed = deferred<Error>();
-  readonly #waiters = new Set<Waiter>();
+  readonly #waiters: RevisionWaiters;
   readonly #newest: NewestRevision;
   readonly #paced: PacedBatches;
   #position: Revision = 0;
@@ -68,6 +71,9 @@ export class Follower {
   #cancelAsking: (() => void) | undefined;
   /** Events of the last revision of a fragment, whose rest may be still to come. */
   #fragments: WatchEvent[] = [];
+  #eventsHeard = 0;
+  /** How long a watch may keep silent. */
+  #patienceMs: number;
   /** The watch was announced: etcd may say before that how far it is, ahead of events that it still holds back. */
   #isAnnounced = false;
   #endWatch = (): void => {};
@@ -76,6 +82,8 @@ export class Follower {
     this.#range = range;
     this.#parts = parts;
     this.#options = options;
+    this.#patienceMs = options.silentMs;
+    this.#waiters = new RevisionWaiters(parts);
     this.#newest = new NewestRevision(parts.client);
     this.#paced = new PacedBatches(
       (batch) => this.#handOut(batch),
@@ -113,20 +121,9 @@ export class Follower {
   /** Resolves once everything up to the revision was handed out. Rejects with an EtcdError of the kind `unknown` where that takes too long. */
   reach(revision: Revision): Promise<void> {
     if (this.#position >= revision) return Promise.resolve();
-    const { reachMsMax } = this.#options;
-    return new Promise((resolve, reject) => {
-      const cancel = this.#parts.clock.after(reachMsMax, () => {
-        this.#waiters.delete(waiter);
-        reject(new EtcdError('unknown', `revision ${revision} of etcd has not come within ${reachMsMax / 1000} s`));
-      });
-      const reached = (): void => {
-        cancel();
-        resolve();
-      };
-      const waiter: Waiter = { revision, reached };
-      this.#waiters.add(waiter);
-      this.#askWhileWaiting();
-    });
+    const reached = this.#waiters.wait(revision, this.#options.reachMsMax);
+    this.#askWhileWaiting();
+    return reached;
   }
 
   /** Resolves once everything was handed out that had happened when it was called. Throws EtcdError. */
@@ -134,15 +131,17 @@ export class Follower {
     return this.reach(await this.#newest.ask());
   }
 
-  /** The same for whoever has nothing to do before: it may take as long as something comes within `reachMsMax` each time. Throws EtcdError. */
-  async catchUp(): Promise<void> {
-    const newest = await this.#newest.ask();
+  /** The same for whoever has nothing to do before: it may take as long as something comes within a minute. Throws EtcdError, or what ends the following. */
+  async catchUp(revision?: Revision): Promise<void> {
+    const newest = revision ?? (await this.#newest.ask());
+    let [heard, fruitless] = [this.#eventsHeard, 0];
     for (;;) {
-      const before = this.#position;
       try {
         return await this.reach(newest);
       } catch (error) {
-        if (this.#position === before) throw error;
+        fruitless = this.#eventsHeard === heard ? fruitless + 1 : 0;
+        heard = this.#eventsHeard;
+        if (!(error instanceof EtcdError) || fruitless === fruitlessMax) throw error;
       }
     }
   }
@@ -169,7 +168,7 @@ export class Follower {
 
   #watchUntilEnd(): Promise<EtcdError> {
     const { client, clock } = this.#parts;
-    const { askMs, silentMs } = this.#options;
+    const { askMs } = this.#options;
     this.#fragments = [];
     this.#isAnnounced = false;
     return new Promise((resolve) => {
@@ -184,8 +183,10 @@ export class Follower {
       };
       const look = (): void => {
         const silentForMs = clock.now() - openedOrHeardMs();
-        if (silentForMs >= silentMs && !this.#paced.isFull)
+        if (silentForMs >= this.#patienceMs && !this.#paced.isFull) {
+          this.#patienceMs = Math.min(2 * this.#patienceMs, patienceMsMax);
           return end(new EtcdError('unknown', `etcd at ${client.endpoint} has kept silent for ${silentForMs} ms`));
+        }
         watch.askProgress();
         cancelLook = clock.after(askMs, look);
       };
@@ -204,8 +205,13 @@ export class Follower {
   #received(response: WatchResponse, end: (error: EtcdError) => void): void {
     const { revision, created, canceled, compacted, reason, isFragment, events } = response;
     if (this.#isClosed) return;
-    this.#heardMs = this.#parts.clock.now();
     if (created) this.#isAnnounced = true;
+    else {
+      // That it was announced proves nothing: what comes next may be too large for the time that it has.
+      this.#heardMs = this.#parts.clock.now();
+      this.#patienceMs = this.#options.silentMs;
+    }
+    this.#eventsHeard += events.length;
     if (canceled && compacted > 0) return end(new EtcdError('compacted', `history is compacted up to revision ${compacted}`));
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
     this.#fragments.push(...events);
@@ -224,13 +230,11 @@ export class Follower {
   }
 
   #handOut(batch: FollowedBatch): void {
+    // It was said while that waited.
+    if (batch.events.length === 0 && batch.revision <= this.#position) return;
     this.#position = batch.revision;
     this.#parts.take(batch);
-    for (const waiter of this.#waiters) {
-      if (waiter.revision > this.#position) continue;
-      this.#waiters.delete(waiter);
-      waiter.reached();
-    }
+    this.#waiters.reached(this.#position);
   }
 
   get #isClosed(): boolean {
@@ -266,7 +270,9 @@ export class Follower {
 
   #fail(why: string): void {
     this.close();
-    this.#failed.resolve(new CacheError(why));
+    const error = new CacheError(why);
+    this.#failed.resolve(error);
+    this.#waiters.fail(error);
   }
 
   #askWhileWaiting(): void {
@@ -274,7 +280,7 @@ export class Follower {
     this.#watch?.askProgress();
     this.#cancelAsking = this.#parts.clock.after(askWhileWaitingMs, () => {
       this.#cancelAsking = undefined;
-      if (this.#waiters.size > 0) this.#askWhileWaiting();
+      if (this.#waiters.areThere) this.#askWhileWaiting();
     });
   }
 }

@@ -27,7 +27,7 @@ const urgentExcess = 1.05;
 const slack = 1_024;
 
 /** Changes by rising revision, of which the first have left. */
-type Run = { changes: Change[]; left: number };
+type Run = { changes: (Change | undefined)[]; left: number };
 
 export class HistoryWindow {
   readonly #limits: WindowLimits;
@@ -177,10 +177,13 @@ function firstAbove({ changes, left }: Run, revision: Revision): number {
 }
 
 function drop(run: Run, upTo: Revision): void {
+  const { left } = run;
   run.left = firstAbove(run, upTo);
-  if (!isWorthACopy(run.left, run.changes.length)) return;
-  run.changes = run.changes.slice(run.left);
-  run.left = 0;
+  if (isWorthACopy(run.left, run.changes.length)) {
+    run.changes = run.changes.slice(run.left);
+    run.left = 0;
+    // Else it would be held there, with its bodies.
+  } else run.changes.fill(undefined, left, run.left);
 }
 
 function* within(run: Run, { after, upTo }: Range): Iterable<Change> {

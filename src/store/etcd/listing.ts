@@ -38,8 +38,8 @@ export async function* listed(
         return await client.range({ key: after, rangeEnd: end, limit, revision });
       } catch (error) {
         // Where not even one key comes, or none ever has, it is not for the size of the page.
-        const mayBeSize = error instanceof EtcdError && error.kind === 'unknown' && limit > 1 && after !== key;
-        if (!mayBeSize) throw error;
+        const isSize = error instanceof EtcdError && (error.kind === 'too-large' || (error.kind === 'unknown' && after !== key));
+        if (!isSize || limit === 1) throw error;
         limit = limitMax = Math.ceil(limit / smaller);
       }
     }

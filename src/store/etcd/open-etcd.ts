@@ -42,6 +42,8 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     loaded.take = (batch) => {
       const { commit, replacedBytes } = published.apply(batch, parts.clock.now());
       window.add(commit.changes, parts.clock.now(), replacedBytes);
+      // Nobody reads yet.
+      if (window.isFull) window.trim(parts.clock.now(), Infinity);
     };
     follower.begin();
     await follower.catchUp();
@@ -51,7 +53,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
       client,
       published,
       prefix,
-      reach: (revision) => follower.reach(revision),
+      reach: (revision) => follower.catchUp(revision),
       contradicted: () => contradicted.resolve(new CacheError(contradiction)),
     });
     loaded.isKept = () => peers.isKept();

@@ -1,3 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import fc from 'fast-check';
 import type { Change } from '../../../src/domain/change.js';
@@ -153,5 +156,21 @@ test('what a change has replaced counts for as long as the change is kept', (t) 
   t.is(window.bytes, 100_000);
   window.trim(0, Infinity);
   t.is(window.bytes, 10_000);
+  t.is(window.size, 10);
+});
+
+test('what has left is not held, however little has', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const window = new HistoryWindow(0, { ...wide, changesMax: 10 });
+  const held = Array.from({ length: 500 }, (_none, i) => {
+    const change = aChange(i + 1, { name: `n${i}` });
+    window.add([change], 0);
+    window.trim(0, Infinity);
+    return new WeakRef(change);
+  });
+  await setImmediate();
+  collect();
+  t.is(held.filter((change) => change.deref() !== undefined).length, 10);
   t.is(window.size, 10);
 });
