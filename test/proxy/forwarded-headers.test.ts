@@ -60,6 +60,15 @@ test('a backend is told who asks, from where, and what the client asked for', (t
   );
 });
 
+test('a key of extra that no header may be called is escaped', (t) => {
+  const identity = { user: 'alice', groups: [], extra: { 'a(b)/C d': ['1'] } };
+  const headers = requestHeaders({ rawHeaders: [], authority: 'a', clientAddress: '10.0.0.7', identity }, names);
+  t.deepEqual(
+    Object.keys(headers).filter((name) => name.startsWith(names.extraPrefix)),
+    ['x-remote-extra-a%28b%29%2f%43%20d'],
+  );
+});
+
 test('what a client says of who asks never reaches a backend, whoever asks and however it is spelled', (t) => {
   const said = [
     'X-Remote-User',

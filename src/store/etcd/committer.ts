@@ -45,7 +45,7 @@ export type CommitterParts = WriteFenceParts &
     changesOf: (key: Key, after: Revision) => Iterable<Change>;
   }>;
 
-/** `writeMsMax`: from the time that it is asked for until it is done. `answerMsMax`: a new leader of etcd is there sooner, and does not know of what the former was asked. Where etcd is slower, the fence shows what became of it. */
+/** `writeMsMax`: of one write, however often it is sent. `answerMsMax`: a new leader of etcd is there sooner, and does not know of what the former was asked. Where etcd is slower, the fence shows what became of it. */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
   writeMsMax: number;
@@ -67,6 +67,9 @@ export type Mutated = Extract<Decision, { kind: 'refused' }> | Readonly<{ kind: 
 type CarryOut = Readonly<{ mutation?: Mutation; first?: Plan }>;
 
 type WritePlan = Extract<Plan, { kind: 'write' }>;
+
+/** Of one write, however often it is planned and sent: from its first turn on. */
+type Deadline = { untilMs?: number };
 
 /** Objects that a step of a walk looks at. */
 const sweepLooksMax = 2_000;
@@ -157,20 +160,20 @@ export class EtcdCommitter {
   }
 
   async #carryOut(plan: () => Plan, { mutation, first = plan() }: CarryOut = {}): Promise<Decision> {
-    let untilMs = this.#untilMs();
+    let deadline: Deadline = {};
     for (let current = first; ;) {
       if (current.kind === 'decided') return current.decision;
       if (current.kind === 'sweep') {
         current = await this.#sweep(current);
         continue;
       }
-      const revision = await this.#write(current, mutation, untilMs);
+      const revision = await this.#write(current, mutation, deadline);
       if (revision === undefined) {
-        if (this.#parts.clock.now() >= untilMs) throw new EtcdError('refused', 'it does not take this one in time');
+        if (this.#parts.clock.now() >= (deadline.untilMs ?? Infinity)) throw new EtcdError('refused', 'it does not take this one in time');
         current = current.otherwise?.() ?? plan();
         continue;
       }
-      untilMs = this.#untilMs();
+      deadline = {};
       await this.#parts.reach(revision);
       if (current.survivor !== undefined) await this.rewrite(current.survivor);
       current = current.next(revision);
@@ -211,13 +214,10 @@ export class EtcdCommitter {
   }
 
   /** The revision at which it was written; undefined where what it was decided on does not hold any more. */
-  async #write(
-    { compare, operations }: WritePlan,
-    mutation: Mutation | undefined,
-    untilMs = this.#untilMs(),
-  ): Promise<Revision | undefined> {
-    const { published } = this.#parts;
+  async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined, deadline: Deadline = {}): Promise<Revision | undefined> {
+    const { published, clock } = this.#parts;
     await this.#slots.take();
+    const untilMs = (deadline.untilMs ??= clock.now() + this.#options.writeMsMax);
     // Whatever becomes of it has a later revision.
     let before = published.revision;
     try {
@@ -242,10 +242,6 @@ export class EtcdCommitter {
     } finally {
       this.#slots.give();
     }
-  }
-
-  #untilMs(): number {
-    return this.#parts.clock.now() + this.#options.writeMsMax;
   }
 
   /** Others may change what was compared any number of times, and the fence is renewed; but where it is published as it was, again and again, etcd holds something else. */

@@ -131,7 +131,7 @@ export class Follower {
     return this.reach(await this.#newest.ask());
   }
 
-  /** The same for whoever has nothing to do before: it may take as long as something comes within a minute. Throws EtcdError, or what ends the following. */
+  /** The same for whoever has nothing to do before: it may take as long as something comes within a minute. Throws EtcdError. */
   async catchUp(revision?: Revision): Promise<void> {
     const newest = revision ?? (await this.#newest.ask());
     let [heard, fruitless] = [this.#eventsHeard, 0];
@@ -141,7 +141,7 @@ export class Follower {
       } catch (error) {
         fruitless = this.#eventsHeard === heard ? fruitless + 1 : 0;
         heard = this.#eventsHeard;
-        if (!(error instanceof EtcdError) || fruitless === fruitlessMax) throw error;
+        if (this.#isClosed || fruitless === fruitlessMax) throw error;
       }
     }
   }
@@ -270,9 +270,9 @@ export class Follower {
 
   #fail(why: string): void {
     this.close();
-    const error = new CacheError(why);
-    this.#failed.resolve(error);
-    this.#waiters.fail(error);
+    this.#failed.resolve(new CacheError(why));
+    // What they wait for may have happened.
+    this.#waiters.fail(new EtcdError('unknown', why));
   }
 
   #askWhileWaiting(): void {
