@@ -16,7 +16,7 @@ import { snapshotPages } from '../../src/domain/snapshot-pages.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardStatus, SliceStatus } from '../../src/domain/status.js';
 import type { Key } from '../../src/domain/key.js';
-import { freshnessBoundMs } from './freshness-bound.js';
+import { freshnessBoundMs, silentMs } from './freshness-bound.js';
 import { textOfKey, type ModelObject } from './model-rule.js';
 import type { ModelCache } from './model-tree.js';
 import { wayBetween } from './model-way.js';
@@ -163,7 +163,13 @@ export class FreshnessCheck {
   }
 
   #sinceMs({ way }: Known, lagMs: number): number {
-    return this.#world.time.now() - lagMs - freshnessBoundMs(way.links, this.#bound);
+    const mayBeSilent = this.#bound.mayBeSilent || this.#tree.caches.some(({ thawedMs = -Infinity }) => this.#hasJustThawed(thawedMs));
+    return this.#world.time.now() - lagMs - freshnessBoundMs(way.links, { mayBeSilent });
+  }
+
+  /** A cache that goes on after it stood still has yet to read what its pusher has sent meanwhile: to it, that is silence. */
+  #hasJustThawed(thawedMs: number): boolean {
+    return this.#world.time.now() - thawedMs < silentMs;
   }
 
   /** Undefined: no way leads from the shard to the cache. */

@@ -50,6 +50,7 @@ export class SimCache {
   #disk: MemoryDisk;
   #process: SimProcess | undefined;
   #isFrozen = false;
+  #thawedMs: number | undefined;
   /** When its parent or its policies changed last, by the world's clock. */
   #configuredMs = -Infinity;
 
@@ -161,6 +162,11 @@ export class SimCache {
     this.#process?.life.stepWall(byMs);
   }
 
+  /** When it went on after it had stood still; undefined if it never did. */
+  get thawedMs(): number | undefined {
+    return this.#thawedMs;
+  }
+
   freeze(): void {
     this.#isFrozen = true;
     this.#running().life.freeze();
@@ -169,6 +175,7 @@ export class SimCache {
 
   thaw(): void {
     this.#isFrozen = false;
+    this.#thawedMs = this.#world.time.now();
     this.#running().life.thaw();
     this.#world.network.thaw(this.name);
   }
