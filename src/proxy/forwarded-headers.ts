@@ -108,19 +108,17 @@ export function asHeaderValue(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 
-/** As Go's url.PathEscape, in lower case because headers of HTTP/2 are, and capitals escaped because they would be lost: what reads it decodes either. */
+/**
+ * As Go's url.PathEscape, in lower case because headers of HTTP/2 are, and capitals escaped because they would be lost, and parentheses because no name of a
+ * header has any: what reads it decodes either.
+ */
 function escapeKey(key: string): string {
-  return (
-    encodeURIComponent(key)
-      .replaceAll('%3A', ':')
-      .replaceAll('%40', '@')
-      .replaceAll('%24', '$')
-      .replaceAll('%26', '&')
-      .replaceAll('%2B', '+')
-      .replaceAll('%3D', '=')
-      // These are left by JavaScript, and no part of a header's name.
-      .replaceAll('(', '%28')
-      .replaceAll(')', '%29')
-      .replaceAll(/%..|[A-Z]/g, (found) => (found.length > 1 ? found.toLowerCase() : `%${found.charCodeAt(0).toString(16)}`))
-  );
+  return encodeURIComponent(key)
+    .replaceAll('%3A', ':')
+    .replaceAll('%40', '@')
+    .replaceAll('%24', '$')
+    .replaceAll('%26', '&')
+    .replaceAll('%2B', '+')
+    .replaceAll('%3D', '=')
+    .replaceAll(/%..|[A-Z()]/g, (found) => (found.length > 1 ? found.toLowerCase() : `%${found.charCodeAt(0).toString(16)}`));
 }

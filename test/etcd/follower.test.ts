@@ -1,11 +1,11 @@
 /** Following a range of keys in a real etcd, while members die, lose their quorum, compact and are wiped. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import type { Clock } from '../../src/domain/ports.js';
 import type { EtcdClient } from '../../src/store/etcd/client.js';
 import { Follower, followerOptions, type FollowedBatch } from '../../src/store/etcd/follower.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/test-server.js';
 import { silent } from '../support/test-store.js';
 import type { EtcdMembers } from './etcd-members.js';
 import { members, text, bytes } from './with-members.js';
@@ -117,7 +117,7 @@ test('an event that takes longer to come than a watch may be silent comes all th
   const givenUp = logged.length;
   network.stall();
   const beganMs = performance.now();
-  while (logged.length === givenUp && performance.now() - beganMs < 10_000) await sleep(50);
+  await until(() => logged.length > givenUp, 10_000);
   t.true(performance.now() - beganMs < 3_000, `${performance.now() - beganMs} ms`);
   writer.close();
 });

@@ -1,7 +1,5 @@
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import fc from 'fast-check';
 import { BadFrame } from '../../src/frames/bad-frame.js';
@@ -12,6 +10,7 @@ import { readFrame } from '../../src/frames/read-frame.js';
 import { writeFrame } from '../../src/frames/write-frame.js';
 import { fastestMs } from '../support/fastest.js';
 import { anyFrame, aPut, exportsOfAmber, plain, someFrames } from './some-frames.js';
+import { collectGarbage } from '../support/collect-garbage.js';
 
 const amber = ['amber', 'apis.kcp.io', 'apiexports', ''];
 /** With its number. */
@@ -234,8 +233,7 @@ test('msgpackr is the build that generates no code and loads no native parts', (
 
 /** The memory in use once all garbage is gone. */
 function keptBytes(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
+  collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }

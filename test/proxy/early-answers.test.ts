@@ -8,8 +8,9 @@ import { CacheError } from '../../src/domain/errors.js';
 import { Backends, NotSent } from '../../src/proxy/backends.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation } from './a-front-door.js';
-import { aRawBackend, moveBirch, portOf, serving } from './raw-backend.js';
+import { aRawBackend, moveBirch } from './raw-backend.js';
 import { connected } from './raw-requests.js';
+import { portOf, serving } from './serving.js';
 
 /** The beginning of an upload; its client goes once it is answered. */
 async function givenUp(door: TestServer, status: number): Promise<void> {

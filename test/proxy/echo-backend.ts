@@ -10,17 +10,16 @@
  *   …/upload  notes how the body ends; with `?early` it has answered by then
  *   …/never   no answer
  */
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, type ServerResponse, type IncomingMessage } from 'node:http';
 import { constants, createSecureServer, type Http2ServerRequest } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import type { TestAuthority } from '../support/test-authority.js';
 import type { Teardown } from '../support/test-server.js';
+import { portOf, serving } from './serving.js';
 
 export type Echoed = Readonly<{
   http: string;
@@ -51,14 +50,7 @@ export class EchoBackend {
   }
 
   static async start(t: Teardown, authority: TestAuthority, { speaks = 2 }: { speaks?: 1 | 2 } = {}): Promise<EchoBackend> {
-    const served = await authority.issue({ user: 'backend', groups: [], alternativeNames: 'IP:127.0.0.1', usage: 'serverAuth' });
-    const tls = {
-      cert: served.certificate,
-      key: served.key,
-      ca: readFileSync(authority.certificateFile),
-      requestCert: true,
-      rejectUnauthorized: true,
-    };
+    const tls = { ...(await serving(authority)), rejectUnauthorized: true };
     const sockets = new Set<Socket>();
     const backend = new EchoBackend(sockets);
     const answer = (request: IncomingMessage, response: ServerResponse): void => void backend.answer(request, response);
@@ -80,13 +72,10 @@ export class EchoBackend {
       socket.write(head);
       socket.pipe(socket);
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
     t.teardown(() => {
       for (const socket of sockets) socket.destroy();
-      server.close();
     });
-    backend.port = (server.address() as AddressInfo).port;
+    backend.port = await portOf(t, server);
     return backend;
   }
 
@@ -175,8 +164,5 @@ function eventOf(name: string): string {
 export async function silentPort(t: ExecutionContext): Promise<number> {
   const server = createServer();
   server.removeAllListeners('connection');
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => void server.close());
-  return (server.address() as AddressInfo).port;
+  return portOf(t, server);
 }

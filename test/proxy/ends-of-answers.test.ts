@@ -6,7 +6,8 @@ import test, { type ExecutionContext } from 'ava';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation, type Installation } from './a-front-door.js';
-import { aRawBackend, moveBirch, portOf, serving } from './raw-backend.js';
+import { aRawBackend, moveBirch } from './raw-backend.js';
+import { portOf, serving } from './serving.js';
 
 const path = '/clusters/team1/x';
 const bytesSent = 60_000;

@@ -533,10 +533,9 @@ test.serial('a shard that claims root says nothing about where others are, and g
 
 test.serial('an answer that nobody reads holds little', async (t) => {
   const { door } = await shared();
-  const held = async (): Promise<number> =>
-    Number(/^strata_buffered_bytes (\d+)/m.exec((await door.client().raw('GET', '/metrics')).text)?.[1] ?? NaN);
+  const held = (): Promise<number> => door.metric('strata_buffered_bytes');
   const before = await held();
-  const client = await RawHttp2.open({ port: Number(new URL(door.url).port), as: door.master, windowBytes: 0 });
+  const client = await RawHttp2.open({ port: door.port, as: door.master, windowBytes: 0 });
   t.teardown(() => client.destroy());
   const unread = Array.from({ length: 10 }, () => client.request('GET', '/clusters/root/big?bytes=600000'));
   await until(async () => (await held()) > before);

@@ -1,31 +1,12 @@
 /** Backends that answer byte by byte as a test says, because no server of Node's answers so. They take birch's place. */
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import type { AddressInfo, Socket } from 'node:net';
-import { createServer, type Server, type TLSSocket } from 'node:tls';
+import type { Socket } from 'node:net';
+import { createServer, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import { sliceOf } from '../support/raw-pusher.js';
 import type { TestAuthority } from '../support/test-authority.js';
 import { until } from '../support/test-server.js';
 import { aShard, type Installation } from './a-front-door.js';
-
-/** What a server shows as a backend, and asks of whoever comes. */
-export async function serving(authority: TestAuthority): Promise<{ cert: string; key: string; ca: Buffer; requestCert: true }> {
-  const { certificate, key } = await authority.issue({
-    user: 'backend',
-    groups: [],
-    alternativeNames: 'IP:127.0.0.1',
-    usage: 'serverAuth',
-  });
-  return { cert: certificate, key, ca: readFileSync(authority.certificateFile), requestCert: true };
-}
-
-export async function portOf(t: ExecutionContext, server: Pick<Server, 'listen' | 'address' | 'close'>): Promise<number> {
-  server.listen(0, '127.0.0.1');
-  await once(server as Server, 'listening');
-  t.teardown(() => void server.close());
-  return (server.address() as AddressInfo).port;
-}
+import { portOf, serving } from './serving.js';
 
 /** Speaks HTTP/1.1. `answer`: called for each request once its headers have come; `reset` ends its connection so. `open`: its connections. */
 export async function aRawBackend(

@@ -7,9 +7,9 @@
  */
 const linkMs = 3_000;
 const pusherMs = 5_000;
-export const silentMs = 20_000;
+const silentMs = 20_000;
 
-/** `links`: between the cache and the one at which the shard's pusher is. `mayBeSilent`: the network between pusher and cache may fail, or a cache has stood still. */
+/** `links`: between the cache and the one at which the shard's pusher is. `mayBeSilent`: the network between pusher and cache may fail, or a cache on the way has stood still until now. */
 export function freshnessBoundMs(links: number, { mayBeSilent }: Readonly<{ mayBeSilent: boolean }>): number {
   return links * linkMs + pusherMs + (mayBeSilent ? silentMs : 0);
 }

@@ -16,7 +16,7 @@ import { snapshotPages } from '../../src/domain/snapshot-pages.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardStatus, SliceStatus } from '../../src/domain/status.js';
 import type { Key } from '../../src/domain/key.js';
-import { freshnessBoundMs, silentMs } from './freshness-bound.js';
+import { freshnessBoundMs } from './freshness-bound.js';
 import { textOfKey, type ModelObject } from './model-rule.js';
 import type { ModelCache } from './model-tree.js';
 import { wayBetween } from './model-way.js';
@@ -31,6 +31,8 @@ export type LieKind = 'freshness' | 'absence';
 /** When a pause is checked: at these times after its beginning, and at its end. A step at one moment shows at the beginning of the next pause. */
 const looksMs = [0, 1_000, 4_000, 9_000, 12_000, 16_000, 25_000, 60_000];
 const liesMax = 20;
+/** A cache that goes on after it stood still has yet to read what came meanwhile: to it, that is silence. */
+const unreadMs = 1_000;
 
 /** The way of a pusher's shard to a cache, as long as nothing of it changes. */
 type Known = Readonly<{
@@ -162,14 +164,11 @@ export class FreshnessCheck {
     });
   }
 
-  #sinceMs({ way }: Known, lagMs: number): number {
-    const mayBeSilent = this.#bound.mayBeSilent || this.#tree.caches.some(({ thawedMs = -Infinity }) => this.#hasJustThawed(thawedMs));
-    return this.#world.time.now() - lagMs - freshnessBoundMs(way.links, { mayBeSilent });
-  }
-
-  /** A cache that goes on after it stood still has yet to read what its pusher has sent meanwhile: to it, that is silence. */
-  #hasJustThawed(thawedMs: number): boolean {
-    return this.#world.time.now() - thawedMs < silentMs;
+  #sinceMs({ way, caches }: Known, lagMs: number): number {
+    const nowMs = this.#world.time.now();
+    const thawedMs = Math.max(...caches.map(({ name }) => this.#tree.cache(name).thawedMs));
+    const mayBeSilent = this.#bound.mayBeSilent || nowMs - thawedMs < unreadMs;
+    return nowMs - lagMs - freshnessBoundMs(way.links, { mayBeSilent });
   }
 
   /** Undefined: no way leads from the shard to the cache. */

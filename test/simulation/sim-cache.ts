@@ -50,7 +50,7 @@ export class SimCache {
   #disk: MemoryDisk;
   #process: SimProcess | undefined;
   #isFrozen = false;
-  #thawedMs: number | undefined;
+  #thawedMs = -Infinity;
   /** When its parent or its policies changed last, by the world's clock. */
   #configuredMs = -Infinity;
 
@@ -162,8 +162,8 @@ export class SimCache {
     this.#process?.life.stepWall(byMs);
   }
 
-  /** When it went on after it had stood still; undefined if it never did. */
-  get thawedMs(): number | undefined {
+  /** When it went on after it had stood still, by the world's clock. */
+  get thawedMs(): number {
     return this.#thawedMs;
   }
 

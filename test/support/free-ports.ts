@@ -5,9 +5,9 @@
  * server that somebody else started may be in the way of ours, or be taken for it.
  */
 import { randomInt } from 'node:crypto';
-import { createSocket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 
 const lowest = 10_000;
 const above = 32_768;
@@ -25,10 +25,7 @@ export async function freePorts(count: number): Promise<readonly number[]> {
 async function tryHold(port: number): Promise<boolean> {
   const socket = createSocket('udp4').unref();
   socket.bind({ port, address: '127.0.0.1', exclusive: true });
-  const hasBound = await once(socket, 'listening').then(
-    () => true,
-    () => false,
-  );
+  const hasBound = await listens(socket);
   if (!hasBound) socket.close();
   return hasBound;
 }
@@ -36,12 +33,15 @@ async function tryHold(port: number): Promise<boolean> {
 async function isUnused(port: number): Promise<boolean> {
   const server = createServer();
   server.listen(port, '127.0.0.1');
-  const hasBound = await once(server, 'listening').then(
-    () => true,
-    () => false,
-  );
-  if (!hasBound) return false;
+  if (!(await listens(server))) return false;
   server.close();
   await once(server, 'close');
   return true;
+}
+
+function listens(opened: Socket | Server): Promise<boolean> {
+  return once(opened, 'listening').then(
+    () => true,
+    () => false,
+  );
 }

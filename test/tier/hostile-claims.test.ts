@@ -1,5 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import type { FrameOf } from '../../src/frames/frame.js';
 import { childNeighbour } from '../../src/domain/via.js';
@@ -13,6 +11,7 @@ import { aClaimFrame } from './a-claim-frame.js';
 import { alwaysThere, byesOf, TierRig } from './tier-rig.js';
 import { Gate } from './gate.js';
 import { claimSentTo, scriptedChild } from './scripted-child.js';
+import { collectGarbage } from '../support/collect-garbage.js';
 
 const exports = aSlice();
 const amber = shardName('amber');
@@ -23,9 +22,6 @@ const nothingUp: LinkPolicies = {
   children: new Map([['*', { accept: aPolicy(), offer: aPolicy() }]]),
 };
 
-setFlagsFromString('--expose_gc');
-const collect = runInNewContext('gc') as () => void;
-
 for (const isYours of [false, true])
   test.serial(
     `a child that may claim nothing leaves nothing in memory by claiming, ${isYours ? 'as what it has from here' : 'control'}`,
@@ -34,7 +30,7 @@ for (const isYours of [false, true])
       const root = await rig.cache('root', { policies: nothingUp });
       t.teardown(() => root.stop());
       const { child, end } = await scriptedChild(rig, root);
-      collect();
+      collectGarbage();
       const before = process.memoryUsage().heapUsed;
 
       const megabyte = 1024 * 1024;
@@ -45,7 +41,7 @@ for (const isYours of [false, true])
         child.sent.length = 0;
       }
       await rig.settle();
-      collect();
+      collectGarbage();
 
       t.deepEqual(byesOf(end), []);
       t.is(root.known.count, 0);
@@ -192,7 +188,7 @@ test.serial('the path that a child reported is forgotten once the child is gone'
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
   const { child } = await scriptedChild(rig, root);
-  collect();
+  collectGarbage();
   const before = process.memoryUsage().heapUsed;
 
   for (let at = 0; at < 2_000; at += 1) {
@@ -205,7 +201,7 @@ test.serial('the path that a child reported is forgotten once the child is gone'
   child.terminate();
   await rig.advance(5_000);
   for (const end of rig.connections.splice(0).flat()) end.sent.length = 0;
-  collect();
+  collectGarbage();
 
   const grown = (process.memoryUsage().heapUsed - before) / (1024 * 1024);
   t.log(`${Math.round(grown)} MiB stay of 2,000 claims`);

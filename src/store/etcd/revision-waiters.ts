@@ -1,9 +1,10 @@
 /** Those who wait until everything up to a revision was handed out. Each waits for a limited time. */
+import { deferred, type Deferred } from '../../domain/deferred.js';
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { EtcdError } from './etcd-error.js';
 
-type Waiter = Readonly<{ revision: Revision; resolve: () => void; reject: (error: Error) => void }>;
+type Waiter = Readonly<{ revision: Revision }> & Deferred<void>;
 
 export class RevisionWaiters {
   readonly #clock: Clock;
@@ -19,26 +20,14 @@ export class RevisionWaiters {
 
   /** Rejects with an EtcdError of the kind `unknown` where it takes longer. */
   wait(revision: Revision, withinMs: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        cancel();
-        this.#waiting.delete(waiter);
-      };
-      const waiter: Waiter = {
-        revision,
-        resolve: () => {
-          leave();
-          resolve();
-        },
-        reject: (error) => {
-          leave();
-          reject(error);
-        },
-      };
-      const late = (): void =>
-        waiter.reject(new EtcdError('unknown', `revision ${revision} of etcd has not come within ${withinMs / 1000} s`));
-      const cancel = this.#clock.after(withinMs, late);
-      this.#waiting.add(waiter);
+    const waiter = { revision, ...deferred<void>() };
+    const late = (): void =>
+      waiter.reject(new EtcdError('unknown', `revision ${revision} of etcd has not come within ${withinMs / 1000} s`));
+    const cancel = this.#clock.after(withinMs, late);
+    this.#waiting.add(waiter);
+    return waiter.promise.finally(() => {
+      cancel();
+      this.#waiting.delete(waiter);
     });
   }
 

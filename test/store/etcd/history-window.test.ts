@@ -1,6 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import fc from 'fast-check';
 import type { Change } from '../../../src/domain/change.js';
@@ -8,6 +6,7 @@ import type { LogChunk } from '../../../src/domain/store-port.js';
 import { HistoryWindow, type WindowLimits } from '../../../src/store/etcd/history-window.js';
 import { fastestMs } from '../../support/fastest.js';
 import { aBody, aKey, type Place } from '../../support/objects.js';
+import { collectGarbage } from '../../support/collect-garbage.js';
 
 const wide: WindowLimits = { ageMs: Infinity, changesMax: Infinity, bytesMax: Infinity };
 const exports = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
@@ -160,8 +159,6 @@ test('what a change has replaced counts for as long as the change is kept', (t) 
 });
 
 test('what has left is not held, however little has', async (t) => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
   const window = new HistoryWindow(0, { ...wide, changesMax: 10 });
   const held = Array.from({ length: 500 }, (_none, i) => {
     const change = aChange(i + 1, { name: `n${i}` });
@@ -170,7 +167,7 @@ test('what has left is not held, however little has', async (t) => {
     return new WeakRef(change);
   });
   await setImmediate();
-  collect();
+  collectGarbage();
   t.is(held.filter((change) => change.deref() !== undefined).length, 10);
   t.is(window.size, 10);
 });

@@ -1,10 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import type { StoredObject } from '../../../src/domain/object.js';
 import { RecentBodies } from '../../../src/store/etcd/recent-bodies.js';
 import { aBody, aKey } from '../../support/objects.js';
+import { collectGarbage } from '../../support/collect-garbage.js';
 
 function anObject(name: string, revision: number): StoredObject {
   const key = aKey({ name });
@@ -58,8 +57,6 @@ test('what leaves costs the same however much has left before', (t) => {
 });
 
 test('what was replaced is not held, however long nothing leaves', async (t) => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
   const bodies = new RecentBodies(1_000_000_000);
   const { key, body } = anObject('one', 1);
   const added: WeakRef<Uint8Array>[] = [];
@@ -70,7 +67,7 @@ test('what was replaced is not held, however long nothing leaves', async (t) => 
   }
   // A reference that this turn has made or followed holds its body until the turn ends.
   await setImmediate();
-  collect();
+  collectGarbage();
   t.is(added.filter((bytes) => bytes.deref() !== undefined).length, 100);
   t.true(bodies.bytes < 200_000);
 });
