@@ -20,6 +20,7 @@ import { Backends, type BackendCredentials } from './proxy/backends.js';
 import { forbidden, text, unauthorized, type OwnAnswer } from './proxy/answers.js';
 import { Destinations } from './proxy/destinations.js';
 import { FrontDoor } from './proxy/front-door.js';
+import { LastingRequests } from './proxy/lasting-requests.js';
 import { parseMappings, type Mapping } from './proxy/mapping.js';
 import { Websockets } from './proxy/websockets.js';
 
@@ -45,6 +46,7 @@ export function openFrontDoor(
     destinations: new Destinations({ paths: parts.paths, objects: parts.store }, mappings),
     backends,
     credentials: (mapping: Mapping) => shown.of(mapping),
+    lasting: new LastingRequests(),
     failed: (error: unknown, { method }: IncomingMessage) => failures.warn('request.failed', { method, error }),
   };
   const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
@@ -54,6 +56,7 @@ export function openFrontDoor(
   return {
     handle: (exchange: Exchange, refusal: Error | undefined): void => void door.handle(exchange, refusal),
     upgrade: (upgrade: Upgrade): void => void websockets.handle(upgrade),
+    endLasting: (): void => common.lasting.endAll(),
     close: (): void => backends.close(),
   };
 }

@@ -262,6 +262,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     tier.close();
     const pushersGone = endpoint.close(settings.shutdownGraceMs);
     hub.endAll();
+    front?.endLasting();
     await pushersGone;
     await following;
     await listener.finishStop(settings.shutdownGraceMs);

@@ -19,12 +19,14 @@ import type { Destination, Destinations } from './destinations.js';
 import { answerHeaders, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
 import { identityOf } from './identity.js';
 import type { Mapping } from './mapping.js';
+import { lasts, type LastingRequests } from './lasting-requests.js';
 import type { GroupRules } from './passed-groups.js';
 
 export type FrontDoorParts = Readonly<{
   destinations: Pick<Destinations, 'of'>;
   backends: Pick<Backends, 'request'>;
   credentials: (mapping: Mapping) => BackendCredentials;
+  lasting: LastingRequests;
   /** Health and metrics. */
   local: (path: string, exchange: Exchange) => Promise<OwnAnswer>;
   /** What nobody has foreseen, as an answer that cannot be passed on. It ends one request, and not the process. */
@@ -33,6 +35,8 @@ export type FrontDoorParts = Readonly<{
 
 /** The backend has not answered in time. */
 class Overdue extends CacheError {}
+/** Why a lasting request ends when the front door stops: its client may ask again at once, elsewhere. */
+export const stopping = new NotSent('the front door stops');
 
 /** `corsOrigins`: whose pages may ask across origins. `requestTimeoutMs`: of a request that is no watch. */
 export type FrontDoorOptions = Readonly<{ groups: GroupRules; corsOrigins: readonly RegExp[]; requestTimeoutMs: number }>;
@@ -88,11 +92,12 @@ export class FrontDoor {
   async #forward(exchange: Exchange, to: Destination & { kind: 'backend' }, identity: Identity | undefined): Promise<void> {
     const { request } = exchange;
     const { mapping, origin, target } = to;
-    const isLasting = lasts(target);
+    const isLasting = lasts(request.method, target);
     exchange.admit();
     if (isLasting) exchange.becomeWatch(0);
     const givenUp = new AbortController();
     const leave = exchange.onEnd(() => givenUp.abort(new BrokenOff('the client has gone')));
+    const stop = isLasting ? this.#parts.lasting.add(() => givenUp.abort(stopping)) : undefined;
     // It gives back its place among the requests of its caller.
     if (!isLasting)
       exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
@@ -101,9 +106,10 @@ export class FrontDoor {
     const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
     try {
       const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
-      await passOn(exchange, answer, isLasting);
+      await passOn(exchange, answer, { isLasting, signal: givenUp.signal });
     } finally {
       leave();
+      stop?.();
     }
   }
 }
@@ -133,7 +139,11 @@ export function isAnswer(status: number): boolean {
 }
 
 /** Throws when it cannot be passed on at all. */
-async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: boolean): Promise<void> {
+async function passOn(
+  exchange: Exchange,
+  answer: BackendAnswer,
+  { isLasting, signal }: Readonly<{ isLasting: boolean; signal: AbortSignal }>,
+): Promise<void> {
   const { request, response } = exchange;
   const { status, headers, body } = answer;
   try {
@@ -146,7 +156,7 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: bool
   // The first event of a watch may be long in coming.
   if (isLasting) response.flushHeaders();
   if (request.method !== 'HEAD' && status !== 204 && status !== 304 && headers['content-length'] !== '0')
-    return passBodyOn(exchange, answer);
+    return passBodyOn(exchange, answer, signal);
   // Whatever comes is not passed on, also where the backend never ends it.
   exchange.onEnd(() => void body.destroy());
   body.resume();
@@ -159,7 +169,7 @@ async function passOn(exchange: Exchange, answer: BackendAnswer, isLasting: bool
  * written, or either end is gone. A stream that has come to its end is left to close by itself: to end it as well would send a reset for each request, and
  * servers end a connection with many of them.
  */
-function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }: BackendAnswer): Promise<void> {
+function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }: BackendAnswer, signal: AbortSignal): Promise<void> {
   let missing = Number(headers['content-length'] ?? NaN);
   let pending: Promise<void> | undefined;
   let gathered: Buffer[] = [];
@@ -178,9 +188,11 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
       if (!body.readableEnded) body.destroy();
       resolve();
     });
+    // What a stop ends is as long as it is: an informer goes on behind it.
+    const broken = (): void => (signal.reason === stopping ? exchange.finish() : exchange.cut());
     const ended = (): void => {
       // A stream that its server resets without a code ends as if it were whole.
-      if (missing !== 0 && (isCutOff() || missing > 0)) exchange.cut();
+      if (missing !== 0 && (isCutOff() || missing > 0)) broken();
       else exchange.finish();
       leave();
       endRequest();
@@ -211,7 +223,9 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
       void (pending ?? Promise.resolve()).then(ended);
     });
     body.once('close', () => {
-      if (!body.readableEnded && missing !== 0) exchange.cut();
+      if (body.readableEnded || missing === 0) return;
+      flush();
+      broken();
     });
   });
 }
@@ -228,14 +242,4 @@ function hasBody(request: IncomingMessage): boolean {
   const { httpVersionMajor, headers } = request;
   if (httpVersionMajor === 1) return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
   return !(request as unknown as { stream: { endAfterHeaders: boolean } }).stream.endAfterHeaders;
-}
-
-/** The old prefix of a watch. */
-const watchPath = /\/(?:api|apis\/[^/?]+)\/[^/?]+\/watch\/[^?]/;
-
-/** Whether an answer may go on for as long as anybody reads it. */
-function lasts(target: string): boolean {
-  const query = new URLSearchParams(target.slice(target.indexOf('?') + 1));
-  if (watchPath.test(target)) return true;
-  return ['watch', 'follow'].some((name) => query.has(name) && !['false', '0'].includes(query.get(name) ?? ''));
 }

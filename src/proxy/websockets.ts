@@ -11,12 +11,13 @@ import type { Upgrade } from '../http/listener.js';
 import { badGateway, pageNotFound, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, type Backends, type UpgradeAnswer } from './backends.js';
 import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
-import { answerTo, forwardedHeaders, isAnswer, type FrontDoorParts } from './front-door.js';
+import { answerTo, forwardedHeaders, isAnswer, stopping, type FrontDoorParts } from './front-door.js';
 import { identityOf } from './identity.js';
+import { lasts } from './lasting-requests.js';
 import { passAlong } from './paced-copy.js';
 import type { GroupRules } from './passed-groups.js';
 
-export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'failed'> &
+export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'lasting' | 'failed'> &
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
 
 export class Websockets {
@@ -29,13 +30,15 @@ export class Websockets {
   }
 
   async handle(upgrade: Upgrade): Promise<void> {
-    const { socket, caller, refusal } = upgrade;
+    const { request, socket, caller, refusal } = upgrade;
     const givenUp = new AbortController();
     socket.on('error', () => {});
     // The connection is no HTTP any more, and nobody else does.
     const leave = atExpiry(caller, this.#parts.clock, () => void socket.destroy());
+    const stop = lasts(request.method, request.url ?? '/') ? this.#parts.lasting.add(() => givenUp.abort(stopping)) : undefined;
     socket.once('close', () => {
       leave();
+      stop?.();
       givenUp.abort(new BrokenOff('the client has gone'));
     });
     try {
@@ -44,7 +47,7 @@ export class Websockets {
       if (answer !== undefined) write(socket, answer);
     } catch (error) {
       const foreseen = answerTo(error);
-      if (foreseen === undefined) this.#parts.failed(error, upgrade.request);
+      if (foreseen === undefined) this.#parts.failed(error, request);
       write(socket, foreseen ?? badGateway);
     }
   }
@@ -62,7 +65,7 @@ export class Websockets {
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
     if (answer.socket === undefined) await pass(socket, answer);
-    else join({ client: socket, head }, answer, this.#parts.clock);
+    else join({ client: socket, head }, answer, { signal, clock: this.#parts.clock });
     return undefined;
   }
 }
@@ -82,14 +85,14 @@ async function pass(socket: Duplex, { status, headers, body }: UpgradeAnswer & {
 function join(
   { client, head }: Readonly<{ client: Duplex; head: Buffer }>,
   answer: UpgradeAnswer & { body: undefined },
-  clock: Clock,
+  { signal, clock }: Readonly<{ signal: AbortSignal; clock: Clock }>,
 ): void {
   const { headers, socket, head: begun } = answer;
   client.write(headOf(101, { ...answerHeaders(101, headers), connection: 'Upgrade', upgrade: 'websocket' }));
   if (begun.length > 0) client.write(begun);
   if (head.length > 0) socket.write(head);
   socket.on('error', () => {});
-  client.once('close', () => socket.destroy());
+  signal.addEventListener('abort', () => void socket.destroy(), { once: true });
   socket.once('close', () => client.destroy());
   passAlong(client, socket, clock);
   passAlong(socket, client, clock);

@@ -37,6 +37,9 @@ export class EchoBackend {
   readonly open = new Map<string, Set<ServerResponse>>();
   /** How many requests have come. */
   asked = 0;
+  /** How many upgrades have come. */
+  upgrades = 0;
+  answersUpgrades = true;
   /** How the body of each request to …/upload has ended. */
   readonly uploads: ('whole' | 'broken off')[] = [];
   readonly #sockets: ReadonlySet<Socket>;
@@ -64,6 +67,8 @@ export class EchoBackend {
       socket.once('close', () => sockets.delete(socket));
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      backend.upgrades += 1;
+      if (!backend.answersUpgrades) return;
       const status = new URL(request.url ?? '/', 'https://backend').searchParams.get('status');
       if (status !== null) return backend.#odd(request, status);
       socket.write(
