@@ -8,6 +8,7 @@ import type { Settings } from './config/settings.js';
 import type { Health, HealthEndpoint } from './diagnostics/health.js';
 import type { Refusal } from './domain/errors.js';
 import { ReloadedTogether } from './domain/reloaded.js';
+import { cacheServer, serverHeader } from './domain/server-header.js';
 import type { Exchange } from './http/exchange.js';
 import { openListener, type ServingParts } from './open-listener.js';
 import type { OpenServer } from './open-rooms.js';
@@ -46,6 +47,7 @@ export async function standAside(settings: Settings, { file, problem }: DamagedS
 function answer(exchange: Exchange, health: Health): void {
   const { request, response } = exchange;
   const url = request.url ?? '/';
+  response.setHeader(serverHeader, cacheServer);
   const endpoint = healthPath.exec(url)?.[1] as HealthEndpoint | undefined;
   if (endpoint === undefined) {
     const { code, text } = failure(refusal);

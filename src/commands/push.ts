@@ -1,6 +1,6 @@
 /**
  * `strata push`: the agent of one kcp shard. Only wiring: the agent reads the shard, the sender carries what it reads into the
- * cache, until a signal stops it (it ends well) or the cache refuses it (it fails, with the reason).
+ * cache, until a signal stops it (it ends well). It fails, with the reason, when the cache refuses it, and when its source turns out to be a cache.
  *
  * The certificate for the cache is read again for each connection, and what the kubeconfig names for each request, so that rotated ones
  * are used without a restart.
@@ -91,15 +91,23 @@ export const push: Command = command({
     );
     const ofCache = () => certificatesIn('cache', options.certFile, readText(options.certFile, 'certificate for the cache'));
     const expiry = new CertificateExpiry({ clock, log }, [access.certificates, ofCache]);
-    expiry.watch(certificatesLookMs);
-    agent.start();
-    log.info('agent.started', { shard, source: access.server, caches });
-    const close = (): void => {
+    let sourceIsCache: CacheError | undefined;
+    void agent.sourceIsCache.then((error) => {
+      sourceIsCache = error;
+      stopping.abort();
+    });
+    try {
+      await agent.checkSource(stopping.signal);
+      expiry.watch(certificatesLookMs);
+      agent.start();
+      log.info('agent.started', { shard, source: access.server, caches });
+      const [end] = await Promise.all([sender.run(stopping.signal), printProgress(sender, { clock, print })]);
+      if (sourceIsCache !== undefined) throw sourceIsCache;
+      if (end.kind === 'refused') throw refused(shard, end);
+    } finally {
       agent.close();
       expiry.close();
-    };
-    const [end] = await Promise.all([sender.run(stopping.signal).finally(close), printProgress(sender, { clock, print })]);
-    if (end.kind === 'refused') throw refused(shard, end);
+    }
     log.info('agent.stopped');
   },
 });

@@ -39,18 +39,12 @@ export class Identities {
   }
 
   async #find(path: string, signal: AbortSignal): Promise<unknown> {
-    const chunks: Uint8Array[] = [];
-    let bytes = 0;
     try {
-      for await (const chunk of await this.#client.open({ path, answerMsMax, silenceMsMax: answerMsMax, signal })) {
-        chunks.push(chunk);
-        bytes += chunk.length;
-        if (bytes > answerBytesMax) return undefined;
-      }
+      const text = await this.#client.read({ path, answerMsMax, silenceMsMax: answerMsMax, signal }, answerBytesMax);
+      return text === undefined ? undefined : JSON.parse(text);
     } catch (error) {
       if (error instanceof KubeRefusal && error.status === 404) return undefined;
       throw error;
     }
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
   }
 }

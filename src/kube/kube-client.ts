@@ -31,6 +31,14 @@ export class KubeRefusal extends Error {
   }
 }
 
+/** `inspect`: sees the headers of every answer, and throws for one that must not be read. */
+export type KubeClientParts = Readonly<{
+  access: KubeAccess;
+  clock: Clock;
+  userAgent: string;
+  inspect?: (headers: KubeAnswer['headers']) => void;
+}>;
+
 /** `path` has its query. `answerMsMax`: how long the status may take. `silenceMsMax`: how long each part of the body may take. */
 export type KubeRequest = Readonly<{ path: string; answerMsMax: number; silenceMsMax: number; signal: AbortSignal }>;
 
@@ -40,11 +48,13 @@ export class KubeClient {
   readonly #access: KubeAccess;
   readonly #clock: Clock;
   readonly #connections: KubeConnections;
+  readonly #inspect: (headers: KubeAnswer['headers']) => void;
 
   /** `userAgent`: what the server's audit log and metrics know the requests by. */
-  constructor({ access, clock, userAgent }: { access: KubeAccess; clock: Clock; userAgent: string }) {
+  constructor({ access, clock, userAgent, inspect = () => {} }: KubeClientParts) {
     this.#access = access;
     this.#clock = clock;
+    this.#inspect = inspect;
     this.#connections = new KubeConnections({ access, clock, userAgent });
   }
 
@@ -52,11 +62,29 @@ export class KubeClient {
   async open(asked: KubeRequest): Promise<AsyncGenerator<Uint8Array, void>> {
     const credentials = await this.#access.credentials(asked.signal);
     const answer = await this.#answered(asked, (path, signal) => this.#connections.request({ path, signal }, credentials));
-    const { status, headers } = answer;
+    const { status, headers, body } = answer;
+    try {
+      this.#inspect(headers);
+    } catch (error) {
+      body.destroy();
+      throw error;
+    }
     if (status === 401) credentials.drop?.();
     const chunks = this.#chunks(answer, asked.silenceMsMax);
     if (status === 200) return chunks;
     throw refusalOf(status, await beginningOf(chunks), String(headers['retry-after'] ?? ''));
+  }
+
+  /** The whole body of a 200, as a text; undefined if it is longer than `bytesMax`. Throws as `open` does. */
+  async read(asked: KubeRequest, bytesMax: number): Promise<string | undefined> {
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of await this.open(asked)) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > bytesMax) return undefined;
+    }
+    return Buffer.concat(chunks).toString('utf8');
   }
 
   /** Ends the connections that are kept; those in use end with their request's signal. */

@@ -12,6 +12,8 @@ export type SourceObject = Readonly<{
   name: string;
   uid: string;
   resourceVersion: string;
+  /** The shard that a cache has written into it; '' for an object that comes from no cache. */
+  shard: string;
   /** Whether its deletion was asked for. */
   deleting: boolean;
   hasFinalizers: boolean;
@@ -39,6 +41,7 @@ export function readSourceObject(bytes: Uint8Array): SourceObject {
     name: textOf(bytes, metadata, 'name'),
     uid: textOf(bytes, metadata, 'uid'),
     resourceVersion: textOf(bytes, metadata, 'resourceVersion'),
+    shard: textOf(bytes, annotations, 'kcp.io/shard'),
     deleting: textOf(bytes, metadata, 'deletionTimestamp') !== '',
     hasFinalizers: Array.isArray(finalizers) && finalizers.length > 0,
     marked: textOf(bytes, annotations, 'internal.kcp.io/replicate') !== '',

@@ -5,12 +5,15 @@
  *
  *   shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
  *                               └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
+ *
+ * A source that is a Strata cache is never read: neither at the start nor when the same URL leads to one later.
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
+import { deferred } from '../domain/deferred.js';
 import { AbsentTypes } from '../kube/absent-types.js';
 import { readingOf, type CachedResource } from './cached-resource.js';
 import { DeclaredSlices } from './declared-slices.js';
@@ -19,9 +22,13 @@ import { KubeClient } from '../kube/kube-client.js';
 import { KubeReader, type ReaderParts } from '../kube/kube-reader.js';
 import { pathEntryForms } from './path-entry-forms.js';
 import { replicatedTypes, select, type ReplicatedType, type SelectionRule } from './selection.js';
+import type { Collection } from '../kube/collection.js';
 import type { KubeAccess } from '../kube/kube-access.js';
-import { SliceReader, type Onlooker, type PushedForm } from './slice-reader.js';
+import { failureFields } from '../kube/read-failure.js';
+import type { SourceObject } from '../kube/source-object.js';
+import { SliceReader, type SliceReaderOptions, type PushedForm } from './slice-reader.js';
 import type { SliceSink } from './slice-sink.js';
+import { comesFromCache, isVersionOfCache, SourceIsCache, versionPath } from './source-is-cache.js';
 import { stamp, type StampedType } from './stamp.js';
 
 export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
@@ -38,14 +45,22 @@ export type ShardAgentOptions = Readonly<{
 
 /** In ten seconds: one for each type that every shard has. */
 const linesAtOnceMax = 20;
+/** Objects of other shards, in ten seconds. */
+const passedOverLinesMax = 5;
+/** For the answer about its version. */
+const versionMsMax = 10_000;
+const versionBytesMax = 64 * 1024;
 
 export class ShardAgent {
   readonly #sink: SliceSink;
   readonly #shard: ShardName;
   readonly #systemClusters: ReadonlySet<string>;
   readonly #pushesPaths: boolean;
+  readonly #access: KubeAccess;
   readonly #client: KubeClient;
   readonly #reading: ReaderParts;
+  readonly #passedOverLog: BoundedLog;
+  readonly #isCache = deferred<SourceIsCache>();
   #declared: DeclaredSlices | undefined;
 
   constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters, pushesPaths, userAgent }: ShardAgentOptions) {
@@ -53,7 +68,9 @@ export class ShardAgent {
     this.#shard = shard;
     this.#systemClusters = new Set(systemClusters);
     this.#pushesPaths = pushesPaths;
-    this.#client = new KubeClient({ access, clock, userAgent });
+    this.#access = access;
+    this.#client = new KubeClient({ access, clock, userAgent, inspect: (headers) => this.#inspect(headers) });
+    this.#passedOverLog = new BoundedLog({ clock, log }, { linesMax: passedOverLinesMax });
     this.#reading = {
       client: this.#client,
       identities: new Identities({ client: this.#client }),
@@ -63,6 +80,23 @@ export class ShardAgent {
       log,
       boundedLog: new BoundedLog({ clock, log }, { linesMax: linesAtOnceMax }),
     };
+  }
+
+  /** Resolves once an answer has come from a cache. */
+  get sourceIsCache(): Promise<SourceIsCache> {
+    return this.#isCache.promise;
+  }
+
+  /** Throws SourceIsCache. A source that does not answer now is checked by its later answers. */
+  async checkSource(signal: AbortSignal): Promise<void> {
+    try {
+      const asked = { path: versionPath, answerMsMax: versionMsMax, silenceMsMax: versionMsMax, signal };
+      const answer = await this.#client.read(asked, versionBytesMax);
+      if (answer !== undefined && isVersionOfCache(answer)) throw new SourceIsCache(this.#access);
+    } catch (error) {
+      if (error instanceof SourceIsCache) throw error;
+      this.#reading.log.debug('source.version.unknown', failureFields(error));
+    }
   }
 
   /** Gives the sink every slice of the shard that needs no declaration. The others follow as they are declared. */
@@ -75,7 +109,7 @@ export class ShardAgent {
     }
     if (!this.#pushesPaths) return;
     for (const { resource, collection, form } of pathEntryForms)
-      this.#sink.add({ shard: this.#shard, resource }, new SliceReader({ reader: new KubeReader(this.#reading, collection) }, { form }));
+      this.#sink.add({ shard: this.#shard, resource }, this.#sliceReader(collection, { form }));
   }
 
   /** To be called when the sink has stopped its sources. */
@@ -84,24 +118,34 @@ export class ShardAgent {
     this.#client.close();
   }
 
-  #readerOf(type: ReplicatedType, onlooker: Onlooker | undefined): SliceReader {
-    const reader = new KubeReader(this.#reading, { ...type, cluster: '*', labelSelector: '' });
-    return new SliceReader(
-      { reader },
-      { form: this.#replicas(type, this.#rule(type.marked)), ...(onlooker !== undefined && { onlooker }) },
-    );
+  #readerOf(type: ReplicatedType, onlooker: SliceReaderOptions['onlooker']): SliceReader {
+    const collection: Collection = { ...type, cluster: '*', labelSelector: '' };
+    return this.#sliceReader(collection, { form: this.#replicas(type, this.#rule(type.marked)), onlooker });
   }
 
   #declaredBy(after: Slice, areFollowed: () => boolean): DeclaredSlices {
     const readerOf = (ofCluster: readonly [CachedResource, ...CachedResource[]]): SliceReader => {
       const { collection, type, selectors } = readingOf(ofCluster);
-      const reader = new KubeReader(this.#reading, collection);
-      return new SliceReader({ reader }, { form: this.#replicas(type, this.#rule(false, selectors)) });
+      return this.#sliceReader(collection, { form: this.#replicas(type, this.#rule(false, selectors)) });
     };
     const { clock, log } = this.#reading;
     const options = { shard: this.#shard, after, rule: this.#rule(false), areFollowed };
     this.#declared = new DeclaredSlices({ sink: this.#sink, clock, log, readerOf }, options);
     return this.#declared;
+  }
+
+  #sliceReader(collection: Collection, options: Omit<SliceReaderOptions, 'shard'>): SliceReader {
+    const { group, resource } = collection;
+    const passedOver = ({ cluster, namespace, name, shard }: SourceObject): void =>
+      this.#passedOverLog.warn('source.object.of-other-shard', { group, resource, cluster, namespace, name, shard });
+    return new SliceReader({ reader: new KubeReader(this.#reading, collection), passedOver }, { ...options, shard: this.#shard });
+  }
+
+  #inspect(headers: Readonly<Record<string, unknown>>): void {
+    if (!comesFromCache(headers)) return;
+    const error = new SourceIsCache(this.#access);
+    this.#isCache.resolve(error);
+    throw error;
   }
 
   #replicas(type: StampedType, rule: SelectionRule): PushedForm {

@@ -4,7 +4,10 @@
  *
  * Within a sync that is made by watching, a change may follow the object it changes, so what was sent a moment ago
  * may have to be taken back before `end`.
+ *
+ * An object whose annotation names another shard is a copy out of a cache. It counts as not there: nobody pushes it as this shard's own.
  */
+import type { ShardName } from '../domain/shard.js';
 import type { SliceSource, Outgoing } from '../sender/source.js';
 import type { KubeReader, Read } from '../kube/kube-reader.js';
 import type { Selected } from './selection.js';
@@ -21,25 +24,29 @@ export type PushedForm = Readonly<{
   select: (object: SourceObject) => Exclude<Selected, 'put'> | (() => Uint8Array);
 }>;
 
-export type SliceReaderOptions = Readonly<{ form: PushedForm; onlooker?: Onlooker }>;
+/** `passedOver`: called with each object that names another shard. */
+export type SliceReaderParts = Readonly<{ reader: KubeReader; passedOver: (object: SourceObject) => void }>;
+
+export type SliceReaderOptions = Readonly<{ shard: ShardName; form: PushedForm; onlooker?: Onlooker | undefined }>;
 
 export class SliceReader implements SliceSource {
-  readonly #reader: KubeReader;
+  readonly #parts: SliceReaderParts;
   readonly #options: SliceReaderOptions;
 
-  constructor({ reader }: { reader: KubeReader }, options: SliceReaderOptions) {
-    this.#reader = reader;
+  constructor(parts: SliceReaderParts, options: SliceReaderOptions) {
+    this.#parts = parts;
     this.#options = options;
   }
 
   get connected(): boolean {
-    return this.#reader.connected;
+    return this.#parts.reader.connected;
   }
 
   async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[], void> {
     const { form, onlooker } = this.#options;
     let syncing = false;
-    for await (const reads of this.#reader.read(signal)) {
+    for await (const all of this.#parts.reader.read(signal)) {
+      const reads = all.flatMap((read) => this.#own(read));
       const batch: Outgoing[] = [];
       for (const read of reads) {
         if (read.kind === 'begin') syncing = true;
@@ -51,6 +58,15 @@ export class SliceReader implements SliceSource {
       // Sent first and seen second: what an object causes comes after the object.
       if (onlooker !== undefined) for (const read of reads) onlooker.see(read);
     }
+  }
+
+  /** One that named no other shard before its change leaves. */
+  #own(read: Read): readonly Read[] {
+    if (!('object' in read)) return [read];
+    const { object } = read;
+    if (object.shard === '' || object.shard === this.#options.shard) return [read];
+    this.#parts.passedOver(object);
+    return read.kind === 'object' && read.changed ? [{ kind: 'deleted', object }] : [];
   }
 }
 

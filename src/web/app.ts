@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
 import type { Caller } from '../domain/caller.js';
 import { Refused, type Refusal } from '../domain/errors.js';
+import { cacheServer, serverHeader } from '../domain/server-header.js';
 import type { Exchange } from '../http/exchange.js';
 import type { KubePorts } from './call.js';
 import { consoleRoutes, type ConsoleParts, type ReadObjects } from './console-routes.js';
@@ -67,6 +68,7 @@ export function createApp(parts: AppParts, options: AppOptions): App {
   return (exchange, refusal) => {
     const asked: Asked = { exchange, refusal, verb: undefined };
     const { request, response } = exchange;
+    response.setHeader(serverHeader, cacheServer);
     arriving = asked;
     const answered = isOfObjects(request.url) ? serveAsked(asked, () => kubeFace(asked, parts, options)) : throughKoa(request, response);
     arriving = undefined;

@@ -26,6 +26,8 @@ type Options = Readonly<{
   birchSpeaks?: 1 | 2;
   birchUrl?: string;
   mounted?: string;
+  /** Whether the front door also leads to the cache. */
+  mapsCache?: boolean;
   flags?: Readonly<Record<string, string>>;
   settings?: Partial<FrontDoorSettings>;
 }>;
@@ -36,7 +38,7 @@ const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*'
 /** `root` and `org1` are on amber, `team1` on birch. Resolves once the front door is ready. */
 export async function anInstallation(
   t: Teardown,
-  { birchSpeaks = 2, birchUrl, mounted, flags = {}, settings = {} }: Options = {},
+  { birchSpeaks = 2, birchUrl, mounted, mapsCache = false, flags = {}, settings = {} }: Options = {},
 ): Promise<Installation> {
   const tree = await aTree(t);
   const cache = await tree.cache('top', { config });
@@ -74,6 +76,9 @@ export async function anInstallation(
     [
       ...['/clusters/', '/services/echo/'].map((path) => `- {path: ${path}, backend: "${amber.url}/base", ${shown}}`),
       `- {path: "/e2e/clusters/{cluster}", backend: "${amber.url}", ${shown}}`,
+      ...(mapsCache
+        ? [`- {path: /services/cache, backend: "${cache.url}", ${shown.replace(tree.authority.certificateFile, cache.certificateFile)}}`]
+        : []),
     ].join('\n'),
   );
   const frontDoor: FrontDoorSettings = {

@@ -45,6 +45,8 @@ export type StandInOptions = Readonly<{ http?: 1 | 2; streamsMax?: number }>;
 export type Caller = Readonly<{ authorization: string; user: string; userAgent: string }>;
 
 export class ShardStandIn {
+  /** Who has it may read. */
+  static readonly token = token;
   readonly store = new ShardStandInStore();
   /** As an API server before WatchList, or with WatchList off. */
   refusesWatchList = false;
