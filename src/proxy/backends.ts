@@ -49,7 +49,7 @@ export type BackendAnswer = Readonly<{
 export type UpgradeRequest = Omit<BackendRequest, 'method' | 'body' | 'lasts'>;
 
 export type UpgradeAnswer = Readonly<{ status: number; headers: BackendAnswer['headers'] }> &
-  Readonly<{ body: Readable; socket: undefined; head: undefined } | { body: undefined; socket: Duplex; head: Buffer }>;
+  Readonly<{ body: Buffer; socket: undefined; head: undefined } | { body: undefined; socket: Duplex; head: Buffer }>;
 
 /** Nothing of the request has reached the backend. */
 export class NotSent extends CacheError {}
@@ -67,6 +67,8 @@ const sessions: Http2SessionsOptions = Object.freeze({
 const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
 /** Over HTTP/1.1, until an answer begins; as long as servers of Kubernetes give a request, and a little. */
 const answerMsMax = 65_000;
+/** Of the answer to an upgrade that is refused. */
+const refusalBytesMax = 1024 * 1024;
 const originsMax = 1_000;
 const socketsMax = 1_024;
 
@@ -109,7 +111,7 @@ export class Backends {
 
   /**
    * Asks for a websocket, on a connection of its own. Resolves with what the backend says: `socket` is where it goes on in the other protocol; undefined where
-   * the backend answers in HTTP. Throws as `request` does.
+   * the backend answers in HTTP, and then the answer is whole. Throws as `request` does.
    */
   upgrade({ origin, target, headers, signal }: UpgradeRequest, { ca, cert, key }: BackendCredentials): Promise<UpgradeAnswer> {
     const { ':authority': host = '', ...others } = headers;
@@ -131,15 +133,25 @@ export class Backends {
         begun();
         if (answer.headers.upgrade?.toLowerCase() !== 'websocket') {
           socket.destroy();
-          return reject(new BrokenOff('the server goes on in a protocol that nobody asked for'));
+          return reject(new BrokenOff(otherProtocol));
         }
         resolve({ status: 101, headers: answer.headers, body: undefined, socket, head });
       });
+      let hasBegun = false;
+      const fail = (error: unknown): void => reject(failed(isSent, error, signal));
       outgoing.once('response', (answer: IncomingMessage) => {
-        begun();
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, socket: undefined, head: undefined });
+        hasBegun = true;
+        wholeOf(answer)
+          .then(
+            (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body, socket: undefined, head: undefined }),
+            fail,
+          )
+          .finally(begun);
       });
-      outgoing.on('error', (error) => reject(failed(isSent, error, signal)));
+      // What happens to the connection behind a whole answer is nothing to it.
+      outgoing.on('error', (error) => {
+        if (!hasBegun) fail(error);
+      });
       outgoing.end();
     });
   }
@@ -240,6 +252,13 @@ export class Backends {
           endRequest: () => endUnlessSent(outgoing),
         });
       });
+      outgoing.once('upgrade', (_: IncomingMessage, socket: Duplex) => {
+        socket.destroy();
+        fail(new CacheError(otherProtocol));
+      });
+      outgoing.once('close', () => {
+        if (answer === undefined) fail(new CacheError('the connection has ended without an answer'));
+      });
       // What happens to the connection behind a whole answer is nothing to it.
       outgoing.on('error', (error) => {
         if (answer?.complete !== true) fail(error);
@@ -250,6 +269,21 @@ export class Backends {
       pourBody(body, outgoing, this.#clock);
     });
   }
+}
+
+const otherProtocol = 'the server goes on in a protocol that nobody asked for';
+
+/** Throws for what is cut off, and for what is too long: nobody who refuses an upgrade needs that. */
+async function wholeOf(answer: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of answer as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
+    parts.push(part);
+  }
+  if (!answer.complete) throw new BrokenOff('the answer was broken off');
+  return Buffer.concat(parts);
 }
 
 /** Without a name Node checks the server against the host that the client has asked for, which may be anything. */

@@ -4,11 +4,10 @@
  */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { atExpiry } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
 import type { Upgrade } from '../http/listener.js';
-import { badGateway, pageNotFound, unauthorized, type OwnAnswer } from './answers.js';
+import { badGateway, pageNotFound, unauthorized } from './answers.js';
 import { BrokenOff, type Backends, type UpgradeAnswer } from './backends.js';
 import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
 import { answerTo, forwardedHeaders, isAnswer, stopping, type FrontDoorParts } from './front-door.js';
@@ -19,6 +18,8 @@ import type { GroupRules } from './passed-groups.js';
 
 export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'lasting' | 'failed'> &
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
+
+type PassedAnswer = Readonly<{ code: number; headers: HeaderLines; body: string | Buffer }>;
 
 export class Websockets {
   readonly #parts: WebsocketsParts;
@@ -53,7 +54,7 @@ export class Websockets {
   }
 
   /** Undefined once a backend's answer was passed on. */
-  async #upgraded({ request, socket, head, caller }: Upgrade, signal: AbortSignal): Promise<OwnAnswer | undefined> {
+  async #upgraded({ request, socket, head, caller }: Upgrade, signal: AbortSignal): Promise<PassedAnswer | undefined> {
     const { url = '/', method = 'GET', headers } = request;
     if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
     const found = await this.#parts.destinations.of({ url, method, headers });
@@ -64,21 +65,16 @@ export class Websockets {
     if (identity === 'untrusted') return unauthorized;
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
-    if (answer.socket === undefined) await pass(socket, answer);
-    else join({ client: socket, head }, answer, { signal, clock: this.#parts.clock });
+    if (answer.socket === undefined) return refusalOf(answer);
+    join({ client: socket, head }, answer, { signal, clock: this.#parts.clock });
     return undefined;
   }
 }
 
-/** The backend's own answer; the connection ends with it. */
-async function pass(socket: Duplex, { status, headers, body }: UpgradeAnswer & { socket: undefined }): Promise<void> {
+/** The backend's own answer. */
+function refusalOf({ status, headers, body }: UpgradeAnswer & { socket: undefined }): PassedAnswer {
   if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
-  socket.write(headOf(status, { ...answerHeaders(status, headers), connection: 'close' }));
-  try {
-    await pipeline(body, socket);
-  } catch {
-    socket.destroy();
-  }
+  return { code: status, headers: answerHeaders(status, headers), body };
 }
 
 /** `head`: what the client has sent already. */
@@ -98,9 +94,11 @@ function join(
   passAlong(socket, client, clock);
 }
 
-function write(socket: Duplex, { code, headers, body }: OwnAnswer): void {
+function write(socket: Duplex, { code, headers, body }: PassedAnswer): void {
   if (socket.destroyed) return;
-  socket.end(`${headOf(code, { ...headers, 'content-length': String(Buffer.byteLength(body)), connection: 'close' })}${body}`);
+  const length = code === 204 || code === 304 ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+  socket.write(headOf(code, { ...headers, ...length, connection: 'close' }));
+  socket.end(body);
 }
 
 function headOf(code: number, headers: HeaderLines): string {
