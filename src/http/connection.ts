@@ -198,6 +198,12 @@ export class Connection implements ExchangeOwner {
     return this.#exchanges.size > 0;
   }
 
+  /** It goes on as what lasts, and counts as a watch until it ends. Throws Refused(429). */
+  becomeWatch(): void {
+    if (!this.quota.watches.tryTake(1)) throw this.refused('watches');
+    this.#socket.once('close', () => this.quota.watches.give(1));
+  }
+
   /** It is a websocket from now on, whose own protocol handles its end. */
   handOver(): void {
     this.#isHandedOver = true;

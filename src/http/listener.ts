@@ -42,8 +42,15 @@ export type ListenerOptions = ConnectionOptions &
     requestTimeoutMs: number;
   }>;
 
-/** `refusal`: why it is refused. */
-export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head: Buffer; caller: Caller; refusal: Error | undefined }>;
+/** `refusal`: why it is refused. `becomeWatch`: counts it as a watch of its caller until it ends; throws Refused(429). */
+export type Upgrade = Readonly<{
+  request: IncomingMessage;
+  socket: Duplex;
+  head: Buffer;
+  caller: Caller;
+  refusal: Error | undefined;
+  becomeWatch: () => void;
+}>;
 
 export type ListenerParts = ConnectionParts &
   Readonly<{
@@ -148,7 +155,8 @@ export class Listener {
       if (connection === undefined || connection.isAnswering) return void socket.destroy();
       const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
       if (refusal === undefined) connection.handOver();
-      parts.upgrade({ request, socket, head, caller: connection.caller, refusal });
+      const becomeWatch = (): void => connection.becomeWatch();
+      parts.upgrade({ request, socket, head, caller: connection.caller, refusal, becomeWatch });
     });
   }
 

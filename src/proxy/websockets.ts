@@ -19,6 +19,11 @@ import type { GroupRules } from './passed-groups.js';
 export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'lasting' | 'failed'> &
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
 
+/** A client that has asked for a websocket waits for it before it sends more. */
+const earlyBytesMax = 64 * 1024;
+/** How long a client may take to read why it gets none. */
+const refusalMsMax = 5_000;
+
 type PassedAnswer = Readonly<{ code: number; headers: HeaderLines; body: string | Buffer }>;
 
 export class Websockets {
@@ -44,17 +49,28 @@ export class Websockets {
     });
     try {
       if (refusal !== undefined) throw refusal;
-      const answer = await this.#upgraded(upgrade, givenUp.signal);
-      if (answer !== undefined) write(socket, answer);
+      const answer = await this.#upgraded(upgrade, givenUp);
+      if (answer !== undefined) this.#end(socket, answer);
     } catch (error) {
       const foreseen = answerTo(error);
       if (foreseen === undefined) this.#parts.failed(error, request);
-      write(socket, foreseen ?? badGateway);
+      this.#end(socket, foreseen ?? badGateway);
     }
   }
 
+  /** Whether its peer reads that or not, and ends its side or not. */
+  #end(socket: Duplex, { code, headers, body }: PassedAnswer): void {
+    if (socket.destroyed) return;
+    const length = code === 204 || code === 304 ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+    socket.write(headOf(code, { ...headers, ...length, connection: 'close' }));
+    socket.end(body);
+    const cancel = this.#parts.clock.after(refusalMsMax, () => void socket.destroy());
+    socket.once('finish', () => void socket.destroy());
+    socket.once('close', cancel);
+  }
+
   /** Undefined once a backend's answer was passed on. */
-  async #upgraded({ request, socket, head, caller }: Upgrade, signal: AbortSignal): Promise<PassedAnswer | undefined> {
+  async #upgraded({ request, socket, head, caller, becomeWatch }: Upgrade, givenUp: AbortController): Promise<PassedAnswer | undefined> {
     const { url = '/', method = 'GET', headers } = request;
     if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
     const found = await this.#parts.destinations.of({ url, method, headers });
@@ -63,11 +79,44 @@ export class Websockets {
     const { mapping, origin, target } = found;
     const identity = identityOf(caller, request, this.#groups);
     if (identity === 'untrusted') return unauthorized;
+    becomeWatch();
+    const early = new EarlyBytes(socket, head, () => givenUp.abort(new BrokenOff('the client has gone')));
+    const { signal } = givenUp;
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
     if (answer.socket === undefined) return refusalOf(answer);
-    join({ client: socket, head }, answer, { signal, clock: this.#parts.clock });
+    join({ client: socket, head: early.taken() }, answer, { signal, clock: this.#parts.clock });
     return undefined;
+  }
+}
+
+/**
+ * What a client sends before it is answered. It is read, because nobody who reads nothing notices that its peer has gone; and no more of it than `bytesMax`,
+ * and a piece.
+ */
+class EarlyBytes {
+  readonly #socket: Duplex;
+  readonly #pieces: Buffer[];
+  readonly #add = (bytes: Buffer): void => {
+    this.#pieces.push(bytes);
+    this.#bytes += bytes.length;
+    if (this.#bytes >= earlyBytesMax) this.#socket.pause();
+  };
+  readonly #gone: () => void;
+  #bytes = 0;
+
+  constructor(socket: Duplex, head: Buffer, gone: () => void) {
+    this.#socket = socket;
+    this.#pieces = [head];
+    this.#gone = gone;
+    socket.on('data', this.#add);
+    socket.once('end', gone);
+  }
+
+  /** All of it. Whoever takes it has to read on. */
+  taken(): Buffer {
+    this.#socket.off('data', this.#add).off('end', this.#gone).pause();
+    return Buffer.concat(this.#pieces);
   }
 }
 
@@ -92,13 +141,7 @@ function join(
   socket.once('close', () => client.destroy());
   passAlong(client, socket, clock);
   passAlong(socket, client, clock);
-}
-
-function write(socket: Duplex, { code, headers, body }: PassedAnswer): void {
-  if (socket.destroyed) return;
-  const length = code === 204 || code === 304 ? {} : { 'content-length': String(Buffer.byteLength(body)) };
-  socket.write(headOf(code, { ...headers, ...length, connection: 'close' }));
-  socket.end(body);
+  client.resume();
 }
 
 function headOf(code: number, headers: HeaderLines): string {

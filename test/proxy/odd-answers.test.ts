@@ -13,12 +13,12 @@ const ok = 'HTTP/1.1 200 OK\r\n';
 const switching = 'HTTP/1.1 101 Switching Protocols\r\n';
 
 type Ending = 'stays' | 'ends' | 'resets';
-type Case = Readonly<{ what: string; bytes: string; then?: Ending; wanted: RegExp }>;
+type Case = Readonly<{ what: string; bytes: string; ending?: Ending; wanted: RegExp }>;
 
 /** `wanted`: the status, and the body if it is whole; `cut` where the client must see that it is not. */
 const answers: readonly Case[] = [
   { what: 'a 101 to a websocket', bytes: `${switching}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\nframes`, wanted: /^502 / },
-  { what: 'a 101 to something else', bytes: `${switching}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`, then: 'stays', wanted: /^502 / },
+  { what: 'a 101 to something else', bytes: `${switching}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`, ending: 'stays', wanted: /^502 / },
   { what: 'a 101 that names no protocol', bytes: `${switching}\r\n`, wanted: /^502 / },
   {
     what: 'a 200 that upgrades',
@@ -30,10 +30,10 @@ const answers: readonly Case[] = [
     bytes: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n${ok}Content-Length: 2\r\n\r\nok`,
     wanted: /^200 ok$/,
   },
-  { what: 'a 100 and nothing after it', bytes: 'HTTP/1.1 100 Continue\r\n\r\n', then: 'ends', wanted: /^502 / },
+  { what: 'a 100 and nothing after it', bytes: 'HTTP/1.1 100 Continue\r\n\r\n', ending: 'ends', wanted: /^502 / },
   { what: 'two answers', bytes: `${ok}Content-Length: 2\r\n\r\nok${ok}Content-Length: 3\r\n\r\nbad`, wanted: /^200 ok$/ },
-  { what: 'fewer bytes than it announces', bytes: `${ok}Content-Length: 9\r\n\r\nfour`, then: 'ends', wanted: /^cut$/ },
-  { what: 'fewer bytes than it announces, and a reset', bytes: `${ok}Content-Length: 9\r\n\r\nfour`, then: 'resets', wanted: /^cut$/ },
+  { what: 'fewer bytes than it announces', bytes: `${ok}Content-Length: 9\r\n\r\nfour`, ending: 'ends', wanted: /^cut$/ },
+  { what: 'fewer bytes than it announces, and a reset', bytes: `${ok}Content-Length: 9\r\n\r\nfour`, ending: 'resets', wanted: /^cut$/ },
   { what: 'more bytes than it announces', bytes: `${ok}Content-Length: 4\r\n\r\nfourmore`, wanted: /^200 four$/ },
   {
     what: 'a length and chunks',
@@ -43,12 +43,12 @@ const answers: readonly Case[] = [
   { what: 'two lengths', bytes: `${ok}Content-Length: 4\r\nContent-Length: 5\r\n\r\nfour`, wanted: /^502 |^cut$/ },
   { what: 'a length that is none', bytes: `${ok}Content-Length: four\r\n\r\nfour`, wanted: /^502 / },
   { what: 'a length below nothing', bytes: `${ok}Content-Length: -4\r\n\r\nfour`, wanted: /^502 / },
-  { what: 'chunks that are cut off', bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n`, then: 'ends', wanted: /^cut$/ },
-  { what: 'a chunk that is cut off', bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n9\r\nfour`, then: 'resets', wanted: /^cut$/ },
+  { what: 'chunks that are cut off', bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n`, ending: 'ends', wanted: /^cut$/ },
+  { what: 'a chunk that is cut off', bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n9\r\nfour`, ending: 'resets', wanted: /^cut$/ },
   {
     what: 'chunks without their last line',
     bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n0\r\n`,
-    then: 'ends',
+    ending: 'ends',
     wanted: /^cut$/,
   },
   {
@@ -61,7 +61,7 @@ const answers: readonly Case[] = [
     bytes: `${ok}Transfer-Encoding: chunked\r\nTrailer: X-After\r\n\r\n4\r\nfour\r\n0\r\nX-After: a\r\n\r\n`,
     wanted: /^200 four$/,
   },
-  { what: 'a body that ends with its connection', bytes: `${ok}Connection: close\r\n\r\nfour`, then: 'ends', wanted: /^200 four$/ },
+  { what: 'a body that ends with its connection', bytes: `${ok}Connection: close\r\n\r\nfour`, ending: 'ends', wanted: /^200 four$/ },
   { what: 'a 204 with a body', bytes: 'HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nfour', wanted: /^204 $/ },
   { what: 'a 304 with a body', bytes: 'HTTP/1.1 304 Not Modified\r\n\r\nfour', wanted: /^304 $/ },
   { what: 'a status of two digits', bytes: 'HTTP/1.1 20 OK\r\n\r\n', wanted: /^502 / },
@@ -70,9 +70,9 @@ const answers: readonly Case[] = [
   { what: 'the status 999', bytes: 'HTTP/1.1 999 OK\r\nContent-Length: 0\r\n\r\n', wanted: /^502 / },
   { what: 'a status line that is none', bytes: 'SSH-2.0-OpenSSH_9.6\r\n', wanted: /^502 / },
   { what: 'HTTP/2 to a request of HTTP/1.1', bytes: '\0\0\0\x04\0\0\0\0\0', wanted: /^502 / },
-  { what: 'half a status line', bytes: 'HTTP/1.1 20', then: 'ends', wanted: /^502 / },
-  { what: 'half its headers', bytes: `${ok}Content-Le`, then: 'resets', wanted: /^502 / },
-  { what: 'nothing', bytes: '', then: 'ends', wanted: /^502 / },
+  { what: 'half a status line', bytes: 'HTTP/1.1 20', ending: 'ends', wanted: /^502 / },
+  { what: 'half its headers', bytes: `${ok}Content-Le`, ending: 'resets', wanted: /^502 / },
+  { what: 'nothing', bytes: '', ending: 'ends', wanted: /^502 / },
   { what: 'headers of a megabyte', bytes: `${ok}X-Long: ${'a'.repeat(1024 * 1024)}\r\n\r\n`, wanted: /^502 / },
   { what: 'a header that no header can be', bytes: `${ok}X Odd: a\r\nContent-Length: 0\r\n\r\n`, wanted: /^502 / },
 ];
@@ -83,7 +83,7 @@ async function behind(t: ExecutionContext): Promise<Readonly<{ door: TestServer;
   const given = { now: answers[0]! };
   const { port } = await aRawBackend(t, installation.door.authority, (socket, request, reset) => {
     if (!request.includes(path)) return void socket.write(teapot);
-    socket.write(Buffer.from(given.now.bytes, 'latin1'), () => end(socket, reset, given.now.then));
+    socket.write(Buffer.from(given.now.bytes, 'latin1'), () => end(socket, reset, given.now.ending));
   });
   await moveBirch(installation, port);
   return { door: installation.door, given };
