@@ -20,13 +20,13 @@ export class LastingRequests {
 }
 
 /** The old prefix of a watch. */
-const watchPath = /\/(?:api|apis\/[^/?]+)\/[^/?]+\/watch\/[^?]/;
+const watchPath = /\/(?:api|apis\/[^/]+)\/[^/]+\/watch\/./;
 
 /** `target`: path and query. A parameter counts as Kubernetes reads it: anything but `0` and `false`, even the empty text. */
 export function lasts(method: string | undefined, target: string): boolean {
   if (method !== 'GET') return false;
-  if (watchPath.test(target)) return true;
-  const queryAt = target.indexOf('?');
-  const query = new URLSearchParams(queryAt < 0 ? '' : target.slice(queryAt));
+  const [path = ''] = target.split('?', 1);
+  if (watchPath.test(path)) return true;
+  const query = new URLSearchParams(target.slice(path.length + 1));
   return ['watch', 'follow'].some((name) => query.has(name) && !['false', '0'].includes((query.get(name) ?? '').toLowerCase()));
 }

@@ -74,7 +74,7 @@ function parseMapping(value: unknown, at: number, problems: MappingProblem[]): M
   );
   if (path !== '' && !pathPattern.test(path)) report('path', 'must be a path that begins with a slash');
   if (path === '/') report('path', 'may not be everything: what is mapped nowhere is answered 404');
-  const to = backend === '' ? undefined : parseBackend(backend);
+  const to = backend === '' ? undefined : parsePlace(backend);
   if (backend !== '' && to === undefined) report('backend', 'must be an https URL without credentials, query or fragment');
   if (problems.length > before || to === undefined) return undefined;
   return { path: withoutEnd(path), backend: to, caFile, certFile, keyFile, identityHeaders: { user, group, extraPrefix } };
@@ -84,7 +84,8 @@ export function placeOf({ origin, pathname }: URL): Place {
   return { origin, path: withoutEnd(pathname) };
 }
 
-function parseBackend(text: string): Place | undefined {
+/** Where requests may be sent in the name of callers; undefined for any other text. */
+export function parsePlace(text: string): Place | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
   const { protocol, username, password, search, hash } = url;

@@ -8,7 +8,8 @@
  *   anything else                      404
  *
  * ROUTE-1 What decides where a request goes is decoded once, here, and what is forwarded is made of what was decided: a backend never reads another logical
- *    cluster in it than the one that was resolved. What others may read as another path is refused: dots that are encoded, a backslash, a fragment.
+ *    cluster in it than the one that was resolved. What others may read as another path is refused: dots that are encoded, a backslash, a fragment, bytes
+ *    outside ASCII, and a path that is below another mapping once it is decoded.
  */
 import { clustersPath, type Mapping } from './mapping.js';
 
@@ -23,7 +24,7 @@ export type Route =
   | Readonly<{ kind: 'mapped'; mapping: Mapping; path: string | undefined; target: string }>;
 
 const localPath = /^\/(?:(?:readyz|livez)(?:\/[^/]+)?|metrics)$/;
-const readOtherwise = /[\\#\s]/;
+const readOtherwise = /[^!-~]|[\\#]/;
 const dotSegment = /(?:^|\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|$)/i;
 const encoded = /%2[ef]/i;
 
@@ -39,10 +40,10 @@ export function routeOf(target: string, mappings: readonly Mapping[]): Route {
   if (localPath.test(pathname)) return { kind: 'local', path: pathname };
 
   const mapping = mappings.find(({ path }) => isBelow(path, pathname));
+  const decoded = decode(pathname);
+  if (decoded === undefined || mapping !== mappings.find(({ path }) => isBelow(path, decoded))) return { kind: 'malformed' };
   if (mapping === undefined) return { kind: 'unmapped' };
   if (mapping.path === clustersPath) return clusterRoute(mapping, pathname, query);
-  const decoded = decode(pathname);
-  if (decoded === undefined) return { kind: 'malformed' };
   const [, path = ''] = decoded.split(`${clustersPath}/`, 2);
   const [wanted = ''] = path.split('/', 1);
   return { kind: 'mapped', mapping, path: wanted === '' || wanted === '*' ? undefined : wanted, target };

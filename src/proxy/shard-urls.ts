@@ -10,7 +10,7 @@ import type { Body } from '../domain/object.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import { textAt } from '../domain/text-at.js';
-import { placeOf, type Place } from './mapping.js';
+import { parsePlace, type Place } from './mapping.js';
 
 const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: '*', namespace: '' } as const;
 const clusters: readonly ClusterName[] = ['system:shard', rootCluster].flatMap((text) => parseClusterName(text) ?? []);
@@ -43,8 +43,8 @@ export class ShardUrls {
     for (const cluster of clusters) {
       const found = await this.#objects.find({ ...shards, shard: root ?? '*', cluster, name: shard });
       const [newest] = found.toSorted((one, other) => other.revision - one.revision);
-      const text = newest === undefined ? '' : urlIn(newest.body);
-      if (URL.canParse(text) && text.startsWith('https:')) return placeOf(new URL(text));
+      const place = newest && parsePlace(urlIn(newest.body));
+      if (place !== undefined) return place;
     }
     return undefined;
   }

@@ -15,12 +15,13 @@ import { cacheServer, serverHeader } from '../domain/server-header.js';
 import type { Exchange } from '../http/exchange.js';
 import type { KubePorts } from './call.js';
 import { consoleRoutes, type ConsoleParts, type ReadObjects } from './console-routes.js';
-import { answer, withoutQuery } from './kube-face.js';
+import { answer } from './kube-face.js';
 import type { Verb } from './kube-request.js';
 import { RequestLog } from './request-log.js';
 import { respond, respondRefused } from './respond.js';
 import { routes, type RouteParts } from './routes.js';
 import { failure } from './status.js';
+import { parseTarget, withoutQuery } from './target.js';
 
 /** `console`: undefined where it is off. */
 export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string; console: ConsoleParts | undefined }>;
@@ -70,15 +71,16 @@ export function createApp(parts: AppParts, options: AppOptions): App {
     const { request, response } = exchange;
     response.setHeader(serverHeader, cacheServer);
     arriving = asked;
-    const answered = isOfObjects(request.url) ? serveAsked(asked, () => kubeFace(asked, parts, options)) : throughKoa(request, response);
+    const answered = isForKubeFace(request.url) ? serveAsked(asked, () => kubeFace(asked, parts, options)) : throughKoa(request, response);
     arriving = undefined;
     void answered.then(() => exchange.answered());
   };
 }
 
-/** Whether no route of koa can be meant. */
-function isOfObjects(target = '/'): boolean {
-  return target.includes('/clusters/') && !target.startsWith('/console/');
+/** Whether no route of koa can be meant. The kube face refuses what is no target; koa would read some of them as another path. */
+function isForKubeFace(target = '/'): boolean {
+  const path = withoutQuery(target);
+  return (path.includes('/clusters/') && !path.startsWith('/console/')) || parseTarget(target).kind === 'refused';
 }
 
 /** The console shows pages of lists, and objects. Throws Refused(405). */

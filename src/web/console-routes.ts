@@ -55,7 +55,7 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     for (const [name, value] of Object.entries(common)) exchange.response.setHeader(name, value);
     return exchange;
   };
-  const router = new Router();
+  const router = new Router({ strict: true, sensitive: true });
   const read = (path: string | RegExp, handle: (exchange: Exchange, caller: Caller, context: Context) => Promise<void>): void => {
     router.get(path, async (context: Context) => {
       const exchange = begin(context);

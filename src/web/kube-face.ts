@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../domain/caller.js';
 import { serves, type Catalogue } from '../domain/catalogue.js';
-import { Refused, unreachable } from '../domain/errors.js';
+import { badRequest, Refused, unreachable } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { Exchange } from '../http/exchange.js';
 import { asksPartial } from './accept.js';
@@ -14,7 +14,7 @@ import { remove } from './delete.js';
 import { removeCollection } from './delete-collection.js';
 import { discover, type DiscoveryAnswer } from './discovery-face.js';
 import { get } from './get.js';
-import { parseKubePath, parseTarget, placeMissing, type KubePath } from './kube-path.js';
+import { parseKubePath, placeMissing, type KubePath } from './kube-path.js';
 import {
   isRead,
   methodNotAllowed,
@@ -30,6 +30,7 @@ import type { Documented, SchemaTexts } from './openapi-schema.js';
 import { patch } from './patch.js';
 import { review } from './reviews.js';
 import { findReviewType, reviewTypes, type ReviewType } from './review-types.js';
+import { parseTarget, withoutQuery } from './target.js';
 import { update } from './update.js';
 import { openView, type View } from './view.js';
 import { watch } from './watch.js';
@@ -106,11 +107,6 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   return run({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
 }
 
-/** The part of a request's target that may be logged and shown to everybody. */
-export function withoutQuery(target: string): string {
-  return target.split('?', 1)[0] ?? '';
-}
-
 /** Whether all that is asked for may be shown, once `*` is narrowed to what was admitted. */
 function isWithin(admitted: Place, cluster: KubePath['cluster']): boolean {
   return cluster === undefined || cluster.kind === 'all' || (cluster.kind === 'name' && cluster.name === admitted.cluster);
@@ -123,8 +119,10 @@ function understand(
   target: string,
   method: string,
 ): Readonly<{ path: KubePath; query: URLSearchParams; resource: ResourcePath | undefined; verb: Verb | undefined }> {
-  const { pathname, searchParams: query } = mustParse(parseTarget(target));
-  const path = mustParse(parseKubePath(pathname));
+  const { path: text, segments, query } = mustParse(parseTarget(target));
+  // An empty name is none: where a script has left it out, the whole collection would go.
+  if (method === 'DELETE' && text.endsWith('/')) throw new Refused(badRequest('Name parameter required.'));
+  const path = mustParse(parseKubePath(segments));
   const resource = parseResourcePath(path.rest);
   return { path, query, resource, verb: resource && verbOf(method, resource, query) };
 }

@@ -1,7 +1,6 @@
 /**
- * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view (view-path.ts). It is split before it is decoded, so that an
- * encoded '/' stays inside its segment, and `%2A` is `*`. Where a part of the prefix is missing, what follows it is read all the same: the caller
- * learns what is missing from the answer to what it asks for.
+ * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>`, or that of a view (view-path.ts). Where a part of the prefix is missing, what
+ * follows it is read all the same: the caller learns what is missing from the answer to what it asks for.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import { badRequest, type Refusal } from '../domain/errors.js';
@@ -22,17 +21,8 @@ export type KubePath = Readonly<{
 
 const prefix = ['services', 'cache'];
 
-/** The target of a request as a URL: one that begins with '//' is a path all the same, and no host. */
-export function parseTarget(target: string): Parsed<URL> {
-  const text = `https://cache${target}`;
-  return target.startsWith('/') && URL.canParse(text)
-    ? parsed(new URL(text))
-    : refused(badRequest(`invalid path: ${JSON.stringify(target)}`));
-}
-
-export function parseKubePath(path: string): Parsed<KubePath> {
-  const segments = decode(path);
-  if (segments === undefined) return refused(badRequest(`invalid path: ${JSON.stringify(path)}`));
+/** `segments`: of a target (target.ts). */
+export function parseKubePath(segments: readonly string[]): Parsed<KubePath> {
   const viewed = parseViewPath(segments);
   if (viewed?.kind === 'refused') return viewed;
   if (viewed !== undefined) return parseBehindShard('*', viewed.value.rest, viewed.value.view);
@@ -56,10 +46,14 @@ export function placeMissing(what: 'shard' | 'cluster'): Refusal {
 
 function parseBehindShard(shard: KubePath['shard'], behindShard: readonly string[], view?: ViewPath): Parsed<KubePath> {
   const [second, clusterText, ...behindCluster] = behindShard;
-  if (second !== 'clusters') return parsed({ shard, cluster: undefined, rest: behindShard, view });
+  if (second !== 'clusters') return parseRest({ shard, cluster: undefined, rest: behindShard, view });
   const cluster = parseClusterPlace(clusterText ?? '');
   if (cluster === undefined) return refused(badRequest(`invalid cluster: ${JSON.stringify(clusterText ?? '')} does not match the regex`));
-  return parsed({ shard, cluster, rest: behindCluster, view });
+  return parseRest({ shard, cluster, rest: behindCluster, view });
+}
+
+function parseRest(path: KubePath): Parsed<KubePath> {
+  return path.rest.includes('') ? refused(badRequest('invalid path: there is nothing between two slashes')) : parsed(path);
 }
 
 function parseClusterPlace(text: string): ClusterPlace | undefined {
@@ -68,15 +62,4 @@ function parseClusterPlace(text: string): ClusterPlace | undefined {
   if (name !== undefined) return { kind: 'name', name };
   const path = parseCanonicalPath(text);
   return path && { kind: 'path', path };
-}
-
-/** The segments between slashes, decoded; a trailing slash adds none. Undefined when an escape is broken. */
-function decode(path: string): readonly string[] | undefined {
-  const raw = path.replace(/^\//, '').replace(/\/$/, '');
-  if (raw === '') return [];
-  try {
-    return raw.includes('%') ? raw.split('/').map(decodeURIComponent) : raw.split('/');
-  } catch {
-    return undefined;
-  }
 }

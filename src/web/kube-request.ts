@@ -28,7 +28,7 @@ export function parseResourcePath(rest: readonly string[]): ResourcePath | undef
   const own = forcedWatch ? tail.slice(1) : tail;
   const namespaced = own[0] === 'namespaces' && own.length > 2;
   const [resourceText, name, subresource, ...more] = namespaced ? own.slice(2) : own;
-  if (resourceText === undefined || resourceText === '' || more.length > 0) return undefined;
+  if (resourceText === undefined || more.length > 0) return undefined;
   const colon = resourceText.indexOf(':');
   return {
     group: group === 'core' ? '' : group,
@@ -36,8 +36,8 @@ export function parseResourcePath(rest: readonly string[]): ResourcePath | undef
     resource: colon < 0 ? resourceText : resourceText.slice(0, colon),
     identity: colon < 0 ? undefined : resourceText.slice(colon + 1),
     namespace: namespaced ? own[1] : undefined,
-    name: name === '' ? undefined : name,
-    subresource: subresource === '' ? undefined : subresource,
+    name,
+    subresource,
     forcedWatch,
   };
 }

@@ -9,8 +9,8 @@ import { mayRead, type Caller } from '../domain/caller.js';
 import { loggedRefusal, type Refusal } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
-import { withoutQuery } from './kube-face.js';
 import type { Verb } from './kube-request.js';
+import { withoutQuery } from './target.js';
 
 /** `verb`: undefined where it is not known. `caller`: who asks, where that is not the connection's. */
 export type LoggedRequest = Readonly<{ exchange: Exchange; verb: Verb | undefined; caller?: Caller }>;

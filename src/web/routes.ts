@@ -13,11 +13,12 @@ import { parseShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
+import { readBody } from './body.js';
 import type { Answer } from './call.js';
 import { parseFreshnessQuestion } from './freshness-question.js';
 import { parseResolveQuestion } from './resolve-question.js';
-import { withoutQuery } from './kube-face.js';
 import { respond } from './respond.js';
+import { parseTarget, withoutQuery } from './target.js';
 
 export type RouteParts = Readonly<{
   freshness: Freshness;
@@ -36,15 +37,17 @@ const reportBytesMax = 8 * 1024 * 1024;
 const freshnessBytesMax = 64 * 1024;
 /** At most a line for each shard that a path of the greatest length may lead over, or that is not current. */
 const resolutionBytesMax = 64 * 1024;
+/** Who sends options is refused, and reads why. */
+const optionsBytesMax = 16 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
 export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
   const { health, metrics, freshness, paths, shards, removals, caches } = parts;
   const healthLog = new HealthLog(parts);
-  const router = new Router();
+  const router = new Router({ strict: true, sensitive: true });
   for (const endpoint of healthEndpoints) {
     router.get(`/${endpoint}`, (context: Context) => {
-      const query = new URLSearchParams(context.querystring);
+      const query = queryOf(context);
       const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
       healthLog.failed(endpoint, report);
       return respond(exchangeOf(context), { kind: 'text', code: report.status, text: report.text });
@@ -55,7 +58,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const exchange = exchangeOf(context);
       exchange.admit();
       authorizePath(exchange);
-      const query = new URLSearchParams(context.querystring);
+      const query = queryOf(context);
       if (await exchange.room.take(bytesMax)) await respond(exchange, await make(query));
     });
   };
@@ -72,7 +75,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
   read('/services/cache/resolve', resolutionBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await paths.answer(mustParse(parseResolveQuestion(query))))),
   );
-  /** DELETE of the `what` whose name `parse` accepts; `done` returns undefined when it is not found. */
+  /** DELETE of the `what` whose name `parse` accepts; `done` returns undefined when it is not found. Options are refused, because they would not be obeyed. */
   const end = <Name extends string>(
     path: string,
     [what, parse]: readonly [what: string, parse: (text: string) => Name | undefined],
@@ -82,6 +85,9 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const exchange = exchangeOf(context);
       exchange.admit();
       authorizePath(exchange);
+      const body = await readBody(exchange, optionsBytesMax);
+      if (queryOf(context).size > 0 || body.length > 0)
+        throw new Refused(badRequest('this removal takes no options: dryRun would not be obeyed'));
       const { name = '', type } = context.params;
       const parsed = parse(name);
       if (parsed === undefined) throw new Refused(badRequest(`invalid ${what}: ${JSON.stringify(name)} does not match the regex`));
@@ -108,6 +114,10 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
     return done && { cache, shards: done.shards };
   });
   return router;
+}
+
+function queryOf({ req }: Context): URLSearchParams {
+  return mustParse(parseTarget(req.url ?? '/')).query;
 }
 
 /** For paths that name no shard's resource: readers may GET, only masters do the rest. Throws Refused(403). */

@@ -1,13 +1,15 @@
 /** Everything before a body: the target of a request, its options, its headers. Any text is parsed or refused. */
 import test from 'ava';
 import fc from 'fast-check';
+import { pathSegmentFlaws } from '../../src/domain/name-syntax.js';
 import type { Parsed } from '../../src/domain/parsed.js';
 import { attempt } from '../../src/domain/parsed.js';
 import { acceptsGzip, asksPartial, negotiate } from '../../src/web/accept.js';
 import { formatContinue, parseContinue } from '../../src/web/continue-token.js';
-import { parseKubePath, parseTarget } from '../../src/web/kube-path.js';
+import { parseKubePath } from '../../src/web/kube-path.js';
 import { parseResourcePath, verbOf } from '../../src/web/kube-request.js';
 import { parseListOptions, parseWatchOptions, selectorBytes } from '../../src/web/list-options.js';
+import { parseTarget } from '../../src/web/target.js';
 import { parseWriteOptions } from '../../src/web/write-options.js';
 import { aKey, aScope } from '../support/objects.js';
 import { corpus, fuzz, mutated } from './fuzzing.js';
@@ -26,14 +28,14 @@ function assertRefusedWith(result: Parsed<unknown>, ...reasons: readonly string[
 
 test('targets', (t) => {
   const law = (target: string): void => {
-    const url = parseTarget(target);
-    assertRefusedWith(url, 'BadRequest');
-    if (url.kind === 'refused') return;
-    const path = parseKubePath(url.value.pathname);
+    const read = parseTarget(target);
+    assertRefusedWith(read, 'BadRequest');
+    if (read.kind === 'refused') return;
+    const { segments, query } = read.value;
+    const path = parseKubePath(segments);
     assertRefusedWith(path, 'BadRequest');
     if (path.kind === 'refused') return;
     const resource = parseResourcePath(path.value.rest);
-    const query = url.value.searchParams;
     if (resource !== undefined) for (const method of ['GET', 'PUT', 'DELETE', '__proto__']) verbOf(method, resource, query);
     assertRefusedWith(parseListOptions(query, limits), 'BadRequest', 'Invalid');
     assertRefusedWith(parseWatchOptions(query, limits), 'BadRequest', 'Invalid');
@@ -48,10 +50,10 @@ test('targets', (t) => {
 });
 
 test('a place in a target is read as it was encoded', (t) => {
-  const segment = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((text) => text !== '.' && text !== '..');
+  const segment = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((text) => pathSegmentFlaws(text).length === 0);
   const law = (segments: readonly string[]): void => {
-    const url = parseTarget(`/shards/amber/clusters/acme/${segments.map(encodeURIComponent).join('/')}`);
-    const path = url.kind === 'parsed' ? parseKubePath(url.value.pathname) : url;
+    const target = parseTarget(`/shards/amber/clusters/acme/${segments.map(encodeURIComponent).join('/')}`);
+    const path = target.kind === 'parsed' ? parseKubePath(target.value.segments) : target;
     if (path.kind === 'refused' || JSON.stringify(path.value.rest) !== JSON.stringify(segments)) throw new Error(JSON.stringify(path));
   };
 

@@ -85,6 +85,11 @@ test('a request goes where kcp’s proxy sends it, by its path', (t) => {
     ['http://evil.example.com/clusters/root', 'malformed'],
     ['/clusters/%E0%A4%A/api', 'malformed'],
     ['/clusters/%00/api', 'cluster \u0000 /api'],
+    ['/clusters/root/%zz', 'malformed'],
+    ['/clusters/root/%ff', 'malformed'],
+    ['/clusters/root/\u00e4', 'malformed'],
+    ['/clusters/root/a?b=\u00e4', 'malformed'],
+    ['/clusters/root/a\u007f', 'malformed'],
   ] as const)
     t.is(shown(target), wanted, target);
 });
@@ -99,6 +104,23 @@ test('dots that are encoded are refused: decoded again, they would lead elsewher
   ])
     t.is(shown(target), 'malformed', target);
   t.is(shown('/clusters/root/a%2eb'), 'cluster root /a%2eb');
+});
+
+test('a path that is below another mapping once it is decoded is refused: its backend would read it there', (t) => {
+  for (const target of [
+    '/services/apiexport%2Froot/x/clusters/root:org/apis',
+    '/services/%61piexport/root/x/clusters/root:org/apis',
+    '/services%2Fapiexport/root/x',
+    '/%73ervices/x',
+    '/%63lusters/root/api',
+    '/clusters%2Froot/api',
+    '/e2%65/x',
+    '/pattern%2Fclusters/root:org/x',
+    '/pattern/%63lusters/root:org/x',
+  ])
+    t.is(shown(target), 'malformed', target);
+  t.is(shown('/services/apiexport/root/x%2Fclusters%2Froot:other/clusters/root:org'), 'mapped /services/apiexport root:other');
+  t.is(shown('/services/none%2Fapiexport/root'), 'mapped /services –');
 });
 
 test('a mapping file is read as kcp’s proxy reads it, and what is wrong with it is said with its place', (t) => {

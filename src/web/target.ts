@@ -1,0 +1,64 @@
+/**
+ * The target of a request: a path and a query, as they came. Pure.
+ *
+ * TARGET-1 The path is split at '/', and then each segment is decoded, once. Nothing is resolved or cut: `new URL` would follow dots, encoded ones too,
+ *    end the path at '#' and read '\' as '/'.
+ * TARGET-2 What others may read as another path is refused: any form but a path, '#', '\', bytes outside ASCII, and segments that can be no name.
+ * TARGET-3 A query that is not read the same by everybody is refused: a broken escape, or a ';'. Kubernetes drops such a parameter, and acts without it.
+ */
+import { badRequest } from '../domain/errors.js';
+import { pathSegmentFlaws } from '../domain/name-syntax.js';
+import { parsed, refused, type Parsed } from '../domain/parsed.js';
+
+/** `path`: as it came. `segments`: decoded; a slash at the end adds none. */
+export type Target = Readonly<{ path: string; segments: readonly string[]; query: URLSearchParams }>;
+
+/** Printable ASCII but '#' and '\'. */
+const targetPattern = /^\/[!"$-[\]-~]*$/;
+const mayBeNoName = /%|^\.{1,2}$/;
+
+export function parseTarget(text: string): Parsed<Target> {
+  const refuse = (why: string): Parsed<never> => refused(badRequest(`invalid path: ${JSON.stringify(withoutQuery(text))}${why}`));
+  if (!targetPattern.test(text)) return refuse('');
+  const path = withoutQuery(text);
+  const raw = path.slice(1).replace(/\/$/, '');
+  const segments: string[] = [];
+  for (const encoded of raw === '' ? [] : raw.split('/')) {
+    const segment = decode(encoded);
+    if (segment === undefined) return refuse('');
+    const [flaw] = mayBeNoName.test(encoded) ? pathSegmentFlaws(segment) : [];
+    if (flaw !== undefined) return refuse(`: ${JSON.stringify(segment)} ${flaw}`);
+    segments.push(segment);
+  }
+  const query = parseQuery(text.slice(path.length + 1));
+  return query === undefined
+    ? refused(badRequest('invalid query: it has a broken escape, or a semicolon'))
+    : parsed({ path, segments, query });
+}
+
+/** The part of a target that may be logged and shown to everybody. */
+export function withoutQuery(text: string): string {
+  return text.split('?', 1)[0] ?? '';
+}
+
+function parseQuery(text: string): URLSearchParams | undefined {
+  const query = new URLSearchParams();
+  if (text.includes(';')) return undefined;
+  for (const pair of text.split('&')) {
+    if (pair === '') continue;
+    const [encodedName = ''] = pair.split('=', 1);
+    const [name, value] = [encodedName, pair.slice(encodedName.length + 1)].map((each) => decode(each.replaceAll('+', ' ')));
+    if (name === undefined || value === undefined) return undefined;
+    query.append(name, value);
+  }
+  return query;
+}
+
+function decode(text: string): string | undefined {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

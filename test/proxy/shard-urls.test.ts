@@ -1,0 +1,29 @@
+import test from 'ava';
+import { ShardUrls } from '../../src/proxy/shard-urls.js';
+import { aBody, aKey, shardName } from '../support/objects.js';
+
+async function urlOf(baseURL: unknown): Promise<string | undefined> {
+  const key = aKey({ shard: 'root', cluster: 'root', group: 'core.kcp.io', resource: 'shards', name: 'amber' });
+  const shard = { key, body: aBody(key, { spec: { baseURL } }), revision: 1, resourceVersion: '1' };
+  const urls = new ShardUrls({ published: 1 as never, find: async ({ cluster }) => (cluster === 'root' ? [shard as never] : []) });
+  const place = await urls.of(shardName('amber'), shardName('root'));
+  return place && `${place.origin}${place.path}`;
+}
+
+test('a shard is where its Shard says, and nowhere where that is no plain https URL', async (t) => {
+  for (const [baseURL, expected] of [
+    ['https://amber:6443', 'https://amber:6443'],
+    ['https://amber:443/', 'https://amber'],
+    ['https://amber/base/', 'https://amber/base'],
+    ['http://amber', undefined],
+    ['https://amber:pw@evil.example.com', undefined],
+    ['https://amber?x=/', undefined],
+    ['https://amber/#', 'https://amber'],
+    ['https://amber/#x', undefined],
+    ['https://', undefined],
+    ['', undefined],
+    [7, undefined],
+    [undefined, undefined],
+  ] as const)
+    t.is(await urlOf(baseURL), expected, String(baseURL));
+});
