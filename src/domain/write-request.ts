@@ -6,6 +6,13 @@ import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
 import type { ShardName } from './shard.js';
 
+/** Who waits for the answer: a write that waits for its turn is given up once nobody does. */
+export interface Asker {
+  readonly isEnded: boolean;
+  /** Runs the task at the end. The result takes the task back. */
+  onEnd(task: () => void): () => void;
+}
+
 /** What to do with names that stand twice in a body. */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
@@ -32,6 +39,7 @@ export type UpdateRequest = Readonly<{
   mustNameRevision: boolean;
   fieldValidation: FieldValidation;
   dryRun: boolean;
+  asker: Asker;
 }>;
 
 export type DeleteRequest = Readonly<{
@@ -42,6 +50,7 @@ export type DeleteRequest = Readonly<{
   /** Preconditions: one that does not hold refuses the delete (409). */
   uid: string | undefined;
   resourceVersion: string | undefined;
+  asker: Asker;
 }>;
 
 /** The object as it is now. After a dry run it has no revision of its own. */

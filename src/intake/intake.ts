@@ -18,6 +18,7 @@ import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../dom
 import type { Judgement, PlainWrites } from './plain-writes.js';
 import { admitCreate } from './admit-create.js';
 import { admitUpdate } from './admit-update.js';
+import { assertAwaited, ObjectTurns } from './object-turns.js';
 import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
 
 export type IntakeParts = Readonly<{
@@ -30,9 +31,8 @@ export type IntakeParts = Readonly<{
 
 type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
 
-/** Kubernetes' own bound on names it makes up, and on patches that are overtaken. */
+/** Kubernetes' own bound on names it makes up. */
 const generatedNameTriesMax = 8;
-const patchTriesMax = 5;
 /** Two milliseconds' worth. Longer texts are compared in the thread for heavy work only. */
 const comparedHereBytesMax = 1024 * 1024;
 /** Why a write goes to another cache. */
@@ -43,6 +43,7 @@ const suffixCharacters = 5;
 
 export class Intake implements IntakePort {
   readonly #parts: IntakeParts;
+  readonly #turns = new ObjectTurns();
 
   constructor(parts: IntakeParts) {
     this.#parts = parts;
@@ -60,38 +61,40 @@ export class Intake implements IntakePort {
     }
   }
 
-  async update(
-    textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>,
-    request: UpdateRequest,
-    heavy: HeavyWork,
-  ): Promise<Stored> {
-    const { key, mustNameRevision } = request;
+  update(textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>, request: UpdateRequest, heavy: HeavyWork): Promise<Stored> {
+    const { key, asker } = request;
     this.#parts.plainWrites.hear(key.shard);
-    for (let tries = 1; ; tries++) {
-      const current = await this.#current(key);
-      const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
-      const isSame = await saysTheSame(mutation.body, stored, heavy);
-      const object = isSame ? current : await this.#storeUpdate(mutation, current, request);
-      if (object !== undefined) return { object, warnings };
-      // A PUT named the state it replaces, and that is gone; so did a patch that names a resourceVersion.
-      if (mustNameRevision || tries === patchTriesMax) throw new Refused(conflict(key));
-    }
+    return this.#turns.run(key, asker, async () => {
+      for (;;) {
+        const current = await this.#current(key);
+        const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
+        const isSame = await saysTheSame(mutation.body, stored, heavy);
+        const object = isSame ? current : await this.#storeUpdate(mutation, current, request);
+        if (object !== undefined) return { object, warnings };
+        // A pusher or another server was first. Whoever names the state that is gone is refused when it is admitted again.
+        assertAwaited(asker);
+      }
+    });
   }
 
-  async delete({ caller, type, key, dryRun, uid, resourceVersion }: DeleteRequest): Promise<StoredObject> {
+  delete(request: DeleteRequest): Promise<StoredObject> {
+    const { caller, type, key, dryRun, uid, resourceVersion, asker } = request;
     this.#parts.plainWrites.hear(key.shard);
     const isConditional = uid !== undefined || resourceVersion !== undefined;
-    for (;;) {
-      const current = await this.#current(key);
-      const failed = preconditionFailed({ type, current, held: uidOf(current.body) }, { uid, resourceVersion });
-      if (failed !== undefined) throw new Refused(failed);
-      if (dryRun) this.#judge(key, caller);
-      if (dryRun) return current;
-      const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' }, caller);
-      if (outcome.kind === 'written') return outcome.object;
-      if (outcome.why === 'absent') throw new Refused(notFound(key));
-      // It changed between the check and its turn: check again.
-    }
+    return this.#turns.run(key, asker, async () => {
+      for (;;) {
+        const current = await this.#current(key);
+        const failed = preconditionFailed({ type, current, held: uidOf(current.body) }, { uid, resourceVersion });
+        if (failed !== undefined) throw new Refused(failed);
+        if (dryRun) this.#judge(key, caller);
+        if (dryRun) return current;
+        const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' }, caller);
+        if (outcome.kind === 'written') return outcome.object;
+        if (outcome.why === 'absent') throw new Refused(notFound(key));
+        // It changed between the check and its turn: check again.
+        assertAwaited(asker);
+      }
+    });
   }
 
   /** The stored object; undefined when the name exists already. */

@@ -70,7 +70,15 @@ async function presentPage(scope: Scope, after: Key | undefined, { objects, revi
 
 /** Deletes them together; one that is gone already was deleted by another. */
 async function removeAll(call: Call, objects: readonly StoredObject[], { intake }: KubePorts): Promise<readonly StoredObject[]> {
-  const asked = { caller: call.exchange.caller, type: call.type, dryRun: false, uid: undefined, resourceVersion: undefined };
+  const { exchange, type } = call;
+  const asked = {
+    caller: exchange.caller,
+    asker: exchange,
+    type,
+    dryRun: false,
+    uid: undefined,
+    resourceVersion: undefined,
+  };
   const removed = await Promise.all(objects.map(({ key }) => intake.delete({ ...asked, key }).catch(unlessGone)));
   return removed.filter((object) => object !== undefined);
 }

@@ -9,6 +9,7 @@ export async function remove(call: Call, { intake, limits }: KubePorts): Promise
   const { type, path } = call;
   const key = keyOf(call);
   const options = await readDeleteOptions(call, limits.bodyBytesMax);
-  const object = await intake.delete({ ...options, caller: call.exchange.caller, type, key });
+  const { exchange } = call;
+  const object = await intake.delete({ ...options, caller: exchange.caller, asker: exchange, type, key });
   return jsonAnswer(200, deleted({ name: key.name, group: path.group, kind: path.resource, uid: uidOf(object.body) }));
 }

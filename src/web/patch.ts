@@ -24,7 +24,16 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
   const whole = wholeForm(type, path.version);
   const patched = (current: StoredObject): Promise<Uint8Array> =>
     heavy.run({ kind: 'patch', target: join(whole.single(current, current.resourceVersion)), patch: bytes, language, bytesMax });
-  const asked = { ...options, caller: call.exchange.caller, type, version: path.version, key, mustNameRevision: false };
+  const { exchange } = call;
+  const asked = {
+    ...options,
+    caller: exchange.caller,
+    asker: exchange,
+    type,
+    version: path.version,
+    key,
+    mustNameRevision: false,
+  };
   const { object, warnings } = await intake.update(patched, asked, heavy);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy }, warnings);
 }

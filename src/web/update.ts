@@ -10,7 +10,16 @@ export async function update(call: Call, { intake, clock, limits }: KubePorts): 
   const options = parseWriteOptions(call.query, 'UpdateOptions');
   const key = keyOf(call);
   const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax, call.heavy);
-  const asked = { ...options, caller: call.exchange.caller, type: call.type, version: call.path.version, key, mustNameRevision: true };
+  const { exchange } = call;
+  const asked = {
+    ...options,
+    caller: exchange.caller,
+    asker: exchange,
+    type: call.type,
+    version: call.path.version,
+    key,
+    mustNameRevision: true,
+  };
   const { object, warnings } = await intake.update(() => bytes, asked, call.heavy);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy }, warnings);
 }
