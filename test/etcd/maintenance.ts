@@ -3,6 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Client, credentials } from '@grpc/grpc-js';
 
+export type MemberStatus = Readonly<{ member: bigint; leader: bigint }>;
+
 export class Maintenance {
   readonly #client: Client;
 
@@ -24,6 +26,16 @@ export class Maintenance {
       writer.tag(3, WireType.Varint).int32(1);
       await this.#call('Alarm', writer.finish());
     }
+  }
+
+  /** `etcdctl endpoint status`: which member this is, and which one leads. */
+  async status(): Promise<MemberStatus> {
+    return statusOf(await this.#call('Status', new Uint8Array()));
+  }
+
+  /** `etcdctl move-leader`, asked of the member that leads. */
+  async moveLeader(to: bigint): Promise<void> {
+    await this.#call('MoveLeader', new BinaryWriter().tag(1, WireType.Varint).uint64(to).finish());
   }
 
   /** `etcdctl snapshot save`, to that file. */
@@ -51,6 +63,19 @@ export class Maintenance {
   }
 }
 
+/** Another member leads. Rejects where none could be made to. */
+export async function moveLeader(endpoints: readonly string[], choose: (bound: number) => number): Promise<void> {
+  const members = endpoints.map((endpoint) => new Maintenance(endpoint));
+  try {
+    const stats = await Promise.all(members.map((member) => member.status()));
+    const leads = stats.findIndex(({ member, leader }) => member === leader);
+    const others = stats.filter((_, i) => i !== leads);
+    await members[leads]?.moveLeader(others[choose(others.length)]?.member ?? 0n);
+  } finally {
+    for (const member of members) member.close();
+  }
+}
+
 function asBuffer(value: Uint8Array): Buffer {
   return Buffer.from(value);
 }
@@ -64,6 +89,26 @@ function blobOf(response: Uint8Array): Uint8Array {
     reader.skip(type);
   }
   return new Uint8Array();
+}
+
+/** The member in the header of a StatusResponse, and the leader beside it. */
+function statusOf(response: Uint8Array): MemberStatus {
+  const found = { member: 0n, leader: 0n };
+  const reader = new BinaryReader(response);
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (field === 4) found.leader = BigInt(reader.uint64());
+    else if (field !== 1) reader.skip(type);
+    else {
+      const header = new BinaryReader(reader.bytes());
+      while (header.pos < header.len) {
+        const [of, ofType] = header.tag();
+        if (of === 2) found.member = BigInt(header.uint64());
+        else header.skip(ofType);
+      }
+    }
+  }
+  return found;
 }
 
 /** The members of an AlarmResponse. */

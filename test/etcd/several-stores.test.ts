@@ -225,7 +225,7 @@ test('records that somebody has copied here without their leases lead nobody ast
   const put = (key: RecordKey, value: Uint8Array) =>
     client.txn({ compare: [], success: [{ kind: 'put', key: bytes(formatRecordKey(prefix, key)), value }], failure: [] });
   await put({ kind: 'leader' }, bytes('phantom'));
-  await put({ kind: 'server', id: 'phantom' }, formatServerRecord({ lease: 42, pushers: pushersOf(shardName('amber')), heard: new Map() }));
+  await put({ kind: 'server', id: 'phantom' }, formatServerRecord({ pushers: pushersOf(shardName('amber')), heard: new Map() }));
   client.close();
 
   const store = await opened(t, etcd);

@@ -70,7 +70,6 @@ const statusOf: Method<null, StatusResponse> = {
 };
 const leaseGrant: Method<LeaseRequest, number> = { path: '/etcdserverpb.Lease/LeaseGrant', encode: encodeLeaseGrant, decode: decodeLease };
 const leaseEnd: Method<number, void> = { path: '/etcdserverpb.Lease/LeaseRevoke', encode: encodeLeaseId, decode: () => {} };
-const leaseTime: Method<number, number> = { path: '/etcdserverpb.Lease/LeaseTimeToLive', encode: encodeLeaseId, decode: decodeLease };
 const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
@@ -158,11 +157,6 @@ export class EtcdClient {
 
   endLease(id: number): Promise<void> {
     return this.#once(leaseEnd, id);
-  }
-
-  /** How many seconds a lease has left; 0 or less: it is gone. */
-  leaseSeconds(id: number): Promise<number> {
-    return this.#read(leaseTime, id);
   }
 
   /** Where the next call goes. */

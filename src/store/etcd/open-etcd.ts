@@ -7,7 +7,6 @@
 import { deferred } from '../../domain/deferred.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';
-import { pause } from '../../domain/pause.js';
 import type { Clock } from '../../domain/ports.js';
 import { newCacheId } from '../cache-id.js';
 import { nextEpoch } from '../epochs.js';
@@ -16,7 +15,8 @@ import { compactionKey } from './compaction.js';
 import { EtcdError } from './etcd-error.js';
 import { Follower, type FollowedBatch } from './follower.js';
 import { HistoryWindow } from './history-window.js';
-import { EtcdPeers, leaseSeconds } from './peers.js';
+import { someServerLives } from './living-servers.js';
+import { EtcdPeers } from './peers.js';
 import { PublishedState } from './published-state.js';
 import { RecentBodies } from './recent-bodies.js';
 import { everyKey, formatRecord, formatRecordKey, type CacheRecord } from './records.js';
@@ -24,11 +24,9 @@ import { EtcdStore } from './store.js';
 import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
 
 const contradiction = 'etcd does not hold what it has shown: it was restored';
-const lookIntervalMs = 300;
 const answerMsMax = 5_000;
 /** Of a listing while etcd is compacted. */
 const triesMax = 3;
-const never = new AbortController().signal;
 
 /** Throws a CacheError that says what is wrong. */
 export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: EtcdParts): Promise<EtcdStore> {
@@ -51,7 +49,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     const peers = new EtcdPeers({
       ...parts,
       client,
-      published,
+      published: published.peers,
       prefix,
       reach: (revision) => follower.catchUp(revision),
       contradicted: () => contradicted.resolve(new CacheError(contradiction)),
@@ -132,25 +130,6 @@ async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revi
 type Beginning = Readonly<{ client: EtcdClient; published: PublishedState; peers: EtcdPeers; prefix: string; parts: EtcdParts }>;
 
 /**
- * Whether another server runs. Its record proves nothing by itself, because a restored etcd has the records of servers that have gone; that its lease is kept
- * does, or its being gone. It takes a third of a lease's time to see one kept.
- */
-async function someServerLives(client: EtcdClient, { servers }: PublishedState, clock: Clock): Promise<boolean> {
-  const left = new Map([...servers.values()].map(({ lease }) => [lease, Infinity]));
-  const untilMs = clock.now() + 1_000 * (leaseSeconds + 1);
-  while (left.size > 0 && clock.now() < untilMs) {
-    for (const [lease, before] of left) {
-      const seconds = await client.leaseSeconds(lease);
-      if (seconds > before) return true;
-      if (seconds > 0) left.set(lease, seconds);
-      else left.delete(lease);
-    }
-    await pause(clock, lookIntervalMs, never);
-  }
-  return false;
-}
-
-/**
  * Which cache this is. Whoever finds no other server begins a life of its own, because nobody knows what etcd has gone through since the last; together with its own record, so that whoever
  * finds that life finds a server of it.
  */
@@ -158,7 +137,8 @@ async function beginLife({ client, published, peers, prefix, parts }: Beginning)
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
   // Before the wait: whoever begins a life during it runs, and this server joins it.
   const known = published.cache;
-  if (known?.record !== undefined && (await someServerLives(client, published, parts.clock))) return known.record;
+  const looking = { ...parts, client, published: published.peers };
+  if (known?.record !== undefined && (await someServerLives(looking))) return published.cache?.record ?? known.record;
   const cacheId = known?.record?.cacheId ?? newCacheId(parts.random);
   const record = { cacheId, epoch: nextEpoch(known?.record?.epoch ?? 0, { nowMs: parts.clock.wallMs(), random: parts.random }) };
   const compare = [{ key, revision: known?.revision ?? 0 }];

@@ -2,12 +2,15 @@
  * The servers of one etcd. Each has a record of its own that goes when the server does, because it lies in a lease; one of them is the leader, and does what is
  * to be done once.
  *
- *   joins: a lease, a record ──▶ keeps the lease, tells what is new ──┬─▶ leaves: ends the lease, so that another leads at once
- *             ▲                                                       └─▶ the lease is gone (it was frozen, or cut off)
- *             └───────────────────────────────────────────────────────────┘
+ *   joins: a lease, a record ──▶ keeps the lease, raises its heartbeat ──┬─▶ leaves: ends the lease, so that another leads at once
+ *             ▲                                                          └─▶ the lease is gone (it was frozen, or cut off)
+ *             └──────────────────────────────────────────────────────────────┘
  *
  * Beside its record each has a fence. Every write of a server holds only while its fence is as it was, so once the fence is renewed, nothing that it sent before can
  * arrive any more.
+ *
+ * Each also has a heartbeat, which it writes again and again. A heartbeat that changes is the only proof that a server runs: etcd gives every lease its whole time
+ * again when another member leads. etcd takes a heartbeat only where it holds the one before. So a server raises none after a restore, and learns of it.
  *
  * V1 Two servers never both take themselves for the leader, as far as their clocks run equally fast: a leader stops a lease's time after it asked to keep it,
  *    and etcd gives the lead away no earlier.
@@ -18,17 +21,17 @@ import type { Clock, Subscription } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Peers, PeerState } from '../../domain/store-port.js';
 import type { EtcdClient } from './client.js';
-import { EtcdError } from './etcd-error.js';
-import type { PublishedState } from './published-state.js';
+import { EtcdError, type EtcdErrorKind } from './etcd-error.js';
+import type { PublishedPeers } from './published-peers.js';
 import { formatRecordKey, formatServerRecord, type RecordKey } from './records.js';
 import type { Compare, Operation, TxnRequest } from './rpc.js';
 
 export type EtcdPeersParts = Readonly<{
-  client: EtcdClient;
+  client: Pick<EtcdClient, 'txn' | 'range' | 'grantLease' | 'keepLease' | 'endLease'>;
   clock: Clock;
   log: Log;
   random: () => number;
-  published: PublishedState;
+  published: PublishedPeers;
   prefix: string;
   /** Resolves once everything up to the revision is published here. */
   reach: (revision: Revision) => Promise<void>;
@@ -36,12 +39,11 @@ export type EtcdPeersParts = Readonly<{
   contradicted: () => void;
 }>;
 
-export const leaseSeconds = 10;
-const leaseMs = leaseSeconds * 1_000;
+const leaseSeconds = 10;
+export const leaseMs = leaseSeconds * 1_000;
 /** Three times within its time. */
 const keepIntervalMs = leaseMs / 3;
 const retryMs = 200;
-const renewIntervalMs = 30_000;
 /** A new leader of etcd is there sooner, and does not know of what the former was asked. */
 const answerMsMax = 2_000;
 const unsaid = new Uint8Array();
@@ -60,8 +62,11 @@ export class EtcdPeers implements Peers {
   #state: PeerState = { pushers: new Map(), heard: new Map() };
   #cancelTell: (() => void) | undefined;
   #isTaking = false;
-  #entering: Promise<boolean> | undefined;
-  #renewedMs = 0;
+  #entering: Promise<void> | undefined;
+  /** The revision of the heartbeat that etcd confirmed last. */
+  #heartbeat: Revision = 0;
+  /** Why etcd did not take what was asked last; undefined: it did. */
+  #failure: EtcdErrorKind | undefined;
   /** What was to be told last could not be. */
   #isUntold = false;
   #ledSinceMs: number | undefined;
@@ -73,14 +78,9 @@ export class EtcdPeers implements Peers {
       .padStart(12, '0');
   }
 
-  /** Keeps what it has entered, or enters now. Throws EtcdError, unless it is that etcd is full: then it enters once that is not, and reads until then. */
+  /** Keeps what it has entered, or enters now. Throws EtcdError. */
   async join(): Promise<void> {
-    try {
-      if (this.#lease === 0) await this.#enterAgain();
-    } catch (error) {
-      if (!(error instanceof EtcdError) || error.kind !== 'full') throw error;
-      this.#parts.log.warn('peers.not-told', { message: error.message });
-    }
+    if (this.#lease === 0) await this.#enterAgain();
     this.look();
     void this.#keep();
   }
@@ -99,10 +99,8 @@ export class EtcdPeers implements Peers {
   /** Nothing that was sent before arrives any more once this has resolved; what has arrived by then is published. Throws EtcdError. */
   async renewFence(): Promise<void> {
     if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enterAgain();
-    const renewedMs = this.#parts.clock.now();
     const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence(this.#lease)], failure: [] }, answerMsMax);
     await this.#parts.reach(revision);
-    this.#renewedMs = renewedMs;
   }
 
   get leadsSinceMs(): number | undefined {
@@ -134,15 +132,13 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Whether etcd has the fence that is published, or a later one; if not, it was restored to what it held before that was renewed, unless the fence has gone with its
-   * lease. Throws EtcdError.
+   * Whether etcd has the heartbeat that it confirmed last, or a later one; if not, it was restored to what it held before. One that is gone proves nothing here, because
+   * it goes with its lease: `#enterAgain` looks closer. Throws EtcdError.
    */
   async isKept(): Promise<boolean> {
-    const { client, published, clock } = this.#parts;
-    const shown = published.fenceOf(this.id) ?? 0;
-    const { kvs } = await client.range({ key: this.#keyOf({ kind: 'fence', id: this.id }) });
-    const there = kvs[0]?.revision ?? 0;
-    return there >= shown || (there === 0 && clock.now() >= this.#leaseUntilMs);
+    const confirmed = this.#heartbeat;
+    const { at } = await this.#heartbeatInEtcd();
+    return at === 0 || at >= confirmed;
   }
 
   follow(listener: () => void): Subscription {
@@ -174,11 +170,12 @@ export class EtcdPeers implements Peers {
   async enter({ compare, success }: Pick<TxnRequest, 'compare' | 'success'> = nothingMore): Promise<boolean> {
     const { client, clock, random, reach } = this.#parts;
     const askedMs = clock.now();
-    const lease = 1 + Math.floor(random() * idMax);
+    const lease = randomLease(random);
     await client.grantLease({ id: lease, ttlSeconds: leaseSeconds });
-    const own = [this.#putServer(lease), this.#putFence(lease)];
+    const own = [this.#putServer(lease), this.#putFence(lease), this.#putHeartbeat(lease)];
     const { succeeded, revision } = await client.txn({ compare, success: [...success, ...own], failure: [] });
     if (succeeded) {
+      this.#heartbeat = revision;
       this.#lease = lease;
       this.#leaseUntilMs = askedMs + leaseMs;
     }
@@ -188,31 +185,58 @@ export class EtcdPeers implements Peers {
 
   /** Those who find at the same time that the lease is gone share a new one. */
   async #enterAgain(): Promise<void> {
-    this.#entering ??= this.enter().finally(() => (this.#entering = undefined));
+    this.#entering ??= this.#enterIfKept().finally(() => (this.#entering = undefined));
     await this.#entering;
   }
 
-  async #reenter(): Promise<void> {
-    const { client, reach, contradicted } = this.#parts;
-    await reach(await client.revision());
-    if (!(await this.isKept())) contradicted();
-    await this.#enterAgain();
+  /** A heartbeat that is published, but not in etcd at a later revision, was lost by a restore. What goes with its lease is published as gone. */
+  async #enterIfKept(): Promise<void> {
+    const { published, reach, contradicted } = this.#parts;
+    const shown = published.heartbeats.get(this.id);
+    const { at, revision } = await this.#heartbeatInEtcd();
+    await reach(revision);
+    if (shown !== undefined && at < shown && published.heartbeats.get(this.id) === shown) {
+      contradicted();
+      throw new EtcdError('refused', 'etcd does not hold what is published here');
+    }
+    await this.enter();
   }
 
   async #keep(): Promise<void> {
-    const { client, clock } = this.#parts;
-    for (let isKept = true; !this.#closing.signal.aborted;) {
-      await pause(clock, isKept ? keepIntervalMs : retryMs, this.#closing.signal);
+    const { clock } = this.#parts;
+    for (let failure: EtcdErrorKind | undefined; !this.#closing.signal.aborted;) {
+      // One that is full keeps leases all the same.
+      await pause(clock, failure === undefined || failure === 'full' ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
-      isKept = await this.#attempt(async () => {
-        const askedMs = clock.now();
-        if ((await client.keepLease(this.#lease, answerMsMax)) > 0) this.#leaseUntilMs = askedMs + leaseMs;
-        else await this.#reenter();
-        if (clock.now() - this.#renewedMs >= renewIntervalMs) await this.renewFence();
-      });
+      failure = await this.#attempt(() => this.#keepOnce());
       if (this.#isUntold) await this.#say();
       this.look();
     }
+  }
+
+  async #keepOnce(): Promise<void> {
+    const { client, clock } = this.#parts;
+    const askedMs = clock.now();
+    if ((await client.keepLease(this.#lease, answerMsMax)) <= 0) return this.#enterAgain();
+    this.#leaseUntilMs = askedMs + leaseMs;
+    await this.#raiseHeartbeat();
+  }
+
+  async #raiseHeartbeat(): Promise<void> {
+    const key = this.#keyOf({ kind: 'heartbeat', id: this.id });
+    const compare = [{ key, revision: this.#heartbeat }];
+    const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
+    const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax);
+    const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
+    // One that was not answered has arrived, or there is none any more.
+    if (at > this.#heartbeat) this.#heartbeat = at;
+    else await this.#enterAgain();
+  }
+
+  /** Of this server; `at`: the revision of the heartbeat, 0 where there is none. `revision`: where etcd stood then. */
+  async #heartbeatInEtcd(): Promise<Readonly<{ at: Revision; revision: Revision }>> {
+    const { kvs, revision } = await this.#parts.client.range({ key: this.#keyOf({ kind: 'heartbeat', id: this.id }) });
+    return { at: kvs[0]?.revision ?? 0, revision };
   }
 
   async #lead(): Promise<void> {
@@ -228,33 +252,43 @@ export class EtcdPeers implements Peers {
   }
 
   async #say(): Promise<void> {
-    this.#isUntold = !(await this.#attempt(async () => {
+    const failure = await this.#attempt(async () => {
       await this.#parts.client.txn({ compare: [], success: [this.#putServer(this.#lease)], failure: [] });
-    }));
+    });
+    this.#isUntold = failure !== undefined;
   }
 
   #putServer(lease: number): Operation {
-    const value = formatServerRecord({ ...this.#state, lease });
-    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.id }), value, lease };
+    return { kind: 'put', key: this.#keyOf({ kind: 'server', id: this.id }), value: formatServerRecord(this.#state), lease };
   }
 
   #putFence(lease: number): Operation {
     return { kind: 'put', key: this.#keyOf({ kind: 'fence', id: this.id }), value: unsaid, lease };
   }
 
-  /** Resolves with whether it could be done. */
-  async #attempt(run: () => Promise<void>): Promise<boolean> {
+  #putHeartbeat(lease: number): Operation {
+    return { kind: 'put', key: this.#keyOf({ kind: 'heartbeat', id: this.id }), value: unsaid, lease };
+  }
+
+  /** Resolves with why it could not be done. What goes on failing is logged once. */
+  async #attempt(run: () => Promise<void>): Promise<EtcdErrorKind | undefined> {
+    const before = this.#failure;
     try {
       await run();
-      return true;
+      this.#failure = undefined;
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
-      this.#parts.log.warn('peers.not-told', { message: error.message });
-      return false;
+      this.#failure = error.kind;
+      if (error.kind !== before) this.#parts.log.warn('peers.not-told', { message: error.message });
     }
+    return this.#failure;
   }
 
   #keyOf(key: RecordKey): Uint8Array {
     return Buffer.from(formatRecordKey(this.#parts.prefix, key));
   }
+}
+
+export function randomLease(random: () => number): number {
+  return 1 + Math.floor(random() * idMax);
 }

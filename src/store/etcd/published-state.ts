@@ -15,6 +15,7 @@ import { ObjectIndex, type IndexedObject } from './object-index.js';
 import { keyText, parseObjectKey } from './object-keys.js';
 import { ObjectReader } from './object-reader.js';
 import { PassedOver } from './passed-over.js';
+import { PublishedPeers } from './published-peers.js';
 import { PublishedPaths } from './published-paths.js';
 import { PublishedShards, type ShardsChange } from './published-shards.js';
 import type { RecentBodies } from './recent-bodies.js';
@@ -23,13 +24,11 @@ import {
   parseCacheRecord,
   parseLinkRecord,
   parseRecord,
-  parseServerRecord,
   parseRecordKey,
   parseShardRecord,
   parseSliceRecord,
   type CacheRecord,
   type RecordKey,
-  type ServerRecord,
 } from './records.js';
 import type { KeyValue, WatchEvent } from './rpc.js';
 import { readValue } from './stored-values.js';
@@ -55,16 +54,13 @@ export class PublishedState {
   readonly objects = new ObjectIndex();
   readonly shards = new PublishedShards();
   readonly paths: PublishedPaths;
+  readonly peers = new PublishedPeers();
   readonly #parts: PublishedStateParts;
   readonly #reader: ObjectReader;
   readonly #passedOver: PassedOver;
   /** Marks of survivors that are still to be written again. */
   readonly #marks = new Map<string, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
-  #leader: Readonly<{ id: string; revision: Revision; isLeased: boolean }> | undefined;
-  #arePeersNew = false;
-  readonly #servers = new Map<string, ServerRecord>();
-  readonly #fences = new Map<string, Revision>();
   #revision: Revision = 0;
 
   constructor(parts: PublishedStateParts) {
@@ -81,21 +77,6 @@ export class PublishedState {
   /** Which cache this is; undefined where none was ever here. */
   get cache(): Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined {
     return this.#cache;
-  }
-
-  /** The id of the server that leads; undefined where none does. */
-  get leader(): string | undefined {
-    return this.#leader?.isLeased === true ? this.#leader.id : undefined;
-  }
-
-  /** The last change of the record that names it; 0: there is none. */
-  get leaderRevision(): Revision {
-    return this.#leader?.revision ?? 0;
-  }
-
-  /** By their ids. */
-  get servers(): ReadonlyMap<string, ServerRecord> {
-    return this.#servers;
   }
 
   /** How many keys hold something that cannot be served. */
@@ -127,7 +108,7 @@ export class PublishedState {
       case 'rewrite':
         return this.#marks.get(record.of) ?? 0;
       case 'fence':
-        return this.fenceOf(record.id) ?? 0;
+        return this.peers.fenceOf(record.id) ?? 0;
       default:
         return 0;
     }
@@ -136,11 +117,6 @@ export class PublishedState {
   /** The last change of a key that holds something which cannot be read; 0 for any other. */
   unreadableAt(text: string): Revision {
     return this.#passedOver.revisionAt(text);
-  }
-
-  /** The last change of the fence of a server; undefined where it has none. */
-  fenceOf(server: string): Revision | undefined {
-    return this.#fences.get(server);
   }
 
   /** What was there before: nothing of it is a change. Comes before anything that is. */
@@ -153,6 +129,7 @@ export class PublishedState {
       else if (!isRecordKey(prefix, text)) this.#loadObject(text, event);
     }
     this.shards.takeChange();
+    this.peers.takeChange();
     this.#revision = revision;
   }
 
@@ -174,17 +151,16 @@ export class PublishedState {
       rewrites: [] as Rewrite[],
       replacedBytes: new Map<Change, number>(),
     };
-    this.#arePeersNew = false;
     for (const { event, key, text } of records) this.#applyRecord(key, text, event);
     for (const { event, text } of named) if (!isRecordKey(prefix, text)) this.#applyObject(text, event, { nowMs, at, done });
     this.#revision = revision;
     const { changes, movedPaths, swept, rewrites, replacedBytes } = done;
     const commit = { revision, changes, movedPaths, swept };
-    return { commit, change: this.shards.takeChange(), rewrites, arePeersNew: this.#arePeersNew, replacedBytes };
+    return { commit, change: this.shards.takeChange(), rewrites, arePeersNew: this.peers.takeChange(), replacedBytes };
   }
 
   #applyRecord(key: RecordKey, text: string, { kind, kv }: WatchEvent): void {
-    const { revision, lease } = kv;
+    const { revision } = kv;
     const value = kind === 'put' ? kv.value : undefined;
     const isUnreadable = value !== undefined && parseRecord(key, value) === undefined;
     if (isUnreadable) this.#passedOver.add(text, key, revision);
@@ -203,22 +179,11 @@ export class PublishedState {
         if (value === undefined) this.#marks.delete(key.of);
         else this.#marks.set(key.of, revision);
         return;
-      case 'server': {
-        // What lies in no lease was copied here, and goes with nobody.
-        const server = value && lease !== 0 ? parseServerRecord(value) : undefined;
-        if (server === undefined) this.#servers.delete(key.id);
-        else this.#servers.set(key.id, server);
-        this.#arePeersNew = true;
-        return;
-      }
+      case 'server':
       case 'fence':
-        if (value === undefined || lease === 0) this.#fences.delete(key.id);
-        else this.#fences.set(key.id, revision);
-        return;
+      case 'heartbeat':
       case 'leader':
-        this.#leader = value && { id: keyText(value), revision, isLeased: lease !== 0 };
-        this.#arePeersNew = true;
-        return;
+        return this.peers.recorded(key, value, kv);
       case 'swept':
         return;
     }

@@ -5,7 +5,7 @@
  *                    shards/SHARD                        who has the shard
  *                    slices/SHARD/RESOURCE.GROUP:IDENTITY   how far a slice is synced
  *                    links/parent, links/child/NAME      the cache at the other end, and how far it has sent everything
- *                    servers/ID, fences/ID, leader       in the lease of a server (peers.ts)
+ *                    servers/ID, fences/ID, heartbeats/ID, leader   in the lease of a server (peers.ts)
  *                    swept                               put with a delete that nobody asked for by name
  *                    rewrites/TYPE|CLUSTER|NAMESPACE/NAME   a namesake of what was deleted is still to be written again
  *
@@ -46,9 +46,6 @@ export type SliceRecord = Readonly<
 /** `staleSince`: before which revision no slice that came over it is current; 0: that of this record. `session`: rises whenever the link opens. */
 export type LinkRecord = Readonly<Omit<LinkState, 'neighbour'> & { staleSince: Revision; session: number }>;
 
-/** `lease`: the one that it lies in. */
-export type ServerRecord = PeerState & Readonly<{ lease: number }>;
-
 export type RecordKey = Readonly<
   | { kind: 'cache' }
   | { kind: 'shard'; shard: ShardName }
@@ -56,6 +53,7 @@ export type RecordKey = Readonly<
   | { kind: 'link'; neighbour: Neighbour }
   | { kind: 'server'; id: string }
   | { kind: 'fence'; id: string }
+  | { kind: 'heartbeat'; id: string }
   | { kind: 'leader' }
   | { kind: 'swept' }
   | { kind: 'rewrite'; of: string }
@@ -98,6 +96,7 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
   if (room === 'links') return parseLink(rest);
   if (room === 'servers') return { kind: 'server', id: rest };
   if (room === 'fences') return { kind: 'fence', id: rest };
+  if (room === 'heartbeats') return { kind: 'heartbeat', id: rest };
   const [name = '', type = ''] = room === 'slices' ? rest.split('/') : [rest];
   const shard = parseShardName(name);
   if (shard === undefined) return undefined;
@@ -123,14 +122,14 @@ export function formatRecord(record: CacheRecord | ShardRecord | SliceRecord | L
   return Buffer.from(JSON.stringify(record));
 }
 
-export function formatServerRecord({ lease, pushers, heard }: ServerRecord): Uint8Array {
-  return Buffer.from(JSON.stringify({ lease, pushers: Object.fromEntries(pushers), heard: Object.fromEntries(heard) }));
+export function formatServerRecord({ pushers, heard }: PeerState): Uint8Array {
+  return Buffer.from(JSON.stringify({ pushers: Object.fromEntries(pushers), heard: Object.fromEntries(heard) }));
 }
 
-export function parseServerRecord(value: Uint8Array): ServerRecord | undefined {
+export function parseServerRecord(value: Uint8Array): PeerState | undefined {
   const found = membersOf(value);
-  if (!isNumber(found?.['lease'])) return undefined;
-  const { lease, pushers, heard } = found;
+  if (found === undefined) return undefined;
+  const { pushers, heard } = found;
   const shards = <T>(of: unknown, isRight: (each: unknown) => each is T): ReadonlyMap<ShardName, T> =>
     new Map(
       Object.entries(isObject(of) ? of : {}).flatMap(([name, each]) => {
@@ -138,7 +137,7 @@ export function parseServerRecord(value: Uint8Array): ServerRecord | undefined {
         return shard === undefined || !isRight(each) ? [] : [[shard, each]];
       }),
     );
-  return { lease, pushers: shards(pushers, isPeerPusher), heard: shards(heard, isNumber) };
+  return { pushers: shards(pushers, isPeerPusher), heard: shards(heard, isNumber) };
 }
 
 /** Whatever the value is of that key; undefined where it is nothing. */
@@ -207,6 +206,8 @@ function placeOf(key: RecordKey): string {
       return `servers/${key.id}`;
     case 'fence':
       return `fences/${key.id}`;
+    case 'heartbeat':
+      return `heartbeats/${key.id}`;
     case 'rewrite':
       return `rewrites/${key.of}`;
     default:

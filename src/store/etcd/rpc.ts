@@ -123,7 +123,7 @@ export function encodeLeaseGrant({ id, ttlSeconds }: LeaseRequest): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int64(ttlSeconds).tag(2, WireType.Varint).int64(id).finish();
 }
 
-/** To keep it, to end it, or to ask for its time: the id is the only field that is needed. */
+/** To keep it, or to end it. */
 export function encodeLeaseId(id: number): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int64(id).finish();
 }

@@ -1,0 +1,142 @@
+/** How the servers of one etcd know of each other, and of a restore, on an etcd in memory. */
+import { setImmediate } from 'node:timers/promises';
+import test from 'ava';
+import { someServerLives } from '../../../src/store/etcd/living-servers.js';
+import { EtcdPeers } from '../../../src/store/etcd/peers.js';
+import { silent } from '../../support/test-store.js';
+import { ManualClock } from '../manual-clock.js';
+import { FakeEtcd } from './fake-etcd.js';
+
+const leaseMs = 10_000;
+
+type Server = Readonly<{
+  peers: EtcdPeers;
+  looks: () => Promise<boolean>;
+  logged: readonly string[];
+  isContradicted: () => boolean;
+  reach: () => Promise<void>;
+}>;
+
+/** A server that has caught up. */
+async function serverOf(etcd: FakeEtcd, clock: ManualClock): Promise<Server> {
+  const { published, reach } = etcd.published();
+  await reach();
+  const logged: string[] = [];
+  let isContradicted = false;
+  const parts = {
+    client: etcd.client,
+    clock,
+    log: { ...silent, warn: (event: string) => void logged.push(event) },
+    random: Math.random,
+    published: published.peers,
+  };
+  const peers = new EtcdPeers({ ...parts, prefix: '/cache', reach, contradicted: () => (isContradicted = true) });
+  const looks = (): Promise<boolean> => someServerLives(parts);
+  return { peers, looks, logged, isContradicted: () => isContradicted, reach };
+}
+
+/** One that runs. */
+async function runningServer(etcd: FakeEtcd, clock: ManualClock): Promise<Server> {
+  const server = await serverOf(etcd, clock);
+  await server.peers.enter();
+  await server.peers.join();
+  return server;
+}
+
+/** Time passes in steps, and each server is shown what has changed. */
+async function pass(clock: ManualClock, ms: number, ...servers: readonly Server[]): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 100) {
+    clock.advance(100);
+    for (let turns = 0; turns < 5; turns += 1) await setImmediate();
+    for (const { reach } of servers) await reach();
+  }
+}
+
+test('a server that enters again while its heartbeat is asked for does not take that for a restore', async (t) => {
+  const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+  const { peers, isContradicted } = await serverOf(etcd, clock);
+  await peers.enter();
+  // It was paused for longer than its lease.
+  clock.skip(leaseMs + 1);
+  for (const lease of etcd.leases) etcd.expire(lease);
+
+  const answer = etcd.holdNextRead();
+  const isKept = peers.isKept();
+  await peers.renewFence();
+  answer();
+  t.true(await isKept);
+  t.false(isContradicted());
+});
+
+test('a server whose lease is gone, whatever its clock says of it, enters again once, and goes on', async (t) => {
+  const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+  const server = await runningServer(etcd, clock);
+  const [first] = etcd.leases;
+  // The clock of a machine that was suspended has stood still.
+  etcd.expire(first!);
+  t.true(await server.peers.isKept());
+  await pass(clock, 5_000, server);
+  t.is(etcd.leases.length, 1);
+  t.not(etcd.leases[0], first);
+  t.false(server.isContradicted());
+  await server.peers.leave();
+});
+
+test('a server that etcd was restored under raises no heartbeat, and learns of it within one interval', async (t) => {
+  const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+  const server = await runningServer(etcd, clock);
+  const snapshot = etcd.snapshot();
+  await pass(clock, 4_000, server);
+  etcd.restore(snapshot);
+  const other = await serverOf(etcd, clock);
+  const looked = other.looks();
+  await pass(clock, 12_000, other);
+  t.true(server.isContradicted());
+  t.false(await looked);
+  await server.peers.leave();
+});
+
+test('a server that runs is seen by its heartbeat, one that does not by its silence, whatever its lease has left', async (t) => {
+  const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+  const running = await runningServer(etcd, clock);
+  const dead = await serverOf(etcd, clock);
+  await dead.peers.enter();
+
+  const [one, another] = [await serverOf(etcd, clock), await serverOf(etcd, clock)];
+  const looked = one.looks();
+  await pass(clock, 4_000, one, running);
+  t.true(await looked);
+
+  await running.peers.leave();
+  await another.reach();
+  const lookedAgain = another.looks();
+  let isKnown = false;
+  void lookedAgain.then(() => (isKnown = true));
+  await pass(clock, leaseMs, another);
+  t.false(isKnown);
+  await pass(clock, 2_000, another);
+  t.false(await lookedAgain);
+});
+
+for (const [what, set] of [
+  ['is full', (etcd: FakeEtcd, is: boolean) => (etcd.isFull = is)],
+  ['does not answer', (etcd: FakeEtcd, is: boolean) => (etcd.isAway = is)],
+] as const)
+  test(`while etcd ${what}, nobody is taken for dead, and the log says so once`, async (t) => {
+    const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+    const running = await runningServer(etcd, clock);
+    const starting = await serverOf(etcd, clock);
+    set(etcd, true);
+    let found: boolean | undefined;
+    void starting.looks().then((is) => (found = is));
+    await pass(clock, 60_000, starting, running);
+    t.is(found, undefined);
+    t.is(starting.logged.length, 1);
+    t.is(running.logged.length, 1);
+
+    set(etcd, false);
+    await pass(clock, 5_000, starting, running);
+    t.is(found, true);
+    t.false(running.isContradicted());
+    await running.peers.leave();
+  });
