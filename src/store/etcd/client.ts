@@ -74,6 +74,8 @@ const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
 const anyKey = Buffer.of(0);
+/** A start waits so long for a member that does not say how it is. */
+const statusMsMax = 2_000;
 
 /** Watches end where no leader is known, so that a member that is cut off does not keep silent. */
 const requireLeader = new Metadata();
@@ -119,6 +121,19 @@ export class EtcdClient {
 
   status(): Promise<StatusResponse> {
     return this.#read(statusOf, null);
+  }
+
+  /** Of each member, or why it does not say. */
+  async statuses(): Promise<readonly Readonly<{ endpoint: string; status: StatusResponse | EtcdError }>[]> {
+    const asked = this.#members.map(async (member) => {
+      try {
+        return { endpoint: member.endpoint, status: await this.#once(statusOf, null, Math.min(statusMsMax, this.#timeoutMs), member) };
+      } catch (error) {
+        if (error instanceof EtcdError) return { endpoint: member.endpoint, status: error };
+        throw error;
+      }
+    });
+    return Promise.all(asked);
   }
 
   /** Keys may go with it from now on: once its time is up, unless it is kept before. */
@@ -230,8 +245,8 @@ export class EtcdClient {
     { path, encode, decode }: Method<Request, Response>,
     request: Request,
     timeoutMs = this.#timeoutMs,
+    member = this.#openMember(),
   ): Promise<Response> {
-    const member = this.#openMember();
     return new Promise((resolve, reject) => {
       const fail = (error: EtcdError): void => {
         if (error.kind === 'unknown') this.moveOn(member.endpoint);

@@ -16,6 +16,7 @@ import { EtcdError } from './etcd-error.js';
 import { Follower, type FollowedBatch } from './follower.js';
 import { HistoryWindow } from './history-window.js';
 import { someServerLives } from './living-servers.js';
+import { assertVersions } from './member-versions.js';
 import { EtcdPeers } from './peers.js';
 import { PublishedState } from './published-state.js';
 import { RecentBodies } from './recent-bodies.js';
@@ -34,6 +35,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
   const client = new EtcdClient(parts, options);
   let loaded: Loaded | undefined;
   try {
+    await assertVersions(client, parts.log);
     loaded = await load(client, { prefix, limits, parts });
     const { follower, published, bodies } = loaded;
     const window = new HistoryWindow(follower.position, limits.history);

@@ -1,0 +1,24 @@
+/** Which versions of etcd this engine works with. */
+import type { Log } from '../../diagnostics/log.js';
+import { CacheError } from '../../domain/errors.js';
+import type { EtcdClient } from './client.js';
+import { EtcdError } from './etcd-error.js';
+
+const [neededMajor, neededMinor] = [3, 5];
+const versionPattern = /^(\d{1,6})\.(\d{1,6})(?:\.\d{1,6})?(?:[+-]|$)/;
+
+/** Asks each member, because an upgrade that has stopped half way leaves several versions. One that does not answer is passed over. Throws CacheError. */
+export async function assertVersions(client: Pick<EtcdClient, 'statuses'>, log: Log): Promise<void> {
+  for (const { endpoint, status } of await client.statuses()) {
+    if (status instanceof EtcdError) log.warn('etcd.version-unknown', { endpoint, message: status.message });
+    else if (!isRecentEnough(status.version))
+      throw new CacheError(
+        `etcd at ${endpoint} says that its version is ${JSON.stringify(status.version.slice(0, 40))}: ${neededMajor}.${neededMinor} or later is needed, of every member`,
+      );
+  }
+}
+
+function isRecentEnough(version: string): boolean {
+  const [, major, minor] = versionPattern.exec(version) ?? [];
+  return Number(major) > neededMajor || (Number(major) === neededMajor && Number(minor) >= neededMinor);
+}
