@@ -2,7 +2,7 @@
  * JSON text to tree: RFC 8259 to the letter, lossless (json-tree.ts T1–T4), in one pass with a stack of its own.
  *
  * Refusals are in the words of Go's encoding/json, which is what clients of Kubernetes know. A member that is named twice has its last
- * value, as there. At most `depthMax` arrays and objects may be open at once; the default is Go's own 10,000.
+ * value, as there, unless that is refused. At most `depthMax` arrays and objects may be open at once; the default is Go's own 10,000.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
@@ -10,8 +10,10 @@ import { nestingMax } from './object-text.js';
 import { attempt } from '../domain/parsed.js';
 import type { Parsed } from '../domain/parsed.js';
 
-export function parseJson(input: string | Uint8Array, { depthMax = nestingMax }: { depthMax?: number } = {}): Parsed<JsonTree> {
-  return attempt(() => new JsonParser(typeof input === 'string' ? input : decode(input), depthMax).parse());
+type Options = Readonly<{ depthMax?: number; duplicates?: 'last' | 'refused' }>;
+
+export function parseJson(input: string | Uint8Array, { depthMax = nestingMax, duplicates = 'last' }: Options = {}): Parsed<JsonTree> {
+  return attempt(() => new JsonParser(typeof input === 'string' ? input : decode(input), { depthMax, duplicates }).parse());
 }
 
 function decode(bytes: Uint8Array): string {
@@ -35,14 +37,16 @@ const firstPrintable = 0x20;
 class JsonParser {
   readonly #text: string;
   readonly #depthMax: number;
+  readonly #refusesDuplicates: boolean;
   #at = 0;
   readonly #open: Open[] = [];
   /** The name whose value comes next, for each open object, innermost last. */
   readonly #names: string[] = [];
 
-  constructor(text: string, depthMax: number) {
+  constructor(text: string, { depthMax, duplicates }: Required<Options>) {
     this.#text = text;
     this.#depthMax = depthMax;
+    this.#refusesDuplicates = duplicates === 'refused';
   }
 
   parse(): JsonTree {
@@ -91,7 +95,7 @@ class JsonParser {
   /** Puts a value into the innermost container; gives the container when that closes it. */
   #place(container: Open, value: JsonTree): JsonTree | undefined {
     const isObject = container instanceof Map;
-    if (isObject) container.set(this.#names.pop() as string, value);
+    if (isObject) this.#placeMember(container, this.#names.pop() as string, value);
     else container.push(value);
 
     this.#skipSpace();
@@ -104,6 +108,11 @@ class JsonParser {
     if (next !== (isObject ? '}' : ']')) throw this.#unexpected(isObject ? 'after object key:value pair' : 'after array element');
     this.#at++;
     return this.#open.pop();
+  }
+
+  #placeMember(container: Map<string, JsonTree>, name: string, value: JsonTree): void {
+    if (this.#refusesDuplicates && container.has(name)) throw refusal(`duplicate field ${JSON.stringify(name)}`);
+    container.set(name, value);
   }
 
   #name(): void {

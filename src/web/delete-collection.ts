@@ -12,12 +12,13 @@ import type { SnapshotPage } from '../domain/store-port.js';
 import type { Selector } from '../domain/selector.js';
 import type { Scope } from '../domain/scope.js';
 import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
-import { readDeleteOptions, type DeleteOptions } from './delete-options.js';
+import { readDeleteOptions } from './delete-options.js';
 import { listEncoding } from './encodings.js';
 import { answerList } from './list.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
 import type { ObjectForm } from './object-form.js';
 import { encode } from './parts.js';
+import type { DeleteOptions } from './write-options.js';
 
 export async function removeCollection(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'list');
@@ -27,9 +28,17 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   if (listOptions.continueToken !== undefined)
     throw new Refused(badRequest('a collection is deleted from its beginning: continue is not supported'));
   const options = await readDeleteOptions(call, ports.limits.bodyBytesMax);
+  assertPresent(listOptions, options);
   const { scope, selector } = narrow(call, listOptions.selector);
   const removed = removing(call, { scope, selector, listOptions, options, form }, ports);
   return answerList(call, removed, answered, ports);
+}
+
+/** Throws Refused(400) where the list is to be of a revision. Without a body, a resourceVersion is a precondition instead, as upstream. */
+function assertPresent({ resourceVersion, match }: ListOptions, options: DeleteOptions): void {
+  const isPresent = ['', '0', options.resourceVersion].includes(resourceVersion);
+  if (match !== undefined || !isPresent)
+    throw new Refused(badRequest('a collection is deleted as it is now: name a resourceVersion in the preconditions alone'));
 }
 
 type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;
@@ -46,7 +55,7 @@ async function* removing(
   do {
     const page = await presentPage(scope, after, ports);
     const selected = page.objects.filter((object) => isSelected(object, selector)).slice(0, left);
-    const removed = options.dryRun ? selected : await removeAll(call, selected, ports);
+    const removed = await removeAll(call, selected, options, ports);
     left -= selected.length;
     if (removed.length > 0) {
       const items = encoding.encode(removed);
@@ -68,18 +77,19 @@ async function presentPage(scope: Scope, after: Key | undefined, { objects, revi
   }
 }
 
-/** Deletes them together; one that is gone already was deleted by another. */
-async function removeAll(call: Call, objects: readonly StoredObject[], { intake }: KubePorts): Promise<readonly StoredObject[]> {
+/** Deletes them together; one that is gone already was deleted by another. Where a precondition fails for one of them, all of them stay. */
+async function removeAll(
+  call: Call,
+  objects: readonly StoredObject[],
+  options: DeleteOptions,
+  { intake }: KubePorts,
+): Promise<readonly StoredObject[]> {
   const { exchange, type } = call;
-  const asked = {
-    caller: exchange.caller,
-    asker: exchange,
-    type,
-    dryRun: false,
-    uid: undefined,
-    resourceVersion: undefined,
-  };
-  const removed = await Promise.all(objects.map(({ key }) => intake.delete({ ...asked, key }).catch(unlessGone)));
+  const remove = (key: Key, dryRun: boolean): Promise<StoredObject | undefined> =>
+    intake.delete({ ...options, dryRun, caller: exchange.caller, asker: exchange, type, key }).catch(unlessGone);
+  const isConditional = options.uid !== undefined || options.resourceVersion !== undefined;
+  if (isConditional && !options.dryRun) await Promise.all(objects.map(({ key }) => remove(key, true)));
+  const removed = await Promise.all(objects.map(({ key }) => remove(key, options.dryRun)));
   return removed.filter((object) => object !== undefined);
 }
 

@@ -1,48 +1,77 @@
 /**
- * The DeleteOptions of a DELETE: from its body, which kcp sends without a Content-Type, or from the query when there is
- * none. Finalizers, propagation and grace change nothing here: an object goes at once.
+ * The DeleteOptions of a DELETE: those of its query, and of its body, which kcp sends without a Content-Type. Kubernetes passes over the query
+ * where there is a body; here both count, and may not contradict each other (OPTION-1, OPTION-2).
  */
 import { badRequest, Refused } from '../domain/errors.js';
+import { mustParse } from '../domain/parsed.js';
+import { parseJson } from '../json/json-parser.js';
+import { isJsonArray, isJsonNumber, isJsonObject, type JsonObject, type JsonTree } from '../json/json-tree.js';
 import { assertUtf8, mediaType, readBody, unsupportedMediaType } from './body.js';
 import type { Call } from './call.js';
-import { parseWriteOptions } from './write-options.js';
-import { parseJson } from '../json/json-parser.js';
-import { isJsonArray, isJsonObject, type JsonObject, type JsonTree } from '../json/json-tree.js';
-import { mustParse } from '../domain/parsed.js';
-
-export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
+import { checkRepeated } from './known-options.js';
+import { parseDeleteOptions, type DeleteOptions } from './write-options.js';
 
 /** They are a few words, and are read in the serving thread. */
 const optionsBytesMax = 16 * 1024;
 
-export async function readDeleteOptions({ request, exchange, query, heavy }: Call, bodyBytesMax: number): Promise<DeleteOptions> {
+export async function readDeleteOptions({ verb, request, exchange, query, heavy }: Call, bodyBytesMax: number): Promise<DeleteOptions> {
   const bytesMax = Math.min(bodyBytesMax, optionsBytesMax);
   const type = mediaType(request);
   const bytes = await readBody(exchange, bytesMax);
-  if (bytes.length === 0) return { dryRun: parseWriteOptions(query, 'DeleteOptions').dryRun, uid: undefined, resourceVersion: undefined };
+  if (bytes.length === 0) return parseDeleteOptions(query);
   assertUtf8(bytes);
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType('application/json, application/yaml');
-  const options = parseOptions(type === 'application/yaml' ? await heavy.run({ kind: 'json from yaml', text: bytes, bytesMax }) : bytes);
-  const dryRun = options.get('dryRun');
-  const asked = new URLSearchParams(
-    dryRun !== undefined && isJsonArray(dryRun) ? dryRun.map((each): [string, string] => ['dryRun', String(each)]) : [],
-  );
-  const preconditions = options.get('preconditions');
-  const named = (name: string): string | undefined => (isJsonObject(preconditions) ? textOf(preconditions.get(name), name) : undefined);
-  return { dryRun: parseWriteOptions(asked, 'DeleteOptions').dryRun, uid: named('uid'), resourceVersion: named('resourceVersion') };
-}
-
-function parseOptions(json: Uint8Array): JsonObject {
-  const tree: JsonTree = mustParse(parseJson(json));
+  const json = type === 'application/yaml' ? await heavy.run({ kind: 'json from yaml', text: bytes, bytesMax }) : bytes;
+  const tree = mustParse(parseJson(json, { duplicates: 'refused' }));
   if (!isJsonObject(tree)) throw new Refused(badRequest('DeleteOptions must be an object'));
-  const kind = tree.get('kind');
-  if (kind !== undefined && kind !== 'DeleteOptions')
-    throw new Refused(badRequest('the object provided is unrecognized (must be of type DeleteOptions)'));
-  return tree;
+  // Beside a body, the resourceVersion of a collection is an option of its list.
+  const inQuery = [...query].filter(([name]) => verb === 'delete' || name !== 'resourceVersion');
+  const asked = new URLSearchParams([...inQuery, ...optionsIn(tree, bodyMembers)]);
+  checkRepeated(asked);
+  return parseDeleteOptions(asked);
 }
 
-function textOf(value: JsonTree | undefined, name: string): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'string') throw new Refused(badRequest(`preconditions.${name} must be a string`));
-  return value;
+type Options = [name: string, text: string][];
+
+/** A member as an option of a query has it; undefined where its value is of another type. */
+type Member = (name: string, value: JsonTree) => Options | undefined;
+
+const text: Member = (name, value) => (typeof value === 'string' ? [[name, value]] : undefined);
+const truth: Member = (name, value) => (typeof value === 'boolean' ? [[name, String(value)]] : undefined);
+const integer: Member = (name, value) => (isJsonNumber(value) && /^-?\d+$/.test(value.number) ? [[name, value.number]] : undefined);
+/** Go reads a null among texts as the empty one. */
+const texts: Member = (name, value) => {
+  if (!isJsonArray(value)) return undefined;
+  const all = value.map((each) => each ?? '');
+  return all.every((each) => typeof each === 'string') ? all.map((each) => [name, each]) : undefined;
+};
+const kind: Member = (_, value) => (value === 'DeleteOptions' || value === '' ? [] : undefined);
+/** Of any group: each has DeleteOptions of its own. */
+const apiVersion: Member = (_, value) => (typeof value === 'string' && /^[^/]*(?:\/[^/]*)?$/.test(value) ? [] : undefined);
+const preconditionMembers = new Map<string, Member>([
+  ['uid', text],
+  ['resourceVersion', text],
+]);
+const preconditions: Member = (_, value) => (isJsonObject(value) ? optionsIn(value, preconditionMembers) : undefined);
+const bodyMembers = new Map<string, Member>([
+  ['kind', kind],
+  ['apiVersion', apiVersion],
+  ['dryRun', texts],
+  ['gracePeriodSeconds', integer],
+  ['ignoreStoreReadErrorWithClusterBreakingPotential', truth],
+  ['orphanDependents', truth],
+  ['preconditions', preconditions],
+  ['propagationPolicy', text],
+]);
+
+/** Throws Refused(400). A null is as good as nothing. */
+function optionsIn(object: JsonObject, members: ReadonlyMap<string, Member>): Options {
+  return [...object].flatMap(([name, value]) => {
+    const member = members.get(name);
+    if (member === undefined) throw new Refused(badRequest(`unknown field ${JSON.stringify(name)} in DeleteOptions`));
+    const options = value === null ? [] : member(name, value);
+    if (options === undefined)
+      throw new Refused(badRequest(`the field ${JSON.stringify(name)} of DeleteOptions has a value that it cannot have`));
+    return options;
+  });
 }

@@ -14,6 +14,7 @@ import { remove } from './delete.js';
 import { removeCollection } from './delete-collection.js';
 import { discover, type DiscoveryAnswer } from './discovery-face.js';
 import { get } from './get.js';
+import { checkOptions } from './known-options.js';
 import { parseKubePath, placeMissing, type KubePath } from './kube-path.js';
 import {
   isRead,
@@ -34,6 +35,7 @@ import { parseTarget, withoutQuery } from './target.js';
 import { update } from './update.js';
 import { openView, type View } from './view.js';
 import { watch } from './watch.js';
+import { parseWriteOptions } from './write-options.js';
 
 /** Room that a discovery document waits for before it is made. */
 const discoveryBytesMax = 1024 * 1024;
@@ -65,6 +67,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const admitted = forbidden && asks?.view && (await ports.viewCallers?.admitted(caller, asks.view, verb ?? 'get'));
   if (forbidden !== undefined && (admitted === undefined || !isWithin(admitted, asks?.cluster))) throw new Refused(forbidden);
   const { path, query } = mustParse(understood);
+  if (verb !== undefined) checkOptions(verb, query);
   if (path.shard === undefined && !placeless.includes(path.rest[0] ?? '')) throw new Refused(placeMissing('shard'));
 
   if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
@@ -84,6 +87,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const reviewType = view === undefined ? findReviewType(resource) : undefined;
   if (reviewType !== undefined) {
     assertReview(method, resource, reviewType);
+    parseWriteOptions(query, 'CreateOptions');
     return review(reviewType, { shard: path.shard, cluster: path.cluster }, { exchange, heavy: ports.heavy.of(caller.user) });
   }
   const isReading = verb !== undefined && isRead(verb);

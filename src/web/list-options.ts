@@ -45,7 +45,8 @@ export function selectorBytes(query: URLSearchParams): number {
 export function parseListOptions(query: URLSearchParams, limits: SelectorLimits): Parsed<ListOptions> {
   return attempt(() => {
     const selector = parseSelector(query, limits);
-    const limit = parseInteger(query.get('limit') ?? '');
+    const limit = integerIn(query, 'limit');
+    integerIn(query, 'timeoutSeconds');
     const { resourceVersion, match, continueToken } = texts(query);
     refuse(listCauses(query));
     if (continueToken !== undefined && resourceVersion !== '' && resourceVersion !== '0') {
@@ -66,7 +67,8 @@ export function parseWatchOptions(query: URLSearchParams, limits: SelectorLimits
     const selector = parseSelector(query, limits);
     const { resourceVersion } = texts(query);
     refuse(watchCauses(query));
-    const timeoutSeconds = parseInteger(query.get('timeoutSeconds') ?? '');
+    const timeoutSeconds = integerIn(query, 'timeoutSeconds');
+    integerIn(query, 'limit');
     return {
       selector,
       resourceVersion: parseResourceVersion(resourceVersion),
@@ -121,10 +123,17 @@ function selectorText(query: URLSearchParams, parameter: string, { selectorBytes
   throw new Refused(badRequest(`${parameter}: Too long: it has ${bytes} bytes and may not be more than ${selectorBytesMax}`));
 }
 
-/** An int64; '' is 0. Beyond what a double holds exactly it is still only "very many". */
-function parseInteger(text: string): number {
-  if (text === '') return 0;
-  if (!/^[+-]?\d+$/.test(text)) throw new Refused(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`));
+/** 0 where it is absent. */
+function integerIn(query: URLSearchParams, name: string): number {
+  const text = query.get(name);
+  return text === null ? 0 : parseInteger(text);
+}
+
+/** An int64. Beyond what a double holds exactly it is still only "very many". Throws Refused(400). */
+export function parseInteger(text: string): number {
+  const refuse = (why: string): Refused => new Refused(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`));
+  if (!/^[+-]?\d+$/.test(text)) throw refuse('invalid syntax');
+  if (BigInt.asIntN(64, BigInt(text.replace('+', ''))) !== BigInt(text.replace('+', ''))) throw refuse('value out of range');
   return Number(text);
 }
 

@@ -1,43 +1,74 @@
-/** Query options of writes. */
+/** Options of writes, as they stand in a query. Pure; each throws Refused with all that is wrong. */
 import { Refused, type Cause } from '../domain/errors.js';
 import type { FieldValidation } from '../domain/write-request.js';
-import { invalidOptions } from './list-options.js';
+import { isTrue } from './kube-request.js';
+import { invalidOptions, parseInteger } from './list-options.js';
 
 export type WriteOptions = Readonly<{ dryRun: boolean; fieldValidation: FieldValidation }>;
 
-const fieldManagerCharactersMax = 128;
+/** `uid`, `resourceVersion`: preconditions; undefined where there is none. */
+export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
 
-/** `kind` names the options in a refusal: CreateOptions, UpdateOptions, PatchOptions, DeleteOptions. */
-export function parseWriteOptions(query: URLSearchParams, kind: string): WriteOptions {
-  const causes: Cause[] = [];
-  const dryRun = query.getAll('dryRun').filter((text) => text !== '');
-  for (const text of dryRun) if (text !== 'All') causes.push(notSupported('dryRun', text, '"All"'));
+const fieldManagerBytesMax = 128;
+/** As Go's unicode.IsPrint. */
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u;
+const propagationPolicies = ['Foreground', 'Background', 'Orphan'];
+const unsafeDelete = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+
+/** `kind` names the options in a refusal. */
+export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): WriteOptions {
+  const causes = [...dryRunCauses(query)];
   const fieldValidation = query.get('fieldValidation') || 'Warn';
   if (!isFieldValidation(fieldValidation)) causes.push(notSupported('fieldValidation', fieldValidation, '"Ignore", "Strict", "Warn"'));
   const manager = query.get('fieldManager') ?? '';
-  if (manager.length > fieldManagerCharactersMax) {
+  if (Buffer.byteLength(manager) > fieldManagerBytesMax) {
     causes.push({
       reason: 'FieldValueTooLong',
-      message: `Too long: may not be more than ${fieldManagerCharactersMax} bytes`,
+      message: `Too long: may not be more than ${fieldManagerBytesMax} bytes`,
       field: 'fieldManager',
     });
   }
-  if (!/^\P{C}*$/u.test(manager)) {
-    causes.push({
-      reason: 'FieldValueInvalid',
-      message: `Invalid value: ${JSON.stringify(manager)}: should only contain printable characters`,
-      field: 'fieldManager',
-    });
-  }
+  if (!printable.test(manager)) causes.push(invalidValue('fieldManager', manager, 'should only contain printable characters'));
   if (kind === 'PatchOptions' && query.has('force')) {
     causes.push({ reason: 'FieldValueForbidden', message: 'Forbidden: may not be specified for non-apply patch', field: 'force' });
   }
   if (causes.length > 0) throw new Refused(invalidOptions(kind, causes));
-  return { dryRun: dryRun.length > 0, fieldValidation: fieldValidation as FieldValidation };
+  return { dryRun: query.has('dryRun'), fieldValidation: fieldValidation as FieldValidation };
+}
+
+/** Finalizers, propagation and grace change nothing here, because an object goes at once; they are checked all the same. */
+export function parseDeleteOptions(query: URLSearchParams): DeleteOptions {
+  const policy = query.get('propagationPolicy');
+  const grace = query.get('gracePeriodSeconds');
+  if (grace !== null) parseInteger(grace);
+  const causes = [...dryRunCauses(query)];
+  if (policy !== null && query.has('orphanDependents'))
+    causes.push(invalidValue('propagationPolicy', policy, 'orphanDependents and deletionPropagation cannot be both set'));
+  if (policy !== null && !propagationPolicies.includes(policy))
+    causes.push(notSupported('propagationPolicy', policy, '"Foreground", "Background", "Orphan", "nil"'));
+  if (isTrue(query.get(unsafeDelete)))
+    causes.push({ reason: 'FieldValueForbidden', message: 'Forbidden: there is nothing here that cannot be read', field: unsafeDelete });
+  if (causes.length > 0) throw new Refused(invalidOptions('DeleteOptions', causes));
+  return {
+    dryRun: query.has('dryRun'),
+    uid: query.get('uid') ?? undefined,
+    resourceVersion: query.get('resourceVersion') ?? undefined,
+  };
+}
+
+function dryRunCauses(query: URLSearchParams): readonly Cause[] {
+  return query
+    .getAll('dryRun')
+    .filter((text) => text !== 'All')
+    .map((text) => notSupported('dryRun', text, '"All"'));
 }
 
 function isFieldValidation(text: string): text is FieldValidation {
   return text === 'Ignore' || text === 'Warn' || text === 'Strict';
+}
+
+function invalidValue(field: string, value: string, why: string): Cause {
+  return { reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(value)}: ${why}`, field };
 }
 
 function notSupported(field: string, value: string, supported: string): Cause {

@@ -22,6 +22,17 @@ test('a repeated member has its last value, in its first place', (t) => {
   t.is(formatJson(tree('{"a":1,"b":2,"a":3}')), '{"a":3,"b":2}');
 });
 
+test('a repeated member is refused where that is asked for, at any depth', (t) => {
+  const refusal = (text: string): string => {
+    const result = parseJson(text, { duplicates: 'refused' });
+    return result.kind === 'refused' ? result.refusal.message : '';
+  };
+
+  t.is(refusal('{"a":1,"b":2,"a":1}'), 'duplicate field "a"');
+  t.is(refusal('{"a":[{"b":null,"\\u0062":1}]}'), 'duplicate field "b"');
+  t.is(refusal('[{"a":1},{"a":2,"b":{"a":3}}]'), '');
+});
+
 test('text that is not RFC 8259 is refused in the words of encoding/json', (t) => {
   const cases: [string, string][] = [
     ['', 'unexpected end of JSON input'],

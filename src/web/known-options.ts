@@ -1,0 +1,56 @@
+/**
+ * Which parameters a request may have. Pure.
+ *
+ * OPTION-1 Only an option that is absent is absent: one that is present and not understood is a refusal, and nothing is done.
+ * OPTION-2 One that is given twice must say the same, `dryRun` excepted, which is a list. Kubernetes takes the first.
+ * OPTION-3 A write that has a parameter which is no option of it is refused: `dryrun=All` and `dryRun[]=All` would be no dry run. Kubernetes passes over
+ *    such parameters, and so do reads here.
+ */
+import { badRequest, Refused } from '../domain/errors.js';
+import { isRead, type Verb } from './kube-request.js';
+
+const ofAll = ['pretty', 'timeout', 'includeObject'];
+const ofWrites = [...ofAll, 'dryRun', 'fieldManager', 'fieldValidation'];
+const ofDeletes = [
+  ...ofAll,
+  'dryRun',
+  'gracePeriodSeconds',
+  'ignoreStoreReadErrorWithClusterBreakingPotential',
+  'orphanDependents',
+  'propagationPolicy',
+  'resourceVersion',
+  'uid',
+];
+const ofSelections = ['continue', 'fieldSelector', 'labelSelector', 'limit', 'resourceVersion', 'resourceVersionMatch', 'timeoutSeconds'];
+const ofReads = [...ofAll, ...ofSelections, 'allowWatchBookmarks', 'sendInitialEvents', 'watch'];
+const options: Readonly<Record<Verb, readonly string[]>> = {
+  create: ofWrites,
+  update: ofWrites,
+  patch: [...ofWrites, 'force'],
+  delete: ofDeletes,
+  deletecollection: [...ofDeletes, ...ofSelections],
+  get: ofReads,
+  list: ofReads,
+  watch: ofReads,
+};
+/** As Go writes and reads a time. */
+const durationPattern = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+
+/** Throws Refused(400). */
+export function checkOptions(verb: Verb, query: URLSearchParams): void {
+  const known = options[verb];
+  for (const name of query.keys())
+    if (!known.includes(name) && !isRead(verb))
+      throw new Refused(badRequest(`unknown parameter ${JSON.stringify(name)}: the options of ${verb} are ${known.join(', ')}`));
+  checkRepeated(query, known);
+  const timeout = query.get('timeout') ?? '';
+  if (verb !== 'watch' && timeout !== '' && !durationPattern.test(timeout))
+    throw new Refused(badRequest(`invalid timeout specified in the request URL: ${JSON.stringify(timeout)}`));
+}
+
+/** Throws Refused(400) where one of the options is given several times, and differs. */
+export function checkRepeated(query: URLSearchParams, names: readonly string[] = ofDeletes): void {
+  for (const name of names)
+    if (name !== 'dryRun' && new Set(query.getAll(name)).size > 1)
+      throw new Refused(badRequest(`the option ${JSON.stringify(name)} is given several times, and differs`));
+}
