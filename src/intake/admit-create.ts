@@ -15,6 +15,7 @@ import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { CreateRequest } from '../domain/write-request.js';
 import { createCauses } from './check-meta.js';
+import { plainCauses } from './meta-rules.js';
 import { chooseNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
 import { readObject } from './read-object.js';
@@ -44,7 +45,7 @@ export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Ad
     const generated = meta.name === '' && meta.generateName !== '';
     const name = generated ? generateName(meta.generateName, request.suffix()) : meta.name;
 
-    const causes = createCauses(type, meta, { name, namespace });
+    const causes = [...createCauses(type, meta, { name, namespace }), ...plainCauses(meta)];
     if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name }, causes));
     if (meta.resourceVersion !== '') throw new Refused(badRequest('resourceVersion should not be set on objects to be created'));
 

@@ -4,7 +4,7 @@
  * U1 It replaces exactly the state it was made from: the resourceVersion in the body is the stored one's, and the mutation
  *    expects that revision. Only a patch may leave it out.
  * U2 What an object is and since when does not change: uid, creationTimestamp and the marks of deletion are those of the
- *    stored one; its generation never falls, and stays when the body has none.
+ *    stored one; its generation never falls, and stays when the body has none. Who would begin a deletion is refused (meta-rules.ts).
  * U3 A body that changes nothing is no mutation; comparing may take long, so the caller does it.
  * U4 Where the object is comes from its key alone, that is from the URL it was found by.
  */
@@ -19,6 +19,7 @@ import { formatApiVersion } from '../domain/resource.js';
 import { inVersion } from '../json/splice.js';
 import type { UpdateRequest } from '../domain/write-request.js';
 import { updateCauses } from './check-meta.js';
+import { deletionCauses, plainCauses } from './meta-rules.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
 import { readObject } from './read-object.js';
@@ -42,7 +43,7 @@ export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: S
     confirmUid(key, meta.uid, stored.uid);
     confirmResourceVersion(meta, request, current);
 
-    const causes = updateCauses(meta, stored.generation);
+    const causes = [...updateCauses(meta, stored.generation), ...plainCauses(meta), ...deletionCauses(meta, stored)];
     if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
 
     const apiVersion = formatApiVersion(type.group, type.storageVersion);

@@ -20,7 +20,7 @@ export function placeCauses(type: ServedType, { name, namespace }: Readonly<{ na
 export function updateCauses(meta: ObjectMeta, stored: bigint): readonly Cause[] {
   const decremented = meta.generation !== 0n && meta.generation < stored;
   const causes = decremented ? [invalidValue('metadata.generation', meta.generation, 'must not be decremented')] : generationCauses(meta);
-  return [...causes, ...markCauses(meta)];
+  return [...segmentPrefixCauses(meta), ...causes, ...markCauses(meta)];
 }
 
 function nameCauses(type: ServedType, name: string): readonly Cause[] {
@@ -31,10 +31,15 @@ function nameCauses(type: ServedType, name: string): readonly Cause[] {
 }
 
 /** As for a name, but a prefix may end where a name may not: in '-', or being '.'. */
-function prefixCauses(type: ServedType, { generateName }: ObjectMeta): readonly Cause[] {
+function prefixCauses(type: ServedType, meta: ObjectMeta): readonly Cause[] {
+  const { generateName } = meta;
   if (generateName === '') return [];
-  const flaws = type.nameRule === 'subdomain' ? dnsSubdomainFlaws(generateName.replace(/.-$/s, 'a')) : segmentFlaws(`${generateName}x`);
-  return flaws.map((flaw) => invalidValue('metadata.generateName', generateName, flaw));
+  if (type.nameRule !== 'subdomain') return segmentPrefixCauses(meta);
+  return dnsSubdomainFlaws(generateName.replace(/.-$/s, 'a')).map((flaw) => invalidValue('metadata.generateName', generateName, flaw));
+}
+
+function segmentPrefixCauses({ generateName }: ObjectMeta): readonly Cause[] {
+  return segmentFlaws(`${generateName}x`).map((flaw) => invalidValue('metadata.generateName', generateName, flaw));
 }
 
 /** A lone surrogate has no UTF-8, so a store would give the name back as another one. */

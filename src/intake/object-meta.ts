@@ -5,7 +5,7 @@
  * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.
  */
 import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../domain/cluster.js';
-import { isObject } from '../domain/members.js';
+import { isObject, type Members } from '../domain/members.js';
 import { member, valueText, type ObjectText } from '../json/object-text.js';
 import { cannotUnmarshal, metaMisfit } from './meta-shape.js';
 
@@ -22,6 +22,9 @@ export type ObjectMeta = Readonly<{
   generation: bigint;
   labels: ReadonlyMap<string, string>;
   annotations: ReadonlyMap<string, string>;
+  deletionGracePeriodSeconds: bigint | undefined;
+  /** All members as they came, of the right types: the rules of plain writes read the others from here. */
+  decoded: Members;
 }>;
 
 /** The metadata does not decode. `message` is Go's. */
@@ -38,7 +41,6 @@ export function parseObjectMeta(text: ObjectText): ObjectMeta {
 
   const metadata = isObject(decoded) ? decoded : {};
   const resourceVersion = textOf(metadata, 'resourceVersion');
-  if (isObject(decoded)) parseInteger(text, 'deletionGracePeriodSeconds');
   return {
     name: textOf(metadata, 'name'),
     generateName: textOf(metadata, 'generateName'),
@@ -46,9 +48,11 @@ export function parseObjectMeta(text: ObjectText): ObjectMeta {
     uid: textOf(metadata, 'uid'),
     resourceVersion: resourceVersion === '0' ? '' : resourceVersion,
     creationTimestamp: textOf(metadata, 'creationTimestamp'),
-    generation: isObject(decoded) ? parseInteger(text, 'generation') : 0n,
+    generation: (isObject(decoded) ? parseInteger(text, 'generation') : undefined) ?? 0n,
     labels: textsOf(metadata, 'labels'),
     annotations: textsOf(metadata, 'annotations'),
+    deletionGracePeriodSeconds: isObject(decoded) ? parseInteger(text, 'deletionGracePeriodSeconds') : undefined,
+    decoded: metadata,
   };
 }
 
@@ -58,11 +62,11 @@ export function pathOf({ annotations }: ObjectMeta): CanonicalPath | undefined {
   return path === undefined ? undefined : parseCanonicalPath(path);
 }
 
-/** An int64 of the metadata. `text.metadata` is the one that counts: if there are two, the last one that is an object. */
-function parseInteger(text: ObjectText, name: string): bigint {
+/** An int64 of the metadata; undefined where it is absent or null. `text.metadata` is the one that counts: if there are two, the last one that is an object. */
+function parseInteger(text: ObjectText, name: string): bigint | undefined {
   const found = member(text.metadata, name);
   const literal = found === undefined ? 'null' : valueText(text.bytes, found);
-  if (literal === 'null') return 0n;
+  if (literal === 'null') return undefined;
   if (/^-?(?:0|[1-9]\d{0,18})$/.test(literal)) {
     const value = BigInt(literal);
     if (BigInt.asIntN(64, value) === value) return value;

@@ -38,6 +38,22 @@ test('each object of a put becomes an upsert by the sender of the frame, in orde
   t.deepEqual(refused, []);
 });
 
+test('metadata that no plain write may bring is taken as the shard has it', (t) => {
+  const metadata = {
+    name: 'one',
+    uid: 'u1',
+    finalizers: ['a b', 'orphan', 'foregroundDeletion'],
+    ownerReferences: [null, { controller: true }],
+    managedFields: [{}],
+  };
+  const body = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata };
+
+  const { pushes, refused } = admitted(aPut({ ...pushed('one'), body: new TextEncoder().encode(JSON.stringify(body)) }));
+
+  t.deepEqual(refused, []);
+  t.deepEqual(kinds(pushes), ['upsert']);
+});
+
 test('an object without a body becomes a keep', (t) => {
   const { pushes } = admitted(aPut({ ...pushed('one'), body: undefined }));
 
