@@ -17,6 +17,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, type ServerHttp2Session } from 'node:http2';
+import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { Budget } from '../domain/budget.js';
 import { atExpiry, callerAt, kindOf, type Caller } from '../domain/caller.js';
@@ -52,6 +53,10 @@ export type ConnectionOptions = Readonly<{
   /** Whether callers without a certificate may ask for more than health, because they may have tokens that somebody else checks. */
   servesTokens: boolean;
 }>;
+
+/** A request for another protocol. `refusal`: why it is refused. */
+export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head: Buffer; refusal: Error | undefined }> &
+  Pick<Connection, 'caller' | 'becomeWatch'>;
 
 /** A client may take requests back; one that asks only to take back (rapid reset) is cut off. */
 const takenBackMax = 50;

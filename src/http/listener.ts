@@ -13,12 +13,11 @@ import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, ty
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Duplex } from 'node:stream';
 import type { SecureVersion, TLSSocket } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
-import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
+import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
 import { takeBytesOnlyWhenAsked } from './transport.js';
@@ -41,16 +40,6 @@ export type ListenerOptions = ConnectionOptions &
     headersTimeoutMs: number;
     requestTimeoutMs: number;
   }>;
-
-/** `refusal`: why it is refused. `becomeWatch`: counts it as a watch of its caller until it ends; throws Refused(429). */
-export type Upgrade = Readonly<{
-  request: IncomingMessage;
-  socket: Duplex;
-  head: Buffer;
-  caller: Caller;
-  refusal: Error | undefined;
-  becomeWatch: () => void;
-}>;
 
 export type ListenerParts = ConnectionParts &
   Readonly<{
@@ -155,8 +144,7 @@ export class Listener {
       if (connection === undefined || connection.isAnswering) return void socket.destroy();
       const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
       if (refusal === undefined) connection.handOver();
-      const becomeWatch = (): void => connection.becomeWatch();
-      parts.upgrade({ request, socket, head, caller: connection.caller, refusal, becomeWatch });
+      parts.upgrade({ request, socket, head, caller: connection.caller, refusal, becomeWatch: () => connection.becomeWatch() });
     });
   }
 

@@ -11,19 +11,27 @@
  */
 import { Agent, request as requestHttp1 } from 'node:https';
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex, Readable, Writable } from 'node:stream';
-import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions, type Http2SessionsOptions } from '../kube/http2-sessions.js';
+import {
+  answerMsMax,
+  failed,
+  limitTime,
+  NotSent,
+  openMsMax,
+  otherProtocol,
+  pingIntervalMs,
+  serverOf,
+  type BackendCredentials,
+} from './backend-requests.js';
 import type { HeaderLines } from './forwarded-headers.js';
 import { pourBody } from './paced-copy.js';
+import { askUpgrade, type UpgradeAnswer, type UpgradeRequest } from './upgrade-request.js';
 import { singly, writable } from './written-headers.js';
-
-/** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. The same object as long as they are the same. */
-export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
 
 /** `target`: path and query. `body`: undefined where there is none. */
 export type BackendRequest = Readonly<{
@@ -46,29 +54,15 @@ export type BackendAnswer = Readonly<{
   endRequest: () => void;
 }>;
 
-export type UpgradeRequest = Omit<BackendRequest, 'method' | 'body' | 'lasts'>;
-
-export type UpgradeAnswer = Readonly<{ status: number; headers: BackendAnswer['headers'] }> &
-  Readonly<{ body: Buffer; socket: undefined; head: undefined } | { body: undefined; socket: Duplex; head: Buffer }>;
-
-/** Nothing of the request has reached the backend. */
-export class NotSent extends CacheError {}
-/** It may have, and no answer came. */
-export class BrokenOff extends CacheError {}
-
 const sessions: Http2SessionsOptions = Object.freeze({
-  openMsMax: 3_000,
-  pingIntervalMs: 10_000,
+  openMsMax,
+  pingIntervalMs,
   pingMsMax: 5_000,
   sessionsMax: 64,
   windowBytes: 256 * 1024,
 });
 /** Watches have connections of their own: there may be many that nobody reads, and what is in their windows counts nowhere. */
 const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
-/** Over HTTP/1.1, until an answer begins; as long as servers of Kubernetes give a request, and a little. */
-const answerMsMax = 65_000;
-/** Of the answer to an upgrade that is refused. */
-const refusalBytesMax = 1024 * 1024;
 const originsMax = 1_000;
 const socketsMax = 1_024;
 
@@ -109,51 +103,8 @@ export class Backends {
     return answered(stream, signal);
   }
 
-  /**
-   * Asks for a websocket, on a connection of its own. Resolves with what the backend says: `socket` is where it goes on in the other protocol; undefined where
-   * the backend answers in HTTP, and then the answer is whole. Throws as `request` does.
-   */
-  upgrade({ origin, target, headers, signal }: UpgradeRequest, { ca, cert, key }: BackendCredentials): Promise<UpgradeAnswer> {
-    const { ':authority': host = '', ...others } = headers;
-    return new Promise((resolve, reject) => {
-      const outgoing = requestHttp1({
-        ...serverOf(origin),
-        path: target,
-        agent: false,
-        ca,
-        cert,
-        key,
-        headers: { ...writable(others), ...(host !== '' && { host: String(host) }), connection: 'Upgrade', upgrade: 'websocket' },
-        signal,
-      });
-      let isSent = false;
-      outgoing.once('socket', (socket) => socket.once('secureConnect', () => (isSent = true)));
-      const begun = this.#limit(outgoing, { withinMs: answerMsMax, late: (error) => void outgoing.destroy(error) });
-      outgoing.once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
-        begun();
-        if (answer.headers.upgrade?.toLowerCase() !== 'websocket') {
-          socket.destroy();
-          return reject(new BrokenOff(otherProtocol));
-        }
-        resolve({ status: 101, headers: answer.headers, body: undefined, socket, head });
-      });
-      let hasBegun = false;
-      const fail = (error: unknown): void => reject(failed(isSent, error, signal));
-      outgoing.once('response', (answer: IncomingMessage) => {
-        hasBegun = true;
-        wholeOf(answer)
-          .then(
-            (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body, socket: undefined, head: undefined }),
-            fail,
-          )
-          .finally(begun);
-      });
-      // What happens to the connection behind a whole answer is nothing to it.
-      outgoing.on('error', (error) => {
-        if (!hasBegun) fail(error);
-      });
-      outgoing.end();
-    });
+  upgrade(asked: UpgradeRequest, credentials: BackendCredentials): Promise<UpgradeAnswer> {
+    return askUpgrade(asked, credentials, this.#clock);
   }
 
   /** What is under way ends by itself. */
@@ -186,26 +137,6 @@ export class Backends {
     return made;
   }
 
-  /** A request over HTTP/1.1, which has no pings: ends it if there is no connection, and no answer, in time. Returns what says that the answer has begun. */
-  #limit(
-    outgoing: ClientRequest,
-    { withinMs, late }: Readonly<{ withinMs: number | undefined; late: (error: Error) => void }>,
-  ): () => void {
-    const end = (): void => late(new CacheError('the server does not answer'));
-    let cancel = this.#clock.after(sessions.openMsMax, end);
-    const connected = (): void => {
-      cancel();
-      cancel = withinMs === undefined ? () => {} : this.#clock.after(withinMs, end);
-    };
-    outgoing.once('socket', (socket: TLSSocket) => {
-      socket.setKeepAlive(true, sessions.pingIntervalMs);
-      if (socket.connecting || !socket.authorized) socket.once('secureConnect', connected);
-      else connected();
-    });
-    outgoing.once('close', () => cancel());
-    return () => cancel();
-  }
-
   #numberOf(credentials: BackendCredentials): number {
     const known = this.#numbers.get(credentials);
     if (known !== undefined) return known;
@@ -236,7 +167,7 @@ export class Backends {
         reject(failed(isSent, error, signal));
       };
       signal.addEventListener('abort', () => fail(signal.reason as Error), { once: true });
-      const begun = this.#limit(outgoing, { withinMs: lasts ? undefined : answerMsMax, late: fail });
+      const begun = limitTime(outgoing, this.#clock, { withinMs: lasts ? undefined : answerMsMax, late: fail });
       outgoing.once('socket', (socket) => {
         if (socket.connecting) socket.once('secureConnect', () => (isSent = true));
         else isSent = true;
@@ -271,28 +202,6 @@ export class Backends {
   }
 }
 
-const otherProtocol = 'the server goes on in a protocol that nobody asked for';
-
-/** Throws for what is cut off, and for what is too long: nobody who refuses an upgrade needs that. */
-async function wholeOf(answer: IncomingMessage): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of answer as AsyncIterable<Buffer>) {
-    bytes += part.length;
-    if (bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
-    parts.push(part);
-  }
-  if (!answer.complete) throw new BrokenOff('the answer was broken off');
-  return Buffer.concat(parts);
-}
-
-/** Without a name Node checks the server against the host that the client has asked for, which may be anything. */
-function serverOf(origin: string): Readonly<{ host: string; port: string; servername: string }> {
-  const { hostname, port } = new URL(origin);
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  return { host, port: port || '443', servername: isIP(host) === 0 ? host : '' };
-}
-
 function answered(stream: ClientHttp2Stream, signal: AbortSignal): Promise<BackendAnswer> {
   return new Promise((resolve, reject) => {
     const fail = (error?: unknown): void => reject(failed(stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM, error, signal));
@@ -312,13 +221,6 @@ function answered(stream: ClientHttp2Stream, signal: AbortSignal): Promise<Backe
     });
     stream.on('error', fail);
   });
-}
-
-function failed(isSent: boolean, cause: unknown, signal: AbortSignal): Error {
-  if (signal.aborted) return signal.reason as Error;
-  return isSent
-    ? new BrokenOff('the server has ended the request', { cause })
-    : new NotSent('the server has not taken the request', { cause });
 }
 
 function endUnlessSent(request: Writable): void {

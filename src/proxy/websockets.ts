@@ -6,15 +6,17 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { atExpiry } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
-import type { Upgrade } from '../http/listener.js';
+import type { Upgrade } from '../http/connection.js';
 import { badGateway, pageNotFound, unauthorized } from './answers.js';
-import { BrokenOff, type Backends, type UpgradeAnswer } from './backends.js';
+import { BrokenOff } from './backend-requests.js';
+import type { Backends } from './backends.js';
 import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
 import { answerTo, forwardedHeaders, isAnswer, stopping, type FrontDoorParts } from './front-door.js';
 import { identityOf } from './identity.js';
 import { lasts } from './lasting-requests.js';
 import { passAlong } from './paced-copy.js';
 import type { GroupRules } from './passed-groups.js';
+import type { UpgradeAnswer } from './upgrade-request.js';
 
 export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'lasting' | 'failed'> &
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
@@ -91,7 +93,7 @@ export class Websockets {
 }
 
 /**
- * What a client sends before it is answered. It is read, because nobody who reads nothing notices that its peer has gone; and no more of it than `bytesMax`,
+ * What a client sends before it is answered. It is read, because nobody who reads nothing notices that its peer has gone; and no more of it than `earlyBytesMax`
  * and a piece.
  */
 class EarlyBytes {

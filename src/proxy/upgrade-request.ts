@@ -1,0 +1,81 @@
+/** A request for a websocket, to a backend, which decides about it. */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../domain/ports.js';
+import { answerMsMax, BrokenOff, failed, limitTime, otherProtocol, serverOf, type BackendCredentials } from './backend-requests.js';
+import type { HeaderLines } from './forwarded-headers.js';
+import { writable } from './written-headers.js';
+
+/** `target`: path and query. */
+export type UpgradeRequest = Readonly<{ origin: string; target: string; headers: HeaderLines; signal: AbortSignal }>;
+
+export type UpgradeAnswer = Readonly<{ status: number; headers: IncomingHttpHeaders }> &
+  Readonly<{ body: Buffer; socket: undefined; head: undefined } | { body: undefined; socket: Duplex; head: Buffer }>;
+
+/** Of the answer to an upgrade that is refused. */
+const refusalBytesMax = 1024 * 1024;
+
+/**
+ * Asks for a websocket, on a connection of its own. Resolves with what the backend says: `socket` is where it goes on in the other protocol; undefined where
+ * the backend answers in HTTP, and then the answer is whole. Throws NotSent, BrokenOff, or the reason of `signal`.
+ */
+export function askUpgrade(
+  { origin, target, headers, signal }: UpgradeRequest,
+  { ca, cert, key }: BackendCredentials,
+  clock: Clock,
+): Promise<UpgradeAnswer> {
+  const { ':authority': host = '', ...others } = headers;
+  return new Promise((resolve, reject) => {
+    const outgoing = request({
+      ...serverOf(origin),
+      path: target,
+      agent: false,
+      ca,
+      cert,
+      key,
+      headers: { ...writable(others), ...(host !== '' && { host: String(host) }), connection: 'Upgrade', upgrade: 'websocket' },
+      signal,
+    });
+    let isSent = false;
+    outgoing.once('socket', (socket) => socket.once('secureConnect', () => (isSent = true)));
+    const begun = limitTime(outgoing, clock, { withinMs: answerMsMax, late: (error) => void outgoing.destroy(error) });
+    outgoing.once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
+      begun();
+      if (answer.headers.upgrade?.toLowerCase() !== 'websocket') {
+        socket.destroy();
+        return reject(new BrokenOff(otherProtocol));
+      }
+      resolve({ status: 101, headers: answer.headers, body: undefined, socket, head });
+    });
+    let hasBegun = false;
+    const fail = (error: unknown): void => reject(failed(isSent, error, signal));
+    outgoing.once('response', (answer: IncomingMessage) => {
+      hasBegun = true;
+      wholeOf(answer)
+        .then(
+          (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body, socket: undefined, head: undefined }),
+          fail,
+        )
+        .finally(begun);
+    });
+    // What happens to the connection behind a whole answer is nothing to it.
+    outgoing.on('error', (error) => {
+      if (!hasBegun) fail(error);
+    });
+    outgoing.end();
+  });
+}
+
+/** Throws for what is cut off, and for what is too long: nobody who refuses an upgrade needs that. */
+async function wholeOf(answer: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of answer as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
+    parts.push(part);
+  }
+  if (!answer.complete) throw new BrokenOff('the answer was broken off');
+  return Buffer.concat(parts);
+}
