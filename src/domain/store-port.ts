@@ -84,6 +84,8 @@ export interface History {
    * a chunk then names the revision it reaches, and may be empty.
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
+  /** Whether several objects of the scope have changed at the revision, as far as its changes are readable. */
+  hasSeveral(scope: Scope, revision: Revision): boolean;
   /** Whether every key that changed since `after` can still be named, though its content may be gone (tombstones). */
   remembers(after: Revision): boolean;
   /**

@@ -12,6 +12,7 @@ import type { CanonicalPaths } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
 import type { LinkFilter } from './link-filter.js';
+import { placeOf, type PathMoves } from './path-moves.js';
 
 /** What crosses of a change's key after it, and what crossed before; the latter is not computed where the whole slice crosses. */
 export type FilteredChange = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
@@ -22,7 +23,7 @@ export type FilteredChange = Readonly<{ change: Change; left: StoredObject | und
  */
 const found = new WeakMap<readonly Change[], WeakMap<LinkFilter, readonly FilteredChange[]>>();
 
-type ChangesParts = FilterParts & Readonly<{ last?: Change | undefined }>;
+type ChangesParts = FilterParts & Readonly<{ moves?: PathMoves }>;
 
 type PathAt = (key: Key) => CanonicalPath | undefined;
 
@@ -45,8 +46,7 @@ export async function filterObjects(
 
 /**
  * What each change means for the other end, in their order; those that mean nothing are left out. `at`: the revision up to which they were read.
- * `last` is the last change read with them. It may have moved the canonical path of its logical cluster, or removed it: up to it that path
- * was another.
+ * `moves`: of the last revision read with them; up to it these paths were others.
  */
 export async function filterChanges(changes: readonly Change[], parts: ChangesParts): Promise<readonly FilteredChange[]> {
   const { filter } = parts;
@@ -58,17 +58,17 @@ export async function filterChanges(changes: readonly Change[], parts: ChangesPa
 }
 
 async function findCrossings(changes: readonly Change[], parts: ChangesParts): Promise<readonly FilteredChange[]> {
-  const { filter, last } = parts;
+  const { filter, moves } = parts;
   const pathAt = await readPaths(
     changes.map(({ key }) => key),
     parts,
   );
-  const pathBefore = beforeMove(pathAt, last);
+  const pathBefore = beforeMoves(pathAt, moves);
   return changes.flatMap((change): readonly FilteredChange[] => {
     const { key } = change;
     const object = change.kind === 'put' ? change.object : undefined;
     if (filter.isWhole(key)) return [{ change, left: undefined, came: object }];
-    const path = change === last ? pathAt(key) : pathBefore(key);
+    const path = change.revision === moves?.revision ? pathAt(key) : pathBefore(key);
     const came = object !== undefined && filter.lets(object, path) ? object : undefined;
     if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
     const previous = change.previous();
@@ -79,10 +79,12 @@ async function findCrossings(changes: readonly Change[], parts: ChangesParts): P
   });
 }
 
-function beforeMove(pathAt: PathAt, last: Change | undefined): PathAt {
-  const moved = last?.movedPath;
-  if (last === undefined || moved === undefined) return pathAt;
-  return (key) => (placeOf(key) === placeOf(last.key) ? moved.before : pathAt(key));
+function beforeMoves(pathAt: PathAt, moves: PathMoves | undefined): PathAt {
+  if (moves === undefined || moves.byPlace.size === 0) return pathAt;
+  return (key) => {
+    const move = moves.byPlace.get(placeOf(key));
+    return move === undefined ? pathAt(key) : move.before;
+  };
 }
 
 async function readPaths(keys: readonly Key[], { filter, paths, at }: FilterParts): Promise<PathAt> {
@@ -91,8 +93,4 @@ async function readPaths(keys: readonly Key[], { filter, paths, at }: FilterPart
   const found = await paths.pathsOf([...asked.values()], at);
   const known = new Map([...asked.keys()].map((place, i) => [place, found[i]]));
   return (key) => known.get(placeOf(key));
-}
-
-function placeOf({ shard, cluster }: Key): string {
-  return `${shard}|${cluster}`;
 }

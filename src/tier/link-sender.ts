@@ -32,6 +32,7 @@ import { OutgoingClaims } from './outgoing-claims.js';
 import { OutgoingReports } from './outgoing-reports.js';
 import type { LinkSenderOptions, LinkSenderParts, Receiver } from './link-sender-options.js';
 import { LinkSenderQueue, placeOf } from './link-sender-queue.js';
+import { pathMovesIn } from './path-moves.js';
 import { locatePosition } from './position.js';
 import { SliceSender, type SliceSenderParts } from './slice-sender.js';
 import type { SliceSync } from './slice-sync.js';
@@ -290,11 +291,11 @@ export class LinkSender {
     const { store } = this.#parts;
     const { changes, upTo } = await this.#tail.next();
     const filter = this.#syncs.filter;
-    const last = changes.at(-1);
+    const moves = pathMovesIn(changes);
     const some = changes.filter(({ key }) => this.#syncs.of(key)?.sendsChanges === true);
     // The very array, where possible: for the next link with this link filter it is known what of it crosses.
     const sent = some.length === changes.length ? changes : some;
-    const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store, at: upTo, last });
+    const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store, at: upTo, moves });
     for (const { key } of sent) this.#syncs.of(key)?.walk?.touch(key);
     const bySync = new Map<SliceSync, Outgoing[]>();
     for (const { change, left, came } of filtered) {
@@ -307,7 +308,7 @@ export class LinkSender {
     }
     // No key stands twice in them: in this order they are two frames, not one each time a delete follows a put.
     for (const [sync, items] of bySync) this.#queue.objects(sync, items.toSorted(deletesLast));
-    if (last?.movedPath !== undefined) await this.#sliceSender.movePath(last.key, last.movedPath);
+    for (const { key, ...moved } of moves.byPlace.values()) await this.#sliceSender.movePath(key, moved);
     if (!this.#queue.isEmpty) this.#progress(true);
     return true;
   }

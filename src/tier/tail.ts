@@ -3,7 +3,8 @@
  *
  *   revision ──────┬───────────────┬─────────▶     A1 No hole and no repeat: a chunk begins after the last one.
  *        position ─┘  from the log └─ published    A2 No key stands twice in a chunk: sent again as a whole, it changes nothing.
- *                     or as published              A3 A change that moves a canonical path ends its chunk.
+ *                     or as published              A3 A revision that moves canonical paths ends its chunk.
+ *                                                  A4 A chunk holds whole revisions: a transaction in etcd has one, whatever it changes.
  *
  * While the link keeps up, it uses the commits themselves as they are published, and does not read the log. Bounds: `liveChangesMax`
  * changes and `liveBytesMax` of their bodies wait so; beyond that they are forgotten and read from the log, at the pace of the link.
@@ -163,7 +164,7 @@ export class Tail {
   }
 }
 
-/** How many changes come before the first that repeats a key, or up to the first that moves a path. */
+/** How many changes come before the revision that repeats a key, or up to the end of the first that moves a path. */
 function distinctPrefix(changes: readonly Change[]): number {
   if (changes.length <= 1) return changes.length;
   const known = prefixes.get(changes) ?? findDistinctPrefix(changes);
@@ -176,11 +177,17 @@ const prefixes = new WeakMap<readonly Change[], number>();
 
 function findDistinctPrefix(changes: readonly Change[]): number {
   const keys = new Set<string>();
-  for (const [i, { key, movedPath }] of changes.entries()) {
+  let [start, hasMoved] = [0, false];
+  for (const [i, { key, revision, movedPath }] of changes.entries()) {
+    if (revision !== changes[start]?.revision) {
+      if (hasMoved) return i;
+      start = i;
+    }
     const text = `${formatSlice(key)}|${key.cluster}|${key.namespace}/${key.name}`;
-    if (keys.has(text)) return i;
+    // No transaction changes a key twice.
+    if (keys.has(text)) return start;
     keys.add(text);
-    if (movedPath !== undefined) return i + 1;
+    hasMoved ||= movedPath !== undefined;
   }
   return changes.length;
 }

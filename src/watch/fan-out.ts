@@ -6,12 +6,16 @@
  *
  * W5 A watcher that joins gets what is published from then on; W6 in order, each change once. W7 Changes wait for a place's slowest group,
  * `waitingMax` and `waitingBytesMax` of them at most; then those of its groups that are furthest behind fall back to the change log.
+ *
+ * W10 A piece holds whole revisions: in etcd one revision may have many changes, and a watcher's position is a revision.
+ * W11 A revision with more than `revisionChangesMax` changes of a place, or `revisionBytesMax` of objects for a group, is not sent: its watchers get 410.
  */
 import type { Change } from '../domain/change.js';
+import { expired, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { EventItem } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
-import { isEverything } from '../domain/selector.js';
+import { isEverything, type Selector } from '../domain/selector.js';
 import { eventOf } from './event-of.js';
 import { ScopeIndex, type Group, type Place, type View } from './scope-index.js';
 
@@ -20,7 +24,7 @@ export type Piece = Readonly<{ bytes: Uint8Array; events: number; after: Revisio
 
 export interface Receiver {
   offer(piece: Piece): void;
-  /** It must read what comes after `after` by itself, because changes wait too long for it, or one could not be encoded. */
+  /** It must read what comes after `after` by itself, because changes wait too long for it, or some could not be encoded: `fault`. */
   fallBack(after: Revision, fault?: unknown): void;
 }
 
@@ -29,6 +33,10 @@ const visitChangesMax = 256;
 const visitBytesMax = 1024 * 1024;
 const waitingMax = 10_000;
 const waitingBytesMax = 64 * 1024 * 1024;
+/** Of one revision. Beyond it, a new list costs less than so many events. */
+const revisionChangesMax = 5_000;
+const revisionBytesMax = 16 * 1024 * 1024;
+const nothing: Uint8Array = new Uint8Array();
 
 export class FanOut<Member extends Receiver> {
   readonly #index = new ScopeIndex<Member>();
@@ -81,6 +89,7 @@ export class FanOut<Member extends Receiver> {
     this.#revision = revision;
     for (const place of places) {
       for (const group of place.groups.values()) this.#expect(group);
+      if (place.changes.length > revisionChangesMax || place.bytes > revisionBytesMax) dropTooLarge(place);
       if (place.changes.length > waitingMax || place.bytes > waitingBytesMax) this.#shed(place);
     }
   }
@@ -127,19 +136,27 @@ export class FanOut<Member extends Receiver> {
   }
 
   #visit(group: Group<Member>): void {
-    const { changes } = group.place;
-    if (group.after < group.place.from) return this.#giveUp(group);
+    const { place, selector, representation, members } = group;
+    const { changes } = place;
+    if (group.after < place.from)
+      return this.#giveUp(group, group.after, group.after < place.tooLarge ? tooLarge(place.tooLarge) : undefined);
     const from = firstBehind(changes, group.after);
-    let to = from;
-    for (let bytes = 0; to < changes.length && to - from < visitChangesMax && bytes < visitBytesMax; to += 1) bytes += bytesOf(changes[to]);
-    const last = to === changes.length ? undefined : changes[to - 1];
-    const upTo = last?.revision ?? this.#revision;
-    const after = Math.max(group.after, (changes[from]?.revision ?? upTo) - 1);
-    group.after = upTo;
-    const visited = changes.slice(from, to);
-    if (last === undefined) this.#settle(group);
+    const after = Math.max(group.after, (changes[from]?.revision ?? this.#revision) - 1);
+    let events: Events;
+    let bytes: Uint8Array;
+    try {
+      events = eventsFrom(changes, from, selector);
+      bytes = events.items.length === 0 ? nothing : representation.events(events.items);
+    } catch (fault) {
+      // The others must not wait for it: each of its watchers reads it again, and meets the fault in its own request.
+      return this.#giveUp(group, after, fault);
+    }
+    const { items, to } = events;
+    group.after = to === changes.length ? this.#revision : changes[to - 1]!.revision;
+    const piece = { bytes, events: items.length, after, upTo: group.after };
+    if (to === changes.length) this.#settle(group);
     else this.#putLast(group);
-    offer(group, visited, { after, upTo });
+    if (items.length > 0) for (const member of members) member.offer(piece);
   }
 
   #expect(group: Group<Member>): void {
@@ -166,12 +183,11 @@ export class FanOut<Member extends Receiver> {
     return isEverything(selector) ? this.#plain : this.#selective;
   }
 
-  /** Some of what it has not got was dropped. */
-  #giveUp(group: Group<Member>): void {
-    const { after } = group;
+  /** Some of what it has not got was dropped, or cannot be encoded. */
+  #giveUp(group: Group<Member>, after: Revision, fault: unknown): void {
     group.after = this.#revision;
     this.#settle(group);
-    for (const member of group.members) member.fallBack(after);
+    for (const member of group.members) member.fallBack(after, fault);
   }
 
   /**
@@ -187,20 +203,48 @@ export class FanOut<Member extends Receiver> {
   }
 }
 
-/** A change that cannot be encoded must not stop the others: its watchers read it again, where each meets the fault in its own request. */
-function offer<Member extends Receiver>(
-  { selector, representation, members }: Group<Member>,
-  changes: readonly Change[],
-  reach: Omit<Piece, 'bytes' | 'events'>,
-): void {
-  try {
-    const items = changes.map((change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
-    if (items.length === 0) return;
-    const piece = { bytes: representation.events(items), events: items.length, ...reach };
-    for (const member of members) member.offer(piece);
-  } catch (fault) {
-    for (const member of members) member.fallBack(reach.after, fault);
+type Events = Readonly<{ items: readonly EventItem[]; to: number }>;
+
+/** The events of the changes from there on, as many whole revisions as go out at once. Throws Refused(Expired) where one is too large (W11). */
+function eventsFrom(changes: readonly Change[], from: number, selector: Selector): Events {
+  const items: EventItem[] = [];
+  let [to, bytes] = [from, 0];
+  let ofRevision = { items: 0, bytes: 0 };
+  for (let before: Revision | undefined; to < changes.length; to += 1) {
+    const change = changes[to]!;
+    if (change.revision !== before) {
+      if (to - from >= visitChangesMax || bytes >= visitBytesMax) break;
+      ofRevision = { items: 0, bytes: 0 };
+    }
+    before = change.revision;
+    const item = eventOf(change, selector);
+    if (item === undefined) continue;
+    items.push(item);
+    const { length } = item.object.body.bytes;
+    bytes += length;
+    ofRevision.items += 1;
+    ofRevision.bytes += length;
+    if (ofRevision.items > 1 && ofRevision.bytes > revisionBytesMax) throw tooLarge(change.revision);
   }
+  return { items, to };
+}
+
+function tooLarge(revision: Revision): Refused {
+  return new Refused(expired(`too many objects have changed at resource version ${revision}, please list again`));
+}
+
+/** Drops all changes up to the last revision that is too large, if there is one (W11). */
+function dropTooLarge<Member>(place: Place<Member>): void {
+  let [revision, changes, bytes] = [0, 0, 0];
+  for (const change of place.changes) {
+    if (change.revision !== revision) [revision, changes, bytes] = [change.revision, 0, 0];
+    changes += 1;
+    bytes += bytesOf(change);
+    if (changes > 1 && (changes > revisionChangesMax || bytes > revisionBytesMax)) place.tooLarge = revision;
+  }
+  if (place.tooLarge <= place.from) return;
+  place.from = place.tooLarge;
+  keep(place, place.changes.slice(firstBehind(place.changes, place.from)));
 }
 
 function keep<Member>(place: Place<Member>, changes: Change[]): void {

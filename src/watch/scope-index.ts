@@ -16,13 +16,14 @@ export type View = Readonly<{ scope: Scope; selector: Selector; representation: 
 
 /**
  * `changes` are on their way to groups of the place, rising: all above `from` that some group has not got. `due` is how many of its groups have
- * not got all of them.
+ * not got all of them. `tooLarge`: the last revision with more changes than are sent.
  */
 export type Place<Member> = {
   readonly scope: Scope;
   readonly groups: Map<string, Group<Member>>;
   changes: Change[];
   from: Revision;
+  tooLarge: Revision;
   bytes: number;
   due: number;
 };
@@ -89,7 +90,7 @@ export class ScopeIndex<Member> {
     const shapes = this.#types.get(type) ?? (new Map() as Shapes<Member>);
     const places = shapes.get(shape) ?? new Map<string, Place<Member>>();
     const text = textOf(shape, scope);
-    const place = places.get(text) ?? { scope, groups: new Map(), changes: [], from: 0, bytes: 0, due: 0 };
+    const place = places.get(text) ?? { scope, groups: new Map(), changes: [], from: 0, tooLarge: 0, bytes: 0, due: 0 };
     places.set(text, place);
     shapes.set(shape, places);
     this.#types.set(type, shapes);

@@ -6,8 +6,9 @@
  *        start ────┘  catching up  └─ live                  lies between.
  *                                                        W2 No repeat: a revision is sent at most once.
  *                                                        W3 At most `queueBytesMax` wait; one more ⇒ it leaves the stream, and enters it
- *                                                           again at its position once it has room. 410 only below the compacted revision.
+ *                                                           again at its position once it has room. 410 only below the compacted revision, and by W11 of fan-out.ts.
  *                                                        W4 A bookmark never overtakes an event.
+ *                                                        W12 A client that names a revision of several changes gets all: it may have some.
  *
  *   offered ─▶ queue ─┬─▶ its sink                   live, all before it is handed out, the sink is not full: written by the hub, in its turn
  *                     └─▶ whoever reads the watch    otherwise; reading on waits for the client, and then the sink has its turn again
@@ -159,7 +160,7 @@ export class Watcher implements OpenWatch, Receiver {
     const { start, representation } = this.request;
     try {
       if (start.kind === 'initial') yield* this.#initial(start);
-      else this.#position = start.revision;
+      else this.#position = this.#resumed(start.revision);
       yield* this.#follow();
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -185,7 +186,7 @@ export class Watcher implements OpenWatch, Receiver {
     if (this.#ended) return;
     if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
     // An end waits for the last of them, because the client would resume from the bookmark.
-    const forgotten = forgetSince === undefined ? [] : goneSince(this.request, { since: forgetSince, at }, this.#parts);
+    const forgotten = forgetSince === undefined ? [] : goneSince(this.request, { since: this.#resumed(forgetSince), at }, this.#parts);
     for await (const keys of forgotten) yield this.#direct(representation.forgotten(keys, revisions.format(at)));
     this.#position = at;
   }
@@ -197,7 +198,7 @@ export class Watcher implements OpenWatch, Receiver {
       if (pieces.length > 0) {
         await this.#parts.pace.turn(Math.max(handOutBytesMin, sum(pieces)));
         yield pieces.map(({ bytes }) => bytes);
-      } else if (this.#fault !== undefined) throw this.#fault;
+      } else if (this.#fault !== undefined) this.#skipOrThrow(this.#fault);
       else if (this.#ended) return;
       else if (this.#isInStream) {
         const woken = new Promise<void>((resolve) => {
@@ -214,6 +215,18 @@ export class Watcher implements OpenWatch, Receiver {
         this.#parts.stream.enter(this, this.#position);
       } else return;
     }
+  }
+
+  /** Where a client goes on that names a revision (W12). */
+  #resumed(revision: Revision): Revision {
+    return this.#parts.history.hasSeveral(this.request.scope, revision) ? revision - 1 : revision;
+  }
+
+  /** What cannot be sent as a whole was sent to nobody in part: a client that names its revision has it from a list or a bookmark. */
+  #skipOrThrow(fault: unknown): void {
+    const named = this.request.start.kind === 'after' ? this.request.start.revision : 0;
+    if (!(fault instanceof Refused) || this.#position >= named) throw fault;
+    [this.#fault, this.#position] = [undefined, named];
   }
 
   /** Waits for the room that was missing, holding nothing meanwhile. False when the client went away, or the watch was ended. */

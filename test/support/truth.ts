@@ -44,6 +44,12 @@ export class Truth {
     return owed;
   }
 
+  /** Whether several changes at this revision concern the watch: those of one transaction in etcd. */
+  hasSeveral({ covers }: Covered, at: Position): boolean {
+    const changes = this.#changes.slice(indexBehind(this.#changes, at - 1n), indexBehind(this.#changes, at));
+    return changes.filter(({ key }) => covers(key)).length > 1;
+  }
+
   /** The revision of each object that a list at this revision holds. */
   stateAt({ covers, selects = () => true }: Covered, at: Position): ReadonlyMap<ObjectKey, Position> {
     const state = new Map<ObjectKey, Position>();

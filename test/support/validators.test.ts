@@ -85,6 +85,23 @@ test('a history without faults violates nothing', (t) => {
   t.deepEqual(validate(good), []);
 });
 
+//  1: +one +two +three, one transaction   2: -one -three, another
+const atOnce: readonly Change[] = [
+  ...[one, two, three].map((key): Change => ({ kind: 'put', key, position: 1n, labels: {} })),
+  ...[one, three].map((key): Change => ({ kind: 'delete', key, position: 2n, labels: {} })),
+];
+const wholly = [...[one, two, three].map((key) => event('ADDED', key, 1n)), ...[one, three].map((key) => event('DELETED', key, 2n))];
+
+test('a revision with several changes comes as a whole, and again as a whole where its connection was cut', (t) => {
+  const watches = [
+    behind('full', 0n, [...wholly, bookmark(2n)]),
+    { ...behind('cut', 0n, wholly.slice(0, 2)), isCut: true },
+    { ...behind('resumed', 1n, wholly), resumes: 'cut' },
+  ];
+
+  t.deepEqual(validate(history({ truth: atOnce, watches })), []);
+});
+
 const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: History; says: RegExp }>[] = [
   {
     guarantee: 'G1',
@@ -133,6 +150,30 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
     title: 'an event from before the start',
     history: history({ watches: [behind('w', 3n, [full[1]!])] }),
     says: /came after revision 3/,
+  },
+  {
+    guarantee: 'G4',
+    title: 'half of a revision',
+    history: history({ truth: atOnce, watches: [behind('w', 0n, wholly.slice(0, 4))] }),
+    says: /DELETED cedar\|acme\|\|three at 2 is missing/,
+  },
+  {
+    guarantee: 'G6',
+    title: 'the rest of a revision that is missing after a cut',
+    history: history({
+      truth: atOnce,
+      watches: [
+        { ...behind('cut', 0n, wholly.slice(0, 2)), isCut: true },
+        { ...behind('w', 1n, wholly.slice(3)), resumes: 'cut' },
+      ],
+    }),
+    says: /ADDED cedar\|acme\|\|three at 1 is missing/,
+  },
+  {
+    guarantee: 'G7',
+    title: 'a bookmark in the middle of a revision',
+    history: history({ truth: atOnce, watches: [behind('w', 0n, [...wholly.slice(0, 4), bookmark(2n), ...wholly.slice(4)])] }),
+    says: /overtook DELETED cedar/,
   },
   {
     guarantee: 'G3',

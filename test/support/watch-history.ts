@@ -35,8 +35,8 @@ export type Covered = Readonly<{ covers: (key: ObjectKey) => boolean; selects?: 
  */
 export type Began = Readonly<{ kind: 'behind'; position: Position } | { kind: 'initial'; named?: Position; isHealed?: boolean }>;
 
-export type SeenWatch = Covered &
-  Readonly<{ id: string; began: Began; events: readonly SeenEvent[]; /** The watch that this one continues. */ resumes?: string }>;
+/** `resumes`: the watch that this one continues. `isCut`: its connection broke, perhaps in the middle of a revision. */
+export type SeenWatch = Covered & Readonly<{ id: string; began: Began; events: readonly SeenEvent[]; resumes?: string; isCut?: boolean }>;
 
 export type SeenList = Covered &
   Readonly<{

@@ -3,6 +3,7 @@ import { parseCanonicalPath, type CanonicalPath } from '../../src/domain/cluster
 import type { CanonicalPaths } from '../../src/domain/store-port.js';
 import { filterChanges, filterObjects } from '../../src/tier/filtered-changes.js';
 import { LinkFilter } from '../../src/tier/link-filter.js';
+import { pathMovesIn } from '../../src/tier/path-moves.js';
 import { aPolicy, anObject, type WrittenRule } from '../support/link-rules.js';
 import { aSlice } from '../support/pushes.js';
 import { FakeHistory, type Written } from './some-changes.js';
@@ -48,7 +49,7 @@ async function received(
     history.commit(...commit);
   }
   const changes = history.all.slice(before);
-  const crossings = await filterChanges(changes, { filter, paths, last: changes.at(-1) });
+  const crossings = await filterChanges(changes, { filter, paths, moves: pathMovesIn(changes) });
   return crossings.map(({ change, came }) => `${came === undefined ? 'delete' : 'put'} ${change.key.name}`);
 }
 
@@ -143,4 +144,45 @@ test('a change that comes before the move of its path is checked against the old
   );
 
   t.deepEqual(flipped, ['delete one']);
+});
+
+test('what left with the path of its logical cluster, at one revision, is sent as gone, in whichever order the transaction has it', async (t) => {
+  const moved = { before: path('root:tenant:a'), after: undefined };
+  const stood = ['acme', 'beta'].flatMap((cluster) => [
+    { place: { cluster, name: 'a' }, content: {} },
+    { place: { cluster, name: 'z' }, content: {} },
+  ]);
+  const gone = ['acme', 'beta'].flatMap((cluster) => [
+    { place: { cluster, name: 'a' } },
+    { place: { cluster, name: 'moves' }, movedPath: moved },
+    { place: { cluster, name: 'z' } },
+  ]);
+
+  for (const order of [gone, gone.toReversed(), [...gone.slice(3), ...gone.slice(0, 3)]]) {
+    const history = new FakeHistory();
+    history.commit(...stood, ...['acme', 'beta'].map((cluster) => ({ place: { cluster, name: 'moves' }, content: {} })));
+    const { published } = history;
+    history.commitAtOnce(...order);
+    const changes = history.all.filter(({ revision }) => revision > published);
+
+    const crossings = await filterChanges(changes, { filter: aFilter(inTenant), paths: somePaths(), moves: pathMovesIn(changes) });
+
+    t.is(crossings.length, 6);
+    t.true(crossings.every(({ came }) => came === undefined));
+  }
+});
+
+test('of a path that moves twice at one revision, the first and the last state count', (t) => {
+  const [a, b, c] = [path('root:a'), path('root:b'), path('root:c')];
+  const history = new FakeHistory();
+  history.commit({ place: { name: 'x' }, content: {}, movedPath: { before: undefined, after: a } });
+  history.commitAtOnce(
+    { place: { name: 'x' }, content: {}, movedPath: { before: a, after: b } },
+    { place: { name: 'y' }, content: {}, movedPath: { before: b, after: c } },
+    { place: { name: 'x', cluster: 'beta' }, content: {}, movedPath: { before: undefined, after: a } },
+  );
+
+  const moves = [...pathMovesIn(history.all).byPlace.values()].map(({ key, before, after }) => [key.cluster, before, after]);
+
+  t.deepEqual(moves.map((move) => move.join(' ')).toSorted(), ['acme root:a root:c', 'beta  root:a']);
 });

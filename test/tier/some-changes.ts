@@ -16,12 +16,12 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
   readonly #held = new Map<string, StoredObject>();
   readonly #listeners = new Set<(commit: Commit) => void>();
   compacted = 0;
-  /** How many changes a chunk of the log holds. */
+  /** How many changes a chunk of the log holds, and the rest of its last revision. */
   chunk = 3;
   reads = 0;
 
   get published(): number {
-    return this.#changes.length;
+    return this.#changes.at(-1)?.revision ?? 0;
   }
 
   get all(): readonly Change[] {
@@ -34,7 +34,16 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
 
   /** One commit; without content the key is deleted. */
   commit(...written: readonly Written[]): void {
-    const changes = written.map((each) => this.#change(each));
+    this.#publish(written.map((each) => this.#change(each, this.published + 1)));
+  }
+
+  /** The same at one revision, as a transaction in etcd. */
+  commitAtOnce(...written: readonly Written[]): void {
+    const revision = this.published + 1;
+    this.#publish(written.map((each) => this.#change(each, revision)));
+  }
+
+  #publish(changes: readonly Change[]): void {
     const commit: Commit = { revision: this.published, changes, movedPaths: [], swept: new Set() };
     for (const listener of this.#listeners) listener(commit);
   }
@@ -45,18 +54,22 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
   }
 
   async *everyChange({ after, upTo }: { after: number; upTo: number }, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
-    for (let at = after; at < upTo; at += this.chunk) {
+    for (let at = after; at < upTo;) {
       if (at < this.compacted) throw new Refused(expired('too old'));
       this.reads += 1;
-      const end = Math.min(at + this.chunk, upTo);
-      yield { changes: this.#changes.slice(at, end).filter(({ key, movedPath }) => isWanted(key) || movedPath !== undefined), upTo: end };
+      const rows = this.#changes.filter(({ revision }) => revision > at && revision <= upTo);
+      const end = rows[this.chunk - 1]?.revision ?? upTo;
+      at = end;
+      yield {
+        changes: rows.filter(({ key, revision, movedPath }) => revision <= end && (isWanted(key) || movedPath !== undefined)),
+        upTo: end,
+      };
     }
   }
 
-  #change({ place, content, movedPath }: Written): Change {
+  #change({ place, content, movedPath }: Written, revision: number): Change {
     const key = aKey(place);
     const text = JSON.stringify(key);
-    const revision = this.published + 1;
     const before = this.#held.get(text);
     const moved = movedPath === undefined ? {} : { movedPath };
     const common = { key, revision, previous: () => before, ...moved };

@@ -26,24 +26,34 @@ function revisions(chunks: readonly TailChunk[]): readonly number[] {
   return chunks.flatMap(({ changes }) => changes.map(({ revision }) => revision));
 }
 
-const anyCommit = fc.array(
-  fc.record({ name: fc.constantFrom('a', 'b', 'c'), cluster: fc.constantFrom('acme', 'beta'), deletes: fc.boolean(), moves: fc.boolean() }),
-  { minLength: 1, maxLength: 5 },
-);
+const anyCommit = fc.record({
+  isAtOnce: fc.boolean(),
+  writes: fc.uniqueArray(
+    fc.record({
+      name: fc.constantFrom('a', 'b', 'c'),
+      cluster: fc.constantFrom('acme', 'beta'),
+      deletes: fc.boolean(),
+      moves: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 5, selector: ({ name, cluster }) => `${cluster}/${name}` },
+  ),
+});
+type SomeCommit = typeof anyCommit extends fc.Arbitrary<infer Commit> ? Commit : never;
 const anyPace = fc.array(fc.oneof(anyCommit, fc.constantFrom('take' as const, 'turn' as const)), { maxLength: 30 });
 
-test('at any pace, a tail gives every change once and in order, no key twice in a chunk, and a move only at its end', async (t) => {
+test('at any pace, a tail gives every change once and in order, no revision in part, no key twice in a chunk, and moves only at its end', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyCommit, { maxLength: 4 }), anyPace, fc.nat({ max: 10 }), async (before, steps, from) => {
       const history = new FakeHistory();
-      const commit = (some: readonly Readonly<{ name: string; cluster: string; deletes: boolean; moves: boolean }>[]): void =>
-        history.commit(
-          ...some.map(({ name, cluster, deletes, moves }) => ({
-            place: { name, cluster },
-            content: deletes ? undefined : content,
-            ...(moves ? { movedPath: { before: undefined, after: undefined } } : {}),
-          })),
-        );
+      const commit = ({ writes, isAtOnce }: SomeCommit): void => {
+        const written = writes.map(({ name, cluster, deletes, moves }) => ({
+          place: { name, cluster },
+          content: deletes ? undefined : content,
+          ...(moves ? { movedPath: { before: undefined, after: undefined } } : {}),
+        }));
+        if (isAtOnce) history.commitAtOnce(...written);
+        else history.commit(...written);
+      };
       for (const some of before) commit(some);
       const start = Math.min(from, history.published);
       const { tail, rung } = aTail(history, start);
@@ -65,15 +75,17 @@ test('at any pace, a tail gives every change once and in order, no key twice in 
 
       t.deepEqual(
         revisions(chunks),
-        history.all.slice(start).map(({ revision }) => revision),
+        history.all.map(({ revision }) => revision).filter((revision) => revision > start),
       );
       t.is(tail.position, history.published);
       t.is(rung.times, steps.filter((step) => typeof step !== 'string').length);
       for (const { changes, upTo } of chunks) {
         t.is(new Set(changes.map(({ key }) => JSON.stringify(key))).size, changes.length);
-        t.true(changes.slice(0, -1).every(({ movedPath }) => movedPath === undefined));
+        t.true(changes.every(({ revision, movedPath }) => movedPath === undefined || revision === changes.at(-1)!.revision));
         t.true(changes.every(({ revision }) => revision <= upTo));
       }
+      const ofChunks = chunks.map((chunk) => new Set(revisions([chunk])));
+      t.is(ofChunks.reduce((sum, { size }) => sum + size, 0), new Set(revisions(chunks)).size); // prettier-ignore
     }),
     { numRuns: 100 },
   );
@@ -119,6 +131,26 @@ test('a tail behind the compacted log is refused, and goes on from where it jump
   history.commit({ place: { name: 'last' }, content });
 
   t.deepEqual(revisions(await readAll(tail)), [10]);
+});
+
+test('a revision that becomes wanted in part while it is given is read again as a whole, or not at all', async (t) => {
+  const history = new FakeHistory();
+  history.commitAtOnce(
+    { place: { name: 'a' }, content, movedPath: { before: undefined, after: undefined } },
+    { place: { name: 'b' }, content, movedPath: { before: undefined, after: undefined } },
+    { place: { name: 'c' }, content },
+  );
+  history.commit({ place: { name: 'a' }, content });
+  const wanted = new Set<string>(['amber']);
+  const parts = { history, revisions: history, commits: history, notify: () => {} };
+  const tail = new Tail({ ...parts, isWanted: ({ shard }) => wanted.has(shard) }, 0);
+
+  const chunks = [await tail.next()];
+  t.is(tail.position, 1);
+  wanted.add('birch');
+  chunks.push(...(await readAll(tail)));
+
+  t.deepEqual(chunks.map((chunk) => revisions([chunk])), [[1, 1, 1], [2]]); // prettier-ignore
 });
 
 test('a closed tail gives nothing', (t) => {

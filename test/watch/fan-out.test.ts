@@ -2,6 +2,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import type { Change } from '../../src/domain/change.js';
+import { Refused } from '../../src/domain/errors.js';
 import { isSelected } from '../../src/domain/object-metadata.js';
 import { matches } from '../../src/domain/scope.js';
 import { FanOut, type Piece, type Receiver } from '../../src/watch/fan-out.js';
@@ -15,6 +16,7 @@ class Sink implements Receiver {
   readonly pieces: Piece[] = [];
   joinedAt = 0;
   fellBackTo: number | undefined;
+  reason: string | undefined;
 
   constructor(view: View) {
     this.view = view;
@@ -24,8 +26,9 @@ class Sink implements Receiver {
     this.pieces.push(piece);
   }
 
-  fallBack(after: number): void {
+  fallBack(after: number, fault?: unknown): void {
     this.fellBackTo ??= after;
+    if (fault instanceof Refused) this.reason ??= fault.refusal.reason;
   }
 
   get revisions(): readonly number[] {
@@ -130,6 +133,78 @@ test('a group gets a bounded part at once, and then waits for the others', (t) =
   for (const { pieces } of sinks) t.deepEqual(pieces.map(({ events }) => events), [256]); // prettier-ignore
   while (!fanOut.handOut(after(1)));
   for (const { revisions } of sinks) t.is(revisions.length, 1_000);
+});
+
+for (const [what, bytes] of [
+  ['of more changes than go out at once', 0],
+  ['of more bytes than go out at once', 8_000],
+] as const)
+  test(`a revision ${what} goes out as a whole, to whoever selects some of it too`, (t) => {
+    const fanOut = new FanOut<Sink>(0);
+    const [plain, picky] = [new Sink(aView()), new Sink(aView({}, 'team=a'))];
+    for (const sink of [plain, picky]) fanOut.join(sink.view, sink);
+    const team = (i: number): Record<string, string> => ({ team: i % 2 === 0 ? 'a' : 'b' });
+
+    fanOut.publish(
+      [aPutAt(1, {}), ...Array.from({ length: 600 }, (_, i) => aPutAt(2, { name: `n${i}` }, team(i), bytes)), aPutAt(3, {})],
+      3,
+    );
+    fanOut.handOut(after(0));
+    t.deepEqual(plain.pieces.map(({ after: behind, upTo }) => [behind, upTo]), [[0, 2]]); // prettier-ignore
+    while (!fanOut.handOut(after(1)));
+
+    t.deepEqual(plain.revisions, [1, ...Array.from({ length: 600 }, () => 2), 3]);
+    t.deepEqual(picky.revisions, Array.from({ length: 300 }, () => 2)); // prettier-ignore
+    for (const { pieces } of [plain, picky]) for (const { after: behind, upTo } of pieces) t.true(behind < upTo);
+  });
+
+test('a revision with more changes than may be sent refuses those whom it concerns, and nobody else', (t) => {
+  const fanOut = new FanOut<Sink>(0);
+  const [all, acme, beta] = [new Sink(aView()), new Sink(aView({ cluster: 'acme' })), new Sink(aView({ cluster: 'beta' }))];
+  for (const sink of [all, acme, beta]) fanOut.join(sink.view, sink);
+
+  fanOut.publish([aPutAt(1, { name: 'one' })], 1);
+  while (!fanOut.handOut(after(1)));
+  const large = Array.from({ length: 5_001 }, (_, i) => aPutAt(2, { name: `n${i}` }));
+  fanOut.publish([...large, aPutAt(2, { cluster: 'beta' }), aPutAt(3, { name: 'one' })], 3);
+  while (!fanOut.handOut(after(1)));
+
+  for (const sink of [all, acme]) {
+    t.deepEqual(sink.revisions, [1]);
+    t.deepEqual([sink.fellBackTo, sink.reason], [1, 'Expired']);
+  }
+  t.deepEqual([beta.revisions, beta.fellBackTo], [[2], undefined]);
+});
+
+test('a revision whose replaced objects are too large together refuses those who would get them', (t) => {
+  const fanOut = new FanOut<Sink>(0);
+  const [plain, picky] = [new Sink(aView({ cluster: 'acme' })), new Sink(aView({ cluster: 'acme' }, 'few=1'))];
+  for (const sink of [plain, picky]) fanOut.join(sink.view, sink);
+  const removed = (revision: number, name: string, labels: Record<string, string>, bytes: number): Change => {
+    const put = aPutAt(revision, { name }, labels, bytes);
+    const { key } = put;
+    return {
+      kind: 'delete',
+      key,
+      revision,
+      resourceVersion: String(revision),
+      previous: () => (put.kind === 'put' ? put.object : undefined),
+    };
+  };
+
+  const large = Array.from({ length: 200 }, (_, i) => removed(1, `n${i}`, i < 3 ? { few: '1' } : {}, 100_000));
+  fanOut.publish(large, 1);
+  while (!fanOut.handOut(after(1)));
+  // By themselves they are sent, however many there are.
+  const alone = new Sink(aView({ cluster: 'beta' }));
+  fanOut.join(alone.view, alone);
+  fanOut.publish(large.map((change, i) => ({ ...change, key: aKey({ cluster: 'beta', name: `n${i}` }), revision: i + 2, resourceVersion: String(i + 2) })), 201); // prettier-ignore
+  while (!fanOut.handOut(after(1)));
+
+  t.deepEqual([plain.revisions, plain.reason], [[], 'Expired']);
+  t.deepEqual(picky.revisions, [1, 1, 1]);
+  t.is(alone.revisions.length, 200);
+  t.true(Math.max(...alone.pieces.map(({ events }) => events)) <= 11, 'a mebibyte at once');
 });
 
 test('when more waits than may, the groups furthest behind fall back to their positions, and the others go on', (t) => {

@@ -31,7 +31,7 @@ export type Step = Readonly<{ put: Place; labels?: Record<string, string> } | { 
 export class MemoryStore implements Revisions, Objects, History, Commits {
   published: Revision = 0;
   compacted: Revision = 0;
-  /** How many rows one page or chunk looks at, in the scope or not. */
+  /** How many rows one page or chunk looks at, in the scope or not; a chunk reads its last revision to its end. */
   rowsMax = 2;
   between: () => Promise<void> = async () => {};
   openSnapshots = 0;
@@ -41,8 +41,21 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
 
   /** One commit, published in this tick. */
   commit(...steps: readonly Step[]): Commit {
-    const changes = steps.map((step) => this.#append(step));
-    this.published += changes.length;
+    return this.#publish(steps.map((step) => this.#append(step, this.#last + 1)));
+  }
+
+  /** The same at one revision, as a transaction in etcd. */
+  commitAtOnce(...steps: readonly Step[]): Commit {
+    const revision = this.#last + 1;
+    return this.#publish(steps.map((step) => this.#append(step, revision)));
+  }
+
+  get #last(): Revision {
+    return this.#changes.at(-1)?.revision ?? 0;
+  }
+
+  #publish(changes: readonly Change[]): Commit {
+    this.published = this.#last;
     const commit = { revision: this.published, changes, movedPaths: [], swept: new Set<Revision>() };
     for (const listener of this.#listeners) listener(commit);
     return commit;
@@ -104,10 +117,11 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
 
   async changes(type: LogType, { after, upTo }: Range, isWanted: (key: Key) => boolean): Promise<LogChunk> {
     if (after < this.compacted) throw new Refused(expired(`too old resource version: ${after} (${this.compacted})`));
-    const end = Math.min(after + this.rowsMax, upTo);
-    const changes = this.#changes
-      .slice(after, end)
-      .filter(({ key }) => matches({ ...type, shard: '*', cluster: '*' }, key) && isWanted(key));
+    const rows = this.#within({ after, upTo });
+    const end = rows[this.rowsMax - 1]?.revision ?? upTo;
+    const changes = rows.filter(
+      ({ key, revision }) => revision <= end && matches({ ...type, shard: '*', cluster: '*' }, key) && isWanted(key),
+    );
     await this.between();
     return { changes, upTo: end };
   }
@@ -116,12 +130,16 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     throw new Error('no link reads this');
   }
 
+  hasSeveral(scope: Scope, revision: Revision): boolean {
+    return this.#within({ after: revision - 1, upTo: revision }).filter(({ key }) => matches(scope, key)).length > 1;
+  }
+
   remembers(): boolean {
     return true;
   }
 
   async *touched(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Touch[]> {
-    const changes = this.#changes.slice(after, upTo).filter(({ key }) => matches(scope, key));
+    const changes = this.#within({ after, upTo }).filter(({ key }) => matches(scope, key));
     yield changes
       .toReversed()
       .map((change) => ({ key: change.key, kind: change.kind, object: () => (change.kind === 'put' ? change.object : undefined) }));
@@ -133,8 +151,22 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return { cancel: () => this.#listeners.delete(listener) };
   }
 
-  #append(step: Step): Change {
-    const revision = this.#changes.length + 1;
+  #within({ after, upTo }: Range): readonly Change[] {
+    return this.#changes.slice(this.#end(after), this.#end(upTo));
+  }
+
+  /** The place behind the last change of a revision. */
+  #end(revision: Revision): number {
+    let [low, high] = [0, this.#changes.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#changes[middle]!.revision <= revision) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #append(step: Step, revision: Revision): Change {
     const key = aKey('put' in step ? step.put : step.delete);
     const before = this.#at(key, revision - 1);
     const previous = (): StoredObject | undefined => before;
@@ -156,13 +188,13 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
   }
 
   #at(key: Key, revision: Revision): StoredObject | undefined {
-    const last = this.#changes.slice(0, revision).findLast((change) => text(change.key) === text(key));
+    const last = this.#changes.slice(0, this.#end(revision)).findLast((change) => text(change.key) === text(key));
     return last?.kind === 'put' ? last.object : undefined;
   }
 
   /** In key order. */
   #standing(revision: Revision): readonly StoredObject[] {
-    const keys = new Map(this.#changes.slice(0, revision).map(({ key }) => [text(key), key]));
+    const keys = new Map(this.#changes.slice(0, this.#end(revision)).map(({ key }) => [text(key), key]));
     const objects = [...keys.values()].map((key) => this.#at(key, revision)).filter((object) => object !== undefined);
     return objects.toSorted((a, b) => (text(a.key) < text(b.key) ? -1 : 1));
   }

@@ -12,6 +12,7 @@ import type { Change } from '../../domain/change.js';
 import { formatClientKey, type Key } from '../../domain/key.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
+import { matches, type Scope } from '../../domain/scope.js';
 import type { LogChunk, LogType } from '../../domain/store-port.js';
 
 export type WindowLimits = Readonly<{ ageMs: number; changesMax: number; bytesMax: number }>;
@@ -121,6 +122,16 @@ export class HistoryWindow {
   /** Changes of a type above a revision, rising. */
   since(type: LogType, after: Revision): Iterable<Change> {
     return merged(this.#runsOf(type), { after, upTo: Infinity });
+  }
+
+  /** Whether several objects of the scope have changed at the revision: a transaction of others has one, whatever it changes. */
+  hasSeveral(scope: Scope, revision: Revision): boolean {
+    let number = 0;
+    for (const { key } of merged(this.#runsOf(scope), { after: revision - 1, upTo: revision })) {
+      if (matches(scope, key)) number += 1;
+      if (number === 2) return true;
+    }
+    return false;
   }
 
   #runsOf({ group, resource, identity }: LogType): readonly Run[] {

@@ -288,6 +288,10 @@ export class EtcdStore implements Store {
     }
   }
 
+  hasSeveral(scope: Scope, revision: Revision): boolean {
+    return this.#opened.window.hasSeveral(scope, revision);
+  }
+
   remembers(after: Revision): boolean {
     return after >= this.compacted;
   }

@@ -207,6 +207,11 @@ export class MemoryStore implements Store {
     }
   }
 
+  /** Each change has a revision of its own. */
+  hasSeveral(): boolean {
+    return false;
+  }
+
   remembers(after: Revision): boolean {
     return after >= this.#disk.log.rememberedFrom;
   }

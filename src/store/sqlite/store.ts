@@ -261,6 +261,11 @@ export class SqliteStore implements Store {
     return this.#changeLog.everyChange(range, { isWanted, assertCovered: (position) => this.#assertCovered(position) });
   }
 
+  /** Each change has a revision of its own. */
+  hasSeveral(): boolean {
+    return false;
+  }
+
   remembers(after: Revision): boolean {
     return after >= this.#changeLog.rememberedFrom;
   }
