@@ -15,4 +15,10 @@ const files = readdirSync(built, { recursive: true, encoding: 'utf8' })
 
 console.log(`Once more over HTTP/2: ${files.length} files of tests that speak HTTP`);
 
-export default { files, environmentVariables: { TEST_HTTP: '2' }, timeout: '60s', concurrency: 2 };
+export default {
+  files,
+  require: ['./build/test/support/end-of-worker.js'],
+  environmentVariables: { TEST_HTTP: '2' },
+  timeout: '60s',
+  concurrency: 2,
+};

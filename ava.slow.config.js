@@ -45,6 +45,7 @@ if (lane !== undefined && !Object.hasOwn(lanes, lane)) throw new Error(`TEST_LAN
 
 export default {
   files: lane === undefined ? all : lanes[lane],
+  require: ['./build/test/support/end-of-worker.js'],
   environmentVariables: { TEST_TREES: process.env['TEST_TREES'] ?? '200' },
   // AVA forgets it for good if it ends within the t.timeout of any test, though that has passed: a test that is skipped must set none.
   timeout: '10m',

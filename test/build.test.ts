@@ -1,5 +1,4 @@
 /** `npm run build`, as build.js does it, in a project of two files and a page: what runs from build/ meanwhile, and what a failure leaves. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,6 +7,7 @@ import { createInterface } from 'node:readline/promises';
 import test, { type ExecutionContext } from 'ava';
 import { runProgram, type Ran } from './clients/installed.js';
 import { projectFile } from './support/project.js';
+import { spawn } from './support/children.js';
 
 const compilerOptions = { target: 'es2023', lib: ['es2023'], module: 'nodenext', types: ['node'], rootDir: '.', skipLibCheck: true };
 const page = join('src', 'console', 'page');

@@ -1,5 +1,5 @@
 /** The process itself: how it reacts to signals, and when it refuses to start. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,7 @@ import { builtMain } from './support/project.js';
 import { StrataProcess } from './support/strata-process.js';
 import { TestAuthority } from './support/test-authority.js';
 import { until } from './support/test-server.js';
+import { spawn } from './support/children.js';
 
 type Line = Readonly<{ level: string; event: string; [field: string]: unknown }>;
 

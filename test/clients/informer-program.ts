@@ -2,7 +2,7 @@
  * The Go program beside this file, built and run: client-go's own informers, controlled by words on standard input
  * (see main.go). One command at a time; the program ends when its input does.
  */
-import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import type { ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
@@ -11,6 +11,7 @@ import { projectFile } from '../support/project.js';
 import type { StrataProcess } from '../support/strata-process.js';
 import type { Certificate } from '../support/test-authority.js';
 import { runProgram } from './installed.js';
+import { spawn } from '../support/children.js';
 
 const buildMsMax = 300_000;
 

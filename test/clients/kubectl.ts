@@ -1,11 +1,11 @@
 /** kubectl as it is installed, for tests that run its commands against a server of theirs. */
-import { spawn } from 'node:child_process';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { StrataProcess } from '../support/strata-process.js';
 import type { Certificate } from '../support/test-authority.js';
 import { runProgram, type Ran } from './installed.js';
+import { spawn } from '../support/children.js';
 
 type KubectlOptions = Readonly<{ as?: Certificate; at?: string }>;
 

@@ -1,5 +1,5 @@
 /** `strata push` from the options to the frames: a stand-in for the shard, and a server in place of the cache that welcomes and acknowledges. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
@@ -27,6 +27,7 @@ import { ShardStandIn } from '../support/shard-stand-in.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { until } from '../support/test-server.js';
 import { called } from './called.js';
+import { spawn } from '../support/children.js';
 
 const credit = { mutations: 1_000, bytes: 1_000_000 };
 const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };

@@ -2,7 +2,6 @@
  * A store that is killed in the middle of commits and compactions: neither the compacted revision nor the revision ever falls
  * (etcd #17780), no live object loses its row, and history is complete above the compacted revision (F2).
  */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +12,7 @@ import { aScope } from '../support/objects.js';
 import { storeDirectory } from '../support/test-store.js';
 import type { Reported } from './churn.js';
 import { seeded } from './random.js';
+import { spawn } from '../support/children.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const kills = Number(process.env['TEST_KILLS'] ?? 20);

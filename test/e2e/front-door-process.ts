@@ -1,5 +1,5 @@
 /** `strata proxy` as an operator runs it, below a cache: a child process that keeps its port and its data when it is killed and started again. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import { freePorts } from '../support/free-ports.js';
 import { KubeClient } from '../support/kube-client.js';
 import { builtMain } from '../support/project.js';
 import type { StrataProcess } from '../support/strata-process.js';
+import { spawn } from '../support/children.js';
 
 /** `files`: as kcp's own proxy is given them. */
 export type FrontDoorFiles = Readonly<{ mapping: string; clientCa: string; certificate: string; key: string }>;
@@ -21,14 +22,12 @@ export class FrontDoorProcess {
   readonly url: string;
   readonly logFile: string;
   readonly #arguments: readonly string[];
-  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
   #child: ChildProcess | undefined;
 
   private constructor(port: number, logFile: string, flags: readonly string[]) {
     this.url = `https://127.0.0.1:${port}`;
     this.logFile = logFile;
     this.#arguments = ['proxy', '--bind-address=127.0.0.1', `--secure-port=${port}`, ...flags];
-    process.once('exit', this.#killAtExit);
   }
 
   static async start(cache: StrataProcess, files: FrontDoorFiles): Promise<FrontDoorProcess> {
@@ -79,7 +78,6 @@ export class FrontDoorProcess {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end('SIGTERM');
-    process.removeListener('exit', this.#killAtExit);
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {

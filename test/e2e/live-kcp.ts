@@ -11,7 +11,7 @@
  *
  * Given kubeconfigs of caches, one for each shard, it starts no cache server: a script in front of kcp gives each shard its own.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
@@ -23,6 +23,7 @@ import { KubeClient } from '../support/kube-client.js';
 import { builtMain } from '../support/project.js';
 import { isReady, pidIn, readFrom, stop } from './live-processes.js';
 import { cacheServerScript, choosingScript, frontProxyScript, shardScript } from './shell-scripts.js';
+import { spawn } from '../support/children.js';
 
 const readyMsMax = 240_000;
 const stopMsMax = 60_000;
@@ -66,14 +67,12 @@ export class LiveKcp {
   readonly #folder: string;
   readonly #server: ChildProcess;
   readonly #cacheKubeconfigs: readonly string[];
-  readonly #killAtExit = (): void => void this.#server.kill('SIGKILL');
 
   private constructor({ binaries, folder, server, cacheKubeconfigs }: LiveKcpParts) {
     this.#binaries = binaries;
     this.#folder = folder;
     this.#server = server;
     this.#cacheKubeconfigs = cacheKubeconfigs;
-    process.once('exit', this.#killAtExit);
   }
 
   /** Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number. */
@@ -288,7 +287,6 @@ export class LiveKcp {
       await exited;
       clearTimeout(late);
     }
-    process.removeListener('exit', this.#killAtExit);
     // sharded-test-server kills supervisors, not the processes that these have started.
     const pids = (await readdir(this.#folder)).filter((name) => name.endsWith('.pid'));
     for (const name of pids.toSorted((a, b) => Number(b.includes('supervisor')) - Number(a.includes('supervisor'))))

@@ -76,8 +76,13 @@ export class BalancedServers implements PushTarget {
     const certificate = await readFile(authority.certificateFile, 'utf8');
     const balancer = await TcpProxy.start(0);
     const servers = new BalancedServers({ balancer, folder, authority, master, certificate, flags: all, environment });
-    for (let i = 0; i < count; i += 1) await servers.add();
-    return servers;
+    try {
+      for (let i = 0; i < count; i += 1) await servers.add();
+      return servers;
+    } catch (error) {
+      await servers[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   get url(): string {

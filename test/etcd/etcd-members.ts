@@ -4,7 +4,7 @@
  *
  * Bound: it must answer within startMsMax, else the end of its log is the error.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
@@ -18,6 +18,7 @@ import { runProgram } from '../clients/installed.js';
 import { freePorts } from '../support/free-ports.js';
 import { TestAuthority } from '../support/test-authority.js';
 import type { EtcdProgram } from './etcd-program.js';
+import { spawn } from '../support/children.js';
 
 const startMsMax = 30_000;
 const pollMs = 50;
@@ -47,16 +48,12 @@ export class EtcdMembers {
   readonly #program: EtcdProgram;
   readonly #folder: string;
   readonly #members: readonly Member[];
-  readonly #killAtExit = (): void => {
-    for (const { child } of this.#members) child?.kill('SIGKILL');
-  };
 
   private constructor(program: EtcdProgram, folder: string, members: readonly Member[], tls: EtcdTls | undefined) {
     this.#program = program;
     this.#folder = folder;
     this.#members = members;
     this.tls = tls;
-    process.on('exit', this.#killAtExit);
   }
 
   /** Resolves when every member answers. */
@@ -97,9 +94,14 @@ export class EtcdMembers {
       ],
     }));
     const etcd = new EtcdMembers(program, folder, members, secured?.tls);
-    for (const i of members.keys()) etcd.begin(i);
-    await Promise.all(members.map((_, i) => etcd.untilReady(i)));
-    return etcd;
+    try {
+      for (const i of members.keys()) etcd.begin(i);
+      await Promise.all(members.map((_, i) => etcd.untilReady(i)));
+      return etcd;
+    } catch (error) {
+      await etcd[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   get endpoints(): readonly string[] {
@@ -184,7 +186,6 @@ export class EtcdMembers {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    process.off('exit', this.#killAtExit);
     await Promise.all(this.#members.map((_, i) => this.signal(i, 'SIGKILL')));
     await rm(this.#folder, { recursive: true, force: true });
   }

@@ -1,9 +1,10 @@
 /** The mixer in a process of its own: it runs beside a test until it is disposed of. */
-import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import type { ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { Certificate } from '../support/test-authority.js';
+import { spawn } from '../support/children.js';
 
 const program = fileURLToPath(new URL('./mixer-main.js', import.meta.url));
 const outputCharactersMax = 4_000;
@@ -20,12 +21,10 @@ export type MixerProcessOptions = Readonly<{
 
 export class MixerProcess {
   readonly #child: ChildProcessByStdio<null, Readable, Readable>;
-  readonly #killAtExit = (): void => void this.#child.kill('SIGKILL');
   #output = '';
 
   private constructor(flags: readonly string[]) {
     this.#child = spawn(process.execPath, [program, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
-    process.once('exit', this.#killAtExit);
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream.on('data', (text: Buffer) => (this.#output = (this.#output + text.toString()).slice(-outputCharactersMax)));
   }
@@ -50,7 +49,6 @@ export class MixerProcess {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    process.removeListener('exit', this.#killAtExit);
     if (!this.isRunning) return;
     const exited = once(this.#child, 'exit');
     this.#child.kill('SIGTERM');

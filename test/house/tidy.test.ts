@@ -48,6 +48,7 @@ test('each banned thing is found', (t) => {
     ['src/web/a.ts', `setTimeout(go, 1);`],
     ['src/web/a.ts', `setInterval(go, 1);`],
     ['src/web/a.ts', `class A extends EventEmitter {}`],
+    ['test/web/a.test.ts', `import { spawn } ${'from'} 'node:child_process';`],
     ['src/web/a.ts', `const x: any = 1;`],
     ['test/web/a.ts', `const x = y as any;`],
     ['test/web/a.ts', `const x: any[] = [];`],

@@ -47,6 +47,8 @@ const rules: readonly Rule[] = [
 
 const junkRooms = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?:utils?|helpers?|common|types|misc)\//;
 const linesMax = 300;
+/** The demo is no test, and ends what it starts. */
+const startsChildren = /^test\/(?:support\/children\.ts$|demo\/)/;
 
 /** The package's exports are for other programs. */
 const packageFace = 'src/client.ts';
@@ -105,6 +107,10 @@ function fileViolations({ path, text }: Source, long: ReadonlyMap<string, string
   const lines = text.trimEnd().split('\n').length;
   if (inSource.test(path) && lines > linesMax && !long.has(path))
     violations.push(`${path}: ${lines} lines; split it, or give the reason in longFiles`);
+  if (path.startsWith('test/') && !startsChildren.test(path))
+    for (const { specifier, names, line } of importsOf(text))
+      if (specifier === 'node:child_process' && names.includes('spawn'))
+        violations.push(`${path}:${line}: use spawn of test/support/children.ts, whose children end with their test`);
   return violations;
 }
 

@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { CacheError } from '../../src/domain/errors.js';
 import { openTestStore, storeDirectory } from '../support/test-store.js';
+import { spawn } from '../support/children.js';
 
 test('a second server on the same directory is refused with a reason, until the first is closed', async (t) => {
   const directory = storeDirectory(t);

@@ -1,5 +1,5 @@
 /** `strata push` as an operator runs it: a child process whose certificate is for its shard alone. It can be killed and started again at will. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { builtMain } from './project.js';
 import type { StrataProcess } from './strata-process.js';
 import type { Certificate } from './test-authority.js';
+import { spawn } from './children.js';
 
 /** `urls`: where it reaches the cache, if not at its own address. */
 export type AgentOptions = Readonly<{
@@ -23,7 +24,6 @@ const logCharactersShown = 2_000;
 export class AgentProcess {
   readonly logFile: string;
   readonly #arguments: readonly string[];
-  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
   #child: ChildProcess | undefined;
 
   private constructor(
@@ -43,7 +43,6 @@ export class AgentProcess {
       `--key-file=${certificate.keyFile}`,
       ...flags,
     ];
-    process.once('exit', this.#killAtExit);
   }
 
   static async start(cache: StrataProcess, options: AgentOptions): Promise<AgentProcess> {
@@ -92,7 +91,6 @@ export class AgentProcess {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    process.removeListener('exit', this.#killAtExit);
   }
 
   async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {

@@ -8,7 +8,7 @@
  *
  * Bounds: it must start within startMsMax, else the log's end is the error; SIGTERM is followed by SIGKILL after stopMsMax.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -19,6 +19,7 @@ import { freePorts } from './free-ports.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
 import { builtMain } from './project.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
+import { spawn } from './children.js';
 
 const startMsMax = 30_000;
 const stopMsMax = 15_000;
@@ -48,7 +49,6 @@ export class StrataProcess {
   readonly #command: readonly string[];
   readonly #environment: Readonly<Record<string, string>>;
   readonly #clients = new Set<KubeClient>();
-  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
   #child: ChildProcess | undefined;
 
   private constructor(
@@ -90,7 +90,6 @@ export class StrataProcess {
     if (options.config !== undefined) await writeFile(configFileOf(folder), options.config);
     const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
     const server = new StrataProcess({ folder, authority, master, ports: await freePorts(3), options });
-    process.once('exit', server.#killAtExit);
     try {
       await server.resume();
       return server;
@@ -183,7 +182,6 @@ export class StrataProcess {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const client of this.#clients) client.close();
     await this.stop();
-    process.removeListener('exit', this.#killAtExit);
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 

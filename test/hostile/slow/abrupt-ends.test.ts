@@ -4,7 +4,6 @@
  * On commit e892933 watches stayed open without a connection until their own timeout, which their client chooses.
  */
 import test, { type ExecutionContext } from 'ava';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,6 +17,7 @@ import { StrataProcess } from '../../support/strata-process.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { until } from '../../support/test-server.js';
 import { beginHttp1, beginHttp2 } from '../bad-clients.js';
+import { spawn } from '../../support/children.js';
 
 const json = { 'content-type': 'application/json' };
 const watched = `${aPath({ shard: '*', cluster: '*' })}?watch=true&timeoutSeconds=99999999999`;

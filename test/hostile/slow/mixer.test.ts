@@ -3,7 +3,6 @@
  * Forty seconds, or TEST_MIXER_SECONDS; the seed is printed, and TEST_SEED repeats it.
  */
 import test from 'ava';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seeded } from '../../crash/random.js';
@@ -15,6 +14,7 @@ import { StrataProcess } from '../../support/strata-process.js';
 import { until } from '../../support/test-server.js';
 import { validate } from '../../support/validators.js';
 import { Informer } from '../informer.js';
+import { spawn } from '../../support/children.js';
 
 const seconds = Number(process.env['TEST_MIXER_SECONDS'] ?? '40');
 const seed = Number(process.env['TEST_SEED'] ?? '1');

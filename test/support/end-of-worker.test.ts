@@ -1,0 +1,114 @@
+/** A test that fails leaves nothing behind: its run ends soon, says what was left open, and its children are gone. AVA runs here in a project of its own. */
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import test, { type ExecutionContext } from 'ava';
+import { spawn } from './children.js';
+import { findProjectRoot } from '../house/sources.js';
+import { until } from './test-server.js';
+
+const root = findProjectRoot();
+const ava = join(root, 'node_modules', 'ava', 'entrypoints', 'cli.mjs');
+const children = fileURLToPath(new URL('./children.js', import.meta.url));
+const endOfWorker = fileURLToPath(new URL('./end-of-worker.js', import.meta.url));
+const hasPdeathsig = process.platform === 'linux' && spawnSync('/usr/bin/setpriv', ['--pdeathsig', 'KILL', '--', 'true']).status === 0;
+
+/** A test that starts a child, leaves a server open, and then does `last`. */
+function fixture(last: string): string {
+  return `
+import { createServer } from 'node:net';
+import { writeFileSync } from 'node:fs';
+import test from 'ava';
+import { spawn } from ${JSON.stringify(children)};
+
+test('it leaves a child', async (t) => {
+  t.timeout(3_600_000);
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  writeFileSync('pid', String(child.pid));
+  ${last}
+});
+`;
+}
+
+type Project = Readonly<{
+  folder: string;
+  run: () => Readonly<{ ended: Promise<unknown>; printed: () => string; code: () => number | null; kill: () => void }>;
+}>;
+
+async function aProject(t: ExecutionContext, last: string, workerThreads: boolean): Promise<Project> {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-ava-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const options = { files: ['*.test.js'], require: [endOfWorker], timeout: '1h', workerThreads };
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module', ava: options }));
+  await writeFile(join(folder, 'it.test.js'), fixture(last));
+  return {
+    folder,
+    run: () => {
+      // This AVA tells its own workers by variables what they are.
+      const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('AVA')));
+      const child = spawn(process.execPath, [ava], { cwd: folder, env: { ...env, CI: '1' }, stdio: ['ignore', 'pipe', 'pipe'] });
+      let printed = '';
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (printed += chunk.toString()));
+      return { ended: once(child, 'close'), printed: () => printed, code: () => child.exitCode, kill: () => void child.kill('SIGKILL') };
+    },
+  };
+}
+
+async function pidOf({ folder }: Project): Promise<number> {
+  return Number(await readFile(join(folder, 'pid'), 'utf8').catch(() => '0'));
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+for (const workerThreads of [true, false]) {
+  const worker = workerThreads ? 'a thread' : 'a process';
+
+  test(`a test in ${worker} that fails with a child and a server open ends its run, with the reason, what is open, and no child left`, async (t) => {
+    t.timeout(300_000);
+    const project = await aProject(t, `t.fail('this is the reason');`, workerThreads);
+    const run = project.run();
+    await run.ended;
+
+    t.not(run.code(), 0);
+    t.regex(run.printed(), /this is the reason/);
+    t.regex(run.printed(), /something is left open: .*TCPServerWrap/i);
+    const pid = await pidOf(project);
+    t.true(pid > 0);
+    await until(() => !isRunning(pid));
+  });
+
+  test(`a test in ${worker} that is killed leaves no child`, async (t) => {
+    t.timeout(300_000);
+    if (!hasPdeathsig) {
+      t.log('no setpriv here: what is killed cannot end its children');
+      t.pass();
+      return;
+    }
+    const project = await aProject(
+      t,
+      workerThreads ? 'await new Promise(() => {});' : `process.kill(process.pid, 'SIGKILL');`,
+      workerThreads,
+    );
+    const run = project.run();
+    await until(async () => (await pidOf(project)) > 0, 120_000);
+    const pid = await pidOf(project);
+    if (workerThreads) run.kill();
+    await run.ended;
+
+    await until(() => !isRunning(pid));
+    t.not(run.code(), 0);
+  });
+}
