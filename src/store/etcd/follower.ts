@@ -7,6 +7,7 @@
  * L1 Batches come in rising revision, and no revision is split between two. None is left out, none comes twice. Pages of the listing are of one revision.
  * L2 Where etcd as a whole stands below what was handed out, it has lost it: nothing here is true any more. It is asked before each watch. A member alone may be
  *    behind for a while. Where etcd has compacted what comes next, nobody can say any more what happened, nor whether it was etcd that lost something.
+ *    Nor is anything true where etcd sends a change of a revision up to which it has said that all was sent.
  * L3 After every `askMs` without news the watch is asked how far it is; one that keeps silent for `silentMs` is given up, and the next one later.
  */
 import type { Log } from '../../diagnostics/log.js';
@@ -17,6 +18,7 @@ import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { EtcdClient, EtcdWatch } from './client.js';
 import { EtcdError } from './etcd-error.js';
+import { Fragments } from './fragments.js';
 import { listed, pageKeysMax } from './listing.js';
 import { NewestRevision } from './newest-revision.js';
 import { PacedBatches } from './paced-batches.js';
@@ -55,6 +57,7 @@ const patienceMsMax = 64_000;
 const fruitlessMax = 4;
 /** How often a watch is asked while somebody waits: etcd does not answer one that has yet to catch up. */
 const askWhileWaitingMs = 10;
+const replacedBytesMax = 64 * 1024 * 1024;
 
 export class Follower {
   readonly #range: KeyRange;
@@ -69,8 +72,7 @@ export class Follower {
   #watch: EtcdWatch | undefined;
   readonly #closing = new AbortController();
   #cancelAsking: (() => void) | undefined;
-  /** Events of the last revision of a fragment, whose rest may be still to come. */
-  #fragments: WatchEvent[] = [];
+  readonly #fragments = new Fragments(replacedBytesMax);
   #eventsHeard = 0;
   /** How long a watch may keep silent. */
   #patienceMs: number;
@@ -86,7 +88,7 @@ export class Follower {
     this.#waiters = new RevisionWaiters(parts);
     this.#newest = new NewestRevision(parts.client);
     this.#paced = new PacedBatches(
-      (batch) => this.#handOut(batch),
+      (batch) => this.#handOutWatched(batch),
       () => this.#readOn(),
     );
   }
@@ -169,7 +171,7 @@ export class Follower {
   #watchUntilEnd(): Promise<EtcdError> {
     const { client, clock } = this.#parts;
     const { askMs } = this.#options;
-    this.#fragments = [];
+    this.#fragments.clear();
     this.#isAnnounced = false;
     return new Promise((resolve) => {
       let cancelLook = (): void => {};
@@ -214,8 +216,7 @@ export class Follower {
     this.#eventsHeard += events.length;
     if (canceled && compacted > 0) return end(new EtcdError('compacted', `history is compacted up to revision ${compacted}`));
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
-    this.#fragments.push(...events);
-    const whole = this.#fragments.splice(0, isFragment ? wholeIn(this.#fragments) : this.#fragments.length);
+    const whole = this.#fragments.add(events, isFragment);
     if (isFragment && whole.length === 0) return;
     // With events, the revision is etcd's own, and changes before it may still come; without, everything up to it has come.
     const last = whole.at(-1);
@@ -229,9 +230,16 @@ export class Follower {
     this.#watch?.resume();
   }
 
-  #handOut(batch: FollowedBatch): void {
+  #handOutWatched(batch: FollowedBatch): void {
+    const [first] = batch.events;
     // It was said while that waited.
-    if (batch.events.length === 0 && batch.revision <= this.#position) return;
+    if (first === undefined && batch.revision <= this.#position) return;
+    if (first !== undefined && first.kv.revision <= this.#position)
+      return this.#fail(`etcd has said that all up to revision ${this.#position} was sent, and then sent revision ${first.kv.revision}`);
+    this.#handOut(batch);
+  }
+
+  #handOut(batch: FollowedBatch): void {
     this.#position = batch.revision;
     this.#parts.take(batch);
     this.#waiters.reached(this.#position);
@@ -283,10 +291,4 @@ export class Follower {
       if (this.#waiters.areThere) this.#askWhileWaiting();
     });
   }
-}
-
-/** How many of a fragment's events are of revisions that do not go on in the next. */
-function wholeIn(events: readonly WatchEvent[]): number {
-  const last = events.at(-1)?.kv.revision;
-  return events.filter(({ kv }) => kv.revision !== last).length;
 }

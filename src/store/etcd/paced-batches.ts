@@ -33,7 +33,7 @@ export class PacedBatches {
   /** What comes alone is handed out in this very tick. */
   add(batch: FollowedBatch): void {
     const steps = stepsOf(batch);
-    for (const { events } of steps) this.#bytes += bytesOf(events);
+    for (const { events } of steps) this.#bytes += sum(events);
     this.#waiting.push(...steps);
     if (!this.#isTurnAsked) this.#turn();
   }
@@ -48,7 +48,7 @@ export class PacedBatches {
     const batch = this.#waiting.shift();
     if (batch === undefined) return;
     const wasFull = this.isFull;
-    this.#bytes -= bytesOf(batch.events);
+    this.#bytes -= sum(batch.events);
     if (this.#waiting.length > 0) this.#askTurn();
     this.#take(batch);
     if (wasFull && !this.isFull) this.#drained();
@@ -74,14 +74,19 @@ function stepsOf(batch: FollowedBatch): readonly FollowedBatch[] {
       [events, bytes] = [[], 0];
     }
     events.push(event);
-    bytes += event.kv.value.length;
+    bytes += bytesOf(event);
   }
   steps.push({ revision: batch.revision, events });
   return steps;
 }
 
-function bytesOf(events: readonly WatchEvent[]): number {
+function sum(events: readonly WatchEvent[]): number {
   let bytes = 0;
-  for (const { kv } of events) bytes += kv.value.length;
+  for (const event of events) bytes += bytesOf(event);
   return bytes;
+}
+
+/** With what it has replaced. */
+function bytesOf({ kv, previous }: WatchEvent): number {
+  return kv.value.length + (previous?.value.length ?? 0);
 }
