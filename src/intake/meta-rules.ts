@@ -4,7 +4,7 @@
  *
  * Pushes are not asked: a replica is what its shard has, and the shard has checked it. Types are right already (meta-shape.ts); null is Go's zero value.
  *
- * Bounds: `causesMax` causes of each field; a list is quoted up to `quotedMax` characters, because a cause for each of its members could quote all of it.
+ * Bounds: `causesMax` causes of each field; a list or an owner is quoted up to `quotedMax` characters, because many causes could quote it.
  * https://pkg.go.dev/k8s.io/apimachinery/pkg/api/validation
  */
 import { Buffer } from 'node:buffer';
@@ -70,7 +70,7 @@ function ownerCauses(owners: readonly Owner[]): readonly Cause[] {
     if (group === '' && version === 'v1' && owner.kind === 'Event')
       causes.push(quotedInvalid(field, JSON.stringify(owner), '/v1, Kind=Event is disallowed from being an owner'));
     if (owner.controller === true) {
-      const found = `${owner.kind}/${owner.name}`;
+      const found = quoted(`${owner.kind}/${owner.name}`);
       const both = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${found}`;
       if (controller !== undefined) causes.push(quotedInvalid(field, (all ??= JSON.stringify(owners)), both));
       controller ??= found;

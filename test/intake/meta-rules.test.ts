@@ -189,6 +189,12 @@ test('a refusal stays small, whatever is wrong how many times', (t) => {
   const many: readonly Metadata[] = [
     { ownerReferences: Array.from({ length: 900 }, () => null) },
     { ownerReferences: Array.from({ length: 1_500 }, () => owner({ controller: true })) },
+    {
+      ownerReferences: [
+        owner({ name: 'n'.repeat(400_000), controller: true }),
+        ...Array.from({ length: 900 }, () => owner({ controller: true })),
+      ],
+    },
     { finalizers: Array.from({ length: 5_000 }, () => ' ') },
     { finalizers: ['orphan', ...Array.from({ length: 5_000 }, (_, i) => `f${i}`), 'foregroundDeletion'] },
     { managedFields: Array.from({ length: 5_000 }, () => ({})) },
