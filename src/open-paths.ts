@@ -21,9 +21,9 @@ export function openPaths({ store, freshness, changedAt, metrics, clock, log }: 
     freshness,
     clock,
     changedAt: () => Math.max(changedAt(clusterEntries), changedAt(workspaceEntries)),
-    conflict: (cluster, shards) => {
+    conflict: (dispute) => {
       metrics.pathConflicts.add(1);
-      conflicts.warn('path.conflict', { cluster, shards });
+      conflicts.warn('path.conflict', dispute);
     },
   });
 }

@@ -156,7 +156,7 @@ export const metricTable = {
   pathConflicts: {
     kind: 'counter',
     name: 'strata_path_conflicts_total',
-    help: 'Times a path led to a logical cluster that several shards claim to have.',
+    help: 'Times a path led to a logical cluster that several shards claim, or that is not where its Workspace says.',
     labels: [],
   },
   watchFallbacks: {

@@ -3,10 +3,12 @@
  * agent pushes them as slices of two types that no client sees, and a link lets them across only where a policy names the type.
  *
  *   logicalclusters.paths.strata   cluster C, name "cluster"   {"path":"root:org","parentless":true,"migrating":true}    what is not so is left out
- *   workspaces.paths.strata        cluster: the parent's       {"cluster":"2hkmx5l3ov9dd7vw"} or {"url":"https://…"}, and "unavailable":true
+ *   workspaces.paths.strata        cluster: the parent's       {"cluster":"2hkmx5l3ov9dd7vw","shard":"birch"} or {"url":"https://…"}, and "unavailable":true
  *
- * The parent has a Workspace, so the parent decides who has its names: what a logical cluster says of its owner counts for nothing. Only one without an owner
- * is found by the path that it gives itself.
+ * v1, first: an entry as above without "shard". Since then: "shard" of a Workspace; who does not know it does not read it.
+ *
+ * The parent has a Workspace, so the parent decides who has its names, and on which shard they are: what a logical cluster says of its owner counts for nothing.
+ * Only one without an owner is found by the path that it gives itself.
  *
  * PATH-1 An entry is small and checked when it comes in, so that whoever reads it need not. Members that are not known here are kept and not read.
  * PATH-2 A logical cluster without an owner has the path of its entry, and is found by that. Any object may name a path (kcp.io/path), as the path of any
@@ -19,6 +21,7 @@ import { isObject, type Members } from './members.js';
 import type { Body } from './object.js';
 import { attempt, type Parsed } from './parsed.js';
 import type { Resource } from './resource.js';
+import { parseShardName, type ShardName } from './shard.js';
 
 export type ClusterEntry = Readonly<{
   kind: 'cluster';
@@ -29,10 +32,13 @@ export type ClusterEntry = Readonly<{
   isMigrating: boolean;
 }>;
 
+/** Where a logical cluster is, as its Workspace has it; `shard` is undefined where that does not say it. */
+export type ClusterTarget = Readonly<{ cluster: ClusterName; shard: ShardName | undefined }>;
+
 /** `target`: the logical cluster of the Workspace, or where a mounted one is served. */
 export type WorkspaceEntry = Readonly<{
   kind: 'workspace';
-  target: Readonly<{ cluster: ClusterName } | { url: string }>;
+  target: ClusterTarget | Readonly<{ url: string }>;
   isUnavailable: boolean;
 }>;
 
@@ -136,7 +142,7 @@ function readCluster(members: Members): ClusterEntry {
 }
 
 function readWorkspace(members: Members): WorkspaceEntry {
-  const [cluster, url] = [textIn(members, 'cluster'), textIn(members, 'url')];
+  const [cluster, url, shardText] = ['cluster', 'url', 'shard'].map((name) => textIn(members, name));
   const isUnavailable = truthIn(members, 'unavailable');
   if ((cluster === undefined) === (url === undefined)) throw wrong('it leads to a logical cluster or to a URL, to one of both');
   if (url !== undefined) {
@@ -145,7 +151,9 @@ function readWorkspace(members: Members): WorkspaceEntry {
   }
   const parsed = parseClusterName(cluster ?? '');
   if (parsed === undefined || parsed.startsWith('system:')) throw wrong('its cluster is no logical cluster that a Workspace can have');
-  return { kind: 'workspace', target: { cluster: parsed }, isUnavailable };
+  const shard = shardText === undefined ? undefined : parseShardName(shardText);
+  if (shardText !== undefined && shard === undefined) throw wrong('its shard is no name of a shard');
+  return { kind: 'workspace', target: { cluster: parsed, shard }, isUnavailable };
 }
 
 /** Whether requests may be sent there in the name of callers. */

@@ -6,6 +6,7 @@
  *   {"kind": "mount", "url": "https://mounts.example.com/clusters/abc", "unavailable": false, "shards": ["amber"], "freshness": […]}
  *   {"kind": "unknown"}                                 it does not exist: every shard that could have it said so
  *   {"kind": "uncertain", "shards": ["birch"]}          it may exist: these have not pushed all their path entries, or are not connected
+ *   {"kind": "disputed", "cluster": "…", "shards": ["birch", "cedar"], "expected": "amber"}   these claim the logical cluster, and its Workspace says where it is
  *   {"kind": "ambiguous", "clusters": ["…", "…"]}       logical clusters that give themselves the same path and have no owner
  */
 import type { ClusterName } from './cluster.js';
@@ -30,7 +31,11 @@ export type Resolved =
 export type MissingPath =
   | Readonly<{ kind: 'unknown' }>
   | Readonly<{ kind: 'uncertain'; shards: readonly ShardName[] }>
+  | Readonly<{ kind: 'disputed' } & Dispute>
   | Readonly<{ kind: 'ambiguous'; clusters: readonly ClusterName[] }>;
+
+/** `shards`: those that claim the logical cluster. `expected`: where its Workspace says that it is; undefined where none says it. */
+export type Dispute = Readonly<{ cluster: ClusterName; shards: readonly ShardName[]; expected?: ShardName | undefined }>;
 
 /** How fresh the path entries of a shard are. `current`: all that the shard has are here, as of `lagMs` ago; null when nobody reports it. */
 export type PathFreshness = Readonly<{ shard: ShardName; current: boolean; lagMs: number | null }>;

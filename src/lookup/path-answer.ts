@@ -22,6 +22,8 @@ export type ResolvedPath =
   | Readonly<{ kind: 'unknown' }>
   /** It may exist: of these shards not everything is in the cache. */
   | Readonly<{ kind: 'uncertain'; shards: readonly string[] }>
+  /** These shards claim the logical cluster. `expected`: where its Workspace says that it is; undefined where none says it. */
+  | Readonly<{ kind: 'disputed'; cluster: string; shards: readonly string[]; expected: string | undefined }>
   /** Several logical clusters without an owner give themselves that path. */
   | Readonly<{ kind: 'ambiguous'; clusters: readonly string[] }>;
 
@@ -52,6 +54,13 @@ export function parsePathAnswer(text: string): ResolvedPath {
       return { kind };
     case 'uncertain':
       return { kind, shards: textsIn(members, 'shards') };
+    case 'disputed':
+      return {
+        kind,
+        cluster: textIn(members, 'cluster'),
+        shards: textsIn(members, 'shards'),
+        expected: members['expected'] === undefined ? undefined : textIn(members, 'expected'),
+      };
     case 'ambiguous':
       return { kind, clusters: textsIn(members, 'clusters') };
     default:

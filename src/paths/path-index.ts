@@ -4,8 +4,7 @@
  *
  * INDEX-1 That something is unknown is said only of what was not there after every shard that could have it was reported whole. So a path that is not found
  *    is looked for again after the report: the other way round, what came between the two would be missing.
- * INDEX-2 What was found is known as long as no entry changes: every request of a front door needs it. It is not where several shards claim a logical cluster,
- *    because then it depends on how fresh their entries are.
+ * INDEX-2 What was found is known as long as no entry changes: every request of a front door needs it.
  * Bounds: one report on all shards in `reportAgeMaxMs`, however many ask; `foundMax` paths that were found, of at most 2,048 characters each.
  */
 import type { ClusterName } from '../domain/cluster.js';
@@ -36,7 +35,6 @@ export type PathIndexParts = Readonly<{
   clock: Clock;
   /** Of the newest change to entries of either type. */
   changedAt: () => Revision;
-  /** Several shards claim a logical cluster. */
   conflict: PathEntries['conflict'];
 }>;
 
@@ -55,7 +53,6 @@ export class PathIndex implements Paths {
   readonly #found = new Map<string, Resolved>();
   /** The newest change that they take into account. */
   #foundAt: Revision | undefined;
-  #conflicts = 0;
   #last: Readonly<{ atMs: number; report: Promise<Report> }> | undefined;
 
   constructor(parts: PathIndexParts) {
@@ -65,11 +62,7 @@ export class PathIndex implements Paths {
       clusterOn: (shard, cluster) => this.#clusterOn(shard, cluster),
       workspace: (shard, parent, name) => this.#workspace(shard, parent, name),
       ownersOf: parts.ownersOf,
-      isCurrent: async (shard) => (await this.#reportOn(shard)).isWhole,
-      conflict: (cluster, shards) => {
-        this.#conflicts += 1;
-        parts.conflict(cluster, shards);
-      },
+      conflict: parts.conflict,
     };
   }
 
@@ -83,9 +76,8 @@ export class PathIndex implements Paths {
     const path = segments.join(':');
     const found = this.#found.get(path);
     if (found !== undefined) return found;
-    const conflicts = this.#conflicts;
     const walked = await walk(segments, this.#entries);
-    if (isFound(walked) && this.#conflicts === conflicts && this.#parts.changedAt() === changedAt) this.#remember(path, walked);
+    if (isFound(walked) && this.#parts.changedAt() === changedAt) this.#remember(path, walked);
     if (walked.kind !== 'missing') return walked;
     const { isWhole, lacking } = await (walked.on === undefined ? this.#reportOnAll() : this.#reportOn(walked.on));
     const again = await walk(segments, this.#entries);

@@ -4,19 +4,20 @@
  *   root:org:team      the first segment is a logical cluster, and each further one a Workspace of what came before it
  *   home:alice:team    if there is no such logical cluster: the longest beginning, of two segments or more, that one without an owner has as its path
  *
- * RESOLVE-1 A Workspace counts only on the shard where its parent is active: another shard may have what a migration left, or claim what it has not.
- * RESOLVE-2 A logical cluster is active on the one shard where it is not migrating. If it migrates everywhere, any will do, for that shard refuses
- *    requests itself. If several claim it, one whose entries are current goes before one whose are not, then the one that changed last.
- *    `root` does not migrate: of several that claim it the shard named `root` has it, or the one that has claimed it longest, because where that is decides
- *    whose word counts about where shards are.
+ * RESOLVE-1 A Workspace counts only on the shard where its parent is: another shard may have what a migration left, or claim what it has not.
+ * RESOLVE-2 Where a logical cluster is, its Workspace says. A shard that claims it beside that one is reported and gets nothing; if that one has none of it, the
+ *    logical cluster is in dispute. Where no Workspace says it, one shard alone may claim it, or it is in dispute too: nothing is ever decided by who came last.
+ *    One that is asked for by its name is also in dispute if the path that it gives itself leads elsewhere.
+ *    `root` has no Workspace and does not migrate: of several that claim it the shard named `root` has it, or the one that has claimed it longest, because where
+ *    that is decides whose word counts about where shards are.
  * RESOLVE-3 It ends after one step for each segment, whatever the entries say.
  */
 import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
-import type { ClusterEntry, WorkspaceEntry } from '../domain/path-entry.js';
-import type { MissingPath, Resolved } from '../domain/path-resolution.js';
+import type { ClusterEntry, ClusterTarget, WorkspaceEntry } from '../domain/path-entry.js';
+import type { Dispute, MissingPath, Resolved } from '../domain/path-resolution.js';
 import type { Revision } from '../domain/revision.js';
 import { rootShard, type ShardName } from '../domain/shard.js';
-import type { PathSegments } from './kcp-path.js';
+import { parsePathSegments, type PathSegments } from './kcp-path.js';
 
 /** The entry of a logical cluster on one shard. */
 export type ClusterPlace = Readonly<{ shard: ShardName; revision: Revision; entry: ClusterEntry }>;
@@ -29,21 +30,30 @@ export interface PathEntries {
   workspace(shard: ShardName, parent: ClusterName, name: string): Promise<WorkspaceEntry | undefined>;
   /** Logical clusters without an owner that have this path. */
   ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
-  /** Whether everything is here that the shard has of both types. */
-  isCurrent(shard: ShardName): Promise<boolean>;
-  /** A logical cluster is active on several shards, which ought not to be. */
-  conflict(cluster: ClusterName, shards: readonly ShardName[]): void;
+  /** Several shards claim a logical cluster, and not because it migrates; or one does where it ought not to be. */
+  conflict(dispute: Dispute): void;
 }
 
-/** `on`: the one shard that could have what is missing; undefined: any shard. */
-export type Walked = Resolved | Extract<MissingPath, { kind: 'ambiguous' }> | Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
+type Missing = Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
+type Disputed = Extract<MissingPath, { kind: 'disputed' }>;
 
-type Active = Readonly<{ cluster: ClusterName; shard: ShardName }>;
+/** `on`: the one shard that could have what is missing; undefined: any shard. */
+export type Walked = Resolved | Exclude<MissingPath, { kind: 'unknown' | 'uncertain' }> | Missing;
+
+type Active = Readonly<{ kind: 'active'; cluster: ClusterName; shard: ShardName }>;
+/** `length`: of so many segments of the path. */
+type Start = Readonly<{ kind: 'start'; active: Active; length: number }>;
+type Placed = Active | Missing | Disputed;
 
 export async function walk(segments: PathSegments, entries: PathEntries): Promise<Walked> {
-  const start = await startOf(segments, entries);
-  if ('kind' in start) return start;
-  let { active } = start;
+  return follow(segments, entries, headPlace);
+}
+
+/** `placeOfHead`: where the logical cluster is that the first segment names. */
+async function follow(segments: PathSegments, entries: PathEntries, placeOfHead: typeof headPlace): Promise<Walked> {
+  const start = await startOf(segments, entries, placeOfHead);
+  if (start.kind !== 'start') return start;
+  let active: Active = start.active;
   const shards = new Set([active.shard]);
   let unavailable = false;
   for (const name of segments.slice(start.length)) {
@@ -51,63 +61,115 @@ export async function walk(segments: PathSegments, entries: PathEntries): Promis
     if (workspace === undefined) return { kind: 'missing', on: active.shard };
     unavailable ||= workspace.isUnavailable;
     if ('url' in workspace.target) return { kind: 'mount', url: workspace.target.url, unavailable, shards: [...shards] };
-    const { cluster } = workspace.target;
-    const shard = await activeShard(cluster, entries);
-    if (shard === undefined) return { kind: 'missing', on: undefined };
-    active = { cluster, shard };
-    shards.add(shard);
+    const place = await placeOf(workspace.target, entries);
+    if (place.kind !== 'active') return place;
+    active = place;
+    shards.add(active.shard);
   }
-  return { kind: 'cluster', ...active, unavailable, shards: [...shards] };
+  return { ...active, kind: 'cluster', unavailable, shards: [...shards] };
 }
 
 /** Where the walk begins, and how many segments that takes. */
-async function startOf(segments: PathSegments, entries: PathEntries): Promise<Readonly<{ active: Active; length: number }> | Walked> {
+async function startOf(
+  segments: PathSegments,
+  entries: PathEntries,
+  placeOfHead: typeof headPlace,
+): Promise<Start | Exclude<Walked, Resolved>> {
   const head = parseClusterName(segments[0]);
-  const shard = head === undefined ? undefined : await activeShard(head, entries);
-  if (head !== undefined && shard !== undefined) return { active: { cluster: head, shard }, length: 1 };
+  const place = head === undefined ? undefined : await placeOfHead(head, entries);
+  if (place?.kind === 'active') return { kind: 'start', active: place, length: 1 };
+  if (place?.kind === 'disputed') return place;
+  const begun: Start[] = [];
   for (let { length } = segments; length > 1; length -= 1) {
     const path = parseCanonicalPath(segments.slice(0, length).join(':'));
-    if (path === undefined) continue;
-    const owners = await activeOwners(path, entries);
-    const [active] = owners;
-    if (active === undefined) continue;
-    return owners.length > 1 ? { kind: 'ambiguous', clusters: owners.map(({ cluster }) => cluster) } : { active, length };
+    const owners = path === undefined ? [] : await ownersOf(path, entries);
+    const [owner] = owners;
+    if (owners.length > 1) return { kind: 'ambiguous', clusters: owners.map(({ cluster }) => cluster) };
+    if (owner?.kind === 'disputed') return owner;
+    if (owner !== undefined) begun.push({ kind: 'start', active: owner, length });
   }
-  return { kind: 'missing', on: undefined };
+  const [longest] = begun;
+  if (longest === undefined) return { kind: 'missing', on: undefined };
+  // What lies below a path belongs to who has that.
+  const shards = [...new Set(begun.map(({ active }) => active.shard))];
+  return shards.length === 1 ? longest : disputed({ cluster: longest.active.cluster, shards }, entries);
 }
 
-/** A logical cluster has what its entry says where it is active: another shard may have what it was, or claim what it is not. */
-async function activeOwners(path: CanonicalPath, entries: PathEntries): Promise<readonly Active[]> {
-  const owners: Active[] = [];
+/** A logical cluster has the path that its entry gives it where it is: another shard may have what it was, or claim what it is not. */
+async function ownersOf(path: CanonicalPath, entries: PathEntries): Promise<readonly (Active | Disputed)[]> {
+  const owners: (Active | Disputed)[] = [];
   for (const cluster of await entries.ownersOf(path)) {
-    const shard = await activeShard(cluster, entries);
-    const place = shard === undefined ? undefined : await entries.clusterOn(shard, cluster);
-    if (shard !== undefined && place?.entry.isParentless === true && place.entry.path === path) owners.push({ cluster, shard });
+    const place = await placeOf({ cluster, shard: undefined }, entries);
+    if (place.kind === 'disputed') owners.push(place);
+    if (place.kind !== 'active') continue;
+    const found = await entries.clusterOn(place.shard, cluster);
+    if (found?.entry.isParentless === true && found.entry.path === path) owners.push(place);
   }
   return owners;
 }
 
-/** Nearly every logical cluster is on one shard, and then nothing of its entry matters here. */
-async function activeShard(cluster: ClusterName, entries: PathEntries): Promise<ShardName | undefined> {
-  const shards = await entries.shardsOf(cluster);
-  if (shards.length < 2) return shards[0];
-  const places = (await Promise.all(shards.map((shard) => entries.clusterOn(shard, cluster)))).filter((place) => place !== undefined);
-  const settled = places.filter(({ entry }) => !entry.isMigrating);
-  if (settled.length < 2) return (settled[0] ?? newest(places))?.shard;
-  entries.conflict(
-    cluster,
-    settled.map(({ shard }) => shard),
-  );
-  if (cluster === rootCluster) return (settled.find(({ shard }) => shard === rootShard) ?? oldest(settled))?.shard;
-  const current: ClusterPlace[] = [];
-  for (const place of settled) if (await entries.isCurrent(place.shard)) current.push(place);
-  return newest(current.length > 0 ? current : settled)?.shard;
+/** `shard`: where it ought to be; undefined where nobody says that. */
+async function placeOf({ cluster, shard }: ClusterTarget, entries: PathEntries): Promise<Placed> {
+  const claims = await entries.shardsOf(cluster);
+  const [first] = claims;
+  if (first === undefined) return { kind: 'missing', on: shard };
+  if (cluster === rootCluster) return { kind: 'active', cluster, shard: await shardOfRoot(claims, entries) };
+  if (claims.length > 1) await reportClaims({ cluster, shards: claims }, entries);
+  if (shard === undefined)
+    return claims.length === 1 ? { kind: 'active', cluster, shard: first } : { kind: 'disputed', cluster, shards: claims };
+  return claims.includes(shard) ? { kind: 'active', cluster, shard } : disputed({ cluster, shards: claims, expected: shard }, entries);
 }
 
-function oldest(places: readonly ClusterPlace[]): ClusterPlace | undefined {
-  return places.toSorted((one, other) => one.revision - other.revision)[0];
+/** Each shard that claims a logical cluster is asked for its path. Those to which their own path does not lead have it not. */
+async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Placed> {
+  const claims = await entries.shardsOf(cluster);
+  if (claims.length === 0 || cluster === rootCluster) return placeOf({ cluster, shard: undefined }, entries);
+  if (claims.length > 1) await reportClaims({ cluster, shards: claims }, entries);
+  const possible: ShardName[] = [];
+  for (const shard of claims) if (!(await isDenied({ cluster, shard }, entries))) possible.push(shard);
+  const [shard] = possible;
+  if (shard !== undefined && possible.length === 1) return { kind: 'active', cluster, shard };
+  return disputed({ cluster, shards: claims }, entries);
 }
 
-function newest(places: readonly ClusterPlace[]): ClusterPlace | undefined {
-  return places.toSorted((one, other) => other.revision - one.revision)[0];
+/** Whether the path that a shard's entry gives to the logical cluster leads elsewhere. Where it begins is decided without paths, so that this ends. */
+async function isDenied({ cluster, shard }: Readonly<{ cluster: ClusterName; shard: ShardName }>, entries: PathEntries): Promise<boolean> {
+  const path = (await entries.clusterOn(shard, cluster))?.entry.path;
+  const segments = path === undefined ? undefined : parsePathSegments(path);
+  if (segments === undefined) return false;
+  const walked = await follow(segments, entries, (head) => placeOf({ cluster: head, shard: undefined }, entries));
+  switch (walked.kind) {
+    case 'cluster':
+      return walked.cluster !== cluster || walked.shard !== shard;
+    case 'mount':
+      return true;
+    case 'disputed':
+      return walked.cluster === cluster && walked.expected !== undefined;
+    default:
+      return false;
+  }
+}
+
+async function shardOfRoot(claims: readonly ShardName[], entries: PathEntries): Promise<ShardName> {
+  const [first = rootShard] = claims;
+  if (claims.length < 2) return first;
+  await reportClaims({ cluster: rootCluster, shards: claims }, entries);
+  if (claims.includes(rootShard)) return rootShard;
+  const places = await placesOf({ cluster: rootCluster, shards: claims }, entries);
+  return places.toSorted((one, other) => one.revision - other.revision)[0]?.shard ?? first;
+}
+
+/** While a logical cluster migrates, two shards have it, and one of both entries or both say so. */
+async function reportClaims({ cluster, shards }: Dispute, entries: PathEntries): Promise<void> {
+  const settled = (await placesOf({ cluster, shards }, entries)).filter(({ entry }) => !entry.isMigrating);
+  if (settled.length > 1) entries.conflict({ cluster, shards: settled.map(({ shard }) => shard) });
+}
+
+async function placesOf({ cluster, shards }: Dispute, entries: PathEntries): Promise<readonly ClusterPlace[]> {
+  return (await Promise.all(shards.map((shard) => entries.clusterOn(shard, cluster)))).filter((place) => place !== undefined);
+}
+
+function disputed(dispute: Dispute, entries: PathEntries): Disputed {
+  entries.conflict(dispute);
+  return { kind: 'disputed', ...dispute };
 }

@@ -97,6 +97,8 @@ function unfound(resolution: PathResolution, { method, url }: Asked): OwnAnswer 
       return resolution.unavailable ? notAvailable : undefined;
     case 'uncertain':
       return tryAgain('the workspace is not known here, and not every shard has sent what it has');
+    case 'disputed':
+      return tryAgain('it is not certain which shard has the workspace');
     default:
       return accessNotPermitted(method, pathOf(url));
   }

@@ -15,6 +15,7 @@ import {
 } from '../domain/path-entry.js';
 import type { ClusterName } from '../domain/cluster.js';
 import type { Resource } from '../domain/resource.js';
+import { parseShardName } from '../domain/shard.js';
 import { member, valueText, type Members as Spans, type ObjectText } from '../json/object-text.js';
 import type { Collection } from '../kube/collection.js';
 import type { SourceObject } from '../kube/source-object.js';
@@ -25,6 +26,8 @@ export type PathEntryForm = Readonly<{ resource: Resource; collection: Collectio
 
 const everywhere = { cluster: '*', version: 'v1alpha1', labelSelector: '' };
 const migratingAnnotation = 'internal.kcp.io/migrating';
+/** The shard of a Workspace's logical cluster. kcp writes it when it schedules, and the shard that a migration brings it to; nobody else may. */
+const shardAnnotation = 'core.kcp.io/shard';
 
 export const pathEntryForms: readonly PathEntryForm[] = [
   {
@@ -74,8 +77,10 @@ function workspaceEntryOf({ text }: SourceObject): PathEntry | undefined {
   if (phase === 'Scheduling') return undefined;
   const isUnavailable = phase === 'Unavailable';
   const { cluster, URL: url } = spec;
-  if (typeof cluster === 'string' && cluster !== '')
-    return { kind: 'workspace', target: { cluster: cluster as ClusterName }, isUnavailable };
+  if (typeof cluster === 'string' && cluster !== '') {
+    const shard = parseShardName(textOf(text, text.annotations, shardAnnotation) ?? '');
+    return { kind: 'workspace', target: { cluster: cluster as ClusterName, shard }, isUnavailable };
+  }
   if (!isObject(spec['mount']) || typeof url !== 'string' || url === '') return undefined;
   return { kind: 'workspace', target: { url }, isUnavailable };
 }

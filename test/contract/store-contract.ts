@@ -491,7 +491,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.ownersOf(home), ['acme' as never]);
     t.deepEqual(await store.pathsOf([aKey()]), [home], 'its own objects name another in vain');
     t.deepEqual(await store.ownersOf(other), []);
-    const workspace: PathEntry = { kind: 'workspace', target: { cluster: clusterName('bold') }, isUnavailable: false };
+    const workspace: PathEntry = { kind: 'workspace', target: { cluster: clusterName('bold'), shard: undefined }, isUnavailable: false };
     await mustWrite(store, {
       kind: 'put',
       key: aKey({ group: pathGroup, resource: 'workspaces', name: 'team' }),

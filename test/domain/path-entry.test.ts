@@ -12,7 +12,7 @@ import {
   workspaceEntries,
   type PathEntry,
 } from '../../src/domain/path-entry.js';
-import { clusterName } from '../support/objects.js';
+import { clusterName, shardName } from '../support/objects.js';
 
 const encoder = new TextEncoder();
 
@@ -39,7 +39,10 @@ const entries: fc.Arbitrary<PathEntry> = fc.oneof(
   fc.record({
     kind: fc.constant('workspace' as const),
     target: fc.oneof(
-      names.map((cluster) => ({ cluster: clusterName(cluster) })),
+      fc.tuple(names, fc.option(names, { nil: undefined })).map(([cluster, shard]) => ({
+        cluster: clusterName(cluster),
+        shard: shard === undefined ? undefined : shardName(shard),
+      })),
       names.map((host) => ({ url: `https://${host}.example.com/clusters/${host}` })),
     ),
     isUnavailable: fc.boolean(),
@@ -61,7 +64,8 @@ test('what is not so is left out of an entry', (t) => {
     [
       { kind: 'cluster', path: 'root:org', isParentless: false, isMigrating: false },
       { kind: 'cluster', path: undefined, isParentless: true, isMigrating: true },
-      { kind: 'workspace', target: { cluster: clusterName('2hkmx5l3ov9dd7vw') }, isUnavailable: false },
+      { kind: 'workspace', target: { cluster: clusterName('2hkmx5l3ov9dd7vw'), shard: undefined }, isUnavailable: false },
+      { kind: 'workspace', target: { cluster: clusterName('2hkmx5l3ov9dd7vw'), shard: shardName('birch') }, isUnavailable: false },
       { kind: 'workspace', target: { url: 'https://mounts.example.com/a' }, isUnavailable: true },
     ] as const
   ).map((entry) => new TextDecoder().decode(formatPathEntry(entry)));
@@ -69,6 +73,7 @@ test('what is not so is left out of an entry', (t) => {
     '{"path":"root:org"}',
     '{"parentless":true,"migrating":true}',
     '{"cluster":"2hkmx5l3ov9dd7vw"}',
+    '{"cluster":"2hkmx5l3ov9dd7vw","shard":"birch"}',
     '{"url":"https://mounts.example.com/a","unavailable":true}',
   ]);
 });
@@ -88,6 +93,11 @@ test('what no agent of ours sends is refused, and says why', (t) => {
     ['workspaces', '{"cluster":"system:admin"}', /no logical cluster/],
     ['workspaces', '{"cluster":"*"}', /no logical cluster/],
     ['workspaces', '{"cluster":"one","unavailable":"yes"}', /neither true nor false/],
+    ['workspaces', '{"cluster":"one","shard":""}', /no name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":"*"}', /no name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":"Amber"}', /no name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":null}', /no text/],
+    ['workspaces', '{"cluster":"one","shard":["amber"]}', /no text/],
     ['workspaces', '{"url":"http://mounts.example.com/"}', /https/],
     ['workspaces', '{"url":"https://user:secret@mounts.example.com/"}', /credentials/],
     ['workspaces', '{"url":"https://user@mounts.example.com/"}', /credentials/],
@@ -119,7 +129,7 @@ test('what no agent of ours sends is refused, and says why', (t) => {
 test('a member that is not known yet is no reason to refuse', (t) => {
   t.deepEqual(read('workspaces', '{"cluster":"one","type":"root:universal"}'), {
     kind: 'workspace',
-    target: { cluster: clusterName('one') },
+    target: { cluster: clusterName('one'), shard: undefined },
     isUnavailable: false,
   });
 });
@@ -130,7 +140,7 @@ test('only a logical cluster without an owner owns its path, and a path of one s
   t.is(pathOfEntry({ ...cluster, isParentless: false }), undefined);
   t.is(pathOfEntry({ ...cluster, path: undefined }), undefined);
   t.is(pathOfEntry({ ...cluster, path: 'root' }), undefined);
-  t.is(pathOfEntry({ kind: 'workspace', target: { cluster: clusterName('one') }, isUnavailable: false }), undefined);
+  t.is(pathOfEntry({ kind: 'workspace', target: { cluster: clusterName('one'), shard: undefined }, isUnavailable: false }), undefined);
 });
 
 test('what is stored of an entry has neither labels nor annotations', (t) => {

@@ -54,9 +54,9 @@ test('what a path leads to is what the entries say now, however often it was ask
       held.workspaces.delete(edge);
       await pusher.acknowledged(pusher.delete(workspaceSlice(shard), [name], cluster));
     } else {
-      const to = of(clusters);
-      held.workspaces.set(edge, to);
-      const pushed = pushedWorkspace(`${cluster} ${name}`, { cluster: to });
+      const [to, on] = [of(clusters), of([...shards, undefined])];
+      held.workspaces.set(edge, on === undefined ? to : `${to}@${on}`);
+      const pushed = pushedWorkspace(`${cluster} ${name}`, { cluster: to, ...(on !== undefined && { shard: on }) });
       await pusher.acknowledged(pusher.put(workspaceSlice(shard), [pushed], pathEntryVersion));
     }
   };

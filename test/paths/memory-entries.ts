@@ -1,13 +1,13 @@
 /** Path entries of a made-up installation in memory, as a walk reads them. */
 import type { ClusterName } from '../../src/domain/cluster.js';
 import type { ClusterEntry, WorkspaceEntry } from '../../src/domain/path-entry.js';
+import type { Dispute } from '../../src/domain/path-resolution.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { ClusterPlace, PathEntries } from '../../src/paths/resolve.js';
 import { clusterName, shardName } from '../support/objects.js';
 
 export class MemoryEntries implements PathEntries {
   readonly conflicts: string[] = [];
-  readonly notCurrent = new Set<string>();
   /** How many entries were read. */
   reads = 0;
   readonly #clusters = new Map<ClusterName, ClusterPlace[]>();
@@ -22,9 +22,12 @@ export class MemoryEntries implements PathEntries {
     return this;
   }
 
-  /** `target`: the name of a logical cluster, or a URL. */
+  /** `target`: a URL, or the name of a logical cluster, with an `@` and its shard if the Workspace names that. */
   edge(shard: string, parent: string, name: string, target: string, isUnavailable = false): this {
-    const to = target.startsWith('https:') ? { url: target } : { cluster: clusterName(target) };
+    const [cluster = '', on] = target.split('@');
+    const to = target.startsWith('https:')
+      ? { url: target }
+      : { cluster: clusterName(cluster), shard: on === undefined ? undefined : shardName(on) };
     this.#workspaces.set([shard, parent, name].join('|'), { kind: 'workspace', target: to, isUnavailable });
     return this;
   }
@@ -50,11 +53,7 @@ export class MemoryEntries implements PathEntries {
     return owners.map(([cluster]) => cluster);
   }
 
-  async isCurrent(shard: ShardName): Promise<boolean> {
-    return !this.notCurrent.has(shard);
-  }
-
-  conflict(cluster: ClusterName, shards: readonly ShardName[]): void {
+  conflict({ cluster, shards }: Dispute): void {
     this.conflicts.push(`${cluster} on ${shards.join()}`);
   }
 }

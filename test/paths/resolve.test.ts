@@ -20,6 +20,8 @@ function shown(found: Walked): string {
       return `${found.url}${found.unavailable ? ', unavailable' : ''}`;
     case 'missing':
       return `missing on ${found.on ?? 'any shard'}`;
+    case 'disputed':
+      return `disputed: ${found.cluster} on ${found.shards.join()}${found.expected === undefined ? '' : `, not ${found.expected}`}`;
     case 'ambiguous':
       return `ambiguous: ${found.clusters.join()}`;
   }
@@ -89,32 +91,93 @@ test('a mounted Workspace leads to its URL, whatever follows', (t) =>
     },
   ));
 
-test('a logical cluster that migrates is active where it does not', async (t) => {
-  const entries = town().cluster('cedar', 'team1', { isMigrating: true }).edge('cedar', 'team1', 'sub', 'other').cluster('cedar', 'other');
-  await leads(t, entries, { 'root:org:team': 'team1 on birch', 'root:org:team:sub': 'sub1 on amber' });
-  t.deepEqual(entries.conflicts, []);
-  const everywhere = new MemoryEntries().cluster('amber', 'one', { isMigrating: true }).cluster('birch', 'one', { isMigrating: true });
-  await leads(t, everywhere, { one: 'one on birch' });
-  t.deepEqual(everywhere.conflicts, []);
+/** As `town`, and each Workspace names the shard of its logical cluster. */
+const told = (): MemoryEntries =>
+  town()
+    .edge('amber', 'root', 'org', 'org1@amber')
+    .edge('amber', 'org1', 'team', 'team1@birch')
+    .edge('birch', 'team1', 'sub', 'sub1@amber');
+
+test('a logical cluster that migrates is where its Workspace says, and in dispute while that has not heard of its arrival', async (t) => {
+  const begun = told().cluster('cedar', 'team1', { path: 'root:org:team', isMigrating: true }).edge('cedar', 'team1', 'sub', 'other@cedar');
+  await leads(t, begun, { 'root:org:team': 'team1 on birch', team1: 'team1 on birch', 'root:org:team:sub': 'sub1 on amber' });
+  t.deepEqual(begun.conflicts, []);
+  const arrived = new MemoryEntries()
+    .cluster('amber', 'root', { path: 'root', isParentless: true })
+    .edge('amber', 'root', 'team', 'team1@birch')
+    .cluster('cedar', 'team1', { path: 'root:team' });
+  await leads(t, arrived, { 'root:team': 'disputed: team1 on cedar, not birch', team1: 'disputed: team1 on cedar' });
+  await leads(t, arrived.edge('amber', 'root', 'team', 'team1@cedar'), { 'root:team': 'team1 on cedar', team1: 'team1 on cedar' });
 });
 
-test('of shards that claim the same logical cluster, one that is current goes first, then the later one; and it is counted', async (t) => {
-  const entries = () => new MemoryEntries().cluster('amber', 'one').cluster('birch', 'one').cluster('cedar', 'one', { isMigrating: true });
-  const later = entries();
-  await leads(t, later, { one: 'one on birch' });
-  t.deepEqual(later.conflicts, ['one on amber,birch']);
-  const current = entries();
-  current.notCurrent.add('birch');
-  await leads(t, current, { one: 'one on amber' });
-  const neither = entries();
-  for (const shard of ['amber', 'birch']) neither.notCurrent.add(shard);
-  await leads(t, neither, { one: 'one on birch' });
+test('a shard that claims what a Workspace says is elsewhere gets nothing, and is reported', async (t) => {
+  const entries = told()
+    .cluster('mallory', 'org1', { path: 'root:org' })
+    .cluster('mallory', 'team1')
+    .cluster('mallory', 'root', { path: 'root' });
+  await leads(t, entries.cluster('mallory', 'sub1', { path: 'root:org:team:sub' }), {
+    root: 'root on amber',
+    'root:org': 'org1 on amber',
+    'root:org:team': 'team1 on birch',
+    'root:org:team:sub': 'sub1 on amber',
+    org1: 'org1 on amber',
+    'org1:team': 'team1 on birch',
+    sub1: 'sub1 on amber',
+    team1: 'disputed: team1 on birch,mallory',
+  });
+  t.true(entries.conflicts.includes('org1 on amber,mallory'));
 });
+
+test('a shard that is alone with a claim has no logical cluster to which its own path does not lead', (t) =>
+  leads(
+    t,
+    new MemoryEntries()
+      .cluster('amber', 'root', { path: 'root', isParentless: true })
+      .edge('amber', 'root', 'org', 'org1@amber')
+      .cluster('mallory', 'org1', { path: 'root:org' }),
+    { org1: 'disputed: org1 on mallory', 'root:org': 'disputed: org1 on mallory, not amber' },
+  ));
+
+test('where no Workspace says it, one shard alone may claim a logical cluster, whoever came last and whatever is current', async (t) => {
+  const entries = new MemoryEntries()
+    .cluster('amber', 'one')
+    .cluster('birch', 'two')
+    .cluster('cedar', 'two')
+    .edge('amber', 'one', 'x', 'two');
+  await leads(t, entries, { one: 'one on amber', two: 'disputed: two on birch,cedar', 'one:x': 'disputed: two on birch,cedar' });
+  t.true(entries.conflicts.includes('two on birch,cedar'));
+  const migrating = new MemoryEntries().cluster('amber', 'one', { isMigrating: true }).cluster('birch', 'one', { isMigrating: true });
+  await leads(t, migrating, { one: 'disputed: one on amber,birch' });
+});
+
+test('a logical cluster that has not arrived where its Workspace says may still come there, and only there', (t) =>
+  leads(t, town().edge('amber', 'root', 'new', 'new1@birch'), { 'root:new': 'missing on birch', new1: 'missing on any shard' }));
+
+test('root is on the shard of that name, or on the one that has claimed it longest', async (t) => {
+  const claimed = (...shards: string[]): MemoryEntries => {
+    const entries = new MemoryEntries();
+    for (const shard of shards) entries.cluster(shard, 'root', { path: 'root', isParentless: true });
+    return entries;
+  };
+  await leads(t, claimed('mallory', 'root'), { root: 'root on root' });
+  await leads(t, claimed('amber', 'mallory'), { root: 'root on amber' });
+});
+
+test('what is below a path that one shard has is not another one’s', (t) =>
+  leads(
+    t,
+    new MemoryEntries()
+      .cluster('birch', 'al1', { path: 'home:alice', isParentless: true })
+      .edge('birch', 'al1', 'team', 'al2@birch')
+      .cluster('birch', 'al2', { path: 'home:alice:team' })
+      .cluster('mallory', 'mal1', { path: 'home:alice:team', isParentless: true }),
+    { 'home:alice': 'al1 on birch', 'home:alice:team': 'disputed: mal1 on mallory,birch', al2: 'al2 on birch' },
+  ));
 
 test('a logical cluster without an owner is found by its path, and its Workspaces below it', async (t) => {
   const entries = town()
     .cluster('birch', 'al1', { path: 'home:alice', isParentless: true })
-    .cluster('amber', 'al2', { path: 'home:alice:deep:own', isParentless: true })
+    .cluster('birch', 'al2', { path: 'home:alice:deep:own', isParentless: true })
     .cluster('amber', 'al3', { path: 'home:alice:team' })
     .edge('birch', 'al1', 'team', 'al3')
     .edge('birch', 'al1', 'deep', 'al3')
@@ -124,7 +187,7 @@ test('a logical cluster without an owner is found by its path, and its Workspace
     'home:alice:team': 'al3 on amber',
     'home:alice:nope': 'missing on birch',
     'home:alice:deep': 'al3 on amber',
-    'home:alice:deep:own': 'al2 on amber',
+    'home:alice:deep:own': 'al2 on birch',
     'home:bob': 'missing on any shard',
   });
 });
@@ -149,16 +212,11 @@ test('a path that two logical clusters without an owner have is ambiguous', (t) 
     { 'home:alice': 'ambiguous: al1,al2', 'home:alice:team': 'ambiguous: al1,al2' },
   ));
 
-test('a path belongs to a logical cluster only where that is active: what another shard has of it counts for nothing', async (t) => {
+test('a path that a logical cluster without an owner has belongs to the one shard that claims it', async (t) => {
   const entries = new MemoryEntries()
     .cluster('amber', 'h3', { path: 'home:y', isParentless: true, isMigrating: true })
     .cluster('birch', 'h3', { path: 'home:z' });
-  await leads(t, entries, { 'home:y': 'missing on any shard', 'home:z': 'missing on any shard', h3: 'h3 on birch' });
-  const moved = new MemoryEntries()
-    .cluster('amber', 'old', { path: 'home:x', isParentless: true, isMigrating: true })
-    .cluster('birch', 'old', { path: 'home:former', isParentless: true })
-    .cluster('birch', 'new', { path: 'home:x', isParentless: true });
-  await leads(t, moved, { 'home:x': 'new on birch', 'home:former': 'old on birch' });
+  await leads(t, entries, { 'home:y': 'disputed: h3 on amber,birch', 'home:z': 'missing on any shard', h3: 'disputed: h3 on amber,birch' });
 });
 
 test('the home of a user is found by the name that kcp makes of it', (t) =>
@@ -241,6 +299,75 @@ test('a path leads where it leads in kcp', async (t) => {
           index.children.get(`${shard}|${parent}`)!.set(name, { cluster: isMount ? '' : target, url: isMount ? target : '', unavailable });
         }
         for (const each of paths) t.is(shown(await walked(entries, each)).replace(/^missing.*/, 'missing'), index.lookUp(each), each);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('whatever a hostile shard claims, a path of Workspaces leads where it led without it, and nothing of another shard leads there', async (t) => {
+  const honest = ['amber', 'birch'];
+  const clusters = ['root', 'c1', 'c2', 'c3', 'c4'];
+  const names = ['a', 'b', 'c'];
+  const own = fc.constantFrom(...clusters, 'm1', 'm2', 'v1u4alow0iv9', 'al1', 'hx');
+  const anyPath = fc.option(
+    fc.constantFrom(
+      'root',
+      'root:a0',
+      'root:a0:b1',
+      'm1:a',
+      'c1:a1',
+      'home:x',
+      'home:x:a',
+      'user:alice',
+      'user:alice:team',
+      'v1u4alow0iv9:m',
+    ),
+    {
+      nil: undefined,
+    },
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.nat(3), fc.constantFrom(...names), fc.constantFrom(...honest)), { minLength: 4, maxLength: 4 }),
+      fc.array(fc.record({ cluster: own, path: anyPath, isParentless: fc.boolean(), isMigrating: fc.boolean() }), { maxLength: 12 }),
+      fc.array(fc.tuple(own, fc.constantFrom(...names, 'm'), own, fc.constantFrom('@mallory', '@amber', '@birch', '')), { maxLength: 12 }),
+      async (tree, claims, workspaces) => {
+        const [alone, attacked] = [new MemoryEntries(), new MemoryEntries()];
+        const paths = new Map([['root', 'root']]);
+        for (const entries of [alone, attacked]) {
+          entries.cluster('amber', 'root', { path: 'root', isParentless: true });
+          const at = new Map([['root', { shard: 'amber', path: 'root' }]]);
+          tree.forEach(([parentIndex, name, shard], i) => {
+            const [parent, child] = [clusters[Math.min(parentIndex, i)]!, clusters[i + 1]!];
+            const { shard: on, path } = at.get(parent)!;
+            const childPath = `${path}:${name}${i}`;
+            entries.edge(on, parent, `${name}${i}`, `${child}@${shard}`).cluster(shard, child, { path: childPath as never });
+            at.set(child, { shard, path: childPath });
+            paths.set(child, childPath);
+          });
+        }
+        for (const { cluster, ...entry } of new Map(claims.map((claim) => [claim.cluster, claim])).values())
+          attacked.cluster('mallory', cluster, entry as never);
+        for (const entries of [alone, attacked])
+          entries
+            .cluster('birch', 'v1u4alow0iv9', { path: 'user:alice' as never, isParentless: true })
+            .edge('birch', 'v1u4alow0iv9', 'team', 'al1@amber')
+            .cluster('amber', 'al1', { path: 'user:alice:team' as never })
+            .cluster('amber', 'hx', { path: 'home:x' as never, isParentless: true });
+        for (const [parent, name, target, on] of workspaces) attacked.edge('mallory', parent, name, `${target}${on}`);
+
+        for (const [cluster, path] of paths) {
+          const wanted = shown(await walked(alone, path));
+          t.is(shown(await walked(attacked, path)), wanted, path);
+          const byName = shown(await walked(attacked, cluster));
+          t.true(byName === wanted || byName.startsWith('disputed'), `${cluster}: ${byName}, not ${wanted}`);
+        }
+        // No Workspace says where these begin, so they may come into dispute, and nothing else.
+        for (const path of ['v1u4alow0iv9', 'user:alice', 'user:alice:team', 'al1', 'hx', 'home:x', 'home:x:a']) {
+          const [found, wanted] = [shown(await walked(attacked, path)), shown(await walked(alone, path))];
+          t.true(found === wanted || /^(?:disputed|ambiguous)/.test(found), `${path}: ${found}, not ${wanted}`);
+        }
       },
     ),
     { numRuns: 500 },

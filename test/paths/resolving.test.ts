@@ -33,6 +33,8 @@ async function shown(server: TestServer, path: string): Promise<string> {
       return answer.url;
     case 'uncertain':
       return `uncertain: ${answer.shards.join()}`;
+    case 'disputed':
+      return `disputed: ${answer.cluster} on ${answer.shards.join()}`;
     case 'ambiguous':
       return `ambiguous: ${answer.clusters.join()}`;
     case 'unknown':
@@ -225,25 +227,32 @@ test('a program asks with what the package exports', async (t) => {
   t.deepEqual(await resolver.resolve('root:nope'), { kind: 'unknown' });
 });
 
-test('a logical cluster that migrates is resolved on the shard where it does not, and several that claim it are counted', async (t) => {
+test('a logical cluster that migrates is where its Workspace says, as kcp moves it, and in dispute in between', async (t) => {
   const server = await aServer(t);
-  const pushers = await both(t, server);
-  await pushers.amber.acknowledged(
-    pushers.amber.put(clusterSlice('amber'), [pushedCluster('team1', { migrating: true })], pathEntryVersion),
-  );
-  t.is(await shown(server, 'team1'), 'team1 on birch, root:org:team');
-  await pushers.birch.acknowledged(
-    pushers.birch.put(clusterSlice('birch'), [pushedCluster('team1', { migrating: true })], pathEntryVersion),
-  );
-  await pushers.amber.acknowledged(
-    pushers.amber.put(clusterSlice('amber'), [pushedCluster('team1', { path: 'root:org:team' })], pathEntryVersion),
-  );
-  t.is(await shown(server, 'root:org:team'), 'team1 on amber, root:org:team');
+  const { amber: onAmber, birch: onBirch } = await both(t, server);
+  const put = async (pusher: RawPusher, shard: string, entry: object): Promise<void> =>
+    void (await pusher.acknowledged(
+      pusher.put(clusterSlice(shard), [pushedCluster('team1', { path: 'root:org:team', ...entry })], pathEntryVersion),
+    ));
+  const said = async (shard: string): Promise<void> => {
+    const workspace = pushedWorkspace('org1 team', { cluster: 'team1', shard });
+    await onAmber.acknowledged(onAmber.put(workspaceSlice('amber'), [workspace], pathEntryVersion));
+  };
+  const is = async (wanted: string): Promise<void> => {
+    for (const path of ['team1', 'root:org:team']) t.is(await shown(server, path), wanted, path);
+  };
+  await said('birch');
+  await is('team1 on birch, root:org:team');
+  // The origin refuses requests, until it has let go.
+  await put(onBirch, 'birch', { migrating: true });
+  await put(onAmber, 'amber', { migrating: true });
+  await is('team1 on birch, root:org:team');
   t.false(server.logged.some(({ event }) => event === 'path.conflict'));
-  await pushers.birch.acknowledged(
-    pushers.birch.put(clusterSlice('birch'), [pushedCluster('team1', { path: 'root:org:team' })], pathEntryVersion),
-  );
-  t.is(await shown(server, 'team1'), 'team1 on birch, root:org:team', 'the later one');
+  await onBirch.acknowledged(onBirch.delete(clusterSlice('birch'), ['cluster'], 'team1'));
+  await put(onAmber, 'amber', {});
+  await is('disputed: team1 on amber');
   t.true(server.logged.some(({ event }) => event === 'path.conflict'));
   t.regex((await server.client().raw('GET', '/metrics')).text, /strata_path_conflicts_total [1-9]/);
+  await said('amber');
+  await is('team1 on amber, root:org:team');
 });

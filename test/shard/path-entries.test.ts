@@ -30,8 +30,8 @@ function aLogicalCluster(path: string | undefined, { owner, migrating = '' }: { 
   return { metadata: { name: 'cluster', annotations }, spec: { ...(owner !== undefined && { owner }) }, status: { phase: 'Ready' } };
 }
 
-function aWorkspace(name: string, spec: object, phase = 'Ready'): KubeObject {
-  return { metadata: { name }, spec: { type: { name: 'universal', path: 'root' }, ...spec }, status: { phase } };
+function aWorkspace(name: string, spec: object, phase = 'Ready', annotations: Readonly<Record<string, string>> = {}): KubeObject {
+  return { metadata: { name, annotations }, spec: { type: { name: 'universal', path: 'root' }, ...spec }, status: { phase } };
 }
 
 /** By `cluster|name`. */
@@ -81,6 +81,9 @@ test('a Workspace is pushed as where it leads, and not while it leads nowhere', 
     prepare: (shard) => {
       prepared(shard);
       shard.store.put(workspaces, 'root', aWorkspace('org', { cluster: 'org1', URL: 'https://amber.example.com/clusters/root:org' }));
+      const on = (name: string): Record<string, string> => ({ 'core.kcp.io/shard': name, 'internal.tenancy.kcp.io/shard': '1pfxsevk' });
+      shard.store.put(workspaces, 'root', aWorkspace('there', { cluster: 'there1' }, 'Ready', on('birch')));
+      shard.store.put(workspaces, 'root', aWorkspace('odd', { cluster: 'odd1' }, 'Ready', on('Not a shard')));
       shard.store.put(workspaces, 'root', aWorkspace('new', {}, 'Scheduling'));
       shard.store.put(workspaces, 'root', aWorkspace('early', { cluster: 'early1' }, 'Scheduling'));
       shard.store.put(workspaces, 'root', aWorkspace('begun', { cluster: 'begun1' }, 'Initializing'));
@@ -95,6 +98,8 @@ test('a Workspace is pushed as where it leads, and not while it leads nowhere', 
   await rig.synced();
   t.deepEqual(entriesOf(rig, edges), {
     'root|org': { cluster: 'org1' },
+    'root|there': { cluster: 'there1', shard: 'birch' },
+    'root|odd': { cluster: 'odd1' },
     'root|begun': { cluster: 'begun1' },
     'root|off': { cluster: 'off1', unavailable: true },
     'root|mnt': { url: 'https://mounts.example.com/a' },

@@ -8,7 +8,7 @@ import type { RawPusher } from './raw-pusher.js';
 /** By logical cluster, what its entry has; by parent and name, as `root org`, where a Workspace leads. */
 export type Entries = Readonly<{
   clusters?: Readonly<Record<string, Readonly<{ path?: string; parentless?: boolean; migrating?: boolean }>>>;
-  workspaces?: Readonly<Record<string, Readonly<{ cluster?: string; url?: string; unavailable?: boolean }>>>;
+  workspaces?: Readonly<Record<string, Readonly<{ cluster?: string; shard?: string; url?: string; unavailable?: boolean }>>>;
 }>;
 
 export function clusterSlice(shard: string): Slice {

@@ -1,0 +1,83 @@
+/** A shard that root lists, and that claims what others have: what is asked of them never reaches it, and contradictions are said, not decided. */
+import test from 'ava';
+import { pathEntryVersion } from '../../src/domain/path-entry.js';
+import { clusterSlice, pushedCluster, pushedWorkspace, syncPaths, workspaceSlice } from '../support/path-pusher.js';
+import { RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { until } from '../support/test-server.js';
+import { anInstallation, aShard } from './a-front-door.js';
+import { EchoBackend } from './echo-backend.js';
+
+for (const http2 of [false, true])
+  test.serial(`over HTTP/${http2 ? 2 : 1.1}, a shard that claims what is on others gets none of their requests`, async (t) => {
+    const { door, cache, pushers, amber, birch } = await anInstallation(t);
+    const mallory = await EchoBackend.start(t, door.authority);
+    const workspaces = [
+      pushedWorkspace('root org', { cluster: 'org1', shard: 'amber' }),
+      pushedWorkspace('org1 team', { cluster: 'team1', shard: 'birch' }),
+      pushedWorkspace('root mal', { cluster: 'mal1', shard: 'mallory' }),
+    ];
+    await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('amber'), workspaces, pathEntryVersion));
+    await pushers.amber.acknowledged(
+      pushers.amber.put(sliceOf('shards', { group: 'core.kcp.io' }), [aShard('mallory', mallory.url)], 'v1alpha1'),
+    );
+    const hostile = await RawPusher.open(cache, { name: 'mallory' });
+    t.teardown(() => hostile.socket.terminate());
+    await syncPaths(hostile, 'mallory', {
+      clusters: {
+        mal1: { path: 'root:mal' },
+        root: { path: 'root', parentless: true },
+        org1: { path: 'root:org' },
+        team1: { path: 'root:mal:team' },
+        v1u4alow0iv9: {},
+      },
+      workspaces: {
+        'root org': { cluster: 'org1', shard: 'mallory' },
+        'org1 team': { cluster: 'team1', shard: 'mallory' },
+        'mal1 team': { cluster: 'team1', shard: 'mallory' },
+      },
+    });
+    // A home, which no Workspace is of.
+    await pushers.birch.acknowledged(
+      pushers.birch.put(clusterSlice('birch'), [pushedCluster('v1u4alow0iv9', { path: 'user:alice', parentless: true })], pathEntryVersion),
+    );
+    const client = door.client({ http2 });
+    const asked = async (path: string): Promise<number> =>
+      (await client.raw('GET', `/clusters/${path}/echo`, { headers: { authorization: 'Bearer secret' } })).status;
+    await until(async () => (await asked('root:mal')) === 200);
+    t.is(mallory.asked > 0, true, 'what is its own it gets');
+    const own = mallory.asked;
+
+    for (const path of ['root', 'root:org', 'root:org:team', 'org1', 'org1:team']) t.is(await asked(path), 200, path);
+    t.is(mallory.asked, own);
+    t.is(await asked('user:alice'), 503, 'nothing in kcp says whose it is');
+    const { status, headers, text } = await client.raw('GET', '/clusters/team1/echo');
+    t.deepEqual([status, headers['retry-after']], [503, '1'], 'both paths that are given to it lead to it');
+    t.regex(text, /"reason":"ServiceUnavailable"/);
+    t.notRegex(text, /mallory|birch/, 'nobody is authenticated yet');
+    t.true(door.logged.some(({ event, fields }) => event === 'path.conflict' && JSON.stringify(fields).includes('team1')));
+    t.true((await door.metric('strata_path_conflicts_total')) > 0);
+    t.like(JSON.parse((await cache.client().raw('GET', '/services/cache/resolve?path=team1')).text) as object, {
+      kind: 'disputed',
+      cluster: 'team1',
+      shards: ['birch', 'mallory'],
+    });
+
+    // What is gone from its shard, and has not arrived anywhere, is nobody else's.
+    const asksBefore = [amber.asked, birch.asked];
+    await pushers.amber.acknowledged(pushers.amber.delete(clusterSlice('amber'), ['cluster'], 'org1'));
+    await until(async () => (await asked('root:org')) === 503);
+    t.is(await asked('org1'), 503);
+    t.is(await asked('root:org:team'), 503);
+    t.is(mallory.asked, own);
+    t.true(amber.asked + birch.asked >= asksBefore[0]! + asksBefore[1]!);
+
+    // It arrives once its Workspace says so.
+    await pushers.birch.acknowledged(
+      pushers.birch.put(clusterSlice('birch'), [pushedCluster('org1', { path: 'root:org' })], pathEntryVersion),
+    );
+    const moved = [pushedWorkspace('root org', { cluster: 'org1', shard: 'birch' })];
+    await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('amber'), moved, pathEntryVersion));
+    await until(async () => (await asked('root:org')) === 200);
+    t.is(await asked('org1'), 200);
+    t.is(mallory.asked, own);
+  });
