@@ -2,7 +2,8 @@
 /**
  * The command line; the only file that knows `process`, beside a failpoint, which ends it.
  *
- * Exit codes: 0 done, or stopped as asked · 1 could not start, failed, or a second signal cut the stop short · 2 called wrongly.
+ * Exit codes: those of `exitCodes`, and those that a command declares. A second signal that cuts a stop short ends it with 1.
+ * Signals: SIGTERM and SIGINT stop, SIGHUP reads files again. SIGUSR1, with which Node opens its inspector, and SIGUSR2, which ends a process, do nothing.
  * Started under the name `cache-server` or `kcp-front-proxy` it is that program of kcp's, flags and all. The server itself is loaded only when
  * it is to run, so that help and usage errors come at once and need no native module.
  */
@@ -11,7 +12,7 @@ import { basename } from 'node:path';
 import { CommanderError } from 'commander';
 import { commandGroups, commands } from './commands/commands.js';
 import type { Surroundings } from './commands/command.js';
-import { runCommandLine, type DeclaredCommand } from './config/command-line.js';
+import { exitCodeOf, exitCodes, runCommandLine, type DeclaredCommand } from './config/command-line.js';
 import { formatCompletion, shells } from './config/completion.js';
 import { proxyOptions } from './config/command-options.js';
 import { followedByFrontDoor } from './config/front-door-policy.js';
@@ -31,11 +32,11 @@ import type { Reloaded } from './domain/reloaded.js';
 import type { ServerParts } from './server.js';
 import { version } from './version.js';
 
-const exitFailure = 1;
-const exitUsage = 2;
+// First of all: until somebody listens, Node answers SIGUSR1 by opening its inspector, to which anybody on the machine may then connect.
+for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
 
 // Whoever reads what is printed may have enough of it: `strata status --watch | head`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : exitFailure));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.failed));
 
 const surroundings: Surroundings = {
   print: (text) => void process.stdout.write(text),
@@ -46,6 +47,8 @@ const surroundings: Surroundings = {
   logStream: process.stderr,
   untilStopped: (log) => {
     exitOnBugs(log);
+    // A server reads its files again then. An agent reads them again all the time.
+    process.on('SIGHUP', () => {});
     return firstSignal();
   },
 };
@@ -169,11 +172,11 @@ async function run(sources: SettingsSources, warnings: readonly string[], frontD
   const end = await Promise.race([stopAsked, server.failed]);
   if (end instanceof Error) {
     log.error('server.failed', { error: end });
-    process.exit(exitFailure);
+    process.exit(exitCodes.failed);
   }
   await server.stop();
   log.info('server.stopped', { signal: end });
-  process.exit(0);
+  process.exit(exitCodes.done);
 }
 
 /** SIGHUP, which by itself would end the process. One that comes before the server is up is handled once it is. */
@@ -211,7 +214,7 @@ function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
     const signalled = (signal: NodeJS.Signals): void => {
-      if (asked) process.exit(exitFailure);
+      if (asked) process.exit(exitCodes.failed);
       asked = true;
       resolve(signal);
     };
@@ -224,7 +227,7 @@ function firstSignal(): Promise<NodeJS.Signals> {
 function exitOnBugs(log: Log): void {
   const crash = (error: unknown): void => {
     log.error('process.crashed', { error });
-    process.exit(exitFailure);
+    process.exit(exitCodes.failed);
   };
   process.on('unhandledRejection', crash);
   process.on('uncaughtException', crash);
@@ -256,7 +259,7 @@ async function main(): Promise<void> {
     if (name !== 'strata') await runInPlaceOf(name, args);
     else if (Object.hasOwn(inPlaceOf, first)) await runInPlaceOf(first, rest);
     else {
-      await runCommandLine(
+      process.exitCode = await runCommandLine(
         {
           name,
           description: 'A hierarchical cache server for kcp',
@@ -268,11 +271,12 @@ async function main(): Promise<void> {
       );
     }
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return;
-    if (error instanceof CommanderError && error.code === 'commander.help') process.exit(exitUsage);
-    const misused = error instanceof CommanderError || error instanceof SettingsError;
-    process.stderr.write(`${name}: ${explain(error).replace(/^error: /, '')}\n`);
-    process.exit(misused ? exitUsage : exitFailure);
+    const exitCode = exitCodeOf(error);
+    if (exitCode === exitCodes.done) return;
+    // Its help is on standard error already.
+    if (!(error instanceof CommanderError && error.code === 'commander.help'))
+      process.stderr.write(`${name}: ${explain(error).replace(/^error: /, '')}\n`);
+    process.exit(exitCode);
   }
 }
 

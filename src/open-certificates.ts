@@ -4,6 +4,8 @@ import { CertificateExpiry, certificatesIn, type UsedCertificates } from './cert
 import { ClientAuthorities } from './certificates/client-authorities.js';
 import { readText } from './certificates/pair-files.js';
 import { ServingCertificate } from './certificates/serving-certificate.js';
+import { proxyOptions } from './config/command-options.js';
+import { options } from './config/options.js';
 import type { Settings } from './config/settings.js';
 import type { Log } from './diagnostics/log.js';
 import type { Clock } from './domain/ports.js';
@@ -31,14 +33,18 @@ export async function openCertificates(
   { requestheaderCaFile, requestheaderNames: names }: ProxyAuthorities = { requestheaderCaFile: undefined, requestheaderNames: [] },
 ): Promise<OpenCertificates> {
   const { clientCaFile, parentCertFile, tlsFilesPollMs: filesPollMs } = settings;
-  const clients = clientCaFile === undefined ? undefined : ClientAuthorities.open(parts, clientCaFile);
-  const proxies = requestheaderCaFile === undefined ? undefined : ClientAuthorities.open(parts, requestheaderCaFile);
+  const clients = clientCaFile === undefined ? undefined : ClientAuthorities.open(parts, clientCaFile, options.clientCaFile.flag);
+  const proxies =
+    requestheaderCaFile === undefined
+      ? undefined
+      : ClientAuthorities.open(parts, requestheaderCaFile, proxyOptions.requestheaderCaFile.flag);
   const kinds: TwoKinds | undefined = proxies === undefined ? undefined : { clients, proxies, names };
   const serving = await ServingCertificate.open(parts, {
     certFile: settings.tlsCertFile,
     keyFile: settings.tlsPrivateKeyFile,
     directory: settings.certificateDirectory,
     bindAddress: settings.bindAddress,
+    flags: { cert: options.tlsCertFile.flag, key: options.tlsPrivateKeyFile.flag },
   });
   const used: readonly (() => UsedCertificates)[] = [
     () => certificatesIn('serving', serving.file, serving.pair.cert),

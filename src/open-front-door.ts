@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
-import { readPair, readText } from './certificates/pair-files.js';
+import { readAuthorities, readPair } from './certificates/pair-files.js';
 import type { proxyOptions } from './config/command-options.js';
 import type { CommandValues } from './config/command-values.js';
 import { SettingsError } from './config/settings-error.js';
@@ -94,7 +94,7 @@ class ShownCertificates {
     if (known !== undefined && nowMs - known.atMs < this.#filesPollMs) return known.credentials;
     const { caFile, certFile, keyFile } = mapping;
     try {
-      const read = { ca: readText(caFile, 'CA of the backend'), ...readPair({ certFile, keyFile }) };
+      const read = { ca: readAuthorities(caFile, 'CA of the backend'), ...readPair({ certFile, keyFile }) };
       const credentials = isDeepStrictEqual(read, known?.credentials) && known !== undefined ? known.credentials : read;
       this.#read.set(mapping, { credentials, atMs: nowMs });
       return credentials;

@@ -1,5 +1,6 @@
 /** Opens the store that the settings name, within their limits. Beside the commands that work on the files of a store, the only file outside of `store/` that knows an engine. */
 import { readClientTls } from './certificates/client-tls.js';
+import { options } from './config/options.js';
 import type { Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
@@ -30,10 +31,13 @@ export async function openStore(settings: Settings, parts: StoreParts): Promise<
 
 type EtcdSettings = Pick<Settings, 'etcdServers' | 'etcdPrefix' | 'etcdCaFile' | 'etcdCertFile' | 'etcdKeyFile' | 'etcdTimeoutMs'>;
 
+const etcdFlags = { ca: options.etcdCaFile.flag, cert: options.etcdCertFile.flag, key: options.etcdKeyFile.flag };
+
 /** How the etcd that the settings name is reached. */
 export function etcdOptionsOf(settings: EtcdSettings): EtcdOptions {
   const { etcdServers, etcdPrefix, etcdCaFile: caFile, etcdCertFile: certFile, etcdKeyFile: keyFile, etcdTimeoutMs } = settings;
-  const tls = (): EtcdTls | undefined => (caFile === undefined ? undefined : readClientTls({ caFile, certFile, keyFile }, 'etcd'));
+  const tls = (): EtcdTls | undefined =>
+    caFile === undefined ? undefined : readClientTls({ caFile, certFile, keyFile }, 'etcd', etcdFlags);
   return { endpoints: etcdServers, prefix: etcdPrefix, tls, timeoutMs: etcdTimeoutMs };
 }
 

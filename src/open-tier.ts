@@ -2,7 +2,8 @@
 import { X509Certificate } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { parseCaller } from './certificates/caller-from-certificate.js';
-import { readPair, readText } from './certificates/pair-files.js';
+import { readAuthorities, readPair } from './certificates/pair-files.js';
+import { options } from './config/options.js';
 import type { Settings } from './config/settings.js';
 import { BoundedLog } from './diagnostics/bounded-log.js';
 import type { Log } from './diagnostics/log.js';
@@ -93,10 +94,13 @@ function nameOf(settings: Settings): string {
   return name;
 }
 
+const parentFlags = { cert: options.parentCertFile.flag, key: options.parentKeyFile.flag };
+
 /** Throws CacheError. */
 function readIdentity({ parentCaFile, parentCertFile, parentKeyFile }: Settings): ClientIdentity {
   if (parentCertFile === undefined || parentKeyFile === undefined)
     throw new CacheError('a cache with a parent needs --parent-cert-file and --parent-key-file');
-  const { cert: certificate, key } = readPair({ certFile: parentCertFile, keyFile: parentKeyFile });
-  return { ca: parentCaFile === undefined ? undefined : readText(parentCaFile, 'CA of the parent'), certificate, key };
+  const { cert: certificate, key } = readPair({ certFile: parentCertFile, keyFile: parentKeyFile }, parentFlags);
+  const ca = parentCaFile === undefined ? undefined : readAuthorities(parentCaFile, 'CA of the parent', options.parentCaFile.flag);
+  return { ca, caFile: parentCaFile, certificate, key };
 }

@@ -1,7 +1,7 @@
 /**
  * When the certificates that this process uses expire: in its status, in a metric, and in the log, once a day from 30 days on and as
- * an error once they have. Some live for less: of these the last seventh counts.
- * An expired certificate is used all the same: the other end decides whether to trust it.
+ * an error once they have, or are not valid yet. Some live for less: of these the last seventh counts.
+ * Such a certificate is used all the same: the other end decides whether to trust it.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
@@ -9,7 +9,9 @@ import type { Clock } from '../domain/ports.js';
 import type { CertificateStatus } from '../domain/status.js';
 
 /** All that stand in one file: a chain ends with whichever ends first. `warnMs`: how long before its end a certificate is warned of. */
-export type UsedCertificates = readonly (Omit<CertificateStatus, 'expiresInMs'> & Readonly<{ warnMs: number }>)[];
+export type UsedCertificates = readonly (Named & Readonly<{ notBefore: string; warnMs: number }>)[];
+
+type Named = Omit<CertificateStatus, 'expiresInMs'>;
 
 type CertificateUse = 'serving' | 'client-ca' | 'requestheader-ca' | 'parent' | 'shard' | 'cache';
 
@@ -50,23 +52,28 @@ export class CertificateExpiry {
   #look(): void {
     const { clock, log } = this.#parts;
     const nowMs = clock.now();
-    for (const { certificate, expiresInMs, warnMs } of this.#present()) {
-      if (expiresInMs > warnMs) continue;
+    for (const { certificate, expiresInMs, notBefore, warnMs } of this.#present()) {
+      const isEarly = Date.parse(notBefore) > clock.wallMs();
+      if (expiresInMs > warnMs && !isEarly) continue;
       const hasExpired = expiresInMs <= 0;
-      const logged = JSON.stringify([certificate, hasExpired]);
+      const logged = JSON.stringify([certificate, hasExpired, isEarly]);
       if (nowMs - (this.#loggedMs.get(logged) ?? -Infinity) < dayMs) continue;
       this.#forgetBefore(nowMs - dayMs);
       this.#loggedMs.set(logged, nowMs);
-      if (hasExpired) log.error('certificate.expired', certificate);
+      if (isEarly) log.error('certificate.not-yet-valid', { ...certificate, notBefore });
+      else if (hasExpired) log.error('certificate.expired', certificate);
       else log.warn('certificate.expires-soon', { ...certificate, daysLeft: Math.floor(expiresInMs / dayMs) });
     }
   }
 
-  #present(): readonly Readonly<{ certificate: Omit<CertificateStatus, 'expiresInMs'>; expiresInMs: number; warnMs: number }>[] {
+  #present(): readonly Readonly<{ certificate: Named; expiresInMs: number; notBefore: string; warnMs: number }>[] {
     const nowMs = this.#parts.clock.wallMs();
-    return this.#used
-      .flatMap(certificatesOf)
-      .map(({ warnMs, ...certificate }) => ({ certificate, expiresInMs: Date.parse(certificate.notAfter) - nowMs, warnMs }));
+    return this.#used.flatMap(certificatesOf).map(({ notBefore, warnMs, ...certificate }) => ({
+      certificate,
+      expiresInMs: Date.parse(certificate.notAfter) - nowMs,
+      notBefore,
+      warnMs,
+    }));
   }
 
   /** What was logged longer ago than a day is logged again, or replaced by now. */
@@ -88,6 +95,7 @@ export function certificatesIn(use: CertificateUse, file: string, pem: string): 
   return (pem.match(pemPattern) ?? []).map((block) => {
     const { subject, validFrom, validTo } = new X509Certificate(block);
     const warnMs = use === 'shard' || use === 'cache' ? (Date.parse(validTo) - Date.parse(validFrom)) * lateShare : warnMsByDefault;
-    return { use, file, subject: subject.replaceAll('\n', ', '), notAfter: new Date(validTo).toISOString(), warnMs };
+    const [notBefore, notAfter] = [validFrom, validTo].map((time) => new Date(time).toISOString()) as [string, string];
+    return { use, file, subject: subject.replaceAll('\n', ', '), notBefore, notAfter, warnMs };
   });
 }

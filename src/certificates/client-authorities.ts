@@ -17,7 +17,7 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { Reloadable } from '../domain/reloaded.js';
 import { extensionIds, extensionsOf, fieldsOf, pathLengthOf } from './certificate-fields.js';
-import { readText } from './pair-files.js';
+import { ofOption, readText } from './pair-files.js';
 import { pollFiles } from './polled-files.js';
 
 export type ClientAuthoritiesParts = Readonly<{ clock: Clock; log: Log }>;
@@ -39,16 +39,16 @@ export class ClientAuthorities {
   #pem: string;
   #authorities: readonly Authority[];
 
-  private constructor(parts: ClientAuthoritiesParts, file: string) {
+  private constructor(parts: ClientAuthoritiesParts, file: string, flag: string | undefined) {
     this.#parts = parts;
     this.file = file;
-    this.#pem = readText(file, 'client CA file');
-    this.#authorities = parseAuthorities(file, this.#pem);
+    this.#pem = readText(file, 'client CA file', flag);
+    this.#authorities = ofOption(flag, () => parseAuthorities(file, this.#pem));
   }
 
-  /** Throws CacheError when the file cannot be read or does not hold what it should. */
-  static open(parts: ClientAuthoritiesParts, file: string): ClientAuthorities {
-    return new ClientAuthorities(parts, file);
+  /** `flag`: the option that names the file, without dashes. Throws CacheError when the file cannot be read or does not hold what it should. */
+  static open(parts: ClientAuthoritiesParts, file: string, flag?: string): ClientAuthorities {
+    return new ClientAuthorities(parts, file, flag);
   }
 
   /** In the form that the listener needs. */

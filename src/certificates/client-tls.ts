@@ -1,15 +1,16 @@
 /** What a client of TLS shows and trusts, from files that are renewed in place. */
-import { readPair, readText } from './pair-files.js';
+import { readAuthorities, readPair, type PairFlags } from './pair-files.js';
 
 export type ClientTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
 
-/** Without a certificate where none of the two files is given. `whose`: the server's, for messages. Throws CacheError. */
+/** Without a certificate where none of the two files is given. `whose`: the server's, and `flags`, for messages. Throws CacheError. */
 export function readClientTls(
   { caFile, certFile, keyFile }: Readonly<{ caFile: string; certFile: string | undefined; keyFile: string | undefined }>,
   whose: string,
+  flags: PairFlags & Readonly<{ ca: string }>,
 ): ClientTls {
-  const ca = readText(caFile, `CA of ${whose}`);
+  const ca = readAuthorities(caFile, `CA of ${whose}`, flags.ca);
   if (certFile === undefined || keyFile === undefined) return { ca, certificate: undefined, key: undefined };
-  const { cert: certificate, key } = readPair({ certFile, keyFile });
+  const { cert: certificate, key } = readPair({ certFile, keyFile }, flags);
   return { ca, certificate, key };
 }

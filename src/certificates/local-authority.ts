@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Authority, type CertificateAndKey } from './authority.js';
+import { faultOfDates } from './certificate-dates.js';
 import { readPair, readText, replaceFile, type PairFiles } from './pair-files.js';
 
 const authorityName = 'strata authority';
@@ -83,9 +84,9 @@ function describe(certFile: string): string {
 
 async function load({ clock }: { clock: Clock }, files: PairFiles): Promise<Authority> {
   const { cert: certificatePem, key: keyPem } = readPair(files);
-  const { ca, validTo } = new X509Certificate(certificatePem);
-  if (!ca) throw new CacheError(`${files.certFile} is no certificate of an authority`);
-  if (Date.parse(validTo) <= clock.wallMs()) throw new CacheError(`${files.certFile} has run out on ${validTo}`);
+  if (!new X509Certificate(certificatePem).ca) throw new CacheError(`${files.certFile} is no certificate of an authority`);
+  const fault = faultOfDates(certificatePem, clock.wallMs());
+  if (fault !== undefined) throw new CacheError(`the authority in ${files.certFile} ${fault}`);
   try {
     return await Authority.load({ clock }, { certificatePem, keyPem });
   } catch (cause) {

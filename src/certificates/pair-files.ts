@@ -8,13 +8,32 @@ export type PairFiles = Readonly<{ certFile: string; keyFile: string }>;
 /** What `tls.createServer` and `tls.Server.setSecureContext` need. */
 export type SecureContextPair = Readonly<{ cert: string; key: string }>;
 
+/** The options that name the files, without dashes. */
+export type PairFlags = Readonly<{ cert: string; key: string }>;
+
 const ownerMask = 0o700;
+const certificatePattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 /** Checks what TLS would only notice at the first handshake: that both parse and belong together. Throws CacheError. */
-export function readPair({ certFile, keyFile }: PairFiles): SecureContextPair {
-  const pair = { cert: readText(certFile, 'TLS certificate'), key: readText(keyFile, 'TLS private key') };
-  checkPair(pair, { certFile, keyFile });
+export function readPair({ certFile, keyFile }: PairFiles, flags?: PairFlags): SecureContextPair {
+  const pair = { cert: readText(certFile, 'TLS certificate', flags?.cert), key: readText(keyFile, 'TLS private key', flags?.key) };
+  ofOption(flags === undefined ? undefined : `${flags.cert}, --${flags.key}`, () => checkPair(pair, { certFile, keyFile }));
   return pair;
+}
+
+/** Certificates of authorities, whom a server is to be trusted by. Node would take an empty text for none at all, and trust those that it knows. Throws CacheError. */
+export function readAuthorities(path: string, what: string, flag?: string): string {
+  const pem = readText(path, what, flag);
+  ofOption(flag, () => checkAuthorities(path, pem));
+  return pem;
+}
+
+/** Node takes a bundle as far as it is sound, and says nothing of the rest. `name`: where it stands. Throws CacheError. */
+export function checkAuthorities(name: string, pem: string): void {
+  const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
+  const whole = pem.match(certificatePattern) ?? [];
+  if (begun === 0 || whole.length !== begun) throw new CacheError(`${name} holds no PEM certificates, or not all of one`);
+  for (const block of whole) parse(name, 'a PEM block that is no certificate', () => new X509Certificate(block));
 }
 
 /** The same for texts; `files` says where they stand. Throws CacheError. */
@@ -45,12 +64,24 @@ export function replaceFile(path: string, text: string, mode: number): void {
   }
 }
 
-/** Throws CacheError. */
-export function readText(path: string, what: string): string {
+/** `flag`: the option that names the file, without dashes. Throws CacheError. */
+export function readText(path: string, what: string, flag?: string): string {
+  return ofOption(flag, () => {
+    try {
+      return readFileSync(path, 'utf8');
+    } catch (cause) {
+      throw new CacheError(`cannot read the ${what} ${path}`, { cause });
+    }
+  });
+}
+
+/** A CacheError of `read` says first which option it is about. `flag`: without dashes. */
+export function ofOption<T>(flag: string | undefined, read: () => T): T {
   try {
-    return readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new CacheError(`cannot read the ${what} ${path}`, { cause });
+    return read();
+  } catch (error) {
+    if (flag === undefined || !(error instanceof CacheError)) throw error;
+    throw new CacheError(`--${flag}: ${error.message}`, error.cause === undefined ? {} : { cause: error.cause });
   }
 }
 

@@ -20,7 +20,7 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { Reloadable } from '../domain/reloaded.js';
 import type { CertificateAndKey } from './authority.js';
-import { readPair, replaceFile, type PairFiles, type SecureContextPair } from './pair-files.js';
+import { readPair, replaceFile, type PairFiles, type PairFlags, type SecureContextPair } from './pair-files.js';
 import { pollFiles } from './polled-files.js';
 
 /** Either both files, or neither and a directory to keep a self-made pair in. */
@@ -29,6 +29,8 @@ export type ServingCertificateOptions = Readonly<{
   keyFile: string | undefined;
   directory: string;
   bindAddress: string;
+  /** The options that name the files, for messages. */
+  flags?: PairFlags;
 }>;
 
 /** Nothing rotates a self-made certificate, so it outlives the machine; operators who want rotation give files. */
@@ -50,14 +52,14 @@ export class ServingCertificate {
     const { certFile, keyFile } = options;
     if (certFile !== undefined && keyFile !== undefined) {
       const files = { certFile, keyFile };
-      return new ServingCertificate(files, readPair(files), log);
+      return new ServingCertificate(files, readPair(files, options.flags), log);
     }
 
     const files = { certFile: join(options.directory, 'apiserver.crt'), keyFile: join(options.directory, 'apiserver.key') };
     const names = servingNames(options.bindAddress);
     const kept = readKept(files, clock);
-    if (kept === undefined) log.info('certificate.made', { file: files.certFile, names });
     const pair = kept ?? (await makePair(files, clock, names));
+    if (kept === undefined) log.info('certificate.made', { file: files.certFile, names });
     const missing = names.filter((name) => !covers(pair, name));
     if (missing.length > 0) log.warn('certificate.names-missing', { file: files.certFile, missing });
     return new ServingCertificate(files, pair, log);

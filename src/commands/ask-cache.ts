@@ -6,7 +6,8 @@
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { jsonValue } from '../json/json-value.js';
-import { certificateFaultOf, explainCertificateFault } from '../kube/certificate-fault.js';
+import { faultOfDates } from '../certificates/certificate-dates.js';
+import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
 import { CacheFault } from '../lookup/cache-fault.js';
 import { CacheConnection, type CacheMethod } from '../lookup/cache-connection.js';
 import type { CacheReaderParts } from '../lookup/cache-reader.js';
@@ -28,7 +29,7 @@ export async function askOpened({ clock }: { clock: Clock }, access: CacheAccess
   const { status, text } = answer;
   const received = jsonValue(text);
   if (status >= 200 && status < 300 && received !== undefined) return text;
-  throw new CacheError(refusalOf(status, received, access.cache));
+  throw new CacheError(refusalOf(status, received, access, clock.wallMs()));
 }
 
 /** For a `CacheReader`: one question after the other, each with the errors of `askCache`. */
@@ -63,17 +64,17 @@ async function exchange({ clock }: { clock: Clock }, access: CacheAccess, { meth
     return await connection.ask(path, undefined, method);
   } catch (fault) {
     throw fault instanceof CacheFault && fault.kind === 'unreachable'
-      ? new CacheError(complaintOf(fault.cause, access), { cause: fault.cause })
+      ? new CacheError(complaintOf(fault.cause, access, clock.wallMs()), { cause: fault.cause })
       : fault;
   } finally {
     connection.close();
   }
 }
 
-function complaintOf(cause: unknown, { cache, caSource }: CacheAccess): string {
+function complaintOf(cause: unknown, { cache, caSource }: CacheAccess, wallMs: number): string {
   const fault = certificateFaultOf(cause);
   const trusted = caSource === undefined ? 'Node trusts; give its CA as --ca-file' : `a CA in ${caSource} signed`;
-  if (fault !== undefined) return explainCertificateFault(fault, { server: cache, trusted });
+  if (fault !== undefined) return explainCertificateFault(fault, { server: cache, trusted, wallMs });
   switch (memberOf(cause, 'code')) {
     case 'ECONNREFUSED':
       return `nothing listens at ${cache}`;
@@ -86,11 +87,13 @@ function complaintOf(cause: unknown, { cache, caSource }: CacheAccess): string {
 }
 
 /** A Status says why in its own words; any other text did not come from a cache. */
-function refusalOf(status: number, received: unknown, cache: string): string {
+function refusalOf(status: number, received: unknown, { cache, cert }: CacheAccess, wallMs: number): string {
   const message = memberOf(received, 'message');
   if (typeof message !== 'string') return `${cache} answered ${status} and is probably no cache`;
   const isNobody = status === 403 && message.includes('"system:anonymous"');
-  return `${cache} refused (${status}): ${message}${isNobody ? '; it does not know the CA of the client certificate, or that has run out' : ''}`;
+  const fault = faultOfDates(cert, wallMs);
+  const why = fault === undefined ? 'the cache does not know its CA, or its clock differs' : `it ${fault}`;
+  return `${cache} refused (${status}): ${message}${isNobody ? `; the client certificate names nobody: ${why}` : ''}`;
 }
 
 function memberOf(value: unknown, name: string): unknown {

@@ -1,6 +1,6 @@
 /** Where a command reaches a cache, and as whom: as its flags say, or as a kubeconfig does. */
 import { isIP } from 'node:net';
-import { readPair, readText, type SecureContextPair } from '../certificates/pair-files.js';
+import { readAuthorities, readPair, type SecureContextPair } from '../certificates/pair-files.js';
 import { operatorOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { environmentName, wantedOf } from '../config/option.js';
@@ -28,8 +28,15 @@ export async function openCacheAccess(options: CacheOptions): Promise<CacheAcces
     return { ...(await readAccess(cacheKubeconfig)), timeoutMs };
   }
   if (cache === undefined || certFile === undefined || keyFile === undefined) throw new SettingsError(leftOut(options));
-  const ca = caFile === undefined ? undefined : readText(caFile, 'CA of the cache');
-  return { cache, ...readPair({ certFile, keyFile }), ca, caSource: caFile, serverName: undefined, timeoutMs };
+  const ca = caFile === undefined ? undefined : readAuthorities(caFile, 'CA of the cache', operatorOptions.caFile.flag);
+  return {
+    cache,
+    ...readPair({ certFile, keyFile }, { cert: operatorOptions.certFile.flag, key: operatorOptions.keyFile.flag }),
+    ca,
+    caSource: caFile,
+    serverName: undefined,
+    timeoutMs,
+  };
 }
 
 /** What a kubeconfig replaces. */

@@ -27,8 +27,12 @@ type Declaration<Options extends CommandOptions> = Readonly<{
   operands: string;
   help: string;
   options: Options;
-  /** Throws SettingsError for a caller's mistake, CacheError for a failure. */
-  run: (called: Readonly<{ operands: Called['operands']; options: CommandValues<Options> }>, surroundings: Surroundings) => Promise<void>;
+  exitCodes?: DeclaredCommand['exitCodes'];
+  /** As that of a DeclaredCommand. */
+  run: (
+    called: Readonly<{ operands: Called['operands']; options: CommandValues<Options> }>,
+    surroundings: Surroundings,
+  ) => ReturnType<DeclaredCommand['run']>;
 }>;
 
 export function command<const Options extends CommandOptions>({ options, run, ...declared }: Declaration<Options>): Command {
@@ -37,7 +41,7 @@ export function command<const Options extends CommandOptions>({ options, run, ..
     options: Object.values(options),
     run: async ({ operands, flags }) => {
       const values = readCommandValues(options, { flags, environment: surroundings.environment });
-      await run({ operands, options: values }, surroundings);
+      return run({ operands, options: values }, surroundings);
     },
   });
 }

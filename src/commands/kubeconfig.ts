@@ -1,5 +1,5 @@
 /** `strata kubeconfig`: what kubectl needs to look into a cache, in one file. */
-import { readPair, readText } from '../certificates/pair-files.js';
+import { readAuthorities, readPair } from '../certificates/pair-files.js';
 import { kubeconfigOptions } from '../config/command-options.js';
 import { command, type Command } from './command.js';
 
@@ -12,8 +12,11 @@ export const kubeconfig: Command = command({
   options: kubeconfigOptions,
   run: async ({ options }, { print }) => {
     const { cache, caFile, shard = '*', cluster = '*' } = options;
-    const { cert, key } = readPair(options);
-    const authority = caFile === undefined ? {} : { 'certificate-authority-data': encode(readText(caFile, 'CA of the cache')) };
+    const { cert, key } = readPair(options, { cert: kubeconfigOptions.certFile.flag, key: kubeconfigOptions.keyFile.flag });
+    const authority =
+      caFile === undefined
+        ? {}
+        : { 'certificate-authority-data': encode(readAuthorities(caFile, 'CA of the cache', kubeconfigOptions.caFile.flag)) };
     const server = new URL(`/services/cache/shards/${shard}/clusters/${cluster}`, cache).href;
     // JSON is YAML.
     const config = {

@@ -7,13 +7,15 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
+import { faultOfDates } from '../certificates/certificate-dates.js';
 import { certificatesIn, CertificateExpiry } from '../certificates/certificate-expiry.js';
-import { readPair, readText } from '../certificates/pair-files.js';
+import { readAuthorities, readPair, readText } from '../certificates/pair-files.js';
 import { agentOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { createLog } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import type { ClientIdentity } from '../frames/connect-socket.js';
 import { connectPath } from '../frames/socket-options.js';
 import type { SenderEnd } from '../sender/sender-state.js';
 import type { Sender } from '../sender/sender.js';
@@ -103,7 +105,7 @@ export const push: Command = command({
       log.info('agent.started', { shard, source: access.server, caches });
       const [end] = await Promise.all([sender.run(stopping.signal), printProgress(sender, { clock, print })]);
       if (sourceIsCache !== undefined) throw sourceIsCache;
-      if (end.kind === 'refused') throw refused(shard, end);
+      if (end.kind === 'refused') throw refused(shard, end, faultOfDates(readIdentity(options).certificate, clock.wallMs()));
     } finally {
       agent.close();
       expiry.close();
@@ -112,18 +114,17 @@ export const push: Command = command({
   },
 });
 
-function refused(shard: string, { reason, message }: SenderEnd & { kind: 'refused' }): CacheError {
-  const advice = reason === 'fenced' ? `. ${fencedAdvice}` : '';
+/** `fault`: what the dates of its certificate say against that. */
+function refused(shard: string, { reason, message }: SenderEnd & { kind: 'refused' }, fault: string | undefined): CacheError {
+  const ofCertificate = fault === undefined ? '' : `. The certificate of this agent ${fault}`;
+  const advice = reason === 'fenced' ? `. ${fencedAdvice}` : ofCertificate;
   return new CacheError(`the cache takes nothing of the shard ${shard} (${reason}): ${message}${advice}`);
 }
 
-function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentOptions>): {
-  ca: string | undefined;
-  certificate: string;
-  key: string;
-} {
-  const { cert: certificate, key } = readPair({ certFile, keyFile });
-  return { ca: caFile === undefined ? undefined : readText(caFile, 'CA of the cache'), certificate, key };
+function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentOptions>): ClientIdentity {
+  const { cert: certificate, key } = readPair({ certFile, keyFile }, { cert: agentOptions.certFile.flag, key: agentOptions.keyFile.flag });
+  const ca = caFile === undefined ? undefined : readAuthorities(caFile, 'CA of the cache', agentOptions.caFile.flag);
+  return { ca, caFile, certificate, key };
 }
 
 /** A line whenever the first sync has come further, until it is done or the sender has ended. */

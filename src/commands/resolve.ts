@@ -1,4 +1,5 @@
 /** `strata resolve`: which logical cluster a path leads to, on which shard, and how fresh that is. */
+import { exitCodes } from '../config/command-line.js';
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { unreachable } from '../domain/errors.js';
@@ -9,19 +10,31 @@ import { command, type Command } from './command.js';
 import { formatFreshness } from './format-freshness.js';
 
 const none = '–';
+const exitUnknown = 3;
+const exitUncertain = 4;
 
 export const resolve: Command = command({
   words: ['resolve'],
   operands: '<path>',
   help: 'Show which logical cluster a path or a name leads to, and on which shard',
   options: operatorOptions,
+  exitCodes: {
+    [exitUnknown]: 'the path is unknown: no shard has it',
+    [exitUncertain]: 'the path was not found and may exist, is in dispute, or several logical clusters give it to themselves',
+  },
   run: async ({ operands: [path = ''], options }, { print, clock }) => {
     if (path === '') throw new SettingsError(['a path is needed, such as root:org:team, user:alice or the name of a logical cluster']);
     const text = await askCache({ clock }, options, { method: 'GET', path: resolveTarget(path) });
     const resolved = parsePathAnswer(text);
     print(options.output === 'json' ? `${text.trimEnd()}\n` : `${formatResolved(path, resolved)}\n`);
+    return exitCodeOf(resolved);
   },
 });
+
+function exitCodeOf({ kind }: ResolvedPath): number {
+  if (kind === 'unknown') return exitUnknown;
+  return kind === 'uncertain' || kind === 'disputed' || kind === 'ambiguous' ? exitUncertain : exitCodes.done;
+}
 
 function formatResolved(asked: string, resolved: ResolvedPath): string {
   switch (resolved.kind) {

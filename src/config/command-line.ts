@@ -1,9 +1,12 @@
 /**
  * The grammar of the command line, made from declarations: commands of one or two words, their operands and options. A correct
  * call runs that command; a wrong one, or one only for help, throws commander's error.
+ *
+ * Flags are read as pflag reads them, as in kcp's own programs: `--name value`, `--name=value`, and a boolean alone or with `=false`. Behind `--` there are no flags.
  */
-import { Command, Option as CommanderOption } from 'commander';
-import { environmentName, type CommandOption } from './option.js';
+import { Command, CommanderError, Option as CommanderOption } from 'commander';
+import { booleanPlaceholder, environmentName, type CommandOption } from './option.js';
+import { SettingsError } from './settings-error.js';
 
 /** An option as the command line knows it: parsing its value is the command's part. */
 export type OptionDeclaration = Pick<CommandOption<unknown>, 'flag' | 'placeholder' | 'default' | 'help' | 'repeatable'>;
@@ -15,8 +18,19 @@ export type DeclaredCommand = Readonly<{
   operands: string;
   help: string;
   options: readonly OptionDeclaration[];
-  run: (called: Called) => Promise<void>;
+  /** The exit codes that it has beside those of all commands, with what each means. */
+  exitCodes?: Readonly<Record<number, string>> | undefined;
+  /** Throws SettingsError for a caller's mistake, CacheError for a failure. Resolves with its exit code, where that is none of those of all commands. */
+  run: (called: Called) => Promise<number | void>;
 }>;
+
+/** Of all commands. */
+export const exitCodes = { done: 0, failed: 1, misused: 2 } as const;
+const meanings: Readonly<Record<number, string>> = {
+  [exitCodes.done]: 'done, or stopped as asked',
+  [exitCodes.failed]: 'failed: standard error says why',
+  [exitCodes.misused]: 'called wrongly: standard error says how',
+};
 
 export type Called = Readonly<{
   operands: readonly string[];
@@ -33,11 +47,20 @@ export type CommandLine = Readonly<{
   commands: readonly DeclaredCommand[];
 }>;
 
-/** Runs what the arguments call. Throws CommanderError. */
+/** What the process is to end with for what a command line has thrown. */
+export function exitCodeOf(error: unknown): number {
+  // Commander gives 0 to what was asked for: help, the version. To the help of somebody who has asked for nothing it gives 1.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.misused;
+  return error instanceof SettingsError ? exitCodes.misused : exitCodes.failed;
+}
+
+/** Runs what the arguments call; resolves with the exit code. Throws CommanderError, and what the command throws. */
 export async function runCommandLine(
   { name, description, version, groups, commands }: CommandLine,
   args: readonly string[],
-): Promise<void> {
+): Promise<number> {
+  let exitCode: number = exitCodes.done;
+  const ended = (code: number): void => void (exitCode = code);
   const program = new Command(name)
     .description(description)
     .version(version, '--version')
@@ -47,19 +70,22 @@ export async function runCommandLine(
   for (const declared of commands) {
     const [first, second] = declared.words;
     if (second === undefined) {
-      addTo(program, first, declared);
+      addTo(program, [first, declared], ended);
       continue;
     }
     const parent = parents.get(first) ?? program.command(first).description(groups[first] ?? '');
     parents.set(first, parent);
-    addTo(parent, second, declared);
+    addTo(parent, [second, declared], ended);
   }
-  await program.parseAsync(detachValues(args), { from: 'user' });
+  await program.parseAsync(detachValues(args, commands), { from: 'user' });
+  return exitCode;
 }
 
-function addTo(parent: Command, word: string, { operands, help, options, run }: DeclaredCommand): void {
+function addTo(parent: Command, [word, declared]: readonly [string, DeclaredCommand], ended: (exitCode: number) => void): void {
+  const { operands, help, options, run } = declared;
   const command = parent.command(word).description(help).allowExcessArguments(false);
   if (operands !== '') command.arguments(operands);
+  command.addHelpText('after', () => `\nExit codes:\n${formatExitCodes(declared)}`);
   const flagByAttribute = new Map<string, string>();
   for (const declaration of options) {
     const option = commanderOption(declaration);
@@ -70,24 +96,44 @@ function addTo(parent: Command, word: string, { operands, help, options, run }: 
     const flags: Record<string, string> = {};
     for (const [attribute, value] of Object.entries<unknown>(command.opts()))
       flags[flagByAttribute.get(attribute) ?? attribute] = String(value);
-    await run({ operands: command.args, flags });
+    ended((await run({ operands: command.args, flags })) ?? exitCodes.done);
   });
+}
+
+function formatExitCodes({ exitCodes: own = {} }: DeclaredCommand): string {
+  return Object.entries({ ...meanings, ...own })
+    .map(([code, meaning]) => `  ${code}  ${meaning}`)
+    .join('\n');
 }
 
 function commanderOption(declaration: OptionDeclaration): CommanderOption {
   const { flag, placeholder, help, repeatable = false } = declaration;
-  const byDefault = declaration.default === undefined || placeholder === '' ? '' : `; default: ${declaration.default}`;
+  const byDefault = declaration.default === undefined ? '' : `; default: ${declaration.default}`;
   const description = `${help} (env: ${environmentName(declaration)}${byDefault})`;
-  if (placeholder === '') return new CommanderOption(`--${flag}`, description);
+  if (placeholder === booleanPlaceholder) return new CommanderOption(`--${flag} [${placeholder}]`, description);
   const option = new CommanderOption(`--${flag} <${placeholder}>`, description);
   if (!repeatable) return option;
   return option.argParser((value: string, before: string | undefined) => (before === undefined ? value : `${before},${value}`));
 }
 
-/** Commander names the nearest option for `--bind-adress x`, not for `--bind-adress=x`. */
-function detachValues(args: readonly string[]): string[] {
-  return args.flatMap((arg) => {
-    const equals = arg.indexOf('=');
-    return arg.startsWith('--') && equals !== -1 ? [arg.slice(0, equals), arg.slice(equals + 1)] : [arg];
-  });
+/**
+ * Each flag with its value as the next argument, a boolean with `true` where it has none: commander would take the next argument for its value.
+ * It also names the nearest option for `--bind-adress x`, not for `--bind-adress=x`. A flag is of the same kind in every command that has it.
+ */
+function detachValues(args: readonly string[], commands: readonly DeclaredCommand[]): readonly string[] {
+  const placeholders: ReadonlyMap<string, string> = new Map(
+    commands.flatMap(({ options }) => options.map(({ flag, placeholder }) => [`--${flag}`, placeholder] as const)),
+  );
+  const detached: string[] = [];
+  for (let at = 0; at < args.length; at += 1) {
+    const arg = args[at]!;
+    if (arg === '--') return [...detached, ...args.slice(at)];
+    const [, flag = arg, value] = /^(--[^=]+)=([^]*)$/.exec(arg) ?? [];
+    const placeholder = placeholders.get(flag);
+    detached.push(flag);
+    if (value !== undefined) detached.push(value);
+    else if (placeholder === booleanPlaceholder) detached.push('true');
+    else if (placeholder !== undefined && at + 1 < args.length) detached.push(args[(at += 1)]!);
+  }
+  return detached;
 }

@@ -5,7 +5,7 @@
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
 import { parseCacheUrl, parseCacheUrls } from './cache-url.js';
-import { bare, choice, directory, duration, file, list, name, neededFile, parsedBy, several } from './option.js';
+import { choice, directory, duration, file, list, name, neededFile, parsedBy, several, toggle } from './option.js';
 import { options } from './options.js';
 
 const expressionCharactersMax = 256;
@@ -25,7 +25,7 @@ export const certOptions = {
     max: '3650d',
     help: 'How long the certificate is valid.',
   }),
-  force: bare({ flag: 'force', help: 'Replaces a certificate and a key that are there already.' }),
+  force: toggle({ flag: 'force', default: 'false', help: 'Replaces a certificate and a key that are there already.' }),
 } as const;
 
 /** `strata backup`, `strata restore`, `strata check`: where the store lies, as `strata serve` has it. */
@@ -93,7 +93,11 @@ export const operatorOptions = {
 /** `strata status` */
 export const statusOptions = {
   ...operatorOptions,
-  watch: bare({ flag: 'watch', help: 'Shows it again every two seconds, until it is interrupted; as JSON, a line each time.' }),
+  watch: toggle({
+    flag: 'watch',
+    default: 'false',
+    help: 'Shows it again every two seconds, until it is interrupted; as JSON, a line each time.',
+  }),
 } as const;
 
 /** `strata kubeconfig` */
@@ -178,8 +182,9 @@ export const agentOptions = {
     parse: (text) => text,
     help: 'The context of the kubeconfig to use; its current one when left out.',
   }),
-  allowInsecure: bare({
+  allowInsecure: toggle({
     flag: 'allow-insecure-kubeconfig',
+    default: 'false',
     help: 'Takes a kubeconfig that asks not to check the certificate of the shard; it is refused otherwise.',
   }),
   shardName: parsedBy({
@@ -200,13 +205,15 @@ export const agentOptions = {
   caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),
   certFile,
   keyFile,
-  takesOver: bare({
+  takesOver: toggle({
     flag: 'take-over',
+    default: 'false',
     help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',
   }),
   systemClusters: options.systemClusters,
-  pushesPaths: bare({
+  pushesPaths: toggle({
     flag: 'push-paths',
+    default: 'false',
     help: 'Pushes what paths are resolved by as well: an entry of each LogicalCluster and each Workspace.',
   }),
   logLevel: options.logLevel,

@@ -3,6 +3,7 @@
  * files, as it does where nothing is known.
  */
 import type { DeclaredCommand } from './command-line.js';
+import { booleanPlaceholder } from './option.js';
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
@@ -28,7 +29,9 @@ function bashScript({ name, commands }: Completed): string {
     if (second !== undefined) add(first, second);
     for (const { flag } of options) add(words.join(' '), `--${flag}`);
   }
-  const bare = commands.flatMap(({ options }) => options.filter(({ placeholder }) => placeholder === '').map(({ flag }) => `--${flag}`));
+  const bare = commands.flatMap(({ options }) =>
+    options.filter(({ placeholder }) => placeholder === booleanPlaceholder).map(({ flag }) => `--${flag}`),
+  );
   // Operands follow a command's words, so a path may go on.
   const cases = [...choices].map(([path, words]) => `    ${path === '' ? '""' : `"${path}"*`}) choices="${words.join(' ')}" ;;`);
   // The longest first: "shards list" is no operand of "shards".
@@ -70,7 +73,7 @@ function fishScript({ name, commands }: Completed): string {
           ...(second === undefined ? [] : [`complete -c ${name} -f -n ${quoted(atGroup)} -a ${second} -d ${quoted(help)}`]),
           ...options.map(
             ({ flag, placeholder, help: what }) =>
-              `complete -c ${name} -n ${quoted(at)} -l ${flag}${placeholder === '' ? '' : ' -r'} -d ${quoted(what)}`,
+              `complete -c ${name} -n ${quoted(at)} -l ${flag}${placeholder === booleanPlaceholder ? '' : ' -r'} -d ${quoted(what)}`,
           ),
         ];
       }),

@@ -3,7 +3,7 @@
  * the bounds, the help and the type of the setting. Every kind of value has bounds; there is no option without any.
  */
 import { isIP } from 'node:net';
-import { parseBytes, parseDurationMs } from './quantity.js';
+import { parseBoolean, parseBytes, parseDurationMs } from './quantity.js';
 
 /** The value of what an operator gave, or what is wrong with it. */
 export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly<{ kind: 'wrong'; problem: string }>;
@@ -15,7 +15,7 @@ export type CommandOption<Value> = Readonly<{
   /** As an operator would write it; `<root-directory>` stands for that setting. Undefined: it may be absent, or must be given. */
   default: string | undefined;
   read: (given: unknown) => Reading<Value>;
-  /** The word for its value in the help; '' for a flag that stands alone. */
+  /** The word for its value in the help. */
   placeholder: string;
   /** The values it accepts, with bounds, as the end of "must be …". */
   accepts: string;
@@ -74,10 +74,12 @@ export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }
   };
 }
 
+/** On the command line such a flag may stand alone, and is true then; its value follows `=`, never as the next argument. */
+export const booleanPlaceholder = 'boolean';
+
 export function toggle<P extends Place & Readonly<{ default: 'true' | 'false' }>>(rest: P): P & Kind<boolean> {
   const accepts = 'true or false';
-  const read = readBy(accepts, (text) => (text === 'true' || text === 'false' ? text === 'true' : undefined));
-  return { ...rest, placeholder: 'boolean', accepts, read };
+  return { ...rest, placeholder: booleanPlaceholder, accepts, read: readBy(accepts, parseBoolean) };
 }
 
 export function choice<const Word extends string, P extends Place & Readonly<{ default: Word; words: readonly Word[] }>>({
@@ -160,11 +162,6 @@ export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: un
     accepts: acceptsPath,
     read: readBy(acceptsPath, (text) => (text === '' ? undefined : parsePath(text))),
   };
-}
-
-/** A flag that stands alone; as a variable, true or false. */
-export function bare<P extends Place>(rest: P): P & Readonly<{ default: 'false' }> & Kind<boolean> {
-  return { ...toggle({ ...rest, default: 'false' }), placeholder: '' };
 }
 
 /** Absent by default; empty means absent as well. */

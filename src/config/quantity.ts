@@ -1,4 +1,7 @@
-/** Durations and amounts of bytes as people write and read them; both have a unit, because `--timeout 60` means something else to everybody. */
+/**
+ * Durations and amounts of bytes as people write and read them; both have a unit, because `--timeout 60` means something else to everybody. And booleans, as Go
+ * reads them.
+ */
 
 const durationUnitsMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -67,4 +70,10 @@ export function formatDuration(ms: number): string {
 export function formatBytes(bytes: number): string {
   const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((name) => bytes >= byteUnits[name]!);
   return unit === undefined ? `${bytes} B` : `${(bytes / byteUnits[unit]!).toFixed(1)} ${unit}`;
+}
+
+/** Go's strconv.ParseBool, by which pflag reads flags; undefined when the text is no boolean. */
+export function parseBoolean(text: string): boolean | undefined {
+  if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text)) return true;
+  return ['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text) ? false : undefined;
 }

@@ -9,8 +9,9 @@
  *   - dropping it would weaken what the operator asked for (ciphers, encryption, who may pass), or lose data: refused.
  * Our own options work as well. Anything else is an error.
  */
-import type { CommandOption } from './option.js';
+import { booleanPlaceholder, type CommandOption } from './option.js';
 import { configFileOption, options } from './options.js';
+import { parseBoolean } from './quantity.js';
 import { suggestion } from './suggestion.js';
 
 export type UpstreamFlags =
@@ -180,11 +181,9 @@ function decideLoggingFormat(value: string): readonly Fate[] {
   return [refusal('must be json or text')];
 }
 
-/** Go's strconv.ParseBool. */
-function whenBoolean(value: string, decide: (value: boolean) => readonly Fate[]): readonly Fate[] {
-  if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value)) return decide(true);
-  if (['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(value)) return decide(false);
-  return [refusal('must be true or false')];
+function whenBoolean(text: string, decide: (value: boolean) => readonly Fate[]): readonly Fate[] {
+  const value = parseBoolean(text);
+  return value === undefined ? [refusal('must be true or false')] : decide(value);
 }
 
 export function becomes(flag: string, meaning: string): UpstreamFlag {
@@ -213,7 +212,7 @@ export function option(flag: string, value: string): Fate {
 
 /** An option of ours, under its own name. */
 export function ofOption({ flag, placeholder, help, repeatable }: CommandOption<unknown>): readonly [string, UpstreamFlag] {
-  if (placeholder === 'boolean') return [flag, toggles(flag, help)];
+  if (placeholder === booleanPlaceholder) return [flag, toggles(flag, help)];
   if (placeholder !== 'list' && repeatable !== true) return [flag, becomes(flag, help)];
   return [flag, decided(help, (value) => [{ kind: 'option', flag, value, isList: true }])];
 }

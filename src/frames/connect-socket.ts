@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { WebSocket, type ClientOptions } from 'ws';
 import { deferred } from '../domain/deferred.js';
+import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
 import { CacheError } from '../domain/errors.js';
 import { jsonValue } from '../json/json-value.js';
 import type { Clock } from '../domain/ports.js';
@@ -17,6 +18,8 @@ import { UpgradeRefused } from './upgrade-refused.js';
 /** Texts in PEM. Without `ca`, the authorities that the system trusts. */
 export type ClientIdentity = Readonly<{
   ca: string | undefined;
+  /** The file that `ca` is from, for errors. */
+  caFile?: string | undefined;
   certificate: string;
   key: string;
   /** The name that the server's certificate must carry, where it is not the URL's. */
@@ -55,9 +58,15 @@ export async function connectSocket(
   if (signal.aborted) throw new CacheError(`cannot connect to ${host}: given up`);
 
   const { promise, resolve, reject } = deferred<FrameSocket>();
+  const messageOf = (cause: Error, server: string): string => {
+    const fault = certificateFaultOf(cause);
+    const trusted =
+      identity.ca === undefined ? 'Node trusts' : `${identity.caFile === undefined ? 'its CA' : `a CA in ${identity.caFile}`} signed`;
+    return fault === undefined ? cause.message : explainCertificateFault(fault, { server, trusted, wallMs: clock.wallMs() });
+  };
   const socket = begin(url, clientOptions(identity, options));
   const fail = (cause: Error): void => {
-    reject(cause instanceof UpgradeRefused ? cause : new CacheError(`cannot connect to ${host}: ${cause.message}`, { cause }));
+    reject(cause instanceof UpgradeRefused ? cause : new CacheError(`cannot connect to ${host}: ${messageOf(cause, host)}`, { cause }));
     socket.terminate();
   };
   const abort = (): void => fail(new Error('given up'));

@@ -9,6 +9,7 @@
  * then the watches end, then writes finish. If streams ended first, clients would watch again on a dying connection.
  */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -17,6 +18,7 @@ import type { SecureVersion, TLSSocket } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
+import { cannotListen } from './cannot-listen.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
@@ -158,13 +160,10 @@ export class Listener {
   }
 
   async listen(): Promise<void> {
-    const { promise, resolve, reject } = deferred<void>();
-    this.#server.once('error', reject);
-    this.#server.listen(this.#options.securePort, this.#options.bindAddress, () => {
-      this.#server.off('error', reject);
-      resolve();
+    this.#server.listen(this.#options.securePort, this.#options.bindAddress);
+    await once(this.#server, 'listening').catch((error: unknown) => {
+      throw cannotListen(error, this.#options);
     });
-    return promise;
   }
 
   /** New connections are served with this pair; open ones go on. */

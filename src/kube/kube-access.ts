@@ -2,6 +2,8 @@
 export type KubeAccess = Readonly<{
   /** The kubeconfig's path, for errors; absent where there is none. */
   source?: string;
+  /** What its CA is read from now, for errors: a file, or a part of the kubeconfig. Undefined where it names none. */
+  caSource?: () => string | undefined;
   /** Scheme, host and port, and what stands before `/clusters`; without a slash at its end. */
   server: string;
   /** The name its certificate must have, where it is not the one in the URL. */

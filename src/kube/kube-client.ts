@@ -4,10 +4,10 @@
  * Bounds: `answerMsMax` and `silenceMsMax`, a request's own, without a status or a byte while we want one; a refusal is read up to `refusalBytesMax`. What
  * we do not read stays in the server's window, so a slow reader slows the server and costs no memory.
  */
+import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
-import { certificateFaultOf, explainCertificateFault } from './certificate-fault.js';
 import type { KubeAccess } from './kube-access.js';
 import { KubeConnections, type KubeAnswer } from './kube-connections.js';
 
@@ -117,9 +117,10 @@ export class KubeClient {
   /** Node's message about a certificate names neither the server nor who says whom to trust. */
   #explained(error: unknown): unknown {
     const fault = certificateFaultOf(error);
-    const { server, source } = this.#access;
+    const { server, source, caSource } = this.#access;
     if (fault === undefined || source === undefined) return error;
-    return new CacheError(explainCertificateFault(fault, { server, trusted: `the CA of ${source} signed` }), { cause: error });
+    const trusted = caSource?.() === undefined ? `Node trusts; ${source} names no CA` : `a CA in ${caSource()} signed`;
+    return new CacheError(explainCertificateFault(fault, { server, trusted, wallMs: this.#clock.wallMs() }), { cause: error });
   }
 
   async *#chunks({ body, isCutOff }: KubeAnswer, silenceMsMax: number): AsyncGenerator<Uint8Array, void> {

@@ -8,7 +8,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { certificatesIn, type UsedCertificates } from '../certificates/certificate-expiry.js';
-import { checkPair } from '../certificates/pair-files.js';
+import { checkAuthorities, checkPair } from '../certificates/pair-files.js';
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import { formatBearer } from './bearer-token.js';
@@ -124,17 +124,4 @@ async function readText(file: string): Promise<string> {
   } catch (cause) {
     throw new CacheError(`cannot read ${file}`, { cause });
   }
-}
-
-/** Node takes a bundle as far as it is sound, and says nothing of the rest. */
-function checkAuthorities(name: string, pem: string): void {
-  const begun = pem.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0;
-  const whole = ((): number => {
-    try {
-      return certificatesIn('shard', name, pem).length;
-    } catch {
-      return -1;
-    }
-  })();
-  if (begun === 0 || whole !== begun) throw new CacheError(`${name} holds no PEM certificates, or not all of one`);
 }

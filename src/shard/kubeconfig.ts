@@ -23,6 +23,7 @@ export async function loadKubeconfig(
   const plugins = new CurrentPlugin(parts);
   return {
     source: options.path,
+    caSource: () => files.content.entry.ca?.name,
     server,
     serverName,
     insecure,

@@ -93,7 +93,7 @@ async function aCacheOfBirch(t: ExecutionContext, flags: Readonly<Record<string,
 }
 
 async function shardsOf(cache: TestServer): Promise<readonly string[]> {
-  const { text } = await cache.client().raw('GET', '/services/cache/status');
+  const { text } = await cache.client({ http2: false }).raw('GET', '/services/cache/status');
   return (JSON.parse(text) as { shards: readonly { shard: string }[] }).shards.map(({ shard }) => shard);
 }
 

@@ -28,7 +28,7 @@ test('the help of serve lists every option with its variable and default', (t) =
 
   t.is(status, 0);
   for (const option of Object.values<Option<unknown>>(options)) {
-    t.true(stdout.includes(`--${option.flag} <`), option.flag);
+    t.true(stdout.includes(`--${option.flag} ${option.placeholder === 'boolean' ? '[' : '<'}`), option.flag);
     t.true(
       stdout
         .replace(/\s+/g, ' ')
@@ -87,7 +87,7 @@ for (const args of [
   ['status', 'extra'],
   ['status', '--cache=ftp://a', '--cert-file=a', '--key-file=b'],
   ['cert', 'shard', 'BAD', '--ca-directory=/nonexistent/ca'],
-  ['cert', 'admin', '--force=true'],
+  ['cert', 'admin', '--force', 'true'],
   ['cert', 'serving'],
   ['serve', 'extra'],
   ['serve', '--bind-adress=::'],

@@ -15,9 +15,13 @@ export const generatedPages: Readonly<Record<string, () => string>> = {
 
 function commandsPage(): string {
   // Declaring needs none of what running does.
-  const rows = commands
-    .map((declare) => declare({} as Surroundings))
-    .map(({ words, operands, help }) => [code(`strata ${[...words, operands].join(' ').trim()}`), `${help}.`]);
+  const declared = commands.map((declare) => declare({} as Surroundings));
+  const rows = declared.map(({ words, operands, help }) => [code(`strata ${[...words, operands].join(' ').trim()}`), `${help}.`]);
+  const ownExitCodes = declared
+    .flatMap(({ words, exitCodes = {} }) =>
+      Object.entries(exitCodes).map(([exitCode, meaning]) => `| ${exitCode} | ${code(`strata ${words.join(' ')}`)}: ${meaning} |`),
+    )
+    .join('\n');
   const rest = [
     [code('strata serve'), 'Run a cache server.'],
     [code('strata cache-server'), 'Run it in the place of kcp’s, with the flags of that one.'],
@@ -45,6 +49,12 @@ source <(strata completion bash)
 | 0 | it is done |
 | 1 | it failed: standard error has one line that says why |
 | 2 | it was called in a wrong way |
+${ownExitCodes}
+
+\`--help\` behind a command lists its exit codes.
+
+Flags are read as in kcp's own programs: \`--name value\` or \`--name=value\`. A boolean stands alone (\`--access-log\`) or has its value behind \`=\` (\`--access-log=false\`); the
+next argument is never its value. Behind \`--\` there are no flags.
 
 \`strata push\` has more, in [push.md](push.md#exit-codes).
 `;
@@ -78,8 +88,7 @@ function commandRows(): readonly (readonly string[])[] {
   const declarations = commands.map((declare) => declare({} as Surroundings));
   for (const { words, options: declared } of [{ words: ['proxy'], options: Object.values(proxyOptions) }, ...declarations]) {
     for (const option of declared as readonly CommandOption<unknown>[]) {
-      const takes = option.placeholder === '' ? '' : ` Takes ${option.accepts}.`;
-      const row = [code(`--${option.flag}`), code(environmentName(option)), defaultOf(option), `${option.help}${takes}`];
+      const row = [code(`--${option.flag}`), code(environmentName(option)), defaultOf(option), `${option.help} Takes ${option.accepts}.`];
       const at = row.join('\n');
       rows.set(at, row);
       commandsByRow.set(at, [...(commandsByRow.get(at) ?? []), words.join(' ')]);

@@ -82,13 +82,14 @@ test('a shard is reached with the credentials of its kubeconfig', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
 
-  const { certificates, ...access } = await load(shard.kubeconfig);
+  const { certificates, caSource, ...access } = await load(shard.kubeconfig);
 
   const { credentials, ...rest } = access;
   const { credentials: expected, ...restExpected } = shard.access;
   t.deepEqual(rest, { ...restExpected, source: shard.kubeconfig });
   t.deepEqual(await credentials(never), await expected(never));
   t.deepEqual(certificates(), []);
+  t.is(caSource?.(), `${shard.kubeconfig}: the certificate-authority-data`);
 });
 
 test("certificates come from the file or from files beside it; the logical cluster in the server's URL is dropped", async (t) => {
@@ -220,9 +221,9 @@ test('a shard that shows a certificate of another authority is trusted once the 
   shard.present(other.certificate);
   shard.cut();
   // The client may not have noticed yet that its connection is gone.
-  await until(async () => /is not one that the CA of .* signed/.test(await failure(place)));
+  await until(async () => /is not one that a CA in .* signed/.test(await failure(place)));
   await writeFile(caFile, other.certificate.cert.slice(0, -60));
-  t.regex(await failure(place), /is not one that the CA of .* signed/);
+  t.regex(await failure(place), /is not one that a CA in .* signed/);
   await writeFile(caFile, other.certificate.cert);
 
   t.is(await ask(place), 'first');

@@ -24,7 +24,9 @@ test('a CA that did not sign the certificate of the shard is reported with the s
 
   for (const { fields } of rig.events('source.read.failed')) {
     t.true(
-      String(fields['why']).startsWith(`the certificate that ${shard.url} shows is not one that the CA of ${path} signed`),
+      String(fields['why']).startsWith(
+        `the certificate that ${shard.url} shows is not one that a CA in ${path}: the certificate-authority-data signed`,
+      ),
       String(fields['why']),
     );
     t.is(fields['error'], undefined);

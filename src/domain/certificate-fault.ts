@@ -1,5 +1,5 @@
 /** What is wrong with the certificate that a server shows, by the code of Node's error. Its message names neither the server nor the CA. */
-export type CertificateFault = 'untrusted' | 'other-names' | 'not-now';
+export type CertificateFault = 'untrusted' | 'other-names' | 'expired' | 'not-yet-valid';
 
 const faults: ReadonlyMap<unknown, CertificateFault> = new Map([
   ['CERT_SIGNATURE_FAILURE', 'untrusted'],
@@ -9,8 +9,8 @@ const faults: ReadonlyMap<unknown, CertificateFault> = new Map([
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'untrusted'],
   ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'untrusted'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'other-names'],
-  ['CERT_HAS_EXPIRED', 'not-now'],
-  ['CERT_NOT_YET_VALID', 'not-now'],
+  ['CERT_HAS_EXPIRED', 'expired'],
+  ['CERT_NOT_YET_VALID', 'not-yet-valid'],
 ]);
 
 /** Undefined when the error is about something else. */
@@ -18,18 +18,21 @@ export function certificateFaultOf(error: unknown): CertificateFault | undefined
   return typeof error === 'object' && error !== null ? faults.get(Reflect.get(error, 'code')) : undefined;
 }
 
-/** `trusted`: whom the certificate was checked against, as the end of "is not one that …". */
+/** `trusted`: whom the certificate was checked against, as the end of "is not one that …". `wallMs`: what time it is here. */
 export function explainCertificateFault(
   fault: CertificateFault,
-  { server, trusted }: Readonly<{ server: string; trusted: string }>,
+  { server, trusted, wallMs }: Readonly<{ server: string; trusted: string; wallMs: number }>,
 ): string {
   const shown = `the certificate that ${server} shows`;
+  const here = `by the clock of this machine, which is at ${new Date(wallMs).toISOString()}`;
   switch (fault) {
     case 'untrusted':
       return `${shown} is not one that ${trusted}`;
     case 'other-names':
       return `${shown} is for other names`;
-    case 'not-now':
-      return `${shown} is not valid now`;
+    case 'expired':
+      return `${shown} has expired, ${here}`;
+    case 'not-yet-valid':
+      return `${shown} is not valid yet, ${here}`;
   }
 }
