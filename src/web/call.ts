@@ -14,7 +14,7 @@ import type { ShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
 import { negotiate, type Answered, type Asked } from './accept.js';
 import type { ClusterPlace } from './kube-path.js';
-import { objectNotFound, wildcardWrite, type ResourcePath, type Verb } from './kube-request.js';
+import { objectNotFound, resourceNotFound, wildcardWrite, type ResourcePath, type Verb } from './kube-request.js';
 import type { Gzip } from './gzip.js';
 import { partialForm, tableForm, wholeForm, type ObjectForm } from './object-form.js';
 import type { Part } from './parts.js';
@@ -128,10 +128,16 @@ export function namespaceOf({ type, path }: Call): string {
 }
 
 /**
- * What a list or watch covers. Equality on name and namespace moves from the selector into the scope, where it is cheaper.
+ * What a list, a watch or the delete of a collection covers. Equality on name and namespace moves from the selector into the scope, where it is cheaper.
+ * Throws Refused: 404 where scope and path disagree, 400 for the namespace of what has none.
  */
 export function narrow(call: Call, selector: Selector): { scope: Scope; selector: Selector } {
-  const { type, identity, shard, cluster, path } = call;
+  const { verb, type, identity, shard, cluster, path } = call;
+  // Of all namespaces there may be a list or a watch, and no delete.
+  const isMisplaced = type.namespaced ? verb === 'deletecollection' && path.namespace === undefined : path.namespace !== undefined;
+  if (isMisplaced) throw new Refused(resourceNotFound(path));
+  if (!type.namespaced && selector.fields.some(({ field }) => field === 'metadata.namespace'))
+    throw new Refused(badRequest('field label not supported: metadata.namespace'));
   const named = (field: 'metadata.name' | 'metadata.namespace') =>
     selector.fields.find((term) => term.field === field && term.kind === 'is');
   const name = named('metadata.name');

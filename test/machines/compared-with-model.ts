@@ -48,7 +48,7 @@ const flags = [
 const found: Readonly<Record<string, (real: Real) => Promise<unknown>>> = {
   'a collection of more than history remembers is deleted': async ({ server }) => {
     for (let i = 0; i < 2 * changesMax; i += 20) await server.write(Array.from({ length: 20 }, (_, j) => aCreate(server, `a${i + j}`)));
-    await server.clear({ shard: 'amber', cluster: 'acme' });
+    await server.clear({ shard: 'amber', cluster: 'acme', namespace: 'x' });
   },
   'an older copy of the store is put back': async ({ server }) => {
     await server.copy('SIGTERM');

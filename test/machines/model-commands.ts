@@ -104,7 +104,9 @@ export const commands: fc.Arbitrary<Iterable<Command>> = fc.commands(
       .map(([at, select, how]) => command(`watch ${JSON.stringify([at, select, how])}`, ({ server }) => server.watch(at, select, how))),
     place.map((at) => command(`get ${JSON.stringify(at)}`, ({ server }) => server.get(at))),
     which.map((one) => command(`resume ${one}`, ({ server }) => server.resume(one))),
-    place.map(({ shard, cluster }) => command(`clear ${shard} ${cluster}`, ({ server }) => server.clear({ shard, cluster }))),
+    place.map(({ shard, cluster, namespace }) =>
+      command(`clear ${shard} ${cluster} ${namespace}`, ({ server }) => server.clear({ shard, cluster, namespace })),
+    ),
     asked.map((one) => command(`flood ${textOf(one)}`, ({ server }) => flood(server, one))),
     fc.constant(command('crowd of writes', ({ server }) => server.write(crowdOf(server)))),
     fc.constant(command('crowd of watches', ({ server }) => server.crowd(crowd))),

@@ -133,8 +133,8 @@ export class ModelledServer {
     await this.#happened(sent);
   }
 
-  /** A DELETE of a collection of one shard and cluster. */
-  async clear(scope: RoleScope): Promise<void> {
+  /** A DELETE of a collection of one namespace. */
+  async clear(scope: Omit<Place, 'name'>): Promise<void> {
     const { covers } = coveredBy(scope, '');
     const effects = this.model.expectCleared(covers);
     const answer = await this.#client().raw('DELETE', scopePath(scope));
