@@ -72,6 +72,10 @@ export class FrontDoorProcess {
     }
   }
 
+  async stop(): Promise<void> {
+    await this.#end('SIGTERM');
+  }
+
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }
