@@ -21,8 +21,6 @@ import type { UpgradeAnswer } from './upgrade-request.js';
 export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'lasting' | 'failed'> &
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
 
-/** A client that has asked for a websocket waits for it before it sends more. */
-const earlyBytesMax = 64 * 1024;
 /** How long a client may take to read why it gets none. */
 const refusalMsMax = 5_000;
 
@@ -51,7 +49,7 @@ export class Websockets {
     });
     try {
       if (refusal !== undefined) throw refusal;
-      const answer = await this.#upgraded(upgrade, givenUp);
+      const answer = await this.#upgraded(upgrade, givenUp.signal);
       if (answer !== undefined) this.#end(socket, answer);
     } catch (error) {
       const foreseen = answerTo(error);
@@ -72,7 +70,7 @@ export class Websockets {
   }
 
   /** Undefined once a backend's answer was passed on. */
-  async #upgraded({ request, socket, head, caller, becomeWatch }: Upgrade, givenUp: AbortController): Promise<PassedAnswer | undefined> {
+  async #upgraded({ request, socket, head, caller, becomeWatch }: Upgrade, signal: AbortSignal): Promise<PassedAnswer | undefined> {
     const { url = '/', method = 'GET', headers } = request;
     if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
     const found = await this.#parts.destinations.of({ url, method, headers });
@@ -82,43 +80,11 @@ export class Websockets {
     const identity = identityOf(caller, request, this.#groups);
     if (identity === 'untrusted') return unauthorized;
     becomeWatch();
-    const early = new EarlyBytes(socket, head, () => givenUp.abort(new BrokenOff('the client has gone')));
-    const { signal } = givenUp;
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
     if (answer.socket === undefined) return refusalOf(answer);
-    join({ client: socket, head: early.taken() }, answer, { signal, clock: this.#parts.clock });
+    join({ client: socket, head }, answer, { signal, clock: this.#parts.clock });
     return undefined;
-  }
-}
-
-/**
- * What a client sends before it is answered. It is read, because nobody who reads nothing notices that its peer has gone; and no more of it than `earlyBytesMax`
- * and a piece.
- */
-class EarlyBytes {
-  readonly #socket: Duplex;
-  readonly #pieces: Buffer[];
-  readonly #add = (bytes: Buffer): void => {
-    this.#pieces.push(bytes);
-    this.#bytes += bytes.length;
-    if (this.#bytes >= earlyBytesMax) this.#socket.pause();
-  };
-  readonly #gone: () => void;
-  #bytes = 0;
-
-  constructor(socket: Duplex, head: Buffer, gone: () => void) {
-    this.#socket = socket;
-    this.#pieces = [head];
-    this.#gone = gone;
-    socket.on('data', this.#add);
-    socket.once('end', gone);
-  }
-
-  /** All of it. Whoever takes it has to read on. */
-  taken(): Buffer {
-    this.#socket.off('data', this.#add).off('end', this.#gone).pause();
-    return Buffer.concat(this.#pieces);
   }
 }
 
@@ -143,7 +109,6 @@ function join(
   socket.once('close', () => client.destroy());
   passAlong(client, socket, clock);
   passAlong(socket, client, clock);
-  client.resume();
 }
 
 function headOf(code: number, headers: HeaderLines): string {

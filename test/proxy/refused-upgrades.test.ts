@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import type { Certificate } from '../support/test-authority.js';
 import { openTls } from '../support/raw-tls.js';
@@ -11,7 +12,7 @@ import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation } from './a-front-door.js';
 import { aRawBackend, moveBirch } from './raw-backend.js';
 
-type Opened = { readonly socket: Socket; text: string; hasEnded: boolean };
+type Opened = { readonly socket: Socket; readonly tls: TLSSocket; text: string; hasEnded: boolean };
 
 /** Sends this, and keeps its own side open. It reads what comes unless it is `deaf`. */
 async function sent(
@@ -24,7 +25,7 @@ async function sent(
   tcp.allowHalfOpen = true;
   tls.allowHalfOpen = true;
   t.teardown(() => void tcp.destroy());
-  const opened: Opened = { socket: tcp, text: '', hasEnded: false };
+  const opened: Opened = { socket: tcp, tls, text: '', hasEnded: false };
   if (!deaf) tls.on('data', (bytes: Buffer) => (opened.text += bytes.toString('latin1')));
   tls.once('end', () => (opened.hasEnded = true));
   tls.once('close', () => (opened.hasEnded = true));
@@ -102,12 +103,14 @@ test.serial('an upgrade whose client goes before it is answered is given up at t
   amber.answersUpgrades = false;
   const before = await held(door);
   for (const more of ['', 'x'.repeat(1_000)])
-    for (const how of ['end', 'destroy', 'resetAndDestroy'] as const) {
+    for (const how of ['goodbye', 'fin', 'reset'] as const) {
       const asked = amber.upgrades;
       const connections = amber.connections;
-      const { socket } = await sent(t, door, upgrade('/clusters/root:org/exec', { more }));
+      const { socket, tls } = await sent(t, door, upgrade('/clusters/root:org/exec', { more }));
       await until(() => amber.upgrades === asked + 1);
-      socket[how]();
+      if (how === 'goodbye') tls.end();
+      if (how === 'fin') socket.end();
+      if (how === 'reset') socket.resetAndDestroy();
       await until(async () => (await held(door)) === before && amber.connections <= connections);
     }
   t.pass();
