@@ -23,10 +23,17 @@ const sharedDivisor = 8;
 export async function openStore(settings: Settings, parts: StoreParts): Promise<Store | DamagedStore> {
   if (settings.etcdServers.length > 0) {
     const { openEtcd } = await import('./store/etcd/open-etcd.js');
-    return openEtcd(etcdOptionsOf(settings), etcdLimits(settings), parts);
+    const options = etcdOptionsOf(settings);
+    return openEtcd({ ...options, endpoints: fromAnyOn(options.endpoints, parts.random) }, etcdLimits(settings), parts);
   }
   const { openSqlite } = await import('./store/sqlite/open-sqlite.js');
   return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts));
+}
+
+/** Else all servers would watch at one member, and end together where that keeps silent while history is compacted. */
+function fromAnyOn(endpoints: readonly string[], random: () => number): readonly string[] {
+  const first = Math.floor(random() * endpoints.length);
+  return [...endpoints.slice(first), ...endpoints.slice(0, first)];
 }
 
 type EtcdSettings = Pick<Settings, 'etcdServers' | 'etcdPrefix' | 'etcdCaFile' | 'etcdCertFile' | 'etcdKeyFile' | 'etcdTimeoutMs'>;

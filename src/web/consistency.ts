@@ -7,7 +7,8 @@
  *   "0"                    whatever is here
  *   not published here     waits: another server may have shown it
  *
- * Updates, patches and deletes wait, because they are refused, or found to change nothing, on what is here. Creates do not: the store decides them.
+ * Updates, patches and deletes wait, because they are refused, or found to change nothing, on what is here. Creates do not: the store waits only
+ * where it would refuse one.
  */
 import type { Revisions } from '../domain/store-port.js';
 import { isResourceVersion } from '../domain/revision.js';

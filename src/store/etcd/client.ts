@@ -5,12 +5,10 @@
  *    again.
  * E2 Every call ends: with an answer, or with an EtcdError after `timeoutMs` at the latest. A watch ends when the client says so, or when it is told so.
  */
-import { isDeepStrictEqual } from 'node:util';
 import { Metadata, type ServiceError } from '@grpc/grpc-js';
-import { CacheError } from '../../domain/errors.js';
 import type { Clock } from '../../domain/ports.js';
 import { EtcdError, etcdErrorOf } from './etcd-error.js';
-import { connected, type EtcdTls, type Member } from './members.js';
+import { Members, type EtcdTls, type Member } from './members.js';
 import {
   decodeLease,
   decodeRange,
@@ -37,7 +35,7 @@ import {
 /** `endpoints`: such as `https://127.0.0.1:2379`. */
 export type EtcdClientOptions = Readonly<{
   endpoints: readonly string[];
-  /** Read again when a call has failed, because certificates are renewed in place. Throws CacheError. */
+  /** Read again when a call has failed (members.ts). Throws CacheError. */
   tls: () => EtcdTls | undefined;
   timeoutMs: number;
 }>;
@@ -84,30 +82,23 @@ requireLeader.set('hasleader', 'true');
 export class EtcdClient {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
-  readonly #endpoints: readonly string[];
-  readonly #readTls: EtcdClientOptions['tls'];
-  #tls: EtcdTls | undefined;
-  #members: readonly Member[];
-  #current = 0;
+  readonly #members: Members;
   #isClosed = false;
 
   /** Throws an Error for an endpoint that is no URL. */
   constructor({ clock }: { clock: Clock }, { endpoints, tls, timeoutMs }: EtcdClientOptions) {
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
-    this.#endpoints = endpoints;
-    this.#readTls = tls;
-    this.#tls = tls();
-    this.#members = connected(endpoints, this.#tls);
+    this.#members = new Members(endpoints, tls);
   }
 
   range(request: RangeRequest): Promise<RangeResponse> {
     return this.#read(range, request);
   }
 
-  /** Where etcd as a whole stands. */
-  async revision(): Promise<number> {
-    return (await this.range({ key: anyKey, countOnly: true })).revision;
+  /** Where etcd as a whole stands. `key`: one that may be read. */
+  async revision(key: Uint8Array = anyKey): Promise<number> {
+    return (await this.range({ key, countOnly: true })).revision;
   }
 
   /** `timeoutMs`: if less than that of the client. */
@@ -125,7 +116,7 @@ export class EtcdClient {
 
   /** Of each member, or why it does not say. */
   async statuses(): Promise<readonly Readonly<{ endpoint: string; status: StatusResponse | EtcdError }>[]> {
-    const asked = this.#members.map(async (member) => {
+    const asked = this.#members.all.map(async (member) => {
       try {
         return { endpoint: member.endpoint, status: await this.#once(statusOf, null, Math.min(statusMsMax, this.#timeoutMs), member) };
       } catch (error) {
@@ -143,7 +134,8 @@ export class EtcdClient {
 
   /** Gives a lease all its time again; returns how many seconds that is, or 0 where it is gone. `withinMs`: if less than the client's. */
   async keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
-    const { endpoint, client } = this.#openMember();
+    const member = this.#openMember();
+    const { endpoint, client } = member;
     const timeoutMs = Math.min(withinMs, this.#timeoutMs);
     return new Promise((resolve, reject) => {
       const stream = client.makeBidiStreamRequest<number, number>(keeping, (each) => Buffer.from(encodeLeaseId(each)), decodeLease);
@@ -157,9 +149,10 @@ export class EtcdClient {
         this.moveOn(endpoint);
         reject(error);
       };
-      const overdue = this.#clock.after(timeoutMs, () =>
-        done(() => fail(new EtcdError('unknown', `etcd at ${endpoint} did not answer within ${timeoutMs / 1000} s`))),
-      );
+      const overdue = this.#clock.after(timeoutMs, () => {
+        this.#members.reconnect(member);
+        done(() => fail(new EtcdError('unknown', `etcd at ${endpoint} did not answer within ${timeoutMs / 1000} s`)));
+      });
       stream.on('data', (seconds: number) => done(() => resolve(seconds)));
       // It has been cancelled, or failed: whichever came first was said.
       stream.on('error', (error: ServiceError) => {
@@ -176,23 +169,16 @@ export class EtcdClient {
 
   /** Where the next call goes. */
   get endpoint(): string {
-    return this.#member().endpoint;
+    return this.#members.current.endpoint;
   }
 
-  /** That endpoint has not answered: the next call goes elsewhere, with the certificate that is there by now, if it would go there. */
+  /** That endpoint has not answered: the next call goes elsewhere, if it would go there. */
   moveOn(endpoint: string): void {
-    if (endpoint !== this.endpoint) return;
-    this.#current = (this.#current + 1) % this.#members.length;
-    const tls = this.#tlsNow();
-    if (isDeepStrictEqual(tls, this.#tls)) return;
-    this.#tls = tls;
-    // What is under way on the former connections goes on.
-    for (const { client } of this.#members) client.close();
-    this.#members = connected(this.#endpoints, tls);
+    this.#members.moveOn(endpoint);
   }
 
   watch(create: WatchCreate, { received, ended }: WatchListener): EtcdWatch {
-    const { endpoint, client } = this.#member();
+    const { endpoint, client } = this.#members.current;
     const stream = client.makeBidiStreamRequest<WatchRequest, WatchResponse>(
       watching,
       (request) => Buffer.from(encodeWatch(request)),
@@ -227,7 +213,7 @@ export class EtcdClient {
 
   close(): void {
     this.#isClosed = true;
-    for (const { client } of this.#members) client.close();
+    this.#members.close();
   }
 
   async #read<Request, Response>(method: Method<Request, Response>, request: Request): Promise<Response> {
@@ -235,7 +221,7 @@ export class EtcdClient {
       try {
         return await this.#once(method, request);
       } catch (error) {
-        if (!(error instanceof EtcdError) || error.kind !== 'unknown' || tries >= this.#members.length) throw error;
+        if (!(error instanceof EtcdError) || error.kind !== 'unknown' || tries >= this.#members.all.length) throw error;
       }
     }
   }
@@ -254,6 +240,7 @@ export class EtcdClient {
       };
       const overdue = this.#clock.after(timeoutMs, () => {
         call.cancel();
+        this.#members.reconnect(member);
         fail(new EtcdError('unknown', `etcd at ${member.endpoint} did not answer within ${timeoutMs / 1000} s`));
       });
       const call = member.client.makeUnaryRequest(
@@ -270,24 +257,8 @@ export class EtcdClient {
     });
   }
 
-  /** Half of a new pair is no pair: it is read again after the next failure. */
-  #tlsNow(): EtcdTls | undefined {
-    try {
-      return this.#readTls();
-    } catch (error) {
-      if (error instanceof CacheError) return this.#tls;
-      throw error;
-    }
-  }
-
   #openMember(): Member {
     if (this.#isClosed) throw new EtcdError('refused', 'the connections to etcd are closed');
-    return this.#member();
-  }
-
-  #member(): Member {
-    const member = this.#members[this.#current];
-    if (member === undefined) throw new Error('a client of etcd needs an endpoint');
-    return member;
+    return this.#members.current;
   }
 }

@@ -39,6 +39,8 @@ export type CommitterParts = WriteFenceParts &
     reader: BodyReader;
     /** Resolves once everything up to the revision is published here. */
     reach: (revision: Revision) => Promise<void>;
+    /** Resolves once everything is published here that had happened when it was called. Throws EtcdError. */
+    reachNewest: () => Promise<void>;
     /** etcd has lost what is published here. */
     contradicted: () => void;
     /** The changes of a key behind a revision, rising, as far back as history goes. */
@@ -99,7 +101,11 @@ export class EtcdCommitter {
         held = this.#parts.published.objects.get(mutation.key);
         return this.#parts.decider.plan(mutation, 1);
       };
-      const decision = await this.#carryOut(plan, { mutation });
+      let decision = await this.#carryOut(plan, { mutation });
+      if (decision.kind === 'refused') {
+        await this.#reachNewest();
+        decision = await this.#carryOut(plan, { mutation });
+      }
       if (decision.kind === 'refused') return decision;
       assert(decision.kind === 'written', 'a mutation is written or refused');
       return { ...decision, object: await this.#objectOf(mutation, decision.revision, held) };
@@ -124,6 +130,16 @@ export class EtcdCommitter {
       decisions.push(decision);
     }
     return Promise.all(decisions);
+  }
+
+  /** Nothing is refused for what another server has changed, and acknowledged, before it was asked. Throws EtcdError: nothing was written. */
+  async #reachNewest(): Promise<void> {
+    try {
+      await this.#parts.reachNewest();
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+      throw new EtcdError('refused', error.message, { cause: error });
+    }
   }
 
   /** Writes a namesake of what was deleted again, if that is still to be done. */

@@ -86,7 +86,7 @@ export class Follower {
     this.#options = options;
     this.#patienceMs = options.silentMs;
     this.#waiters = new RevisionWaiters(parts);
-    this.#newest = new NewestRevision(parts.client);
+    this.#newest = new NewestRevision(parts.client, range.key);
     this.#paced = new PacedBatches(
       (batch) => this.#handOutWatched(batch),
       () => this.#readOn(),
@@ -251,12 +251,12 @@ export class Follower {
 
   async #untilDone(ask: () => Promise<void>): Promise<void> {
     const { clock, log } = this.#parts;
-    while (!this.#isClosed) {
+    for (let isLogged = false; !this.#isClosed; isLogged = true) {
       try {
         return await ask();
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
-        log.warn('etcd.not-answered', { message: error.message });
+        if (!isLogged) log.warn('etcd.not-answered', { message: error.message });
         await pause(clock, this.#options.retryMs, this.#closing.signal);
       }
     }
@@ -264,7 +264,7 @@ export class Follower {
 
   /** That what was handed out is still there, as far as that can be seen. */
   async #assertKept(): Promise<void> {
-    const revision = await this.#parts.client.revision();
+    const revision = await this.#parts.client.revision(this.#range.key);
     if (revision < this.#position)
       this.#fail(`etcd stands at revision ${revision}, and has shown revision ${this.#position} before: it was restored or replaced`);
     else if (!(await this.#parts.isKept())) this.#fail('etcd does not hold what it has shown: it was restored');

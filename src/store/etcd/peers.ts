@@ -21,7 +21,7 @@ import type { Clock, Subscription } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Peers, PeerState } from '../../domain/store-port.js';
 import type { EtcdClient } from './client.js';
-import { EtcdError, type EtcdErrorKind } from './etcd-error.js';
+import { EtcdError } from './etcd-error.js';
 import type { PublishedPeers } from './published-peers.js';
 import { formatRecordKey, formatServerRecord, type RecordKey } from './records.js';
 import type { Compare, Operation, TxnRequest } from './rpc.js';
@@ -66,7 +66,7 @@ export class EtcdPeers implements Peers {
   /** The revision of the heartbeat that etcd confirmed last. */
   #heartbeat: Revision = 0;
   /** Why etcd did not take what was asked last; undefined: it did. */
-  #failure: EtcdErrorKind | undefined;
+  #failure: EtcdError | undefined;
   /** What was to be told last could not be. */
   #isUntold = false;
   #ledSinceMs: number | undefined;
@@ -141,6 +141,11 @@ export class EtcdPeers implements Peers {
     return at === 0 || at >= confirmed;
   }
 
+  /** Why etcd takes no heartbeat, where that does not pass by itself. */
+  get refusal(): string | undefined {
+    return this.#failure?.kind === 'unknown' ? undefined : this.#failure?.message;
+  }
+
   follow(listener: () => void): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };
@@ -204,9 +209,9 @@ export class EtcdPeers implements Peers {
 
   async #keep(): Promise<void> {
     const { clock } = this.#parts;
-    for (let failure: EtcdErrorKind | undefined; !this.#closing.signal.aborted;) {
-      // One that is full keeps leases all the same.
-      await pause(clock, failure === undefined || failure === 'full' ? keepIntervalMs : retryMs, this.#closing.signal);
+    for (let failure: EtcdError | undefined; !this.#closing.signal.aborted;) {
+      // What is refused now is so in a while, and a full etcd keeps leases all the same.
+      await pause(clock, failure === undefined || failure.kind !== 'unknown' ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
       failure = await this.#attempt(() => this.#keepOnce());
       if (this.#isUntold) await this.#say();
@@ -271,15 +276,15 @@ export class EtcdPeers implements Peers {
   }
 
   /** Resolves with why it could not be done. What goes on failing is logged once. */
-  async #attempt(run: () => Promise<void>): Promise<EtcdErrorKind | undefined> {
+  async #attempt(run: () => Promise<void>): Promise<EtcdError | undefined> {
     const before = this.#failure;
     try {
       await run();
       this.#failure = undefined;
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
-      this.#failure = error.kind;
-      if (error.kind !== before) this.#parts.log.warn('peers.not-told', { message: error.message });
+      this.#failure = error;
+      if (error.kind !== before?.kind) this.#parts.log.warn('peers.not-told', { message: error.message });
     }
     return this.#failure;
   }

@@ -107,6 +107,7 @@ export class EtcdStore implements Store {
       published,
       reader: this.#reader,
       reach: (revision) => follower.reach(revision),
+      reachNewest: () => follower.reachNewest(),
       fence: () => this.peers.fence,
       renewFence: () => this.peers.renewFence(),
       contradicted: () => opened.peers.contradicted(),
@@ -143,7 +144,8 @@ export class EtcdStore implements Store {
 
   get lastFailure(): string | undefined {
     const silentMs = this.#parts.clock.now() - this.#opened.follower.heardMs;
-    return silentMs > unheardMsMax ? `etcd has not been heard for ${Math.round(silentMs / 1_000)} s` : this.#lastFailure;
+    if (silentMs > unheardMsMax) return `etcd has not been heard for ${Math.round(silentMs / 1_000)} s`;
+    return this.#lastFailure ?? this.peers.refusal;
   }
 
   get waiting(): Readonly<{ mutations: number; bytes: number }> {
@@ -421,8 +423,9 @@ export class EtcdStore implements Store {
 
   #failed(error: unknown): Extract<Outcome, { kind: 'unavailable' | 'unknown' }> {
     const message = error instanceof Error ? error.message : String(error);
+    // What goes on failing is logged once.
+    if (message !== this.#lastFailure) this.#parts.log.error('store.commit-failed', { message });
     if (!(error instanceof EtcdError) || error.kind !== 'too-large') this.#lastFailure = message;
-    this.#parts.log.error('store.commit-failed', { message });
     if (error instanceof Refused) return { kind: 'unavailable', refusal: error.refusal };
     if (!(error instanceof EtcdError))
       return { kind: 'unavailable', refusal: { reason: 'InternalError', message: 'the write has failed' } };
