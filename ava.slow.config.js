@@ -13,7 +13,7 @@ const all = [
 const unmeasured = {
   crashes: [
     'build/test/crash/{agent,backup,compaction,declared-bounds,disk-full,failpoints,front-door-stops,kill,migration,restore,rollback}.test.js',
-    'build/test/clients/{clients,kubectl,kubectl-auth,kubectl-explain,kubectl-refusals,kubectl-wildcard}.test.js',
+    'build/test/clients/{clients,decodable,kubectl,kubectl-auth,kubectl-explain,kubectl-refusals,kubectl-wildcard}.test.js',
     'build/test/package/*.test.js',
   ],
   tiers: [

@@ -17,9 +17,9 @@ import type { CreateRequest } from '../domain/write-request.js';
 import { createCauses } from './check-meta.js';
 import { plainCauses } from './meta-rules.js';
 import { chooseNamespace, namespaceStamp } from './object-namespace.js';
-import { pathOf, type ObjectMeta } from './object-meta.js';
+import { pathOf, type ObjectMeta } from '../json/object-meta.js';
 import { readObject } from './read-object.js';
-import { formatTimestamp } from './timestamp.js';
+import { formatTimestamp } from '../domain/timestamp.js';
 
 const shardAnnotation = 'kcp.io/shard';
 /** Kubernetes keeps a generated name within a DNS label, for every type. */

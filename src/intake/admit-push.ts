@@ -23,7 +23,7 @@ import type { Allocate } from '../json/text-edits.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
 import { createCauses, placeCauses } from './check-meta.js';
 import { namespaceStamp } from './object-namespace.js';
-import { pathOf, type ObjectMeta } from './object-meta.js';
+import { pathOf, type ObjectMeta } from '../json/object-meta.js';
 import { readObject } from './read-object.js';
 
 /** What holds for all objects of one frame. */

@@ -21,7 +21,7 @@ import type { UpdateRequest } from '../domain/write-request.js';
 import { updateCauses } from './check-meta.js';
 import { deletionCauses, plainCauses } from './meta-rules.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';
-import { pathOf, type ObjectMeta } from './object-meta.js';
+import { pathOf, type ObjectMeta } from '../json/object-meta.js';
 import { readObject } from './read-object.js';
 import { conflict, invalidValue } from './refusals.js';
 import { StoredMeta } from './stored-meta.js';

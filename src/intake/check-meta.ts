@@ -3,7 +3,7 @@ import type { ServedType } from '../domain/catalogue.js';
 import type { Cause } from '../domain/errors.js';
 import { annotationCauses, labelCauses } from '../domain/label-syntax.js';
 import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../domain/name-syntax.js';
-import type { ObjectMeta } from './object-meta.js';
+import type { ObjectMeta } from '../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 
 /** What is wrong with an object that is to be created under `name` in `namespace`. */

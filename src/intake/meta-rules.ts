@@ -12,10 +12,10 @@ import type { Cause } from '../domain/errors.js';
 import { labelKeyFlaws } from '../domain/label-syntax.js';
 import { itemsOf, membersOf, type Members } from '../domain/members.js';
 import { textAt } from '../domain/text-at.js';
-import type { ObjectMeta } from './object-meta.js';
+import type { ObjectMeta } from '../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 import type { StoredMeta } from './stored-meta.js';
-import { formatTimestamp, parseTimestamp } from './timestamp.js';
+import { formatTimestamp, isTimestamp } from '../domain/timestamp.js';
 
 const causesMax = 100;
 const quotedMax = 1024;
@@ -156,8 +156,7 @@ function textIn(member: Members, name: string): string {
 }
 
 function normalTime(text: string): string {
-  const timeMs = parseTimestamp(text);
-  return timeMs === undefined ? text : formatTimestamp(timeMs);
+  return isTimestamp(text) ? formatTimestamp(Date.parse(text)) : text;
 }
 
 function immutable(member: string, shown: string): Cause {

@@ -2,22 +2,24 @@
  * From the bytes of a write to an object of the type its URL names, or why they are not one. Nothing is decoded but kind,
  * apiVersion and metadata.
  *
- * Bounds: nesting of `nestingMax`, Go's own; `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
+ * Bounds: nesting (json/decodable.ts); `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
  */
 import { invalid } from '../domain/invalid.js';
-import { isUtf8 } from 'node:buffer';
 import type { ServedType } from '../domain/catalogue.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { duplicates, hasDuplicates } from '../json/duplicate-members.js';
-import { member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../json/object-text.js';
+import { scanDecodable } from '../json/decodable.js';
+import { member, NotJson, type ObjectText, valueText } from '../json/object-text.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { FieldValidation } from '../domain/write-request.js';
-import { cannotUnmarshal } from './meta-shape.js';
-import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
+import { cannotUnmarshal, typeAt } from '../json/meta-shape.js';
+import { MisfitMeta, parseObjectMeta, type ObjectMeta } from '../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 
 /** Of the object, its labels, its annotations and all that stands in its metadata: each is checked, and a megabyte could hold 300,000. */
 const membersMax = 10_000;
+/** The serving thread decodes it and checks every member. */
+const metadataBytesMax = 512 * 1024;
 /** Text in which a name stands twice is rewritten and read again. */
 const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
@@ -58,9 +60,8 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
 }
 
 function scan(bytes: Uint8Array, type: ServedType): ObjectText {
-  if (!isUtf8(bytes)) throw unrecognized(bytes, type, "couldn't get version/kind; json parse error: the text is not UTF-8");
   try {
-    return scanObject(bytes, nestingMax, membersMax);
+    return scanDecodable(bytes, membersMax);
   } catch (error) {
     if (error instanceof NotJson) throw unrecognized(bytes, type, `couldn't get version/kind; json parse error: ${error.message}`);
     throw error;
@@ -73,13 +74,13 @@ function typeText(text: ObjectText, type: ServedType, name: string): string {
   const value: unknown = found === undefined ? null : JSON.parse(valueText(text.bytes, found));
   if (typeof value === 'string') return value;
   if (value === null) return '';
-  const why = cannotUnmarshal(value, `.${name}`, 'string');
+  const why = cannotUnmarshal(typeAt(text.bytes, found?.valueStart ?? 0), `.${name}`, 'string');
   throw unrecognized(text.bytes, type, `couldn't get version/kind; json parse error: ${why}`);
 }
 
 function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMeta {
   try {
-    return parseObjectMeta(text);
+    return parseObjectMeta(text, metadataBytesMax);
   } catch (error) {
     if (error instanceof MisfitMeta) throw unfit(error.message);
     throw error;

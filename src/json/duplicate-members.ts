@@ -1,5 +1,5 @@
 /** Members of an object that stand twice: JSON allows it, and every reader this server meets takes the last one. */
-import type { Member, Members, ObjectText } from './object-text.js';
+import type { Members, ObjectText } from './object-text.js';
 
 const comparedMax = 16;
 
@@ -20,13 +20,13 @@ export function hasDuplicates(text: ObjectText): boolean {
   const known = withDuplicates.get(text);
   if (known !== undefined) return known;
   const { top, metadata, annotations, labels } = text;
-  const found = [top, metadata, annotations, labels].some((members) => members !== undefined && repeats(members.list));
+  const found = [top, metadata, annotations, labels].some((members) => members !== undefined && hasRepeats(members));
   withDuplicates.set(text, found);
   return found;
 }
 
 /** Most objects have a handful of members, which are compared with one another faster than a set is built. */
-function repeats(list: readonly Member[]): boolean {
+export function hasRepeats({ list }: Members): boolean {
   if (list.length > comparedMax) {
     const names = new Set<string>();
     for (const { name } of list) names.add(name);
@@ -40,7 +40,7 @@ function repeats(list: readonly Member[]): boolean {
 }
 
 function repeated(members: Members | undefined, prefix: string): string[] {
-  if (members === undefined || !repeats(members.list)) return [];
+  if (members === undefined || !hasRepeats(members)) return [];
   const seen = new Set<string>();
   return members.list.filter(({ name }) => seen.has(name) || !seen.add(name)).map(({ name }) => prefix + name);
 }

@@ -10,11 +10,19 @@
 /** How deep documents may nest: Go's own bound. */
 export const nestingMax = 10_000;
 
+/** The least number that a float64 rounds to infinity, digit by digit. */
+const tooLarge = new TextEncoder().encode(String(2n ** 1024n - 2n ** 970n));
+/** Go reads no further digit of an exponent that has reached it. */
+const exponentMax = 10_000;
+
 /** A member of an object, as byte offsets: `"name" : value`. */
 export type Member = Readonly<{ name: string; keyStart: number; valueStart: number; valueEnd: number }>;
 
 /** The members of one object and where its braces stand; `end` is after the closing one. */
 export type Members = Readonly<{ start: number; end: number; list: readonly Member[] }>;
+
+/** An element of `metadata.ownerReferences` or `metadata.managedFields`. `members`: undefined where it is no object. */
+export type Struct = Readonly<{ list: string; start: number; members: Members | undefined }>;
 
 export type ObjectText = Readonly<{
   bytes: Uint8Array;
@@ -22,6 +30,9 @@ export type ObjectText = Readonly<{
   metadata: Members | undefined;
   annotations: Members | undefined;
   labels: Members | undefined;
+  structs: readonly Struct[];
+  /** Where the first number begins that is too large for a float64. */
+  overflowAt: number | undefined;
   /** Whether there is a line break, which can only stand between tokens. */
   hasLineBreaks: boolean;
 }>;
@@ -56,11 +67,15 @@ export function scanObject(bytes: Uint8Array, depthMax: number, membersMax = Inf
   let metadata: Members | undefined;
   let annotations: Members | undefined;
   let labels: Members | undefined;
+  let structs: Struct[] = [];
   const top = scanner.members(start, 1, (name, at) => {
     if (name !== 'metadata' || bytes[at] !== openBrace) return undefined;
     annotations = undefined;
     labels = undefined;
+    structs = [];
     metadata = scanner.members(at, 2, (inner, innerAt) => {
+      if ((inner === 'ownerReferences' || inner === 'managedFields') && bytes[innerAt] === openBracket)
+        return scanner.structs(inner, innerAt, structs);
       if ((inner !== 'annotations' && inner !== 'labels') || bytes[innerAt] !== openBrace) return undefined;
       const found = scanner.members(innerAt, 3, () => undefined);
       if (inner === 'annotations') annotations = found;
@@ -71,7 +86,8 @@ export function scanObject(bytes: Uint8Array, depthMax: number, membersMax = Inf
   });
   const end = scanner.skipSpace(top.end);
   if (end !== bytes.length) scanner.fail(end, 'after top-level value');
-  return { bytes, top, metadata, annotations, labels, hasLineBreaks: scanner.hasLineBreaks };
+  const { overflowAt, hasLineBreaks } = scanner;
+  return { bytes, top, metadata, annotations, labels, structs, overflowAt, hasLineBreaks };
 }
 
 /** The member of that name, the last one when it stands twice: so do all JSON readers this server meets. */
@@ -89,6 +105,7 @@ class Scanner {
   readonly #nestingMax: number;
   readonly #membersMax: number;
   hasLineBreaks = false;
+  overflowAt: number | undefined;
   #members = 0;
 
   constructor(bytes: Uint8Array, nestingMax: number, membersMax: number) {
@@ -136,6 +153,23 @@ class Scanner {
       i = this.skipSpace(valueEnd);
       if (bytes[i] === closeBrace) return { start: at, end: i + 1, list };
       if (bytes[i] !== comma) this.fail(i, 'after object key:value pair');
+      i = this.skipSpace(i + 1);
+    }
+  }
+
+  /** The end of a list in metadata, an array that opens at `at`. Its elements are added to `found`. */
+  structs(list: string, at: number, found: Struct[]): number {
+    const bytes = this.#bytes;
+    const depth = 3;
+    let i = this.skipSpace(at + 1);
+    if (bytes[i] === closeBracket) return i + 1;
+    for (;;) {
+      this.#count(1);
+      const members = bytes[i] === openBrace ? this.members(i, depth + 1, () => undefined) : undefined;
+      found.push({ list, start: i, members });
+      i = this.skipSpace(members?.end ?? this.#value(i, depth));
+      if (bytes[i] === closeBracket) return i + 1;
+      if (bytes[i] !== comma) this.fail(i, 'after array element');
       i = this.skipSpace(i + 1);
     }
   }
@@ -208,9 +242,10 @@ class Scanner {
       const byte = bytes[i] ?? 0;
       if (byte === quote) i = this.#string(i, '');
       else if (byte >= 0x31 && byte <= 0x39) {
+        const start = i;
         let next = bytes[++i] ?? 0;
         while (next >= 0x30 && next <= 0x39) next = bytes[++i] ?? 0;
-        if (next !== comma) i = this.#fraction(i);
+        if (next !== comma || i - start >= tooLarge.length) i = this.#fraction(start, i);
       } else if (byte === openBrace || byte === openBracket) {
         if (open >= openMax) throw new NotJson(`exceeded max depth of ${this.#nestingMax}`);
         const opensObject = byte === openBrace;
@@ -275,22 +310,46 @@ class Scanner {
     const bytes = this.#bytes;
     let i = at;
     if (bytes[i] === 0x2d) i += 1;
+    const start = i;
     if (bytes[i] === 0x30) i += 1;
     else i = this.#digits(i, i === at ? 'looking for beginning of value' : 'in numeric literal');
-    return this.#fraction(i);
+    return this.#fraction(start, i);
   }
 
-  /** What follows the digits of a number, if anything does. */
-  #fraction(at: number): number {
+  /** What follows the digits of a number, from `start` to `at`, if anything does. */
+  #fraction(start: number, at: number): number {
     const bytes = this.#bytes;
     let i = at;
+    let power = at - start;
     if (bytes[i] === 0x2e) i = this.#digits(i + 1, 'after decimal point in numeric literal');
     if (bytes[i] === 0x65 || bytes[i] === 0x45) {
       i += 1;
-      if (bytes[i] === 0x2b || bytes[i] === 0x2d) i += 1;
-      i = this.#digits(i, 'in exponent of numeric literal');
+      const isNegative = bytes[i] === 0x2d;
+      if (isNegative || bytes[i] === 0x2b) i += 1;
+      let exponent = 0;
+      for (const end = this.#digits(i, 'in exponent of numeric literal'); i < end; i++)
+        if (exponent < exponentMax) exponent = 10 * exponent + (bytes[i] ?? 0) - 0x30;
+      power += isNegative ? -exponent : exponent;
     }
+    if (power >= tooLarge.length && this.#overflows(start, power)) this.overflowAt ??= start;
     return i;
+  }
+
+  /** Whether a number that begins at `start`, and is less than 10 to that power, is too large for a float64. */
+  #overflows(start: number, power: number): boolean {
+    const bytes = this.#bytes;
+    let compared = 0;
+    let zeros = 0;
+    for (let i = start; ; i++) {
+      const byte = bytes[i];
+      if (byte === 0x2e) continue;
+      // What is equal so far, and shorter, is less.
+      if (!isDigit(byte)) return false;
+      if (compared === 0 && byte === 0x30) zeros += 1;
+      else if (power - zeros !== tooLarge.length) return power - zeros > tooLarge.length;
+      else if (byte !== tooLarge[compared]) return byte > (tooLarge[compared] ?? 0);
+      else if ((compared += 1) === tooLarge.length) return true;
+    }
   }
 
   #digits(at: number, where: string): number {
@@ -301,7 +360,7 @@ class Scanner {
   }
 }
 
-function isDigit(byte: number | undefined): boolean {
+function isDigit(byte: number | undefined): byte is number {
   return byte !== undefined && byte >= 0x30 && byte <= 0x39;
 }
 

@@ -44,3 +44,43 @@ for (const [what, key] of poisons)
       t.is(await store.count(aScope(), undefined, 10), 2);
       client.close();
     });
+
+test('an object in etcd that Go cannot decode is passed over and counted, alone or behind a good one, and a good one replaces it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const client = etcd.client();
+  const textOf = (name: string, metadata = '', rest = ''): string =>
+    `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"${name}","uid":"u"${metadata}}${rest}}\n`;
+  const put = async (name: string, value: string): Promise<void> => {
+    const key = bytes(formatObjectKey(prefix, aKey({ name })));
+    await client.txn({ compare: [], success: [{ kind: 'put', key, value: bytes(value) }], failure: [] });
+  };
+  const undecodable = [
+    ['', ',"spec":{"x":1E400}'],
+    [`,"generation":${'9'.repeat(400)}`, ''],
+    [',"generation":1.5', ''],
+    [',"labels":{"a":1}', ''],
+    [',"creationTimestamp":"nonsense"', ''],
+    [',"ownerReferences":[{"uid":5,"uid":"x"}]', ''],
+    ['', ',"Kind":"Other"'],
+    ['', ',"kind":"APIBinding"'],
+    ['', ',"metadata":null'],
+  ] as const;
+  for (const [i, [metadata, rest]] of undecodable.entries()) await put(`before-${i}`, textOf(`before-${i}`, metadata, rest));
+  await put('good', textOf('good'));
+
+  const store = await opened(t, etcd);
+  t.is(store.unreadableKeys, undecodable.length);
+  for (const [i, [metadata, rest]] of undecodable.entries()) await put(`behind-${i}`, textOf(`behind-${i}`, metadata, rest));
+  await put('good', textOf('good', '', ',"spec":{"x":1E400}'));
+  await store.reachNewest();
+  t.is(store.unreadableKeys, 2 * undecodable.length + 1);
+  t.is(await store.count(aScope(), undefined, 10), 0);
+
+  await put('good', textOf('good'));
+  await store.reachNewest();
+  t.is(store.unreadableKeys, 2 * undecodable.length);
+  t.is(await store.count(aScope(), undefined, 10), 1);
+  client.close();
+});

@@ -4,20 +4,24 @@
  * A value is the object's JSON and a line break. Its place annotations are whatever its writer sent; an object's place is that of its key. Where a
  * value is no object of its type, it is skipped by whoever reads it, and never rewritten: it is not ours. A path entry is stored as it is.
  */
-import { isUtf8 } from 'node:buffer';
+import { kcpTypes } from '../../domain/catalogue-kcp.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { isPathType, parsePathEntry, pathEntryBody, pathOfEntry } from '../../domain/path-entry.js';
-import { formatApiVersion } from '../../domain/resource.js';
+import { formatApiVersion, formatGroupResource } from '../../domain/resource.js';
 import { canonicalPathIn } from '../../json/canonical-path.js';
 import { compose } from '../../json/compose.js';
-import { member, type Member, nestingMax, NotJson, type ObjectText, scanObject, valueText } from '../../json/object-text.js';
+import { scanDecodable } from '../../json/decodable.js';
+import { confirmMeta, MisfitMeta } from '../../json/object-meta.js';
+import { member, type Members, NotJson, type ObjectText, valueText } from '../../json/object-text.js';
 import { ownBuffer, type Allocate } from '../../json/text-edits.js';
 
 /** More than is taken from a client (intake/read-object.ts), because what was admitted has some members more when it is stored. */
 const membersMax = 20_000;
 const lineBreak = 0x0a;
+/** A watch of Go ends at an object of another kind. Which kind a declared type has is not known here. */
+const builtInKinds: ReadonlyMap<string, string> = new Map(kcpTypes.map((type) => [formatGroupResource(type), type.kind]));
 
 type ReadValue = Readonly<{ body: Body; path: CanonicalPath | undefined }>;
 
@@ -35,15 +39,18 @@ export function valueOf({ bytes }: Body): Uint8Array {
 export function readValue(key: Key, value: Uint8Array, allocate = ownBuffer): ReadValue {
   const bytes = value.at(-1) === lineBreak ? value.subarray(0, -1) : value;
   if (isPathType(key.resource)) return readEntry(key, bytes, allocate);
-  const text = scan(bytes);
-  const apiVersion = textOf(text, 'apiVersion');
-  if (textOf(text, 'kind') === undefined) throw new Unreadable('it has no kind');
+  const text = decoded(bytes);
+  const [apiVersion, kind] = [textOf(bytes, text.top, 'apiVersion'), textOf(bytes, text.top, 'kind')];
+  if (kind === undefined) throw new Unreadable('it has no kind');
+  const { group, resource } = key.resource;
+  const wanted = builtInKinds.get(formatGroupResource({ group, resource })) ?? kind;
+  if (kind !== wanted) throw new Unreadable(`its kind is ${JSON.stringify(kind)}, and its key is of a ${wanted}`);
   const version = apiVersion?.slice(apiVersion.lastIndexOf('/') + 1) ?? '';
-  const { group } = key.resource;
   if (version === '' || formatApiVersion(group, version) !== apiVersion)
     throw new Unreadable(`its apiVersion is ${JSON.stringify(apiVersion ?? null)}, and its key is of the group ${JSON.stringify(group)}`);
-  if (text.metadata === undefined) throw new Unreadable('it has no metadata');
-  const named = [metadataOf(text, 'namespace') ?? '', metadataOf(text, 'name') ?? ''].join('/');
+  const metadata = member(text.top, 'metadata');
+  if (metadata === undefined || metadata.valueStart !== text.metadata?.start) throw new Unreadable('it has no metadata');
+  const named = `${textOf(bytes, text.metadata, 'namespace') ?? ''}/${textOf(bytes, text.metadata, 'name') ?? ''}`;
   if (named !== `${key.namespace}/${key.name}`) throw new Unreadable(`it is named ${JSON.stringify(named)}, and its key is not`);
   return { body: compose(text, { place: key, apiVersion, version, metadata: {} }, allocate), path: canonicalPathIn(text) };
 }
@@ -56,25 +63,19 @@ function readEntry(key: Key, bytes: Uint8Array, allocate: Allocate): ReadValue {
   return { body: pathEntryBody(own), path: pathOfEntry(entry.value) };
 }
 
-function scan(value: Uint8Array): ObjectText {
-  if (!isUtf8(value)) throw new Unreadable('it is not UTF-8');
+function decoded(value: Uint8Array): ObjectText {
   try {
-    return scanObject(value, nestingMax, membersMax);
+    const text = scanDecodable(value, membersMax);
+    confirmMeta(text);
+    return text;
   } catch (error) {
-    if (error instanceof NotJson) throw new Unreadable(error.message, { cause: error });
+    if (error instanceof NotJson || error instanceof MisfitMeta) throw new Unreadable(error.message, { cause: error });
     throw error;
   }
 }
 
-function textOf(text: ObjectText, name: string): string | undefined {
-  return stringOf(text, member(text.top, name));
-}
-
-function metadataOf(text: ObjectText, name: string): string | undefined {
-  return stringOf(text, member(text.metadata, name));
-}
-
-function stringOf({ bytes }: ObjectText, found: Member | undefined): string | undefined {
+function textOf(bytes: Uint8Array, members: Members | undefined, name: string): string | undefined {
+  const found = member(members, name);
   const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
   return typeof value === 'string' ? value : undefined;
 }

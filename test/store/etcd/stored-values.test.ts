@@ -47,7 +47,7 @@ test('a value that is named otherwise than its key is unreadable: a list would h
   const named = (metadata: object): Uint8Array =>
     bytes(JSON.stringify({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata }));
   t.notThrows(() => readValue(aKey(), named({ name: 'one' })));
-  for (const metadata of [{ name: 'two' }, {}, { name: 1 }, { name: 'one', namespace: 'ns' }])
+  for (const metadata of [{ name: 'two' }, {}, { name: null }, { name: 'one', namespace: 'ns' }])
     t.throws(() => readValue(aKey(), named(metadata)), { instanceOf: Unreadable, message: /its key is not/ });
   t.notThrows(() => readValue(aKey({ namespace: 'ns' }), named({ name: 'one', namespace: 'ns' })));
 });
@@ -62,7 +62,9 @@ test('a value that is no object of its key’s group is unreadable, and says why
     ['{"kind":"APIExport","apiVersion":"v1","metadata":{}}', /apiVersion is "v1", and its key is of the group "apis.kcp.io"/],
     ['{"kind":"APIExport","apiVersion":"apis.kcp.io/","metadata":{}}', /apiVersion/],
     ['{"kind":"APIExport","apiVersion":7,"metadata":{}}', /apiVersion is null/],
-    ['{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":[]}', /no metadata/],
+    ['{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":[]}', /cannot unmarshal array/],
+    ['{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2"}', /no metadata/],
+    ['{"kind":"APIBinding","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one"}}', /its kind is "APIBinding"/],
     [`{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{},"spec":${'['.repeat(10_001)}${']'.repeat(10_001)}}`, /./],
   ] as const)
     t.regex(t.throws(() => readValue(aKey(), bytes(value)), { instanceOf: Unreadable }, value)?.message ?? '', why, value.slice(0, 80));

@@ -6,11 +6,8 @@
  */
 import { parseCanonicalPath, pathAnnotation, type CanonicalPath } from '../domain/cluster.js';
 import { isObject, type Members } from '../domain/members.js';
-import { member, valueText, type ObjectText } from '../json/object-text.js';
-import { cannotUnmarshal, metaMisfit } from './meta-shape.js';
-
-/** The serving thread decodes it and checks every member: 100 ns a byte where somebody means harm. */
-const metadataBytesMax = 512 * 1024;
+import { member, type ObjectText, valueText } from './object-text.js';
+import { metaMisfit } from './meta-shape.js';
 
 export type ObjectMeta = Readonly<{
   name: string;
@@ -30,16 +27,15 @@ export type ObjectMeta = Readonly<{
 /** The metadata does not decode. `message` is Go's. */
 export class MisfitMeta extends Error {}
 
-/** Throws MisfitMeta. A body without metadata has an empty one. */
-export function parseObjectMeta(text: ObjectText): ObjectMeta {
+/** Throws MisfitMeta. A body without metadata has an empty one. Where somebody means harm, a byte takes 100 ns. */
+export function parseObjectMeta(text: ObjectText, bytesMax: number): ObjectMeta {
   const found = member(text.top, 'metadata');
-  if (found !== undefined && found.valueEnd - found.valueStart > metadataBytesMax)
-    throw new MisfitMeta(`metadata: may not be more than ${metadataBytesMax} bytes`);
+  if (found !== undefined && found.valueEnd - found.valueStart > bytesMax)
+    throw new MisfitMeta(`metadata: may not be more than ${bytesMax} bytes`);
+  confirmMeta(text);
   const decoded: unknown = found === undefined ? null : JSON.parse(valueText(text.bytes, found));
-  const misfit = metaMisfit(decoded);
-  if (misfit !== undefined) throw new MisfitMeta(misfit);
-
   const metadata = isObject(decoded) ? decoded : {};
+  const integer = (name: string): bigint | undefined => (isObject(decoded) ? integerOf(text, name) : undefined);
   const resourceVersion = textOf(metadata, 'resourceVersion');
   return {
     name: textOf(metadata, 'name'),
@@ -48,12 +44,18 @@ export function parseObjectMeta(text: ObjectText): ObjectMeta {
     uid: textOf(metadata, 'uid'),
     resourceVersion: resourceVersion === '0' ? '' : resourceVersion,
     creationTimestamp: textOf(metadata, 'creationTimestamp'),
-    generation: (isObject(decoded) ? parseInteger(text, 'generation') : undefined) ?? 0n,
+    generation: integer('generation') ?? 0n,
     labels: textsOf(metadata, 'labels'),
     annotations: textsOf(metadata, 'annotations'),
-    deletionGracePeriodSeconds: isObject(decoded) ? parseInteger(text, 'deletionGracePeriodSeconds') : undefined,
+    deletionGracePeriodSeconds: integer('deletionGracePeriodSeconds'),
     decoded: metadata,
   };
+}
+
+/** Throws MisfitMeta. */
+export function confirmMeta(text: ObjectText): void {
+  const misfit = metaMisfit(text);
+  if (misfit !== undefined) throw new MisfitMeta(misfit);
 }
 
 /** The canonical path an object claims for its logical cluster; a malformed one counts as none. */
@@ -62,16 +64,11 @@ export function pathOf({ annotations }: ObjectMeta): CanonicalPath | undefined {
   return path === undefined ? undefined : parseCanonicalPath(path);
 }
 
-/** An int64 of the metadata; undefined where it is absent or null. `text.metadata` is the one that counts: if there are two, the last one that is an object. */
-function parseInteger(text: ObjectText, name: string): bigint | undefined {
+/** Undefined where it is absent or null. `text.metadata` is the one that counts: if there are two, the last one that is an object. */
+function integerOf(text: ObjectText, name: string): bigint | undefined {
   const found = member(text.metadata, name);
   const literal = found === undefined ? 'null' : valueText(text.bytes, found);
-  if (literal === 'null') return undefined;
-  if (/^-?(?:0|[1-9]\d{0,18})$/.test(literal)) {
-    const value = BigInt(literal);
-    if (BigInt.asIntN(64, value) === value) return value;
-  }
-  throw new MisfitMeta(cannotUnmarshal(JSON.parse(literal), `ObjectMeta.${name}`, 'int64'));
+  return literal === 'null' ? undefined : BigInt(literal);
 }
 
 function textOf(record: Readonly<Record<string, unknown>>, name: string): string {

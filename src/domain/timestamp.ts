@@ -9,12 +9,10 @@ export function formatTimestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, secondsEnd)}Z`;
 }
 
-/** Milliseconds since 1970, or undefined when the text is not a time. */
-export function parseTimestamp(text: string): number | undefined {
-  const [whole, year, month, day] = pattern.exec(text) ?? [];
-  if (whole === undefined) return undefined;
-  // Date.parse makes 3 March of 31 February; Go refuses it.
+export function isTimestamp(text: string): boolean {
+  const [, year, month, day] = pattern.exec(text) ?? [];
+  if (day === undefined) return false;
+  // Date makes 3 March of 31 February; Go refuses it.
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
-  if (date.getUTCMonth() + 1 !== Number(month) || date.getUTCDate() !== Number(day)) return undefined;
-  return Date.parse(whole);
+  return date.getUTCMonth() + 1 === Number(month) && date.getUTCDate() === Number(day);
 }

@@ -1,0 +1,38 @@
+/**
+ * What Go's clients can decode. An object that they cannot ends every list and watch of its type, for all shards, so each entrance refuses it: HTTP,
+ * pushes, links, and what others have written into etcd. `test/json/decodable.test.ts` compares the rule with client-go.
+ *
+ * D1 Every number fits a float64.
+ * D2 A list, a watch and a table put up to three levels around an object. With them it nests no deeper than Go reads.
+ * D3 Go matches `kind` and `apiVersion` without regard to case. Only these spellings are accepted.
+ * D4 The metadata decodes as ObjectMeta (object-meta.ts). Go decodes every member that stands twice in a struct, not only the last one.
+ *
+ * Whether the rest decodes as its kind is the business of the shard that owns the object.
+ */
+import { isUtf8 } from 'node:buffer';
+import { hasRepeats } from './duplicate-members.js';
+import { nestingMax, NotJson, type ObjectText, scanObject } from './object-text.js';
+
+const levelsAround = 3;
+const shownCharactersMax = 32;
+const typeName = /^(?:apiVersion|kind)$/iu;
+const decoder = new TextDecoder();
+
+/** The caller reads the metadata (D4). Throws NotJson. */
+export function scanDecodable(bytes: Uint8Array, membersMax: number): ObjectText {
+  if (!isUtf8(bytes)) throw new NotJson('the text is not UTF-8');
+  const text = scanObject(bytes, nestingMax - levelsAround, membersMax);
+  const { overflowAt, top, structs } = text;
+  if (overflowAt !== undefined) throw new NotJson(`cannot unmarshal number ${numberAt(bytes, overflowAt)} into Go value of type float64`);
+  for (const { name } of top.list)
+    if (name !== 'kind' && name !== 'apiVersion' && typeName.test(name))
+      throw new NotJson(`${JSON.stringify(name)} is another spelling of ${name.length === 'kind'.length ? 'kind' : 'apiVersion'}`);
+  if (structs.some(({ members }) => members !== undefined && hasRepeats(members)))
+    throw new NotJson('a name stands twice in one of metadata.ownerReferences or metadata.managedFields');
+  return text;
+}
+
+function numberAt(bytes: Uint8Array, start: number): string {
+  const [digits = ''] = /^[-+.eE0-9]*/.exec(decoder.decode(bytes.subarray(start, start + shownCharactersMax + 1))) ?? [];
+  return digits.length > shownCharactersMax ? `${digits.slice(0, shownCharactersMax)}...` : digits;
+}

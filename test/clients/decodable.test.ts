@@ -1,0 +1,35 @@
+/**
+ * Go's own decoders, those of client-go's clients among them, on every case of test/json: what is stored here they can read, and
+ * they say what was recorded, which the tests without Go go by. Needs `go` and the modules of go.mod; skipped aloud without them.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { recordedVerdicts } from '../json/go-verdicts.js';
+import { buildDecoders, goVerdicts } from './go-decoders.js';
+import { installed } from './installed.js';
+
+test('client-go can list and watch whatever is accepted here, and says of each case what was recorded', async (t) => {
+  if ((await installed('go', 'version')) === undefined) {
+    t.log('SKIPPED (the only test of Go’s decoders): go is not installed');
+    t.pass();
+    return;
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'strata-decode-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const built = await buildDecoders(folder);
+  if ('why' in built) {
+    t.log(`SKIPPED (the only test of Go’s decoders): they cannot be built: ${built.why}`);
+    t.pass();
+    return;
+  }
+
+  const verdicts = await goVerdicts(built.program);
+
+  t.deepEqual(
+    Object.entries(verdicts.stored).filter(([, refusing]) => refusing !== ''),
+    [],
+  );
+  t.deepEqual(verdicts, recordedVerdicts());
+});
