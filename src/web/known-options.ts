@@ -39,9 +39,10 @@ const durationPattern = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|m
 /** Throws Refused(400). */
 export function checkOptions(verb: Verb, query: URLSearchParams): void {
   const known = options[verb];
-  for (const name of query.keys())
-    if (!known.includes(name) && !isRead(verb))
-      throw new Refused(badRequest(`unknown parameter ${JSON.stringify(name)}: the options of ${verb} are ${known.join(', ')}`));
+  if (!isRead(verb))
+    for (const name of query.keys())
+      if (!known.includes(name))
+        throw new Refused(badRequest(`unknown parameter ${JSON.stringify(name)}: the options of ${verb} are ${known.join(', ')}`));
   checkRepeated(query, known);
   const timeout = query.get('timeout') ?? '';
   if (verb !== 'watch' && timeout !== '' && !durationPattern.test(timeout))
@@ -50,7 +51,12 @@ export function checkOptions(verb: Verb, query: URLSearchParams): void {
 
 /** Throws Refused(400) where one of the options is given several times, and differs. */
 export function checkRepeated(query: URLSearchParams, names: readonly string[] = ofDeletes): void {
-  for (const name of names)
-    if (name !== 'dryRun' && new Set(query.getAll(name)).size > 1)
+  if (query.size < 2) return;
+  const values = new Map<string, string>();
+  for (const [name, value] of query) {
+    const differs = (values.get(name) ?? value) !== value;
+    if (differs && name !== 'dryRun' && names.includes(name))
       throw new Refused(badRequest(`the option ${JSON.stringify(name)} is given several times, and differs`));
+    values.set(name, value);
+  }
 }

@@ -41,17 +41,9 @@ export function withoutQuery(text: string): string {
   return text.split('?', 1)[0] ?? '';
 }
 
+/** `URLSearchParams` alone would read a broken escape as the text that it is, or as U+FFFD. */
 function parseQuery(text: string): URLSearchParams | undefined {
-  const query = new URLSearchParams();
-  if (text.includes(';')) return undefined;
-  for (const pair of text.split('&')) {
-    if (pair === '') continue;
-    const [encodedName = ''] = pair.split('=', 1);
-    const [name, value] = [encodedName, pair.slice(encodedName.length + 1)].map((each) => decode(each.replaceAll('+', ' ')));
-    if (name === undefined || value === undefined) return undefined;
-    query.append(name, value);
-  }
-  return query;
+  return text.includes(';') || decode(text) === undefined ? undefined : new URLSearchParams(`?${text}`);
 }
 
 function decode(text: string): string | undefined {

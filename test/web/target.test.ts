@@ -41,6 +41,8 @@ for (const [text, expected] of [
   ['/a%2Fb', 'BadRequest: invalid path: "/a%2Fb": "a/b" may not contain \'/\''],
   ['/100%25', 'BadRequest: invalid path: "/100%25": "100%" may not contain \'%\''],
   ['/?a=1&a=2&b&=c&&d=e=f', '[["a","1"],["a","2"],["b",""],["","c"],["d","e=f"]]'],
+  ['/??a=1?', '[["?a","1?"]]'],
+  ['/?a=%C3&b=%A4', 'BadRequest: invalid query: it has a broken escape, or a semicolon'],
   ['/?a+b=c+%2B%26%3D', '[["a b","c +&="]]'],
   ['/?dryRun=%C3%A4', '[["dryRun","ä"]]'],
   ['/?dryRun=%', 'BadRequest: invalid query: it has a broken escape, or a semicolon'],
