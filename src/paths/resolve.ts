@@ -10,7 +10,7 @@
  *    One that is asked for by its name is also in dispute if the path that it gives itself leads elsewhere.
  *    `root` has no Workspace and does not migrate: of several that claim it the shard named `root` has it, or the one that has claimed it longest, because where
  *    that is decides whose word counts about where shards are.
- * RESOLVE-3 It ends after one step for each segment, whatever the entries say.
+ * RESOLVE-3 It ends after one step for each segment, of the path and of those that the shards give which claim its beginning, whatever the entries say.
  */
 import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { ClusterEntry, ClusterTarget, WorkspaceEntry } from '../domain/path-entry.js';

@@ -102,10 +102,10 @@ export class FrontDoor {
     // It gives back its place among the requests of its caller.
     if (!isLasting)
       exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
-    const headers = forwardedHeaders(request, mapping, identity);
-    const body = hasBody(request) ? request : undefined;
-    const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
     try {
+      const headers = forwardedHeaders(request, mapping, identity);
+      const body = hasBody(request) ? request : undefined;
+      const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
       const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
       await passOn(exchange, answer, { isLasting, signal: givenUp.signal });
     } finally {
