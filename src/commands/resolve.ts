@@ -58,8 +58,8 @@ function formatResolved(asked: string, resolved: ResolvedPath): string {
       return `${JSON.stringify(asked)} was not found, and may exist: ${lackingOf(resolved.shards)}.`;
     case 'disputed': {
       const { cluster, shards, expected } = resolved;
-      const said = expected === undefined ? 'no Workspace says which one does' : `its Workspace says ${expected}`;
-      return `${JSON.stringify(asked)} is in dispute: ${shards.join(', ')} claim to have ${cluster}, and ${said}.`;
+      const said = expected === undefined ? 'no Workspace says where it is' : `its Workspace says that it is on ${expected}`;
+      return `${JSON.stringify(asked)} is in dispute: ${cluster} is claimed by ${shards.join(', ')}, and ${said}.`;
     }
     case 'ambiguous':
       return `${JSON.stringify(asked)} is the path that several logical clusters without an owner give themselves: ${resolved.clusters.join(', ')}.`;

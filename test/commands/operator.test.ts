@@ -110,6 +110,8 @@ const answers: Readonly<Record<string, PathAnswer>> = {
   'root:mnt': { kind: 'mount', url: 'https://mounts.example.com/a', unavailable: false, shards: [amber], freshness: [] },
   'root:maybe': { kind: 'uncertain', shards: [amber, birch] },
   'root:early': { kind: 'uncertain', shards: [] },
+  'root:both': { kind: 'disputed', cluster: parseClusterName('b1')!, shards: [birch, amber] },
+  'root:elsewhere': { kind: 'disputed', cluster: parseClusterName('e1')!, shards: [birch], expected: amber },
   'home:twice': { kind: 'ambiguous', clusters: [parseClusterName('a1')!, parseClusterName('a2')!] },
 };
 
@@ -169,6 +171,8 @@ test('resolve prints where a path leads and how fresh that is, for people and fo
   t.regex(await printed('root:maybe'), /^"root:maybe" was not found, and may exist: .*amber, birch.*--push-paths\.\n$/);
   t.regex(await printed('root:early'), /the cache does not know every shard now\.\n$/);
   t.regex(await printed('home:twice'), /a1, a2\.\n$/);
+  t.regex(await printed('root:both'), /in dispute: b1 is claimed by birch, amber, and no Workspace says where it is\.\n$/);
+  t.regex(await printed('root:elsewhere'), /in dispute: e1 is claimed by birch, and its Workspace says that it is on amber\.\n$/);
   t.deepEqual(JSON.parse(await called(resolve, { operands: ['root:org'], flags: { ...flags, output: 'json' } })), answers['root:org']);
   await t.throwsAsync(called(resolve, { operands: [''], flags }), { instanceOf: SettingsError });
 });
