@@ -184,8 +184,8 @@ function findDistinctPrefix(changes: readonly Change[]): number {
       start = i;
     }
     const text = `${formatSlice(key)}|${key.cluster}|${key.namespace}/${key.name}`;
-    // No transaction changes a key twice.
-    if (keys.has(text)) return start;
+    // No transaction changes a key twice; one that did would be given as it is.
+    if (keys.has(text) && start > 0) return start;
     keys.add(text);
     hasMoved ||= movedPath !== undefined;
   }

@@ -148,7 +148,7 @@ export class FanOut<Member extends Receiver> {
       events = eventsFrom(changes, from, selector);
       bytes = events.items.length === 0 ? nothing : representation.events(events.items);
     } catch (fault) {
-      // The others must not wait for it: each of its watchers reads it again, and meets the fault in its own request.
+      // Others must not wait for this group: each of its watchers reads again, and meets the fault in its own request.
       return this.#giveUp(group, after, fault);
     }
     const { items, to } = events;
