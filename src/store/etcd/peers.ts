@@ -233,8 +233,8 @@ export class EtcdPeers implements Peers {
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
     const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax);
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
-    // One that was not answered has arrived, or there is none any more.
-    if (at > this.#heartbeat) this.#heartbeat = at;
+    // Later than the one compared: one that was not answered has arrived, or this server has entered again meanwhile.
+    if (at >= this.#heartbeat) this.#heartbeat = at;
     else await this.#enterAgain();
   }
 
