@@ -1,10 +1,10 @@
 /** The decoders of Go (decode/main.go), asked about the cases of test/json. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { askedOfGo, type Verdicts } from '../json/go-verdicts.js';
 import type { MinefieldCase } from '../json/minefield.js';
+import { spawn } from '../support/children.js';
 import { projectFile } from '../support/project.js';
 import { runProgram } from './installed.js';
 
@@ -35,7 +35,7 @@ async function verdictsOn(
   kind: 'value' | 'object',
   cases: readonly MinefieldCase[],
 ): Promise<Readonly<Record<string, string>>> {
-  const child = spawn(program, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(program, [], { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
   const answers = text(child.stdout);
   for (const each of cases) child.stdin.write(`${JSON.stringify({ [kind]: Buffer.from(each.text).toString('base64') })}\n`);
