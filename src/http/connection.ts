@@ -6,6 +6,8 @@
  * N3 A peer that answers no ping over HTTP/2 is gone; over HTTP/1.1 the kernel's keep-alive finds that out.
  * N4 A peer that takes back over `takenBackMax` requests more than it lets the server answer is cut off.
  * N5 It is closed when it has stood idle for `keepAliveTimeoutMs`.
+ * N6 Over HTTP/1.1 one request is answered at a time. A peer that has more behind it than `WaitingRequests` takes is cut off.
+ * N7 A request that comes while the connection closes is not handled: nobody could learn what became of it. Over HTTP/2, GOAWAY tells the peer so.
  *
  * Events that do not come, seen on Node 20, and the first and last on 22 and 24 as well:
  * - After a failed write Node's TLS layer waits for it for ever. If the frame belonged to no stream's data (SETTINGS, or the headers of a watch), nobody
@@ -27,6 +29,7 @@ import type { Clock } from '../domain/ports.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { networkOf } from './unproven-sockets.js';
+import { WaitingRequests } from './waiting-requests.js';
 
 /** What is spoken on a connection. */
 export const protocols = ['HTTP/2', 'HTTP/1.1', 'websocket'] as const;
@@ -39,6 +42,8 @@ export type ConnectionParts = Readonly<{
   pace: Pick<Pace, 'turn'>;
   /** Called when a limit is reached; returns what to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
+  /** Called when a request's turn on its connection has come. */
+  opened: (exchange: Exchange) => void;
 }>;
 
 /** The authorities whose client certificates are trusted. */
@@ -78,8 +83,7 @@ export class Connection implements ExchangeOwner {
   /** How many more requests the peer has taken back than it let the server answer. */
   #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
-  /** Requests of HTTP/1.1 that came before the one ahead of them was answered. */
-  readonly #pipelined: (() => void)[] = [];
+  readonly #waiting: WaitingRequests;
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
   readonly isWithinQuota: boolean;
@@ -101,6 +105,8 @@ export class Connection implements ExchangeOwner {
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.pace = parts.pace;
     this.quota = parts.quotas.join(this.peer);
+    // Not room of the connection, which the answer under way may need as a whole.
+    this.#waiting = new WaitingRequests(this.quota.bufferedBytes);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
     this.#cancelExpiry = atExpiry(caller, parts.clock, () => this.destroy());
     // A caller without a certificate makes room for others, and may always ask for health.
@@ -145,12 +151,14 @@ export class Connection implements ExchangeOwner {
   }
 
   /** A request has come in. */
-  open(request: IncomingMessage, response: ServerResponse): Exchange {
-    this.#cancelIdle();
-    const exchange = new Exchange(request, response, this);
-    this.#exchanges.add(exchange);
-    if (this.#isClosing && this.#session === undefined) response.setHeader('connection', 'close');
-    return exchange;
+  take(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#isClosed) return;
+    // What follows it would only wait in memory.
+    if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
+    if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
+    if (this.#waiting.tryAdd(request, response)) return;
+    this.refused('requests');
+    this.destroy();
   }
 
   get callerNow(): Caller {
@@ -171,21 +179,13 @@ export class Connection implements ExchangeOwner {
     else exchange.cut();
   }
 
-  /**
-   * Calls back when it is the turn of the last request on this connection: over HTTP/1.1 once those before it have ended, because its answer
-   * could not be sent before theirs.
-   */
-  whenNext(go: () => void): void {
-    if (this.#session !== undefined || this.#exchanges.size === 1) return go();
-    this.#pipelined.push(go);
-  }
-
   ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
-    if (!this.#isClosed) this.#pipelined.shift()?.();
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
-    if (this.#exchanges.size > 0) return;
+    if (this.#exchanges.size > 0 || this.#isClosed) return;
+    const next = this.#waiting.next();
+    if (next !== undefined) return this.#open(next.request, next.response);
     // A watch ended because the server stops: its connection must not be used again.
     if (this.#isClosing) this.#leave();
     else if (this.#session !== undefined) this.#startIdling();
@@ -198,9 +198,9 @@ export class Connection implements ExchangeOwner {
     return this.refused('connections');
   }
 
-  /** Whether a request is under way: an upgrade behind it would be answered before it, or into it. */
-  get isAnswering(): boolean {
-    return this.#exchanges.size > 0;
+  /** Not while a request is under way: the upgrade would be answered before it, or into it. */
+  get mayBeHandedOver(): boolean {
+    return this.#exchanges.size === 0 && !this.#isClosing;
   }
 
   /** It goes on as what lasts, and counts as a watch until it ends. Throws Refused(429). */
@@ -215,12 +215,27 @@ export class Connection implements ExchangeOwner {
     this.#cancelExpiry();
   }
 
-  /** Accepts nothing new; closes once what is under way has ended. */
+  /** Accepts nothing new; closes once what has come is answered. */
   close(): void {
     if (this.#isHandedOver) return;
     this.#isClosing = true;
     if (this.#session !== undefined) this.#session.close();
+    else this.#announceEnd();
     if (this.#exchanges.size === 0) this.#leave();
+  }
+
+  /** The last answer says so, unless it has begun. After an earlier one Node would end the connection. */
+  #announceEnd(): void {
+    const [underWay] = this.#exchanges;
+    const last = this.#waiting.lastResponse ?? underWay?.response;
+    if (last?.headersSent === false) last.setHeader('connection', 'close');
+  }
+
+  #open(request: IncomingMessage, response: ServerResponse): void {
+    this.#cancelIdle();
+    const exchange = new Exchange(request, response, this);
+    this.#exchanges.add(exchange);
+    this.#parts.opened(exchange);
   }
 
   /** Ends it, and whatever it carries. */
@@ -257,6 +272,7 @@ export class Connection implements ExchangeOwner {
     this.#liveness?.stop();
     if (this.#session?.destroyed === false) this.#session.destroy();
     for (const exchange of this.#exchanges) exchange.end();
+    this.#waiting.clear();
     this.#cancelIdle();
     if (this.isWithinQuota && this.peer.kind !== 'anonymous') this.quota.connections.give(1);
     this.#parts.quotas.leave(this.peer);

@@ -43,7 +43,7 @@ export type ListenerOptions = ConnectionOptions &
     requestTimeoutMs: number;
   }>;
 
-export type ListenerParts = ConnectionParts &
+export type ListenerParts = Omit<ConnectionParts, 'opened'> &
   Readonly<{
     callerOf: (socket: TLSSocket) => Caller;
     handle: (exchange: Exchange, refusal: Error | undefined) => void;
@@ -143,7 +143,7 @@ export class Listener {
     });
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       const connection = this.#connections.get(socket as TLSSocket);
-      if (connection === undefined || connection.isAnswering) return void socket.destroy();
+      if (connection === undefined || !connection.mayBeHandedOver) return void socket.destroy();
       const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
       if (refusal === undefined) connection.handOver();
       parts.upgrade({ request, socket, head, caller: connection.caller, refusal, becomeWatch: () => connection.becomeWatch() });
@@ -249,15 +249,15 @@ export class Listener {
     const end = endOf(socket);
     if (end === undefined) return void socket.destroy();
     this.#handshakes.delete(end);
-    const connection = new Connection(socket, this.#parts.callerOf(socket), this.#parts, this.#options);
+    const opened = (exchange: Exchange): void => this.#serve(exchange, connection);
+    const connection = new Connection(socket, this.#parts.callerOf(socket), { ...this.#parts, opened }, this.#options);
     if (connection.peer.kind === 'anonymous' || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
     // Its handshake was still under way when the others were closed.
     if (this.#stopping) connection.close();
     this.#introducing = connection;
-    if (socket.alpnProtocol !== 'h2') return;
-    this.#server.updateSettings(sessionSettings(connection.isLimited, this.#options.http2StreamsMax));
+    if (socket.alpnProtocol === 'h2') this.#server.updateSettings(sessionSettings(connection.isLimited, this.#options.http2StreamsMax));
   }
 
   #addUnproven(end: End, socket: TLSSocket): void {
@@ -282,14 +282,14 @@ export class Listener {
         : this.#bySession.get((request as unknown as Http2ServerRequest).stream.session as ServerHttp2Session);
     // Gone before its request was read.
     if (connection === undefined) return void response.destroy();
-    const exchange = connection.open(request, response);
     // Over HTTP/2 the settings have told it how much it may send.
     if (connection.isLimited && !hasShortHeaders(request)) return connection.destroy();
+    connection.take(request, response);
+  }
+
+  #serve(exchange: Exchange, connection: Connection): void {
     const refusal = connection.refusal();
-    if (refusal === undefined) connection.whenNext(() => this.#turns.add(connection.peer.id, exchange));
-    else {
-      if (request.httpVersionMajor === 1) response.setHeader('connection', 'close');
-      this.#parts.handle(exchange, refusal);
-    }
+    if (refusal === undefined) this.#turns.add(connection.peer.id, exchange);
+    else this.#parts.handle(exchange, refusal);
   }
 }

@@ -15,8 +15,12 @@ export function sessionSettings(isLimited: boolean, streamsMax: number): Setting
 }
 
 /** Whether a request of such a one keeps to that: Node enforces the bound only once the client has confirmed it, and never over HTTP/1.1. */
-export function hasShortHeaders({ rawHeaders, url = '' }: IncomingMessage): boolean {
-  return rawHeaders.reduce((sum, text) => sum + text.length, url.length) <= anonymousHeaderBytesMax;
+export function hasShortHeaders(request: IncomingMessage): boolean {
+  return headerBytesOf(request) <= anonymousHeaderBytesMax;
+}
+
+export function headerBytesOf({ rawHeaders, url = '' }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, text) => sum + text.length, url.length);
 }
 
 /** Node offers h2 whatever ALPNProtocols says, unless it is to ask. */

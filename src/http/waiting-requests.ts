@@ -1,0 +1,56 @@
+/**
+ * Requests of one connection of HTTP/1.1 that came before the one ahead of them was answered. Nothing is made of them before their turn.
+ *
+ * Bounds: `waitingMax` of them, and the room in memory that their caller has.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Budget } from '../domain/budget.js';
+import { headerBytesOf } from './session-settings.js';
+
+/** Clients that pipeline send a few requests at a time. */
+const waitingMax = 32;
+/** What Node makes of a request, beside its headers. */
+const requestBytes = 4 * 1024;
+/** Node stops reading when so much of a body is unread: what its stream takes, and one TLS record. */
+const unreadBodyBytesMax = 32 * 1024;
+
+type Waiting = Readonly<{ request: IncomingMessage; response: ServerResponse; bytes: number }>;
+
+export class WaitingRequests {
+  readonly #room: Budget;
+  readonly #waiting: Waiting[] = [];
+
+  constructor(room: Budget) {
+    this.#room = room;
+  }
+
+  /** The answer that will be sent last. */
+  get lastResponse(): ServerResponse | undefined {
+    return this.#waiting.at(-1)?.response;
+  }
+
+  /** False when there is no room for it. */
+  tryAdd(request: IncomingMessage, response: ServerResponse): boolean {
+    const bytes = bytesOf(request);
+    if (this.#waiting.length >= waitingMax || !this.#room.tryTake(bytes)) return false;
+    this.#waiting.push({ request, response, bytes });
+    return true;
+  }
+
+  /** The one whose turn it is. */
+  next(): Waiting | undefined {
+    const next = this.#waiting.shift();
+    if (next !== undefined) this.#room.give(next.bytes);
+    return next;
+  }
+
+  clear(): void {
+    while (this.next() !== undefined);
+  }
+}
+
+function bytesOf(request: IncomingMessage): number {
+  const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
+  const bodyBytes = encoding === undefined ? Number(length) : Infinity;
+  return requestBytes + headerBytesOf(request) + Math.min(bodyBytes, unreadBodyBytesMax);
+}
