@@ -104,8 +104,14 @@ test('the server must show a trusted certificate for its name', async (t) => {
   const byName = await connect(server.url, { ...identity, serverName: 'cache.example' });
   t.teardown(() => byName.terminate());
 
-  await t.throwsAsync(connect(server.url, { ...identity, serverName: 'other.example' }), { instanceOf: CacheError, message: /altnames/ });
-  await t.throwsAsync(connect(server.url, { ...identity, ca: undefined }), { instanceOf: CacheError, message: /self-signed/ });
+  await t.throwsAsync(connect(server.url, { ...identity, serverName: 'other.example' }), {
+    instanceOf: CacheError,
+    message: /is for other names/,
+  });
+  await t.throwsAsync(connect(server.url, { ...identity, ca: undefined }), {
+    instanceOf: CacheError,
+    message: /is not one that Node trusts/,
+  });
   t.is(server.accepted.length, 1);
 });
 
