@@ -2,7 +2,8 @@
  * From a path to the logical cluster that it names, by the entries of domain/path-entry.ts, with the rules of kcp's own proxy:
  *
  *   root:org:team      the first segment is a logical cluster, and each further one a Workspace of what came before it
- *   home:alice:team    if there is no such logical cluster: the longest beginning, of two segments or more, that one without an owner has as its path
+ *   home:alice:team    if there is no such logical cluster: the longest beginning, of two segments or more, that one without an owner has as its path;
+ *                      if there is one on another shard than the logical cluster `home`, that is a dispute
  *
  * RESOLVE-1 A Workspace counts only on the shard where its parent is: another shard may have what a migration left, or claim what it has not.
  * RESOLVE-2 Where a logical cluster is, its Workspace says. A shard that claims it beside that one is reported and gets nothing; if that one has none of it, the
@@ -77,10 +78,11 @@ async function startOf(
 ): Promise<Start | Exclude<Walked, Resolved>> {
   const head = parseClusterName(segments[0]);
   const place = head === undefined ? undefined : await placeOfHead(head, entries);
-  if (place?.kind === 'active') return { kind: 'start', active: place, length: 1 };
   if (place?.kind === 'disputed') return place;
-  const begun: Start[] = [];
-  for (let { length } = segments; length > 1; length -= 1) {
+  const begun: Start[] = place?.kind === 'active' ? [{ kind: 'start', active: place, length: 1 }] : [];
+  // Who has root has everything below it.
+  const isBelowRoot = head === rootCluster && begun.length > 0;
+  for (let length = isBelowRoot ? 1 : segments.length; length > 1; length -= 1) {
     const path = parseCanonicalPath(segments.slice(0, length).join(':'));
     const owners = path === undefined ? [] : await ownersOf(path, entries);
     const [owner] = owners;
@@ -88,11 +90,12 @@ async function startOf(
     if (owner?.kind === 'disputed') return owner;
     if (owner !== undefined) begun.push({ kind: 'start', active: owner, length });
   }
-  const [longest] = begun;
-  if (longest === undefined) return { kind: 'missing', on: undefined };
-  // What lies below a path belongs to who has that.
+  const [first] = begun;
+  if (first === undefined) return { kind: 'missing', on: undefined };
+  // What lies below a path, or below a logical cluster, belongs to who has that.
   const shards = [...new Set(begun.map(({ active }) => active.shard))];
-  return shards.length === 1 ? longest : disputed({ cluster: longest.active.cluster, shards }, entries);
+  const { active } = begun.find(({ length }) => length > 1) ?? first;
+  return shards.length === 1 ? first : disputed({ cluster: active.cluster, shards }, entries);
 }
 
 /** A logical cluster has the path that its entry gives it where it is: another shard may have what it was, or claim what it is not. */

@@ -29,17 +29,21 @@ for (const http2 of [false, true])
         org1: { path: 'root:org' },
         team1: { path: 'root:mal:team' },
         v1u4alow0iv9: {},
+        home: {},
       },
       workspaces: {
+        'home bob': { cluster: 'mal1', shard: 'mallory' },
         'root org': { cluster: 'org1', shard: 'mallory' },
         'org1 team': { cluster: 'team1', shard: 'mallory' },
         'mal1 team': { cluster: 'team1', shard: 'mallory' },
       },
     });
-    // A home, which no Workspace is of.
-    await pushers.birch.acknowledged(
-      pushers.birch.put(clusterSlice('birch'), [pushedCluster('v1u4alow0iv9', { path: 'user:alice', parentless: true })], pathEntryVersion),
-    );
+    // Homes, which no Workspace is of.
+    const ofNoWorkspace = [
+      pushedCluster('v1u4alow0iv9', { path: 'user:alice', parentless: true }),
+      pushedCluster('bob1', { path: 'home:bob', parentless: true }),
+    ];
+    await pushers.birch.acknowledged(pushers.birch.put(clusterSlice('birch'), ofNoWorkspace, pathEntryVersion));
     const client = door.client({ http2 });
     const asked = async (path: string): Promise<number> =>
       (await client.raw('GET', `/clusters/${path}/echo`, { headers: { authorization: 'Bearer secret' } })).status;
@@ -49,7 +53,9 @@ for (const http2 of [false, true])
 
     for (const path of ['root', 'root:org', 'root:org:team', 'org1', 'org1:team']) t.is(await asked(path), 200, path);
     t.is(mallory.asked, own);
-    t.is(await asked('user:alice'), 503, 'nothing in kcp says whose it is');
+    for (const path of ['user:alice', 'home:bob', 'home:bob:team']) t.is(await asked(path), 503, `nothing in kcp says whose ${path} is`);
+    t.is(await asked('bob1'), 200);
+    t.is(mallory.asked, own);
     const { status, headers, text } = await client.raw('GET', '/clusters/team1/echo');
     t.deepEqual([status, headers['retry-after']], [503, '1'], 'both paths that are given to it lead to it');
     t.regex(text, /"reason":"ServiceUnavailable"/);
