@@ -84,7 +84,7 @@ export interface History {
    * a chunk then names the revision it reaches, and may be empty.
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
-  /** Whether several objects of the scope have changed at the revision, as far as its changes are readable. */
+  /** Whether several objects of the scope have changed at the revision, or may have where its changes are not readable any more. */
   hasSeveral(scope: Scope, revision: Revision): boolean;
   /** Whether every key that changed since `after` can still be named, though its content may be gone (tombstones). */
   remembers(after: Revision): boolean;

@@ -22,6 +22,13 @@ import { ScopeIndex, type Group, type Place, type View } from './scope-index.js'
 /** Encoded events of the changes with after < revision ≤ upTo. */
 export type Piece = Readonly<{ bytes: Uint8Array; events: number; after: Revision; upTo: Revision }>;
 
+/** Why a revision is not sent to anybody (W11). */
+export class RevisionTooLarge extends Refused {
+  constructor(revision: Revision) {
+    super(expired(`too many objects have changed at resource version ${revision}, please list again`));
+  }
+}
+
 export interface Receiver {
   offer(piece: Piece): void;
   /** It must read what comes after `after` by itself, because changes wait too long for it, or some could not be encoded: `fault`. */
@@ -139,7 +146,7 @@ export class FanOut<Member extends Receiver> {
     const { place, selector, representation, members } = group;
     const { changes } = place;
     if (group.after < place.from)
-      return this.#giveUp(group, group.after, group.after < place.tooLarge ? tooLarge(place.tooLarge) : undefined);
+      return this.#giveUp(group, group.after, group.after < place.tooLarge ? new RevisionTooLarge(place.tooLarge) : undefined);
     const from = firstBehind(changes, group.after);
     const after = Math.max(group.after, (changes[from]?.revision ?? this.#revision) - 1);
     let events: Events;
@@ -205,7 +212,7 @@ export class FanOut<Member extends Receiver> {
 
 type Events = Readonly<{ items: readonly EventItem[]; to: number }>;
 
-/** The events of the changes from there on, as many whole revisions as go out at once. Throws Refused(Expired) where one is too large (W11). */
+/** The events of the changes from there on, as many whole revisions as go out at once. Throws RevisionTooLarge (W11). */
 function eventsFrom(changes: readonly Change[], from: number, selector: Selector): Events {
   const items: EventItem[] = [];
   let [to, bytes] = [from, 0];
@@ -224,13 +231,9 @@ function eventsFrom(changes: readonly Change[], from: number, selector: Selector
     bytes += length;
     ofRevision.items += 1;
     ofRevision.bytes += length;
-    if (ofRevision.items > 1 && ofRevision.bytes > revisionBytesMax) throw tooLarge(change.revision);
+    if (ofRevision.items > 1 && ofRevision.bytes > revisionBytesMax) throw new RevisionTooLarge(change.revision);
   }
   return { items, to };
-}
-
-function tooLarge(revision: Revision): Refused {
-  return new Refused(expired(`too many objects have changed at resource version ${revision}, please list again`));
 }
 
 /** Drops all changes up to the last revision that is too large, if there is one (W11). */

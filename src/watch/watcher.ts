@@ -8,7 +8,7 @@
  *                                                        W3 At most `queueBytesMax` wait; one more ⇒ it leaves the stream, and enters it
  *                                                           again at its position once it has room. 410 only below the compacted revision, and by W11 of fan-out.ts.
  *                                                        W4 A bookmark never overtakes an event.
- *                                                        W12 A client that names a revision of several changes gets all: it may have some.
+ *                                                        W12 A client that names a revision of several changes gets all: it may have some. 410 if they have been compacted.
  *
  *   offered ─▶ queue ─┬─▶ its sink                   live, all before it is handed out, the sink is not full: written by the hub, in its turn
  *                     └─▶ whoever reads the watch    otherwise; reading on waits for the client, and then the sink has its turn again
@@ -20,7 +20,7 @@ import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, 
 import type { History, Objects, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import { withRoom, type Room } from '../domain/room.js';
-import type { Piece, Receiver } from './fan-out.js';
+import { RevisionTooLarge, type Piece, type Receiver } from './fan-out.js';
 import { goneSince } from './gone-since.js';
 import type { Pace } from '../domain/pace.js';
 
@@ -225,7 +225,7 @@ export class Watcher implements OpenWatch, Receiver {
   /** What cannot be sent as a whole was sent to nobody in part: a client that names its revision has it from a list or a bookmark. */
   #skipOrThrow(fault: unknown): void {
     const named = this.request.start.kind === 'after' ? this.request.start.revision : 0;
-    if (!(fault instanceof Refused) || this.#position >= named) throw fault;
+    if (!(fault instanceof RevisionTooLarge) || this.#position >= named) throw fault;
     [this.#fault, this.#position] = [undefined, named];
   }
 

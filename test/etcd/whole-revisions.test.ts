@@ -5,7 +5,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { seeded } from '../crash/random.js';
 import { aPath } from '../support/objects.js';
-import { aServer } from '../support/test-server.js';
+import { aServer, until } from '../support/test-server.js';
 import { validate } from '../support/validators.js';
 import { WatchRecorder, type Began, type Covered, type SeenWatch } from '../support/watch-history.js';
 import { prefix } from './open-stores.js';
@@ -20,7 +20,7 @@ const inCluster = (cluster: string): View => ({ cluster, covers: (key) => key.sp
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 
 /** A server on etcd, and somebody else who writes there. */
-async function opened(t: ExecutionContext, http2: boolean) {
+async function opened(t: ExecutionContext, http2: boolean, flags: Readonly<Record<string, string>> = {}) {
   const etcd = await members(t, { flags: ['--max-txn-ops=20000', '--max-request-bytes=33554432'] });
   if (etcd === undefined) return undefined;
   t.teardown(() => etcd[Symbol.asyncDispose]());
@@ -28,7 +28,7 @@ async function opened(t: ExecutionContext, http2: boolean) {
   t.teardown(() => writer.close());
   // Something is there, so that a list has a revision.
   await writer.put([{ place: { name: 'first' } }]);
-  const server = await aServer(t, { flags: { 'etcd-servers': etcd.endpoints.join(','), 'etcd-prefix': prefix } });
+  const server = await aServer(t, { flags: { 'etcd-servers': etcd.endpoints.join(','), 'etcd-prefix': prefix, ...flags } });
   let ids = 0;
   const watch = ({ cluster, selector, ...covered }: View, position: bigint, resumes?: string): WatchRecorder => {
     const began: Began = { kind: 'behind', position };
@@ -112,6 +112,25 @@ for (const http2 of [false, true]) {
       [...next.events, ...others.events].filter(({ type }) => type !== 'BOOKMARK').map(({ type, key }) => `${type} ${key}`),
       ['MODIFIED amber|beta||n1', 'MODIFIED amber|beta||n1'],
     );
+  });
+
+  test(`whoever has got a part of a revision gets 410 once the rest is compacted, over ${over}`, async (t) => {
+    const open = await opened(t, http2, { 'etcd-history-age': '10s' });
+    if (open === undefined) return;
+    const { writer, client } = open;
+    await writer.put(many(600));
+    const gone = await writer.removeAll({ shard: 'amber', cluster: 'acme' });
+    await until(async () => (await client.list(everything)).items.length === 0);
+    const first = async (): Promise<string> => {
+      const { text } = await client.raw('GET', `${everything}?watch=true&timeoutSeconds=1&resourceVersion=${gone}`);
+      return text.split('\n', 1)[0] ?? '';
+    };
+    let seen = await first();
+    t.regex(seen, /^\{"type":"DELETED"/);
+    await until(async () => !(seen = await first()).startsWith('{"type":"DELETED"'), 60_000);
+    t.regex(seen, /^\{"type":"ERROR","object":\{.*"code":410/);
+    const { resourceVersion } = (await client.list(everything)).metadata;
+    t.true(BigInt(resourceVersion ?? 0) > gone, 'a new list names a later one, so nobody comes back to it');
   });
 
   test(`revisions of 1 to 5,000 changes reach watches that read slowly, are cut off and go on, over ${over}`, async (t) => {

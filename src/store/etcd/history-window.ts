@@ -38,6 +38,8 @@ export class HistoryWindow {
   #times: Readonly<{ revision: Revision; atMs: number }>[] = [];
   #timesLeft = 0;
   #compacted: Revision;
+  /** Whether several changes have left that were of the revision `compacted`. Of where history begins nobody knows it. */
+  #hadSeveral = true;
   #bytes = 0;
   /** The bodies that each keeps in memory: what it brought, and what that replaced. */
   readonly #bytesOf = new WeakMap<Change, number>();
@@ -51,6 +53,11 @@ export class HistoryWindow {
   /** The oldest change that is here is above this. */
   get compacted(): Revision {
     return this.#compacted;
+  }
+
+  /** From here on a client may go on: of the revisions before, changes that it has not got may have left. */
+  get resumableFrom(): Revision {
+    return this.#hadSeveral ? this.#compacted + 1 : this.#compacted;
   }
 
   get size(): number {
@@ -124,8 +131,9 @@ export class HistoryWindow {
     return merged(this.#runsOf(type), { after, upTo: Infinity });
   }
 
-  /** Whether several objects of the scope have changed at the revision: a transaction of others has one, whatever it changes. */
+  /** Whether several objects of the scope may have changed at the revision: a transaction of others has one, whatever it changes. */
   hasSeveral(scope: Scope, revision: Revision): boolean {
+    if (revision < this.resumableFrom) return true;
     let number = 0;
     for (const { key } of merged(this.#runsOf(scope), { after: revision - 1, upTo: revision })) {
       if (matches(scope, key)) number += 1;
@@ -143,6 +151,7 @@ export class HistoryWindow {
   #compactTo(revision: Revision): void {
     if (revision <= this.#compacted) return;
     this.#compacted = revision;
+    this.#hadSeveral = firstAbove(this.#all, revision) - firstAbove(this.#all, revision - 1) > 1;
     for (const change of within(this.#all, { after: 0, upTo: revision })) this.#bytes -= this.#heldBytes(change);
     drop(this.#all, revision);
     for (const [type, run] of this.#byType) {

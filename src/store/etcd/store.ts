@@ -295,7 +295,7 @@ export class EtcdStore implements Store {
   }
 
   remembers(after: Revision): boolean {
-    return after >= this.compacted;
+    return after >= this.#opened.window.resumableFrom;
   }
 
   async *touched(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Touch[]> {

@@ -171,3 +171,17 @@ test('what has left is not held, however little has', async (t) => {
   t.is(held.filter((change) => change.deref() !== undefined).length, 10);
   t.is(window.size, 10);
 });
+
+test('where history begins, a client may only go on if it has got all of that revision', (t) => {
+  const scope = { ...exports, shard: '*', cluster: '*' } as const;
+  const window = new HistoryWindow(1, { ...wide, changesMax: 2 });
+  t.deepEqual([window.hasSeveral(scope, 1), window.resumableFrom], [true, 2], 'nobody knows what else happened then');
+  for (const name of ['a', 'b']) window.add([aChange(2, { name })], 0);
+  window.add([aChange(3), aChange(4)], 0);
+  t.deepEqual([window.hasSeveral(scope, 2), window.hasSeveral(scope, 3)], [true, false]);
+  window.trim(0, Infinity);
+  t.deepEqual([window.compacted, window.hasSeveral(scope, 2), window.resumableFrom], [2, true, 3]);
+  window.add([aChange(5)], 0);
+  window.trim(0, Infinity);
+  t.deepEqual([window.compacted, window.hasSeveral(scope, 3), window.resumableFrom], [3, false, 3]);
+});
