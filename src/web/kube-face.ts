@@ -156,7 +156,8 @@ function run(call: Call, ports: KubePorts): Promise<Answer> {
 
 /** Throws Refused for anything but the create of one. */
 function assertReview(method: string, path: ResourcePath, type: ReviewType): void {
-  if (!serves(type, path.version) || path.identity !== undefined || path.namespace !== undefined) throw new Refused(resourceNotFound(path));
+  if (!serves(type, path.version) || path.identity !== undefined || path.namespace !== undefined || path.forcedWatch)
+    throw new Refused(resourceNotFound(path));
   if (method !== 'POST' || path.name !== undefined) throw new Refused(methodNotAllowed(method, path));
 }
 

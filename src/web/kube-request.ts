@@ -15,7 +15,7 @@ export type ResourcePath = Readonly<{
   namespace: string | undefined;
   name: string | undefined;
   subresource: string | undefined;
-  /** The old `/watch/` prefix: a list there is a watch. */
+  /** The old `/watch/` prefix: it can only be read, and a read there is a watch. */
   forcedWatch: boolean;
 }>;
 
@@ -44,10 +44,10 @@ export function parseResourcePath(rest: readonly string[]): ResourcePath | undef
 
 /** The verb, or undefined for a method that the collection or the object does not have (405). */
 export function verbOf(method: string, { name, forcedWatch }: ResourcePath, query: URLSearchParams): Verb | undefined {
+  if (forcedWatch) return method === 'GET' || method === 'HEAD' ? 'watch' : undefined;
   switch (method) {
     case 'GET':
     case 'HEAD':
-      if (forcedWatch) return 'watch';
       if (name !== undefined) return 'get';
       return isTrue(query.get('watch')) ? 'watch' : 'list';
     case 'POST':

@@ -67,6 +67,12 @@ for (const [method, path, query, expected] of [
   ['PATCH', 'apis/g/v1/things', '', undefined],
   ['DELETE', 'apis/g/v1/things/one', '', 'delete'],
   ['DELETE', 'apis/g/v1/things', '', 'deletecollection'],
+  ['DELETE', 'apis/g/v1/watch/things', '', undefined],
+  ['DELETE', 'apis/g/v1/watch/things/one', '', undefined],
+  ['DELETE', 'apis/g/v1/watch/namespaces/x/things', '', undefined],
+  ['POST', 'apis/g/v1/watch/things', '', undefined],
+  ['PUT', 'apis/g/v1/watch/things/one', '', undefined],
+  ['PATCH', 'apis/g/v1/watch/things/one', '', undefined],
   ['OPTIONS', 'apis/g/v1/things', '', undefined],
   ['TRACE', 'apis/g/v1/things', '', undefined],
 ] satisfies [string, string, string, Verb | undefined][]) {
