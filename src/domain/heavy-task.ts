@@ -10,7 +10,7 @@ export type PatchTask = Readonly<{ kind: 'patch'; target: Uint8Array; patch: Uin
 
 export type HeavyTask =
   | PatchTask
-  | Readonly<{ kind: 'json from yaml'; text: Uint8Array; bytesMax: number }>
+  | Readonly<{ kind: 'json from yaml'; text: Uint8Array; bytesMax: number; duplicates?: 'last' | 'refused' }>
   | Readonly<{ kind: 'yaml from json'; text: Uint8Array }>
   | Readonly<{ kind: 'compare'; left: Uint8Array; right: Uint8Array }>;
 

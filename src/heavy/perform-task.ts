@@ -54,7 +54,7 @@ function perform(task: HeavyTask): Uint8Array | boolean {
     case 'patch':
       return patched(task);
     case 'json from yaml':
-      return bounded(formatJson(mustParse(parseYaml(Buffer.from(task.text).toString()))), task.bytesMax);
+      return bounded(formatJson(mustParse(parseYaml(Buffer.from(task.text).toString(), task))), task.bytesMax);
     case 'yaml from json':
       return Buffer.from(formatYaml(mustParse(parseJson(task.text))));
     case 'compare':

@@ -7,7 +7,8 @@
  * Y1 At most 200 collections are open at once, checked token by token. Deeper text takes the library to the end of the stack,
  *    where a regular expression that V8 compiles there aborts the process; no `catch` helps.
  * Y2 Aliases may add 3 MiB of text, so a billion laughs ends early. An alias shares its anchor's tree.
- * Y3 One document; no tags but YAML's own for JSON's types; keys become strings, a repeated one has its last value (as goyaml).
+ * Y3 One document; no tags but YAML's own for JSON's types; keys become strings, a repeated one has its last value (as goyaml),
+ *    or is refused where the caller asks for that.
  * Y4 What formatYaml writes, parseYaml reads back as the same tree. Below 64 levels it writes JSON, which is YAML: indentation
  *    would grow with the square of the depth.
  */
@@ -23,12 +24,14 @@ import { escapeUnprintable, formatScalar, resolvePlain } from './yaml-scalar.js'
 const depthMax = 200;
 const aliasedCharactersMax = 3 * 1024 * 1024;
 
-export function parseYaml(text: string): Parsed<JsonTree> {
+type Options = Readonly<{ duplicates?: 'last' | 'refused' }>;
+
+export function parseYaml(text: string, { duplicates = 'last' }: Options = {}): Parsed<JsonTree> {
   return attempt(() => {
     const [document, second] = documentsOf(text);
     if (document === undefined) return null;
     if (second !== undefined) throw bad('more than one document');
-    return new Reading().treeOf(document.contents);
+    return new Reading(duplicates === 'refused').treeOf(document.contents);
   });
 }
 
@@ -75,7 +78,12 @@ type Mapping = YAMLMap.Parsed;
 /** One pass in document order: an alias means the last anchor of that name before it. */
 class Reading {
   readonly #anchors = new Map<string, JsonTree>();
+  readonly #refusesDuplicates: boolean;
   #aliasedCharacters = 0;
+
+  constructor(refusesDuplicates: boolean) {
+    this.#refusesDuplicates = refusesDuplicates;
+  }
 
   treeOf(node: Node): JsonTree {
     if (node === null) return null;
@@ -104,8 +112,13 @@ class Reading {
     const members = new Map<string, JsonTree>();
     const merges: JsonTree[] = [];
     for (const { key, value } of node.items) {
-      if (isMergeKey(key)) merges.push(this.treeOf(value));
-      else members.set(nameOf(this.treeOf(key)), this.treeOf(value));
+      if (isMergeKey(key)) {
+        merges.push(this.treeOf(value));
+        continue;
+      }
+      const name = nameOf(this.treeOf(key));
+      if (this.#refusesDuplicates && members.has(name)) throw bad(`key ${JSON.stringify(name)} already set in map`);
+      members.set(name, this.treeOf(value));
     }
     for (const source of merges.flatMap((merge) => (isJsonArray(merge) ? merge : [merge]))) mergeMissing(members, source);
     return members;

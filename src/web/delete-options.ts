@@ -21,7 +21,8 @@ export async function readDeleteOptions({ verb, request, exchange, query, heavy 
   if (bytes.length === 0) return parseDeleteOptions(query);
   assertUtf8(bytes);
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType('application/json, application/yaml');
-  const json = type === 'application/yaml' ? await heavy.run({ kind: 'json from yaml', text: bytes, bytesMax }) : bytes;
+  const json =
+    type === 'application/yaml' ? await heavy.run({ kind: 'json from yaml', text: bytes, bytesMax, duplicates: 'refused' }) : bytes;
   const tree = mustParse(parseJson(json, { duplicates: 'refused' }));
   if (!isJsonObject(tree)) throw new Refused(badRequest('DeleteOptions must be an object'));
   // Beside a body, the resourceVersion of a collection is an option of its list.

@@ -94,11 +94,13 @@ for (const [body, expected] of bodies)
     t.is(await stored(), before);
   });
 
+const duplicates = ['dryRun: [All]\ndryRun: []\n', 'dryRun: [All]\n"dryRun": null\n', '{preconditions: {uid: nope, uid: null}}\n'];
+
 test('DeleteOptions in YAML are held to the same', async (t) => {
   const { client, one, all, stored } = await aPlace();
   const before = await stored();
 
-  for (const body of ['dryRun: All\n', 'dryRun: [7]\n', 'preconditions: x\n', 'dryrun: [All]\n'])
+  for (const body of ['dryRun: All\n', 'dryRun: [7]\n', 'preconditions: x\n', 'dryrun: [All]\n', ...duplicates])
     for (const path of [one, all])
       t.is(await refusedWith(client, 'DELETE', path, { body, headers: { 'content-type': 'application/yaml' } }), '400 BadRequest', body);
 
