@@ -2,7 +2,7 @@
 import { badRequest, Refused } from '../domain/errors.js';
 import { invalid } from '../domain/invalid.js';
 import { jsonValue } from '../json/json-value.js';
-import { isObject } from '../domain/members.js';
+import { isObject, type Members } from '../domain/members.js';
 import type { HeavyWork } from '../domain/ports.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { Exchange } from '../http/exchange.js';
@@ -25,7 +25,7 @@ export type Access =
   | Readonly<{ nonResourceAttributes: PathAttributes; resourceAttributes?: undefined }>;
 
 /** The `spec` as it was sent. Throws Refused. */
-export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Readonly<Record<string, unknown>>> {
+export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Members> {
   const review =
     mediaType(exchange.request) === protobuf
       ? decodeReview(await readBody(exchange, reviewBytesMax))
@@ -33,22 +33,33 @@ export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy
   const { apiVersion, kind, spec } = isObject(review) ? review : {};
   if (kind !== type.kind || apiVersion !== formatApiVersion(type.group, 'v1'))
     throw new Refused(badRequest(`the object provided is unrecognized (must be of type ${type.kind})`));
-  return isObject(spec) ? spec : {};
+  if (type.kind === 'SelfSubjectReview') return {};
+  const members = objectAt('spec', spec) ?? {};
+  if (type.kind === 'SelfSubjectRulesReview') textsOf('spec', members, ['namespace']);
+  return members;
+}
+
+/** Undefined where the field is absent, or null. Throws Refused(400) where it is no object. */
+function objectAt(field: string, value: unknown): Members | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (isObject(value)) return value;
+  throw new Refused(badRequest(`${field} must be an object`));
 }
 
 /** Throws Refused: 422 unless it is one of both. */
-export function readAccess(type: ReviewType, spec: Readonly<Record<string, unknown>>): Access {
-  const { resourceAttributes, nonResourceAttributes } = spec;
-  if (isObject(resourceAttributes) && isObject(nonResourceAttributes))
+export function readAccess(type: ReviewType, spec: Members): Access {
+  const resourceAttributes = objectAt('spec.resourceAttributes', spec['resourceAttributes']);
+  const nonResourceAttributes = objectAt('spec.nonResourceAttributes', spec['nonResourceAttributes']);
+  if (resourceAttributes !== undefined && nonResourceAttributes !== undefined)
     throw misfit(
       type,
       'nonResourceAttributes',
       'FieldValueInvalid',
       'Invalid value: cannot be specified in combination with resourceAttributes',
     );
-  if (isObject(resourceAttributes))
+  if (resourceAttributes !== undefined)
     return {
-      resourceAttributes: textsOf('resourceAttributes', resourceAttributes, [
+      resourceAttributes: textsOf('spec.resourceAttributes', resourceAttributes, [
         'namespace',
         'verb',
         'group',
@@ -58,8 +69,8 @@ export function readAccess(type: ReviewType, spec: Readonly<Record<string, unkno
         'name',
       ]),
     };
-  if (isObject(nonResourceAttributes))
-    return { nonResourceAttributes: textsOf('nonResourceAttributes', nonResourceAttributes, ['path', 'verb']) };
+  if (nonResourceAttributes !== undefined)
+    return { nonResourceAttributes: textsOf('spec.nonResourceAttributes', nonResourceAttributes, ['path', 'verb']) };
   const message = 'Required value: exactly one of nonResourceAttributes or resourceAttributes must be specified';
   throw misfit(type, 'resourceAttributes', 'FieldValueRequired', message);
 }
@@ -70,15 +81,11 @@ function parseJson(bytes: Uint8Array): unknown {
   return value;
 }
 
-function textsOf<Name extends string>(
-  field: string,
-  value: Readonly<Record<string, unknown>>,
-  names: readonly Name[],
-): Partial<Record<Name, string>> {
+function textsOf<Name extends string>(field: string, value: Members, names: readonly Name[]): Partial<Record<Name, string>> {
   const texts: Partial<Record<Name, string>> = {};
   for (const name of names) {
     const text = Object.hasOwn(value, name) ? (value[name] ?? '') : '';
-    if (typeof text !== 'string') throw new Refused(badRequest(`spec.${field}.${name} must be a string`));
+    if (typeof text !== 'string') throw new Refused(badRequest(`${field}.${name} must be a string`));
     if (text !== '') texts[name] = text;
   }
   return texts;

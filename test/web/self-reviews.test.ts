@@ -182,6 +182,32 @@ test('a review that is none is refused with what is wrong', async (t) => {
   t.is((await amber.raw('POST', accessReviews(), { body: '<x/>', headers: { 'content-type': 'text/xml' } })).status, 415);
 });
 
+test('a member that is there and has another type is not taken for an absent one', async (t) => {
+  const { amber } = await known;
+  const read = { path: '/metrics', verb: 'get' };
+
+  for (const spec of ['x', [], 7, false]) {
+    t.is(await mayI(amber, accessReview(spec)), '400 spec must be an object', JSON.stringify(spec));
+    const rules = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec };
+    t.is((await amber.raw('POST', rulesReviews(), { body: rules })).status, 400, JSON.stringify(spec));
+  }
+  for (const none of ['x', [], 7, false]) {
+    const asked = accessReview({ resourceAttributes: none, nonResourceAttributes: read });
+    t.is(await mayI(amber, asked), '400 spec.resourceAttributes must be an object', JSON.stringify(none));
+    const reversed = accessReview({ resourceAttributes: { verb: 'get' }, nonResourceAttributes: none });
+    t.is(await mayI(amber, reversed), '400 spec.nonResourceAttributes must be an object', JSON.stringify(none));
+  }
+  t.is(await mayI(amber, accessReview({ resourceAttributes: null, nonResourceAttributes: read })), 'yes');
+  for (const [namespace, expected] of [
+    [7, 400],
+    [null, 201],
+    ['default', 201],
+  ] as const) {
+    const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } };
+    t.is((await amber.raw('POST', rulesReviews(), { body })).status, expected, JSON.stringify(namespace));
+  }
+});
+
 test('who may not read learns nothing but its own name', async (t) => {
   const { dev } = await known;
 
