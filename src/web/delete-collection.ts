@@ -43,29 +43,36 @@ function assertPresent({ resourceVersion, match }: ListOptions, options: DeleteO
 
 type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;
 
-async function* removing(
-  call: Call,
-  { scope, selector, listOptions, options, form }: Removal,
-  ports: KubePorts,
-): AsyncGenerator<Uint8Array> {
+async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncGenerator<Uint8Array> {
+  const { options, form } = removal;
   const encoding = listEncoding(form);
+  // Where a precondition fails for one of them, all of them stay.
+  const isConditional = options.uid !== undefined || options.resourceVersion !== undefined;
+  if (isConditional && !options.dryRun)
+    for await (const selected of selectedPages(removal, ports)) await removeAll(call, selected, { ...options, dryRun: true }, ports);
+  let isFirst = true;
+  for await (const selected of selectedPages(removal, ports)) {
+    const removed = await removeAll(call, selected, options, ports);
+    if (removed.length === 0) continue;
+    const items = encoding.encode(removed);
+    yield isFirst ? Buffer.concat([form.listOpening, items.subarray(1)]) : items;
+    isFirst = false;
+  }
+  const metadata = encode(`],"metadata":{"resourceVersion":"${ports.revisions.format(ports.revisions.published)}"}}`);
+  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
+}
+
+/** What is selected of each page, up to the limit. */
+async function* selectedPages({ scope, selector, listOptions }: Removal, ports: KubePorts): AsyncGenerator<readonly StoredObject[]> {
   let left = listOptions.limit === 0 ? Infinity : listOptions.limit;
   let after: Key | undefined;
-  let isFirst = true;
   do {
     const page = await presentPage(scope, after, ports);
     const selected = page.objects.filter((object) => isSelected(object, selector)).slice(0, left);
-    const removed = await removeAll(call, selected, options, ports);
     left -= selected.length;
-    if (removed.length > 0) {
-      const items = encoding.encode(removed);
-      yield isFirst ? Buffer.concat([form.listOpening, items.subarray(1)]) : items;
-      isFirst = false;
-    }
+    yield selected;
     after = page.next;
   } while (after !== undefined && left > 0);
-  const metadata = encode(`],"metadata":{"resourceVersion":"${ports.revisions.format(ports.revisions.published)}"}}`);
-  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
 async function presentPage(scope: Scope, after: Key | undefined, { objects, revisions }: KubePorts): Promise<SnapshotPage> {
@@ -77,7 +84,7 @@ async function presentPage(scope: Scope, after: Key | undefined, { objects, revi
   }
 }
 
-/** Deletes them together; one that is gone already was deleted by another. Where a precondition fails for one of them, all of them stay. */
+/** Deletes them together; one that is gone already was deleted by another. */
 async function removeAll(
   call: Call,
   objects: readonly StoredObject[],
@@ -85,11 +92,9 @@ async function removeAll(
   { intake }: KubePorts,
 ): Promise<readonly StoredObject[]> {
   const { exchange, type } = call;
-  const remove = (key: Key, dryRun: boolean): Promise<StoredObject | undefined> =>
-    intake.delete({ ...options, dryRun, caller: exchange.caller, asker: exchange, type, key }).catch(unlessGone);
-  const isConditional = options.uid !== undefined || options.resourceVersion !== undefined;
-  if (isConditional && !options.dryRun) await Promise.all(objects.map(({ key }) => remove(key, true)));
-  const removed = await Promise.all(objects.map(({ key }) => remove(key, options.dryRun)));
+  const remove = (key: Key): Promise<StoredObject | undefined> =>
+    intake.delete({ ...options, caller: exchange.caller, asker: exchange, type, key }).catch(unlessGone);
+  const removed = await Promise.all(objects.map(({ key }) => remove(key)));
   return removed.filter((object) => object !== undefined);
 }
 

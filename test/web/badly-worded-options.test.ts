@@ -296,6 +296,25 @@ test('preconditions of the delete of a collection hold for each of its objects, 
   t.is(await refusedWith(client, 'DELETE', all, { body: { preconditions } }), '200 done');
 });
 
+test('preconditions hold for a whole collection, not for each page of it', async (t) => {
+  const client = (await server).client();
+  const all = aPath({ cluster: 'paged' });
+  const names = Array.from({ length: 12 }, (_, at) => `n${String(at).padStart(2, '0')}`);
+  for (const name of names) {
+    const labels = { ends: String(name === names[0] || name === names.at(-1)) };
+    await client.create(all, anApiExport({ name, labels, annotations: { long: 'x'.repeat(200_000) } }));
+  }
+  const { uid } = (await client.get(`${all}/${names[0]}`)).metadata;
+  const selected = `${all}?labelSelector=ends%3Dtrue`;
+
+  t.is(await refusedWith(client, 'DELETE', selected, { body: { preconditions: { uid } } }), '409 Conflict');
+
+  t.deepEqual(
+    (await client.list(all)).items.map(({ metadata }) => metadata.name),
+    names,
+  );
+});
+
 test('a review takes the options of a create, and refuses those that are badly worded', async (t) => {
   const { client } = await aPlace();
   const reviews = aPath({ group: 'authentication.k8s.io', version: 'v1', resource: 'selfsubjectreviews' });
