@@ -5,12 +5,22 @@
 /** The patches that a cache takes; a strategic one merges by the schemas of its API group. */
 export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string }>;
 
+/** What becomes of a member that stands twice: its last value counts, unless it is refused. */
+export type Duplicates = 'last' | 'refused';
+
 /** `target` is a JSON document, and so is what comes out, of at most `bytesMax` characters. */
-export type PatchTask = Readonly<{ kind: 'patch'; target: Uint8Array; patch: Uint8Array; language: PatchLanguage; bytesMax: number }>;
+export type PatchTask = Readonly<{
+  kind: 'patch';
+  target: Uint8Array;
+  patch: Uint8Array;
+  language: PatchLanguage;
+  bytesMax: number;
+  duplicates?: Duplicates;
+}>;
 
 export type HeavyTask =
   | PatchTask
-  | Readonly<{ kind: 'json from yaml'; text: Uint8Array; bytesMax: number; duplicates?: 'last' | 'refused' }>
+  | Readonly<{ kind: 'json from yaml'; text: Uint8Array; bytesMax: number; duplicates?: Duplicates }>
   | Readonly<{ kind: 'yaml from json'; text: Uint8Array }>
   | Readonly<{ kind: 'compare'; left: Uint8Array; right: Uint8Array }>;
 

@@ -69,9 +69,9 @@ function comparable(...documents: readonly Uint8Array[]): boolean {
   return documents.every((text) => countValues(text, valuesMax) <= valuesMax);
 }
 
-function patched({ target, patch, language, bytesMax }: PatchTask): Uint8Array {
+function patched({ target, patch, language, bytesMax, duplicates = 'last' }: PatchTask): Uint8Array {
   for (const text of [target, patch]) if (countValues(text, valuesMax) > valuesMax) throw tooManyValues;
-  const change = patchIn(mustParse(parseJson(patch)), language);
+  const change = patchIn(mustParse(parseJson(patch, { duplicates })), language);
   const after = change(mustParse(parseJson(target)));
   if (measureJson(after, bytesMax) > bytesMax) throw tooLarge(bytesMax);
   return bounded(formatJson(after), bytesMax);

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { badRequest, Refused } from '../domain/errors.js';
+import type { Duplicates } from '../domain/heavy-task.js';
 import type { HeavyWork } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
 
@@ -47,14 +48,19 @@ export function mediaType(request: IncomingMessage): string {
   return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() || 'application/json';
 }
 
-/** The body as the text of a JSON value. Throws Refused: 415 for what is neither JSON nor YAML. */
-export async function readJsonBody(exchange: Exchange, bytesMax: number, heavy: HeavyWork): Promise<Uint8Array> {
+/** The body as the text of a JSON value. `duplicates` concerns YAML: JSON stays as it was sent. Throws Refused: 415 for what is neither. */
+export async function readJsonBody(
+  exchange: Exchange,
+  bytesMax: number,
+  heavy: HeavyWork,
+  duplicates: Duplicates = 'last',
+): Promise<Uint8Array> {
   const type = mediaType(exchange.request);
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(acceptedBodies);
   const bytes = await readBody(exchange, type === 'application/yaml' ? Math.min(bytesMax, yamlBytesMax) : bytesMax);
   assertUtf8(bytes);
   if (type === 'application/json') return bytes;
-  return heavy.run({ kind: 'json from yaml', text: bytes, bytesMax });
+  return heavy.run({ kind: 'json from yaml', text: bytes, bytesMax, duplicates });
 }
 
 export function assertUtf8(bytes: Uint8Array): void {

@@ -4,7 +4,7 @@ import { objectAnswer } from './answer.js';
 import { readJsonBody } from './body.js';
 import { answeredAs, formOf, placeOf, type Answer, type Call, type KubePorts } from './call.js';
 import { objectNotFound } from './kube-request.js';
-import { parseWriteOptions } from './write-options.js';
+import { duplicatesIn, parseWriteOptions } from './write-options.js';
 
 export async function create(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
   const { type, path, identity } = call;
@@ -16,7 +16,7 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   const isMisplaced = type.namespaced !== (path.namespace !== undefined);
   if (isMisplaced && (identity === '' || path.namespace !== undefined)) throw new Refused(objectNotFound(path, ''));
 
-  const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax, call.heavy);
+  const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax, call.heavy, duplicatesIn(options));
   const { object, warnings } = await intake.create(bytes, {
     ...options,
     ...place,

@@ -9,7 +9,7 @@ import { assertUtf8, mediaType, readBody, unsupportedMediaType } from './body.js
 import { answeredAs, formOf, keyOf, type Answer, type Call, type KubePorts } from './call.js';
 import { wholeForm } from './object-form.js';
 import { join } from './parts.js';
-import { parseWriteOptions } from './write-options.js';
+import { duplicatesIn, parseWriteOptions } from './write-options.js';
 
 export async function patch(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
   const { type, path, heavy } = call;
@@ -22,8 +22,16 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
   const bytes = await readBody(call.exchange, bytesMax);
   assertUtf8(bytes);
   const whole = wholeForm(type, path.version);
+  const duplicates = duplicatesIn(options);
   const patched = (current: StoredObject): Promise<Uint8Array> =>
-    heavy.run({ kind: 'patch', target: join(whole.single(current, current.resourceVersion)), patch: bytes, language, bytesMax });
+    heavy.run({
+      kind: 'patch',
+      target: join(whole.single(current, current.resourceVersion)),
+      patch: bytes,
+      language,
+      bytesMax,
+      duplicates,
+    });
   const { exchange } = call;
   const asked = {
     ...options,

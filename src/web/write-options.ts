@@ -1,5 +1,6 @@
 /** Options of writes, as they stand in a query. Pure; each throws Refused with all that is wrong. */
 import { Refused, type Cause } from '../domain/errors.js';
+import type { Duplicates } from '../domain/heavy-task.js';
 import type { FieldValidation } from '../domain/write-request.js';
 import { isTrue } from './kube-request.js';
 import { invalidOptions, parseInteger } from './list-options.js';
@@ -34,6 +35,11 @@ export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' 
   }
   if (causes.length > 0) throw new Refused(invalidOptions(kind, causes));
   return { dryRun: query.has('dryRun'), fieldValidation: fieldValidation as FieldValidation };
+}
+
+/** For YAML and patches, whose duplicates are gone once they are read. Those of a JSON body are found later, in read-object.ts. */
+export function duplicatesIn({ fieldValidation }: WriteOptions): Duplicates {
+  return fieldValidation === 'Strict' ? 'refused' : 'last';
 }
 
 /** Finalizers, propagation and grace change nothing here, because an object goes at once; they are checked all the same. */

@@ -315,6 +315,35 @@ test('preconditions hold for a whole collection, not for each page of it', async
   );
 });
 
+test('strict validation refuses what stands twice, in YAML and in patches too', async (t) => {
+  const { client, one, all, stored } = await aPlace();
+  const before = await stored();
+  const strict = 'fieldValidation=Strict';
+  const head = 'apiVersion: apis.kcp.io/v1alpha2\nkind: APIExport\nmetadata: {name: NAME}\n';
+  const yaml = (name: string): RequestOptions => ({
+    headers: { 'content-type': 'application/yaml' },
+    body: `${head.replace('NAME', name)}spec: {a: 1}\nspec: {b: 2}\n`,
+  });
+  const patch = (language: string, body: string): RequestOptions => ({ headers: { 'content-type': `application/${language}+json` }, body });
+  const patches = [
+    patch('merge-patch', '{"spec":{"a":1},"spec":{"b":2}}'),
+    patch('merge-patch', '{"spec":{"a":1,"a":2}}'),
+    patch('json-patch', '[{"op":"add","path":"/spec/a","value":1,"value":2}]'),
+    patch('json-patch', '[{"op":"add","path":"/spec/a","value":{"b":1,"b":2}}]'),
+  ];
+
+  t.is(await refusedWith(client, 'POST', `${all}?${strict}`, yaml('three')), '400 BadRequest');
+  t.is(await refusedWith(client, 'PUT', `${one}?${strict}`, yaml('one')), '400 BadRequest');
+  for (const options of patches)
+    t.is(await refusedWith(client, 'PATCH', `${one}?${strict}`, options), '400 BadRequest', String(options.body));
+  t.is(await stored(), before);
+
+  for (const validation of ['', 'fieldValidation=Warn', 'fieldValidation=Ignore']) {
+    t.is(await refusedWith(client, 'POST', `${all}?dryRun=All&${validation}`, yaml('three')), '201 done', validation);
+    for (const options of patches) t.is(await refusedWith(client, 'PATCH', `${one}?dryRun=All&${validation}`, options), '200 done');
+  }
+});
+
 test('a review takes the options of a create, and refuses those that are badly worded', async (t) => {
   const { client } = await aPlace();
   const reviews = aPath({ group: 'authentication.k8s.io', version: 'v1', resource: 'selfsubjectreviews' });
