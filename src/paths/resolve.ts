@@ -9,8 +9,8 @@
  * RESOLVE-2 Where a logical cluster is, its Workspace says. A shard that claims it beside that one is reported and gets nothing; if that one has none of it, the
  *    logical cluster is in dispute. Where no Workspace says it, one shard alone may claim it, or it is in dispute too: nothing is ever decided by who came last.
  *    One that is asked for by its name is also in dispute if the path that it gives itself leads elsewhere.
- *    `root` has no Workspace and does not migrate: of several that claim it the shard named `root` has it, or the one that has claimed it longest, because where
- *    that is decides whose word counts about where shards are.
+ *    `root` has no Workspace and does not migrate: kcp makes it on the shard named `root`, and no other shard has it, whatever is known of that one. Where `root`
+ *    is decides whose word counts about where shards are.
  * RESOLVE-3 It ends after one step for each segment, of the path and of those that the shards give which claim its beginning, whatever the entries say.
  */
 import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
@@ -78,11 +78,10 @@ async function startOf(
 ): Promise<Start | Exclude<Walked, Resolved>> {
   const head = parseClusterName(segments[0]);
   const place = head === undefined ? undefined : await placeOfHead(head, entries);
-  if (place?.kind === 'disputed') return place;
+  if (place?.kind === 'disputed' || (place?.kind === 'missing' && head === rootCluster)) return place;
   const begun: Start[] = place?.kind === 'active' ? [{ kind: 'start', active: place, length: 1 }] : [];
-  // Who has root has everything below it.
-  const isBelowRoot = head === rootCluster && begun.length > 0;
-  for (let length = isBelowRoot ? 1 : segments.length; length > 1; length -= 1) {
+  if (begun[0] !== undefined && head === rootCluster) return begun[0];
+  for (let { length } = segments; length > 1; length -= 1) {
     const path = parseCanonicalPath(segments.slice(0, length).join(':'));
     const owners = path === undefined ? [] : await ownersOf(path, entries);
     const [owner] = owners;
@@ -115,9 +114,10 @@ async function ownersOf(path: CanonicalPath, entries: PathEntries): Promise<read
 async function placeOf({ cluster, shard }: ClusterTarget, entries: PathEntries): Promise<Placed> {
   const claims = await entries.shardsOf(cluster);
   const [first] = claims;
-  if (first === undefined) return { kind: 'missing', on: shard };
-  if (cluster === rootCluster) return { kind: 'active', cluster, shard: await shardOfRoot(claims, entries) };
   if (claims.length > 1) await reportClaims({ cluster, shards: claims }, entries);
+  if (cluster === rootCluster)
+    return claims.includes(rootShard) ? { kind: 'active', cluster, shard: rootShard } : { kind: 'missing', on: rootShard };
+  if (first === undefined) return { kind: 'missing', on: shard };
   if (shard === undefined)
     return claims.length === 1 ? { kind: 'active', cluster, shard: first } : { kind: 'disputed', cluster, shards: claims };
   return claims.includes(shard) ? { kind: 'active', cluster, shard } : disputed({ cluster, shards: claims, expected: shard }, entries);
@@ -151,15 +151,6 @@ async function isDenied({ cluster, shard }: Readonly<{ cluster: ClusterName; sha
     default:
       return false;
   }
-}
-
-async function shardOfRoot(claims: readonly ShardName[], entries: PathEntries): Promise<ShardName> {
-  const [first = rootShard] = claims;
-  if (claims.length < 2) return first;
-  await reportClaims({ cluster: rootCluster, shards: claims }, entries);
-  if (claims.includes(rootShard)) return rootShard;
-  const places = await placesOf({ cluster: rootCluster, shards: claims }, entries);
-  return places.toSorted((one, other) => one.revision - other.revision)[0]?.shard ?? first;
 }
 
 /** While a logical cluster migrates, two shards have it, and one of both entries or both say so. */

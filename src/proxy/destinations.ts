@@ -1,6 +1,5 @@
 /** Where a request is to be sent, by its path and what that leads to; or what is answered instead. Before anybody is authenticated, as in kcp's proxy. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { rootCluster } from '../domain/cluster.js';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
@@ -83,8 +82,7 @@ export class Destinations {
   async #place(resolution: PathResolution): Promise<Place | undefined> {
     if (resolution.kind === 'mount') return placeOf(new URL(resolution.url));
     if (resolution.kind !== 'cluster') return undefined;
-    const root = await this.#parts.paths.resolve(rootCluster);
-    const place = await this.#urls.of(resolution.shard, root.kind === 'cluster' ? root.shard : undefined);
+    const place = await this.#urls.of(resolution.shard);
     return place === undefined ? undefined : { origin: place.origin, path: `${place.path}/clusters/${resolution.cluster}` };
   }
 }

@@ -1,24 +1,24 @@
 /**
  * Where each shard is reached: `spec.baseURL` of its Shard, which is a cached object. A Shard is taken by its name: that of the logical cluster
- * `system:shard`, where newer kcp keeps them, before that of `root`. Any shard may push an object of that name: only the one of the shard where `root` is counts,
- * because whoever says where a shard is gets its requests. While it is not known where `root` is, the newest counts.
+ * `system:shard`, where newer kcp keeps them, before that of `root`. Any shard may push an object of that name: only the one of the shard `root` counts,
+ * because whoever says where a shard is gets its requests.
  *
  * URLS-1 What was found is known as long as nothing more is published: every request needs it, and looking it up takes longer than the path.
  */
 import { parseClusterName, rootCluster, type ClusterName } from '../domain/cluster.js';
 import type { Body } from '../domain/object.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
-import type { ShardName } from '../domain/shard.js';
+import { rootShard, type ShardName } from '../domain/shard.js';
 import { textAt } from '../domain/text-at.js';
 import { parsePlace, type Place } from './mapping.js';
 
-const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: '*', namespace: '' } as const;
+const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: rootShard, namespace: '' } as const;
 const clusters: readonly ClusterName[] = ['system:shard', rootCluster].flatMap((text) => parseClusterName(text) ?? []);
 const decoder = new TextDecoder();
 
 export class ShardUrls {
   readonly #objects: Pick<Objects, 'find'> & Pick<Revisions, 'published'>;
-  readonly #known = new Map<string, Place>();
+  readonly #known = new Map<ShardName, Place>();
   /** As of which revision that is. */
   #revision: Revisions['published'] | undefined;
 
@@ -26,24 +26,22 @@ export class ShardUrls {
     this.#objects = objects;
   }
 
-  /** Undefined while nothing says where the shard is. `root`: the shard where that is. */
-  async of(shard: ShardName, root: ShardName | undefined): Promise<Place | undefined> {
+  /** Undefined while nothing says where the shard is. */
+  async of(shard: ShardName): Promise<Place | undefined> {
     const { published } = this.#objects;
     if (published !== this.#revision) this.#known.clear();
     this.#revision = published;
-    const name = `${root ?? '*'} ${shard}`;
-    const known = this.#known.get(name);
+    const known = this.#known.get(shard);
     if (known !== undefined) return known;
-    const found = await this.#find(shard, root);
-    if (found !== undefined && this.#objects.published === published) this.#known.set(name, found);
+    const found = await this.#find(shard);
+    if (found !== undefined && this.#objects.published === published) this.#known.set(shard, found);
     return found;
   }
 
-  async #find(shard: ShardName, root: ShardName | undefined): Promise<Place | undefined> {
+  async #find(shard: ShardName): Promise<Place | undefined> {
     for (const cluster of clusters) {
-      const found = await this.#objects.find({ ...shards, shard: root ?? '*', cluster, name: shard });
-      const [newest] = found.toSorted((one, other) => other.revision - one.revision);
-      const place = newest && parsePlace(urlIn(newest.body));
+      const [found] = await this.#objects.find({ ...shards, cluster, name: shard });
+      const place = found && parsePlace(urlIn(found.body));
       if (place !== undefined) return place;
     }
     return undefined;

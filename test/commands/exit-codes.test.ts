@@ -96,14 +96,14 @@ test('help ends with 0 and lists the exit codes, a wrong call ends with 2, and a
 
 test('`strata resolve` ends with 0 for what is found, 3 for what is unknown, 4 for what may exist or is in dispute', async (t) => {
   const cache = await aServer(t);
-  const pusher = await RawPusher.open(cache);
+  const pusher = await RawPusher.open(cache, { name: 'root' });
   t.teardown(() => pusher.socket.terminate());
   const flags = [`--cache=${cache.url}`, `--ca-file=${cache.certificateFile}`, ...asMaster(cache.master)];
   const printed: string[] = [];
   const codeOf = (path: string): Promise<number> => exitCode(['resolve', path, ...flags], (text) => void printed.push(text));
 
   t.is(await codeOf('root:nowhere'), 4);
-  await syncPaths(pusher, 'amber', {
+  await syncPaths(pusher, 'root', {
     clusters: { root: { path: 'root', parentless: true }, org1: { path: 'root:org' } },
     workspaces: { 'root org': { cluster: 'org1' }, 'root moved': { cluster: 'org1', shard: 'birch' } },
   });

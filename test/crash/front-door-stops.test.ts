@@ -33,13 +33,13 @@ async function anInstallation(t: ExecutionContext): Promise<Installation> {
   const { authority } = cache;
   const shard = await StrataProcess.start({ authority });
   t.teardown(() => shard[Symbol.asyncDispose]());
-  const pusher = await RawPusher.open(cache);
-  await syncPaths(pusher, 'amber', {
+  const pusher = await RawPusher.open(cache, { name: 'root' });
+  await syncPaths(pusher, 'root', {
     clusters: { root: { path: 'root', parentless: true }, org1: { path: 'root:org' } },
-    workspaces: { 'root org': { cluster: 'org1', shard: 'amber' } },
+    workspaces: { 'root org': { cluster: 'org1', shard: 'root' } },
   });
   const url = `${shard.url}/services/cache/shards/amber`;
-  await pusher.syncWhole(sliceOf('shards', { group: 'core.kcp.io' }), [aShard('amber', url)], 'v1alpha1');
+  await pusher.syncWhole(sliceOf('shards', { group: 'core.kcp.io', shard: 'root' }), [aShard('root', url)], 'v1alpha1');
   pusher.socket.terminate();
 
   const folder = await mkdtemp(join(tmpdir(), 'strata-door-'));

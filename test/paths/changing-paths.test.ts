@@ -15,7 +15,7 @@ import { MemoryEntries } from './memory-entries.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const steps = 150;
-const shards = ['amber', 'birch'] as const;
+const shards = ['root', 'birch'] as const;
 const clusters = ['root', 'org1', 'team1', 'al1'];
 const names = ['org', 'team'];
 const paths = ['root', 'root:org', 'root:org:team', 'root:team', 'org1:team', 'team1', 'home:alice', 'home:alice:org'];
@@ -27,7 +27,7 @@ test('what a path leads to is what the entries say now, however often it was ask
   const random = seeded(seed);
   const of = <T>(all: readonly T[]): T => all[random.below(all.length)]!;
   const server = await aServer(t);
-  const pushers = { amber: await RawPusher.open(server), birch: await RawPusher.open(server, { name: 'birch' }) };
+  const pushers = { root: await RawPusher.open(server, { name: 'root' }), birch: await RawPusher.open(server, { name: 'birch' }) };
   t.teardown(() => Object.values(pushers).forEach(({ socket }) => socket.terminate()));
   for (const shard of shards) await syncPaths(pushers[shard], shard, {});
   const held = { clusters: new Map<string, Cluster>(), workspaces: new Map<string, string>() };

@@ -29,24 +29,24 @@ function shown(found: Walked): string {
 
 const town = (): MemoryEntries =>
   new MemoryEntries()
-    .cluster('amber', 'root', { path: 'root', isParentless: true })
-    .cluster('amber', 'org1', { path: 'root:org' })
+    .cluster('root', 'root', { path: 'root', isParentless: true })
+    .cluster('root', 'org1', { path: 'root:org' })
     .cluster('birch', 'team1', { path: 'root:org:team' })
-    .cluster('amber', 'sub1', { path: 'root:org:team:sub' })
-    .edge('amber', 'root', 'org', 'org1')
-    .edge('amber', 'org1', 'team', 'team1')
+    .cluster('root', 'sub1', { path: 'root:org:team:sub' })
+    .edge('root', 'root', 'org', 'org1')
+    .edge('root', 'org1', 'team', 'team1')
     .edge('birch', 'team1', 'sub', 'sub1');
 
 test('a path leads from Workspace to Workspace, over shards, and begins with any logical cluster', (t) =>
   leads(t, town(), {
-    root: 'root on amber',
-    'root:org': 'org1 on amber',
+    root: 'root on root',
+    'root:org': 'org1 on root',
     'root:org:team': 'team1 on birch',
-    'root:org:team:sub': 'sub1 on amber',
-    org1: 'org1 on amber',
-    'org1:team:sub': 'sub1 on amber',
+    'root:org:team:sub': 'sub1 on root',
+    org1: 'org1 on root',
+    'org1:team:sub': 'sub1 on root',
     team1: 'team1 on birch',
-    'root:nope': 'missing on amber',
+    'root:nope': 'missing on root',
     'root:org:team:nope': 'missing on birch',
     nope: 'missing on any shard',
     'nope:org': 'missing on any shard',
@@ -56,34 +56,34 @@ test('what is found names the shards that led there', async (t) => {
   const found = await walked(town(), 'org1:team:sub');
   t.deepEqual(found, {
     kind: 'cluster',
-    shard: 'amber' as never,
+    shard: 'root' as never,
     cluster: 'sub1' as never,
     unavailable: false,
-    shards: ['amber' as never, 'birch' as never],
+    shards: ['root' as never, 'birch' as never],
   });
 });
 
 test('a Workspace counts only on the shard where its parent is active', async (t) => {
   const entries = town().edge('birch', 'root', 'org', 'stolen').cluster('birch', 'stolen').edge('birch', 'root', 'more', 'stolen');
-  await leads(t, entries, { 'root:org': 'org1 on amber', 'root:more': 'missing on amber' });
+  await leads(t, entries, { 'root:org': 'org1 on root', 'root:more': 'missing on root' });
 });
 
 test('a Workspace that leads to a logical cluster on no shard may lead to one on any', (t) =>
-  leads(t, town().edge('amber', 'root', 'gone', 'nowhere'), { 'root:gone': 'missing on any shard' }));
+  leads(t, town().edge('root', 'root', 'gone', 'nowhere'), { 'root:gone': 'missing on any shard' }));
 
 test('an unavailable Workspace anywhere on the way makes what is found unavailable, and nothing else', (t) =>
-  leads(t, town().edge('amber', 'org1', 'team', 'team1', true), {
-    'root:org': 'org1 on amber',
+  leads(t, town().edge('root', 'org1', 'team', 'team1', true), {
+    'root:org': 'org1 on root',
     'root:org:team': 'team1 on birch, unavailable',
-    'root:org:team:sub': 'sub1 on amber, unavailable',
+    'root:org:team:sub': 'sub1 on root, unavailable',
     'root:org:team:nope': 'missing on birch',
-    'team1:sub': 'sub1 on amber',
+    'team1:sub': 'sub1 on root',
   }));
 
 test('a mounted Workspace leads to its URL, whatever follows', (t) =>
   leads(
     t,
-    town().edge('amber', 'org1', 'mnt', 'https://mounts.example.com/a').edge('amber', 'org1', 'off', 'https://mounts.example.com/b', true),
+    town().edge('root', 'org1', 'mnt', 'https://mounts.example.com/a').edge('root', 'org1', 'off', 'https://mounts.example.com/b', true),
     {
       'root:org:mnt': 'https://mounts.example.com/a',
       'root:org:mnt:child:of:it': 'https://mounts.example.com/a',
@@ -93,21 +93,18 @@ test('a mounted Workspace leads to its URL, whatever follows', (t) =>
 
 /** As `town`, and each Workspace names the shard of its logical cluster. */
 const told = (): MemoryEntries =>
-  town()
-    .edge('amber', 'root', 'org', 'org1@amber')
-    .edge('amber', 'org1', 'team', 'team1@birch')
-    .edge('birch', 'team1', 'sub', 'sub1@amber');
+  town().edge('root', 'root', 'org', 'org1@root').edge('root', 'org1', 'team', 'team1@birch').edge('birch', 'team1', 'sub', 'sub1@root');
 
 test('a logical cluster that migrates is where its Workspace says, and in dispute while that has not heard of its arrival', async (t) => {
   const begun = told().cluster('cedar', 'team1', { path: 'root:org:team', isMigrating: true }).edge('cedar', 'team1', 'sub', 'other@cedar');
-  await leads(t, begun, { 'root:org:team': 'team1 on birch', team1: 'team1 on birch', 'root:org:team:sub': 'sub1 on amber' });
+  await leads(t, begun, { 'root:org:team': 'team1 on birch', team1: 'team1 on birch', 'root:org:team:sub': 'sub1 on root' });
   t.deepEqual(begun.conflicts, []);
   const arrived = new MemoryEntries()
-    .cluster('amber', 'root', { path: 'root', isParentless: true })
-    .edge('amber', 'root', 'team', 'team1@birch')
+    .cluster('root', 'root', { path: 'root', isParentless: true })
+    .edge('root', 'root', 'team', 'team1@birch')
     .cluster('cedar', 'team1', { path: 'root:team' });
   await leads(t, arrived, { 'root:team': 'disputed: team1 on cedar, not birch', team1: 'disputed: team1 on cedar' });
-  await leads(t, arrived.edge('amber', 'root', 'team', 'team1@cedar'), { 'root:team': 'team1 on cedar', team1: 'team1 on cedar' });
+  await leads(t, arrived.edge('root', 'root', 'team', 'team1@cedar'), { 'root:team': 'team1 on cedar', team1: 'team1 on cedar' });
 });
 
 test('a shard that claims what a Workspace says is elsewhere gets nothing, and is reported', async (t) => {
@@ -116,51 +113,54 @@ test('a shard that claims what a Workspace says is elsewhere gets nothing, and i
     .cluster('mallory', 'team1')
     .cluster('mallory', 'root', { path: 'root' });
   await leads(t, entries.cluster('mallory', 'sub1', { path: 'root:org:team:sub' }), {
-    root: 'root on amber',
-    'root:org': 'org1 on amber',
+    root: 'root on root',
+    'root:org': 'org1 on root',
     'root:org:team': 'team1 on birch',
-    'root:org:team:sub': 'sub1 on amber',
-    org1: 'org1 on amber',
+    'root:org:team:sub': 'sub1 on root',
+    org1: 'org1 on root',
     'org1:team': 'team1 on birch',
-    sub1: 'sub1 on amber',
+    sub1: 'sub1 on root',
     team1: 'disputed: team1 on birch,mallory',
   });
-  t.true(entries.conflicts.includes('org1 on amber,mallory'));
+  t.true(entries.conflicts.includes('org1 on root,mallory'));
 });
 
 test('a shard that is alone with a claim has no logical cluster to which its own path does not lead', (t) =>
   leads(
     t,
     new MemoryEntries()
-      .cluster('amber', 'root', { path: 'root', isParentless: true })
-      .edge('amber', 'root', 'org', 'org1@amber')
+      .cluster('root', 'root', { path: 'root', isParentless: true })
+      .edge('root', 'root', 'org', 'org1@root')
       .cluster('mallory', 'org1', { path: 'root:org' }),
-    { org1: 'disputed: org1 on mallory', 'root:org': 'disputed: org1 on mallory, not amber' },
+    { org1: 'disputed: org1 on mallory', 'root:org': 'disputed: org1 on mallory, not root' },
   ));
 
 test('where no Workspace says it, one shard alone may claim a logical cluster, whoever came last and whatever is current', async (t) => {
   const entries = new MemoryEntries()
-    .cluster('amber', 'one')
+    .cluster('root', 'one')
     .cluster('birch', 'two')
     .cluster('cedar', 'two')
-    .edge('amber', 'one', 'x', 'two');
-  await leads(t, entries, { one: 'one on amber', two: 'disputed: two on birch,cedar', 'one:x': 'disputed: two on birch,cedar' });
+    .edge('root', 'one', 'x', 'two');
+  await leads(t, entries, { one: 'one on root', two: 'disputed: two on birch,cedar', 'one:x': 'disputed: two on birch,cedar' });
   t.true(entries.conflicts.includes('two on birch,cedar'));
-  const migrating = new MemoryEntries().cluster('amber', 'one', { isMigrating: true }).cluster('birch', 'one', { isMigrating: true });
-  await leads(t, migrating, { one: 'disputed: one on amber,birch' });
+  const migrating = new MemoryEntries().cluster('root', 'one', { isMigrating: true }).cluster('birch', 'one', { isMigrating: true });
+  await leads(t, migrating, { one: 'disputed: one on root,birch' });
 });
 
 test('a logical cluster that has not arrived where its Workspace says may still come there, and only there', (t) =>
-  leads(t, town().edge('amber', 'root', 'new', 'new1@birch'), { 'root:new': 'missing on birch', new1: 'missing on any shard' }));
+  leads(t, town().edge('root', 'root', 'new', 'new1@birch'), { 'root:new': 'missing on birch', new1: 'missing on any shard' }));
 
-test('root is on the shard of that name, or on the one that has claimed it longest', async (t) => {
+test('root is on the shard of that name, and on no other one, alone with its claim or not', async (t) => {
   const claimed = (...shards: string[]): MemoryEntries => {
     const entries = new MemoryEntries();
-    for (const shard of shards) entries.cluster(shard, 'root', { path: 'root', isParentless: true });
+    for (const shard of shards) entries.cluster(shard, 'root', { path: 'root', isParentless: true }).edge(shard, 'root', 'org', 'org1');
     return entries;
   };
   await leads(t, claimed('mallory', 'root'), { root: 'root on root' });
-  await leads(t, claimed('amber', 'mallory'), { root: 'root on amber' });
+  const missing = { root: 'missing on root', 'root:org': 'missing on root' };
+  await leads(t, claimed('mallory'), missing);
+  await leads(t, claimed('mallory', 'eve'), missing);
+  await leads(t, claimed('mallory').cluster('mallory', 'm1', { path: 'root:org', isParentless: true }), missing);
 });
 
 test('what is below a path that one shard has is not another one’s', (t) =>
@@ -178,15 +178,15 @@ test('a logical cluster without an owner is found by its path, and its Workspace
   const entries = town()
     .cluster('birch', 'al1', { path: 'home:alice', isParentless: true })
     .cluster('birch', 'al2', { path: 'home:alice:deep:own', isParentless: true })
-    .cluster('amber', 'al3', { path: 'home:alice:team' })
+    .cluster('root', 'al3', { path: 'home:alice:team' })
     .edge('birch', 'al1', 'team', 'al3')
     .edge('birch', 'al1', 'deep', 'al3')
-    .cluster('amber', 'imp', { path: 'home:alice' });
+    .cluster('root', 'imp', { path: 'home:alice' });
   await leads(t, entries, {
     'home:alice': 'al1 on birch',
-    'home:alice:team': 'al3 on amber',
+    'home:alice:team': 'al3 on root',
     'home:alice:nope': 'missing on birch',
-    'home:alice:deep': 'al3 on amber',
+    'home:alice:deep': 'al3 on root',
     'home:alice:deep:own': 'al2 on birch',
     'home:bob': 'missing on any shard',
   });
@@ -196,11 +196,11 @@ test('the name of a logical cluster goes before a path that another one of its s
   leads(
     t,
     new MemoryEntries()
-      .cluster('amber', 'home')
-      .edge('amber', 'home', 'bob', 'bob1')
-      .cluster('amber', 'bob1')
-      .cluster('amber', 'al1', { path: 'home:alice', isParentless: true }),
-    { 'home:bob': 'bob1 on amber', 'home:alice': 'missing on amber' },
+      .cluster('root', 'home')
+      .edge('root', 'home', 'bob', 'bob1')
+      .cluster('root', 'bob1')
+      .cluster('root', 'al1', { path: 'home:alice', isParentless: true }),
+    { 'home:bob': 'bob1 on root', 'home:alice': 'missing on root' },
   ));
 
 test('a shard does not get the paths of another one by a logical cluster that is named as they begin', (t) =>
@@ -229,28 +229,28 @@ test('a path that two logical clusters without an owner have is ambiguous', (t) 
   leads(
     t,
     new MemoryEntries()
-      .cluster('amber', 'al1', { path: 'home:alice', isParentless: true })
+      .cluster('root', 'al1', { path: 'home:alice', isParentless: true })
       .cluster('birch', 'al2', { path: 'home:alice', isParentless: true }),
     { 'home:alice': 'ambiguous: al1,al2', 'home:alice:team': 'ambiguous: al1,al2' },
   ));
 
 test('a path that a logical cluster without an owner has belongs to the one shard that claims it', async (t) => {
   const entries = new MemoryEntries()
-    .cluster('amber', 'h3', { path: 'home:y', isParentless: true, isMigrating: true })
+    .cluster('root', 'h3', { path: 'home:y', isParentless: true, isMigrating: true })
     .cluster('birch', 'h3', { path: 'home:z' });
-  await leads(t, entries, { 'home:y': 'disputed: h3 on amber,birch', 'home:z': 'missing on any shard', h3: 'disputed: h3 on amber,birch' });
+  await leads(t, entries, { 'home:y': 'disputed: h3 on root,birch', 'home:z': 'missing on any shard', h3: 'disputed: h3 on root,birch' });
 });
 
 test('the home of a user is found by the name that kcp makes of it', (t) =>
-  leads(t, new MemoryEntries().cluster('amber', 'v1u4alow0iv9').edge('amber', 'v1u4alow0iv9', 'team', 'one').cluster('amber', 'one'), {
-    'user:alice': 'v1u4alow0iv9 on amber',
-    'user:alice:team': 'one on amber',
+  leads(t, new MemoryEntries().cluster('root', 'v1u4alow0iv9').edge('root', 'v1u4alow0iv9', 'team', 'one').cluster('root', 'one'), {
+    'user:alice': 'v1u4alow0iv9 on root',
+    'user:alice:team': 'one on root',
     'user:bob': 'missing on any shard',
     user: 'missing on any shard',
   }));
 
 test('entries that lead in a circle end with the path', async (t) => {
-  const entries = new MemoryEntries().cluster('amber', 'a').cluster('birch', 'b').edge('amber', 'a', 'x', 'b').edge('birch', 'b', 'x', 'a');
+  const entries = new MemoryEntries().cluster('root', 'a').cluster('birch', 'b').edge('root', 'a', 'x', 'b').edge('birch', 'b', 'x', 'a');
   await leads(t, entries, { [['a', ...Array.from({ length: 63 }, () => 'x')].join(':')]: 'b on birch' });
   t.true(entries.reads <= 3 * 64, `${entries.reads} reads`);
 });
@@ -303,7 +303,7 @@ test('a path leads where it leads in kcp', async (t) => {
     .map(([head, rest]) => [head, ...rest].join(':'));
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.constantFrom('amber', 'birch', 'cedar'), { minLength: clusters.length, maxLength: clusters.length }),
+      fc.array(fc.constantFrom('root', 'birch', 'cedar'), { minLength: clusters.length, maxLength: clusters.length }),
       edges,
       fc.array(path, { minLength: 1, maxLength: 10 }),
       async (shards, made, paths) => {
@@ -328,7 +328,7 @@ test('a path leads where it leads in kcp', async (t) => {
 });
 
 test('whatever a hostile shard claims, a path of Workspaces leads where it led without it, and nothing of another shard leads there', async (t) => {
-  const honest = ['amber', 'birch'];
+  const honest = ['root', 'birch'];
   const clusters = ['root', 'c1', 'c2', 'c3', 'c4'];
   const names = ['a', 'b', 'c'];
   const own = fc.constantFrom(...clusters, 'm1', 'm2', 'v1u4alow0iv9', 'al1', 'hx');
@@ -353,13 +353,13 @@ test('whatever a hostile shard claims, a path of Workspaces leads where it led w
     fc.asyncProperty(
       fc.array(fc.tuple(fc.nat(3), fc.constantFrom(...names), fc.constantFrom(...honest)), { minLength: 4, maxLength: 4 }),
       fc.array(fc.record({ cluster: own, path: anyPath, isParentless: fc.boolean(), isMigrating: fc.boolean() }), { maxLength: 12 }),
-      fc.array(fc.tuple(own, fc.constantFrom(...names, 'm'), own, fc.constantFrom('@mallory', '@amber', '@birch', '')), { maxLength: 12 }),
+      fc.array(fc.tuple(own, fc.constantFrom(...names, 'm'), own, fc.constantFrom('@mallory', '@root', '@birch', '')), { maxLength: 12 }),
       async (tree, claims, workspaces) => {
         const [alone, attacked] = [new MemoryEntries(), new MemoryEntries()];
         const paths = new Map([['root', 'root']]);
         for (const entries of [alone, attacked]) {
-          entries.cluster('amber', 'root', { path: 'root', isParentless: true });
-          const at = new Map([['root', { shard: 'amber', path: 'root' }]]);
+          entries.cluster('root', 'root', { path: 'root', isParentless: true });
+          const at = new Map([['root', { shard: 'root', path: 'root' }]]);
           tree.forEach(([parentIndex, name, shard], i) => {
             const [parent, child] = [clusters[Math.min(parentIndex, i)]!, clusters[i + 1]!];
             const { shard: on, path } = at.get(parent)!;
@@ -374,9 +374,9 @@ test('whatever a hostile shard claims, a path of Workspaces leads where it led w
         for (const entries of [alone, attacked])
           entries
             .cluster('birch', 'v1u4alow0iv9', { path: 'user:alice' as never, isParentless: true })
-            .edge('birch', 'v1u4alow0iv9', 'team', 'al1@amber')
-            .cluster('amber', 'al1', { path: 'user:alice:team' as never })
-            .cluster('amber', 'hx', { path: 'home:x' as never, isParentless: true });
+            .edge('birch', 'v1u4alow0iv9', 'team', 'al1@root')
+            .cluster('root', 'al1', { path: 'user:alice:team' as never })
+            .cluster('root', 'hx', { path: 'home:x' as never, isParentless: true });
         for (const [parent, name, target, on] of workspaces) attacked.edge('mallory', parent, name, `${target}${on}`);
 
         for (const [cluster, path] of paths) {

@@ -8,7 +8,7 @@ import { clusterSlice, pushedCluster, pushedWorkspace, syncPaths, workspaceSlice
 import { aServer, until, type TestServer } from '../support/test-server.js';
 import { aTree, holds } from '../support/test-tree.js';
 
-const amber: Entries = {
+const root: Entries = {
   clusters: { root: { path: 'root', parentless: true }, org1: { path: 'root:org' } },
   workspaces: { 'root org': { cluster: 'org1' }, 'org1 team': { cluster: 'team1' }, 'org1 mnt': { url: 'https://mounts.example.com/a' } },
 };
@@ -48,9 +48,9 @@ async function becomes(t: ExecutionContext, server: TestServer, path: string, wa
   t.is(last, wanted, path);
 }
 
-async function both(t: ExecutionContext, server: TestServer): Promise<Readonly<{ amber: RawPusher; birch: RawPusher }>> {
-  const pushers = { amber: await RawPusher.open(server), birch: await RawPusher.open(server, { name: 'birch' }) };
-  await syncPaths(pushers.amber, 'amber', amber);
+async function both(t: ExecutionContext, server: TestServer): Promise<Readonly<{ root: RawPusher; birch: RawPusher }>> {
+  const pushers = { root: await RawPusher.open(server, { name: 'root' }), birch: await RawPusher.open(server, { name: 'birch' }) };
+  await syncPaths(pushers.root, 'root', root);
   await syncPaths(pushers.birch, 'birch', birch);
   t.teardown(() => {
     for (const { socket } of Object.values(pushers)) socket.terminate();
@@ -68,9 +68,9 @@ test('a path leads to a logical cluster on another shard, with how fresh the ent
     cluster: 'team1' as never,
     path: 'root:org:team',
     unavailable: false,
-    shards: ['amber' as never, 'birch' as never],
+    shards: ['root' as never, 'birch' as never],
     freshness: [
-      { shard: 'amber' as never, current: true, lagMs: 0 },
+      { shard: 'root' as never, current: true, lagMs: 0 },
       { shard: 'birch' as never, current: true, lagMs: 0 },
     ],
   });
@@ -78,7 +78,7 @@ test('a path leads to a logical cluster on another shard, with how fresh the ent
     ['team1', 'team1 on birch, root:org:team'],
     ['org1:team', 'team1 on birch, root:org:team'],
     ['root:org:mnt:child', 'https://mounts.example.com/a'],
-    ['root:org:team:off', 'org1 on amber, root:org, unavailable'],
+    ['root:org:team:off', 'org1 on root, root:org, unavailable'],
     ['home:alice', 'al1 on birch, home:alice'],
     ['root:nope', 'unknown'],
     ['nope', 'unknown'],
@@ -95,15 +95,15 @@ test('a Workspace that comes, changes and goes is seen with its acknowledgement'
   const pushers = await both(t, server);
 
   await pushers.birch.acknowledged(pushers.birch.put(clusterSlice('birch'), [pushedCluster('new1', {})], pathEntryVersion));
-  await pushers.amber.acknowledged(
-    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('root new', { cluster: 'new1' })], pathEntryVersion),
+  await pushers.root.acknowledged(
+    pushers.root.put(workspaceSlice('root'), [pushedWorkspace('root new', { cluster: 'new1' })], pathEntryVersion),
   );
   t.is(await shown(server, 'root:new'), 'new1 on birch, no path');
-  await pushers.amber.acknowledged(
-    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('root new', { cluster: 'org1' })], pathEntryVersion),
+  await pushers.root.acknowledged(
+    pushers.root.put(workspaceSlice('root'), [pushedWorkspace('root new', { cluster: 'org1' })], pathEntryVersion),
   );
-  t.is(await shown(server, 'root:new'), 'org1 on amber, root:org');
-  await pushers.amber.acknowledged(pushers.amber.delete(workspaceSlice('amber'), ['new'], 'root'));
+  t.is(await shown(server, 'root:new'), 'org1 on root, root:org');
+  await pushers.root.acknowledged(pushers.root.delete(workspaceSlice('root'), ['new'], 'root'));
   t.is(await shown(server, 'root:new'), 'unknown');
 });
 
@@ -113,26 +113,26 @@ test('what is not found is unknown only if every shard that could have it is who
   const pushers = await both(t, server);
   t.is(await shown(server, 'nope'), 'unknown');
 
-  // One that pushes no entries may have any logical cluster; of a Workspace that amber has not, it cannot be the parent.
+  // One that pushes no entries may have any logical cluster; of a Workspace that root has not, it cannot be the parent.
   const cedar = await RawPusher.open(server, { name: 'cedar' });
   t.teardown(() => cedar.socket.terminate());
   await cedar.syncWhole(sliceOf('apiexports', { shard: 'cedar' }), [pushedExport('one')]);
   await becomes(t, server, 'nope', 'uncertain: cedar');
   t.is(await shown(server, 'root:nope'), 'unknown');
 
-  pushers.amber.socket.terminate();
-  await becomes(t, server, 'root:nope', 'uncertain: amber');
-  t.is(await shown(server, 'root:org'), 'org1 on amber, root:org', 'what was there is found all the same');
+  pushers.root.socket.terminate();
+  await becomes(t, server, 'root:nope', 'uncertain: root');
+  t.is(await shown(server, 'root:org'), 'org1 on root, root:org', 'what was there is found all the same');
   const answer = await resolved(server, 'root:org');
-  t.deepEqual(answer.kind === 'cluster' && answer.freshness.map(({ shard, current }) => [shard, current]), [['amber', false]]);
+  t.deepEqual(answer.kind === 'cluster' && answer.freshness.map(({ shard, current }) => [shard, current]), [['root', false]]);
 });
 
 test('while a slice is synced anew, what it had is found and what it has not is uncertain', async (t) => {
   const server = await aServer(t);
   const pushers = await both(t, server);
-  await pushers.amber.acknowledged(pushers.amber.begin(workspaceSlice('amber')));
-  await becomes(t, server, 'root:nope', 'uncertain: amber');
-  t.is(await shown(server, 'root:org'), 'org1 on amber, root:org');
+  await pushers.root.acknowledged(pushers.root.begin(workspaceSlice('root')));
+  await becomes(t, server, 'root:nope', 'uncertain: root');
+  t.is(await shown(server, 'root:org'), 'org1 on root, root:org');
 });
 
 test('entries cross a link only where the policies of both ends name their types', async (t) => {
@@ -144,8 +144,8 @@ test('entries cross a link only where the policies of both ends name their types
     config: `parent: {forward: [{types: ['*']}], follow: [{types: ['*']}, {${types}}]}`,
   });
   const without = await tree.cache('east', { parent: top, config: `parent: {forward: [{types: ['*']}], follow: [{types: ['*']}]}` });
-  const { amber: pusher } = await both(t, top);
-  await pusher.syncWhole(sliceOf('apiexports'), [pushedExport('one')]);
+  const { root: pusher } = await both(t, top);
+  await pusher.syncWhole(sliceOf('apiexports', { shard: 'root' }), [pushedExport('one')]);
 
   await becomes(t, withPaths, 'root:org:team', 'team1 on birch, root:org:team');
   await becomes(t, withPaths, 'home:alice', 'al1 on birch, home:alice');
@@ -153,7 +153,7 @@ test('entries cross a link only where the policies of both ends name their types
   await holds(t, without, 'one');
   t.regex(await shown(without, 'root:org:team'), /^uncertain/);
 
-  await pusher.acknowledged(pusher.delete(workspaceSlice('amber'), ['org'], 'root'));
+  await pusher.acknowledged(pusher.delete(workspaceSlice('root'), ['org'], 'root'));
   await becomes(t, withPaths, 'root:org', 'unknown');
 });
 
@@ -164,21 +164,21 @@ test('entries are no objects of Kubernetes: no client lists, gets, writes or dis
   const body = JSON.stringify({ apiVersion: 'paths.strata/v1', kind: 'Workspace', metadata: { name: 'evil' }, cluster: 'org1' });
   for (const [method, path] of [
     ['GET', `${place}/apis/paths.strata/v1/workspaces`],
-    ['GET', '/services/cache/shards/amber/clusters/root/apis/paths.strata/v1/workspaces/org'],
+    ['GET', '/services/cache/shards/root/clusters/root/apis/paths.strata/v1/workspaces/org'],
     ['GET', `${place}/apis/paths.strata/v1/workspaces?watch=true`],
-    ['DELETE', '/services/cache/shards/amber/clusters/root/apis/paths.strata/v1/workspaces/org'],
-    ['POST', '/services/cache/shards/amber/clusters/root/apis/paths.strata/v1/workspaces'],
+    ['DELETE', '/services/cache/shards/root/clusters/root/apis/paths.strata/v1/workspaces/org'],
+    ['POST', '/services/cache/shards/root/clusters/root/apis/paths.strata/v1/workspaces'],
   ] as const)
     t.is((await server.client().raw(method, path, method === 'POST' ? { body } : {})).status, 404, `${method} ${path}`);
   t.notRegex((await server.client().raw('GET', `${place}/apis`)).text, /paths\.strata/);
-  t.is(await shown(server, 'root:org'), 'org1 on amber, root:org');
+  t.is(await shown(server, 'root:org'), 'org1 on root, root:org');
 });
 
 test('an entry that leads nowhere safe is refused by itself, and what was there stays', async (t) => {
   const server = await aServer(t);
-  const { amber: pusher } = await both(t, server);
+  const { root: pusher } = await both(t, server);
   const put = async (entry: unknown, place = 'root org') => {
-    const frames = await pusher.acknowledged(pusher.put(workspaceSlice('amber'), [pushedWorkspace(place, entry)], pathEntryVersion));
+    const frames = await pusher.acknowledged(pusher.put(workspaceSlice('root'), [pushedWorkspace(place, entry)], pathEntryVersion));
     return frames.filter(({ kind }) => kind === 'refuse').length;
   };
   for (const entry of [
@@ -192,7 +192,7 @@ test('an entry that leads nowhere safe is refused by itself, and what was there 
     t.is(await put(entry), 1, JSON.stringify(entry));
   t.is(await put({ cluster: 'org1' }, 'system:admin org'), 1);
   t.is(await put({ cluster: 'org1' }, 'root a.b'), 1);
-  t.is(await shown(server, 'root:org'), 'org1 on amber, root:org');
+  t.is(await shown(server, 'root:org'), 'org1 on root, root:org');
   t.notRegex(JSON.stringify(server.logged), /secret/);
 });
 
@@ -202,7 +202,7 @@ test('only who may read may ask where a path leads, and exactly one path', async
   const nobody = await server.authority.issue({ user: 'nobody', groups: ['team'] });
   t.is((await server.client({ as: null }).raw('GET', '/services/cache/resolve?path=root')).status, 403);
   t.is((await server.client({ as: nobody }).raw('GET', '/services/cache/resolve?path=root')).status, 403);
-  for (const query of ['', '?path=a&path=b', '?path=a&shard=amber', '?paths=a'])
+  for (const query of ['', '?path=a&path=b', '?path=a&shard=root', '?paths=a'])
     t.is((await server.client().raw('GET', `/services/cache/resolve${query}`)).status, 400, query);
 });
 
@@ -214,7 +214,7 @@ test('entries are there after a restart, and nothing that is missing is unknown 
   t.teardown(() => again.close());
   t.is(await shown(again, 'root:org:team'), 'team1 on birch, root:org:team');
   t.is(await shown(again, 'home:alice'), 'al1 on birch, home:alice');
-  t.is(await shown(again, 'root:nope'), 'uncertain: amber');
+  t.is(await shown(again, 'root:nope'), 'uncertain: root');
 });
 
 test('a program asks with what the package exports', async (t) => {
@@ -229,14 +229,14 @@ test('a program asks with what the package exports', async (t) => {
 
 test('a logical cluster that migrates is where its Workspace says, as kcp moves it, and in dispute in between', async (t) => {
   const server = await aServer(t);
-  const { amber: onAmber, birch: onBirch } = await both(t, server);
+  const { root: onAmber, birch: onBirch } = await both(t, server);
   const put = async (pusher: RawPusher, shard: string, entry: object): Promise<void> =>
     void (await pusher.acknowledged(
       pusher.put(clusterSlice(shard), [pushedCluster('team1', { path: 'root:org:team', ...entry })], pathEntryVersion),
     ));
   const said = async (shard: string): Promise<void> => {
     const workspace = pushedWorkspace('org1 team', { cluster: 'team1', shard });
-    await onAmber.acknowledged(onAmber.put(workspaceSlice('amber'), [workspace], pathEntryVersion));
+    await onAmber.acknowledged(onAmber.put(workspaceSlice('root'), [workspace], pathEntryVersion));
   };
   const is = async (wanted: string): Promise<void> => {
     for (const path of ['team1', 'root:org:team']) t.is(await shown(server, path), wanted, path);
@@ -245,14 +245,14 @@ test('a logical cluster that migrates is where its Workspace says, as kcp moves 
   await is('team1 on birch, root:org:team');
   // The origin refuses requests, until it has let go.
   await put(onBirch, 'birch', { migrating: true });
-  await put(onAmber, 'amber', { migrating: true });
+  await put(onAmber, 'root', { migrating: true });
   await is('team1 on birch, root:org:team');
   t.false(server.logged.some(({ event }) => event === 'path.conflict'));
   await onBirch.acknowledged(onBirch.delete(clusterSlice('birch'), ['cluster'], 'team1'));
-  await put(onAmber, 'amber', {});
-  await is('disputed: team1 on amber');
+  await put(onAmber, 'root', {});
+  await is('disputed: team1 on root');
   t.true(server.logged.some(({ event }) => event === 'path.conflict'));
   t.regex((await server.client().raw('GET', '/metrics')).text, /strata_path_conflicts_total [1-9]/);
-  await said('amber');
-  await is('team1 on amber, root:org:team');
+  await said('root');
+  await is('team1 on root, root:org:team');
 });

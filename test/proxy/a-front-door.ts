@@ -35,7 +35,7 @@ type Options = Readonly<{
 const types = '{types: [logicalclusters.paths.strata, workspaces.paths.strata]}';
 const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}, ${types}]}}`;
 
-/** `root` and `org1` are on amber, `team1` on birch. Resolves once the front door is ready. */
+/** `root` and `org1` are on the shard `root`, which `amber` serves, `team1` on birch. Resolves once the front door is ready. */
 export async function anInstallation(
   t: Teardown,
   { birchSpeaks = 2, birchUrl, mounted, mapsCache = false, flags = {}, settings = {} }: Options = {},
@@ -45,7 +45,7 @@ export async function anInstallation(
   const [amber, birch] = [await EchoBackend.start(t, tree.authority), await EchoBackend.start(t, tree.authority, { speaks: birchSpeaks })];
   const toBirch = await TcpProxy.start(birch.port);
   t.teardown(() => toBirch.close());
-  const pushers = { amber: await RawPusher.open(cache), birch: await RawPusher.open(cache, { name: 'birch' }) };
+  const pushers = { amber: await RawPusher.open(cache, { name: 'root' }), birch: await RawPusher.open(cache, { name: 'birch' }) };
   t.teardown(() => {
     for (const { socket } of Object.values(pushers)) socket.terminate();
   });
@@ -58,11 +58,11 @@ export async function anInstallation(
       ...(mounted !== undefined && { 'org1 mnt': { url: mounted } }),
     },
   };
-  await syncPaths(pushers.amber, 'amber', entries);
+  await syncPaths(pushers.amber, 'root', entries);
   await syncPaths(pushers.birch, 'birch', { clusters: { team1: { path: 'root:org:team' } } });
   await pushers.amber.syncWhole(
-    sliceOf('shards', { group: 'core.kcp.io' }),
-    [aShard('amber', amber.url), aShard('birch', birchUrl ?? `https://127.0.0.1:${toBirch.port}`)],
+    sliceOf('shards', { group: 'core.kcp.io', shard: 'root' }),
+    [aShard('root', amber.url), aShard('birch', birchUrl ?? `https://127.0.0.1:${toBirch.port}`)],
     'v1alpha1',
   );
 

@@ -391,18 +391,18 @@ test.serial('it serves from disk when everything else is down, and starts so', a
 test.serial('a change of an entry or of a Shard changes where the next request goes', async (t) => {
   const { door, pushers, birch } = await anInstallation(t);
   await pushers.amber.acknowledged(
-    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('root new', { cluster: 'team1' })], pathEntryVersion),
+    pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('root new', { cluster: 'team1' })], pathEntryVersion),
   );
   await until(async () => (await door.client().raw('GET', '/clusters/root:new/echo')).status === 200);
   await pushers.amber.acknowledged(
-    pushers.amber.put(sliceOf('shards', { group: 'core.kcp.io' }), [aShard('amber', birch.url)], 'v1alpha1'),
+    pushers.amber.put(sliceOf('shards', { group: 'core.kcp.io', shard: 'root' }), [aShard('root', birch.url)], 'v1alpha1'),
   );
   const before = birch.asked;
   await until(async () => {
     await echoed(door, '/clusters/root/echo');
     return birch.asked > before;
   });
-  await pushers.amber.acknowledged(pushers.amber.delete(workspaceSlice('amber'), ['new'], 'root'));
+  await pushers.amber.acknowledged(pushers.amber.delete(workspaceSlice('root'), ['new'], 'root'));
   await until(async () => (await door.client().raw('GET', '/clusters/root:new/echo')).status === 403);
   t.pass();
 });
@@ -410,7 +410,7 @@ test.serial('a change of an entry or of a Shard changes where the next request g
 test.serial('a mount at the root of its host is asked there, though nothing follows it', async (t) => {
   const { door, birch, pushers } = await anInstallation(t);
   await pushers.amber.acknowledged(
-    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('org1 mnt', { url: birch.url })], pathEntryVersion),
+    pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('org1 mnt', { url: birch.url })], pathEntryVersion),
   );
   await until(async () => (await door.client().raw('GET', '/clusters/root:org:mnt')).status === 200);
   t.is((await echoed(door, '/clusters/root:org:mnt?a=1')).target, '/?a=1');
@@ -422,7 +422,7 @@ test.serial('only the shard that has root says where shards are', async (t) => {
   t.teardown(() => abel.socket.terminate());
   await abel.syncWhole(
     sliceOf('shards', { shard: 'abel', group: 'core.kcp.io' }),
-    [aShard('amber', birch.url), aShard('birch', amber.url)],
+    [aShard('root', birch.url), aShard('birch', amber.url)],
     'v1alpha1',
   );
   await until(async () => (await door.client().raw('GET', '/clusters/nowhere')).status === 503);
@@ -462,7 +462,7 @@ test.serial('a request without a host, or with one that is none, reaches no wron
 test.serial('a mounted Workspace is asked at its URL, whatever follows it in the path', async (t) => {
   const { door, birch, pushers } = await anInstallation(t);
   const url = `${birch.url}/mounted/`;
-  await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('org1 mnt', { url })], pathEntryVersion));
+  await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('org1 mnt', { url })], pathEntryVersion));
   await until(async () => (await door.client().raw('GET', '/clusters/root:org:mnt:child/api/echo')).status === 200);
   t.is((await echoed(door, '/clusters/root:org:mnt:child/api/echo?a=1')).target, '/mounted/api/echo?a=1');
 });
@@ -516,13 +516,13 @@ test.serial('a client that speaks of two lengths, or of a length and of chunks, 
 
 test.serial('a shard that claims root says nothing about where others are, and gets none of their requests', async (t) => {
   const { door, amber, birch, pushers } = await anInstallation(t);
-  const both = [aShard('amber', birch.url), aShard('birch', birch.url)];
+  const both = [aShard('root', birch.url), aShard('birch', birch.url)];
   await pushers.birch.syncWhole(sliceOf('shards', { group: 'core.kcp.io', shard: 'birch' }), both, 'v1alpha1');
   const claim = pushedCluster('root', { path: 'root', parentless: true });
   await pushers.birch.acknowledged(pushers.birch.put(clusterSlice('birch'), [claim], pathEntryVersion));
   // What comes after the claim has come, so has the claim.
   await pushers.amber.acknowledged(
-    pushers.amber.put(workspaceSlice('amber'), [pushedWorkspace('root later', { cluster: 'org1' })], pathEntryVersion),
+    pushers.amber.put(workspaceSlice('root'), [pushedWorkspace('root later', { cluster: 'org1' })], pathEntryVersion),
   );
   await until(async () => (await door.client().raw('GET', '/clusters/root:later/echo')).status === 200);
   await sleep(500);

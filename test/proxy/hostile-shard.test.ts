@@ -12,13 +12,13 @@ for (const http2 of [false, true])
     const { door, cache, pushers, amber, birch } = await anInstallation(t);
     const mallory = await EchoBackend.start(t, door.authority);
     const workspaces = [
-      pushedWorkspace('root org', { cluster: 'org1', shard: 'amber' }),
+      pushedWorkspace('root org', { cluster: 'org1', shard: 'root' }),
       pushedWorkspace('org1 team', { cluster: 'team1', shard: 'birch' }),
       pushedWorkspace('root mal', { cluster: 'mal1', shard: 'mallory' }),
     ];
-    await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('amber'), workspaces, pathEntryVersion));
+    await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('root'), workspaces, pathEntryVersion));
     await pushers.amber.acknowledged(
-      pushers.amber.put(sliceOf('shards', { group: 'core.kcp.io' }), [aShard('mallory', mallory.url)], 'v1alpha1'),
+      pushers.amber.put(sliceOf('shards', { group: 'core.kcp.io', shard: 'root' }), [aShard('mallory', mallory.url)], 'v1alpha1'),
     );
     const hostile = await RawPusher.open(cache, { name: 'mallory' });
     t.teardown(() => hostile.socket.terminate());
@@ -70,7 +70,7 @@ for (const http2 of [false, true])
 
     // What is gone from its shard, and has not arrived anywhere, is nobody else's.
     const asksBefore = [amber.asked, birch.asked];
-    await pushers.amber.acknowledged(pushers.amber.delete(clusterSlice('amber'), ['cluster'], 'org1'));
+    await pushers.amber.acknowledged(pushers.amber.delete(clusterSlice('root'), ['cluster'], 'org1'));
     await until(async () => (await asked('root:org')) === 503);
     t.is(await asked('org1'), 503);
     t.is(await asked('root:org:team'), 503);
@@ -82,8 +82,38 @@ for (const http2 of [false, true])
       pushers.birch.put(clusterSlice('birch'), [pushedCluster('org1', { path: 'root:org' })], pathEntryVersion),
     );
     const moved = [pushedWorkspace('root org', { cluster: 'org1', shard: 'birch' })];
-    await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('amber'), moved, pathEntryVersion));
+    await pushers.amber.acknowledged(pushers.amber.put(workspaceSlice('root'), moved, pathEntryVersion));
     await until(async () => (await asked('root:org')) === 200);
     t.is(await asked('org1'), 200);
     t.is(mallory.asked, own);
   });
+
+for (const http2 of [false, true])
+  test.serial(
+    `over HTTP/${http2 ? 2 : 1.1}, no shard has root, nor says where others are, while nothing is known of the shard of that name`,
+    async (t) => {
+      const { door, cache, pushers, birch } = await anInstallation(t);
+      const mallory = await EchoBackend.start(t, door.authority);
+      const hostile = await RawPusher.open(cache, { name: 'mallory' });
+      t.teardown(() => hostile.socket.terminate());
+      await syncPaths(hostile, 'mallory', {
+        clusters: { root: { path: 'root', parentless: true }, org1: { path: 'root:org', parentless: true } },
+        workspaces: { 'root org': { cluster: 'org1', shard: 'mallory' } },
+      });
+      await hostile.syncWhole(
+        sliceOf('shards', { group: 'core.kcp.io', shard: 'mallory' }),
+        ['mallory', 'birch', 'root'].map((name) => aShard(name, mallory.url)),
+        'v1alpha1',
+      );
+      await pushers.amber.acknowledged(pushers.amber.delete(clusterSlice('root'), ['cluster'], 'root'));
+      const client = door.client({ http2 });
+      const asked = async (path: string): Promise<number> => (await client.raw('GET', `/clusters/${path}/echo`)).status;
+      // Every shard is connected and whole, so that is known.
+      await until(async () => (await asked('root')) === 403);
+      t.is(await asked('root:org'), 403);
+      const before = birch.asked;
+      t.is(await asked('team1'), 200);
+      t.is(birch.asked, before + 1, 'the Shards that root has lead there');
+      t.is(mallory.asked, 0);
+    },
+  );

@@ -103,7 +103,7 @@ function numbers(...values: readonly number[]): Buffer {
 
 /** Resolves once the front door asks there for what is on birch, which must not answer 200 then, nor 502. */
 export async function moveBirch({ pushers, door }: Installation, port: number): Promise<void> {
-  const shards = sliceOf('shards', { group: 'core.kcp.io' });
+  const shards = sliceOf('shards', { group: 'core.kcp.io', shard: 'root' });
   await pushers.amber.acknowledged(pushers.amber.put(shards, [aShard('birch', `https://127.0.0.1:${port}`)], 'v1alpha1'));
   await until(async () => ![200, 502].includes((await door.client().raw('GET', '/clusters/team1/echo')).status));
 }

@@ -6,7 +6,7 @@ async function urlOf(baseURL: unknown): Promise<string | undefined> {
   const key = aKey({ shard: 'root', cluster: 'root', group: 'core.kcp.io', resource: 'shards', name: 'amber' });
   const shard = { key, body: aBody(key, { spec: { baseURL } }), revision: 1, resourceVersion: '1' };
   const urls = new ShardUrls({ published: 1 as never, find: async ({ cluster }) => (cluster === 'root' ? [shard as never] : []) });
-  const place = await urls.of(shardName('amber'), shardName('root'));
+  const place = await urls.of(shardName('amber'));
   return place && `${place.origin}${place.path}`;
 }
 
