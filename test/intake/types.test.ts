@@ -251,6 +251,7 @@ test('a removal that is confirmed takes nothing that was pushed since its pusher
 });
 
 test('a pusher of more slices than fit into a frame names all of them', async (t) => {
+  t.timeout(180_000);
   const server = await aServer(t);
   const first = await both(server, 3);
   first.socket.terminate();
@@ -269,8 +270,8 @@ test('a pusher of more slices than fit into a frame names all of them', async (t
   });
 
   const names = async () => (await server.client().list(aPath())).items.map(({ metadata }) => metadata.name);
-  await until(async () => (await objects(server)) === 0, 20_000);
-  await until(async () => (await names()).includes('two'), 20_000);
+  await until(async () => (await objects(server)) === 0, 60_000);
+  await until(async () => (await names()).includes('two'), 60_000);
   t.pass();
 });
 

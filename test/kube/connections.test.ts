@@ -31,7 +31,7 @@ class Rig {
   }
 
   open(path: string): Promise<AsyncGenerator<Uint8Array, void>> {
-    return this.client.open({ path, answerMsMax: 5_000, silenceMsMax: 60_000, signal: this.over.signal });
+    return this.client.open({ path, answerMsMax: 40_000, silenceMsMax: 60_000, signal: this.over.signal });
   }
 
   async names(): Promise<readonly string[]> {

@@ -46,18 +46,19 @@ test('a client that goes while the backend takes nothing of its request is notic
   t.pass();
 });
 
-test('an answer of 5 MB from a backend that is 40 ms away takes less than 2 s', async (t) => {
+test('an answer of 5 MB takes a few journeys to a backend, and not one for every 64 KiB', async (t) => {
   t.timeout(120_000);
   const { door, toBirch } = await anInstallation(t);
-  toBirch.delay(20);
+  const journeyMs = 500;
+  toBirch.delay(journeyMs / 2);
   t.is((await door.client().raw('GET', '/clusters/root:org:team/echo')).status, 200);
   const beganMs = performance.now();
-  const { text } = await door.client().raw('GET', '/clusters/root:org:team/big?bytes=5000000');
-  const tookMs = performance.now() - beganMs;
+  const { text } = await door.client().raw('GET', '/clusters/root:org:team/big?bytes=5000000', { timeoutMs: 60_000 });
+  const journeys = (performance.now() - beganMs) / journeyMs;
   t.is(text.length, 5_000_000);
-  t.log(`${tookMs.toFixed()} ms`);
-  // A window of 64 KiB, which is what Node gives a stream, takes 77 journeys of 40 ms.
-  t.true(tookMs < 2_000, `${tookMs} ms`);
+  t.log(`as long as ${journeys.toFixed(1)} journeys`);
+  // Node gives a stream a window of 64 KiB, which takes 77 journeys. A busy machine takes some seconds beside them.
+  t.true(journeys < 40, `${journeys} journeys`);
 });
 
 test('answers that a slow link brings for longer than a ping may take are not broken off', async (t) => {
