@@ -239,7 +239,7 @@ function own(exchange: Exchange, { code, headers, body }: OwnAnswer): void {
   response.end(request.method === 'HEAD' ? undefined : bytes);
 }
 
-function hasBody(request: IncomingMessage): boolean {
+export function hasBody(request: IncomingMessage): boolean {
   const { httpVersionMajor, headers } = request;
   if (httpVersionMajor === 1) return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
   return !(request as unknown as { stream: { endAfterHeaders: boolean } }).stream.endAfterHeaders;

@@ -7,11 +7,11 @@ import type { Duplex } from 'node:stream';
 import { atExpiry } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
 import type { Upgrade } from '../http/connection.js';
-import { badGateway, pageNotFound, unauthorized } from './answers.js';
+import { badGateway, malformed, pageNotFound, unauthorized } from './answers.js';
 import { BrokenOff } from './backend-requests.js';
 import type { Backends } from './backends.js';
 import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
-import { answerTo, forwardedHeaders, isAnswer, stopping, type FrontDoorParts } from './front-door.js';
+import { answerTo, forwardedHeaders, type FrontDoorParts, hasBody, isAnswer, stopping } from './front-door.js';
 import { identityOf } from './identity.js';
 import { lasts } from './lasting-requests.js';
 import { passAlong } from './paced-copy.js';
@@ -73,6 +73,8 @@ export class Websockets {
   async #upgraded({ request, socket, head, caller, becomeWatch }: Upgrade, signal: AbortSignal): Promise<PassedAnswer | undefined> {
     const { url = '/', method = 'GET', headers } = request;
     if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return badGateway;
+    // Its bytes would reach the backend as those of the websocket.
+    if (hasBody(request)) return malformed;
     const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return pageNotFound;

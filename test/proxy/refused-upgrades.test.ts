@@ -34,8 +34,8 @@ async function sent(
   return opened;
 }
 
-function upgrade(target: string, { protocol = 'websocket', method = 'GET', more = '' } = {}): string {
-  return `${method} ${target} HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n${more}`;
+function upgrade(target: string, { protocol = 'websocket', method = 'GET', headers = '', more = '' } = {}): string {
+  return `${method} ${target} HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${headers}\r\n${more}`;
 }
 
 /** Connections of HTTP/1.1 and websockets at the front door, but for the one that asks. */
@@ -57,6 +57,8 @@ test.serial('a refused upgrade leaves no connection, though its client keeps its
     [upgrade('/clusters/root:org/exec', { protocol: 'SPDY/3.1' }), 502],
     [upgrade('/clusters/root:org/exec', { method: 'POST' }), 502],
     [upgrade('/clusters/root:nope/exec'), 403],
+    [upgrade('/clusters/root:org/exec', { headers: 'Content-Length: 5\r\n', more: 'bytes' }), 400],
+    [upgrade('/clusters/root:org/exec', { headers: 'Transfer-Encoding: chunked\r\n', more: '5\r\nbytes\r\n0\r\n\r\n' }), 400],
     [upgrade('/readyz'), 404],
     [upgrade('/nowhere'), 404],
     [upgrade('/clusters/root\\org'), 400],
