@@ -121,8 +121,8 @@ test('a reference that names nothing is refused before anybody is asked, and so 
 
 test('a path of any kind is resolved first, and local and the cache are asked by the logical cluster that it leads to', async (t) => {
   const server = await aServer(t);
-  const pusher = await RawPusher.open(server);
-  await syncPaths(pusher, 'amber', {
+  const pusher = await RawPusher.open(server, { name: 'root' });
+  await syncPaths(pusher, 'root', {
     clusters: {
       root: { path: 'root', parentless: true },
       acme: { path: 'root:org' },
@@ -130,7 +130,7 @@ test('a path of any kind is resolved first, and local and the cache are asked by
     },
     workspaces: { 'root org': { cluster: 'acme' }, 'root mnt': { url: 'https://mounts.example.com/a' } },
   });
-  await pusher.syncWhole(exports, [pushedExport('one'), pushedExport('one', { cluster: 'v1u4alow0iv9' })]);
+  await pusher.syncWhole(sliceOf('apiexports', { shard: 'root' }), [pushedExport('one'), pushedExport('one', { cluster: 'v1u4alow0iv9' })]);
   const asked: string[] = [];
   const local: LocalGetter<Named> = ({ cluster }) => void asked.push(cluster);
   const { certificate, key } = server.master;
@@ -139,7 +139,7 @@ test('a path of any kind is resolved first, and local and the cache are asked by
   const lookUp = new LocalThenCache({ local, cache: aReader(t, server), paths, parse });
 
   for (const cluster of ['acme', 'root:org', 'user:alice'])
-    t.like(await lookUp.get(aRef({ cluster })), { kind: 'found', from: 'cache', shard: 'amber' }, cluster);
+    t.like(await lookUp.get(aRef({ cluster })), { kind: 'found', from: 'cache', shard: 'root' }, cluster);
   t.deepEqual(asked, ['acme', 'acme', 'v1u4alow0iv9']);
   t.like(await lookUp.get(aRef({ cluster: 'root:org', name: 'none' })), { kind: 'absent', whole: true });
   t.deepEqual(await lookUp.get(aRef({ cluster: 'root:nope' })), { kind: 'unresolved', path: { kind: 'unknown' } });
@@ -152,7 +152,7 @@ test('a path of any kind is resolved first, and local and the cache are asked by
   pusher.socket.terminate();
   await until(async () => {
     const answer = await lookUp.get(aRef({ cluster: 'root:nope' }));
-    return answer.kind === 'unresolved' && answer.path.kind === 'uncertain' && answer.path.shards.includes('amber');
+    return answer.kind === 'unresolved' && answer.path.kind === 'uncertain' && answer.path.shards.includes('root');
   });
 });
 
