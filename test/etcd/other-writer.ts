@@ -1,7 +1,8 @@
 /** Somebody else who writes objects into etcd, many with one transaction, and keeps account of what became of each. */
-import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Client, credentials } from '@grpc/grpc-js';
 import { formatObjectKey } from '../../src/store/etcd/object-keys.js';
+import { encodeLeaseId } from '../../src/store/etcd/rpc.js';
 import { valueOf } from '../../src/store/etcd/stored-values.js';
 import { aBody, aKey, type Place } from '../support/objects.js';
 import type { Change, ObjectKey, Position } from '../support/watch-history.js';
@@ -59,10 +60,9 @@ export class OtherWriter {
     request.tag(1, WireType.LengthDelimited).bytes(bytes(first));
     // '0' follows '/'.
     request.tag(2, WireType.LengthDelimited).bytes(bytes(`${first.slice(0, -1)}0`));
-    await this.#call('DeleteRange', request.finish());
-    const revision = await this.#etcd.revision();
-    this.#forget(BigInt(revision), (key) => key.startsWith(first));
-    return BigInt(revision);
+    const revision = await this.#call('KV/DeleteRange', request.finish());
+    this.#forget(revision, (key) => key.startsWith(first));
+    return revision;
   }
 
   async grantLease(id: number): Promise<void> {
@@ -71,8 +71,7 @@ export class OtherWriter {
 
   /** What was put with it goes at one revision. */
   async endLease(id: number, isOfIt: (key: ObjectKey) => boolean): Promise<Position> {
-    await this.#etcd.endLease(id);
-    const revision = BigInt(await this.#etcd.revision());
+    const revision = await this.#call('Lease/LeaseRevoke', encodeLeaseId(id));
     this.#forget(revision, (_, key) => isOfIt(key));
     return revision;
   }
@@ -90,15 +89,29 @@ export class OtherWriter {
     }
   }
 
-  #call(name: string, request: Uint8Array): Promise<void> {
+  /** The revision at which it was done: servers raise their heartbeats meanwhile, so where etcd stands afterwards may be another. */
+  #call(name: string, request: Uint8Array): Promise<Position> {
     return new Promise((resolve, reject) =>
       this.#client.makeUnaryRequest(
-        `/etcdserverpb.KV/${name}`,
+        `/etcdserverpb.${name}`,
         (value: Uint8Array) => Buffer.from(value),
-        () => {},
+        revisionIn,
         request,
-        (error) => (error === null ? resolve() : reject(error)),
+        (error, revision) => (error === null && revision !== undefined ? resolve(revision) : reject(error ?? new Error('no answer'))),
       ),
     );
   }
+}
+
+/** Of the header, which every answer of etcd begins with. */
+function revisionIn(answer: Buffer): Position {
+  const header = new BinaryReader(answer);
+  header.tag();
+  const end = header.uint32() + header.pos;
+  while (header.pos < end) {
+    const [field, type] = header.tag();
+    if (field === 3) return BigInt(header.int64());
+    header.skip(type);
+  }
+  return 0n;
 }

@@ -190,6 +190,8 @@ export class WatchRecorder {
 
   /** Stops reading until `resume`: the socket fills, and the server has a slow reader. */
   pause(): void {
+    // Whoever waits for an earlier pause would wait for ever.
+    this.#release();
     this.#paused = new Promise((resolve) => (this.#release = resolve));
   }
 
