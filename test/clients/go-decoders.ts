@@ -5,20 +5,13 @@ import { text } from 'node:stream/consumers';
 import { askedOfGo, type Verdicts } from '../json/go-verdicts.js';
 import type { MinefieldCase } from '../json/minefield.js';
 import { spawn } from '../support/children.js';
-import { projectFile } from '../support/project.js';
-import { runProgram } from './installed.js';
+import { buildGoProgram } from './installed.js';
 
 const buildMsMax = 600_000;
 
-/** Builds the program into the folder; gives the reason when that fails (no Go, no modules). */
-export async function buildDecoders(folder: string): Promise<{ program: string } | { why: string }> {
-  const program = join(folder, 'decode');
-  const { code, stderr } = await runProgram('go', ['build', '-o', program, './decode'], {
-    cwd: projectFile('test', 'clients'),
-    environment: { CGO_ENABLED: '0' },
-    timeoutMs: buildMsMax,
-  });
-  return code === 0 ? { program } : { why: stderr.slice(-1_000) };
+/** Gives the reason when it cannot be built (no Go, no modules). */
+export function buildDecoders(folder: string): Promise<{ program: string } | { why: string }> {
+  return buildGoProgram(join(folder, 'decode'), { source: './decode', timeoutMs: buildMsMax });
 }
 
 export async function goVerdicts(program: string): Promise<Verdicts> {

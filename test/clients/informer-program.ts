@@ -7,10 +7,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { projectFile } from '../support/project.js';
 import type { StrataProcess } from '../support/strata-process.js';
 import type { Certificate } from '../support/test-authority.js';
-import { runProgram } from './installed.js';
+import { buildGoProgram } from './installed.js';
 import { spawn } from '../support/children.js';
 
 const buildMsMax = 300_000;
@@ -40,15 +39,9 @@ export type InformerOptions = Readonly<{
 
 type Message = Readonly<{ event: string; informers?: unknown; requests?: unknown; lived?: unknown }>;
 
-/** Builds the program into the folder; gives the reason when that fails (no Go, no modules). */
-export async function buildInformerProgram(folder: string): Promise<{ program: string } | { why: string }> {
-  const program = join(folder, 'clients');
-  const { code, stderr } = await runProgram('go', ['build', '-o', program, '.'], {
-    cwd: projectFile('test', 'clients'),
-    environment: { CGO_ENABLED: '0' },
-    timeoutMs: buildMsMax,
-  });
-  return code === 0 ? { program } : { why: stderr.slice(-1_000) };
+/** Gives the reason when it cannot be built (no Go, no modules). */
+export function buildInformerProgram(folder: string): Promise<{ program: string } | { why: string }> {
+  return buildGoProgram(join(folder, 'clients'), { source: '.', timeoutMs: buildMsMax });
 }
 
 export class InformerProgram {

@@ -1,6 +1,7 @@
 /** Whether a program that a test needs is installed, and how to run it to its end. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { projectFile } from '../support/project.js';
 
 const run = promisify(execFile);
 const outputBytesMax = 64 * 1024 * 1024;
@@ -29,4 +30,17 @@ export async function runProgram(program: string, args: readonly string[], { cwd
     const { code, stdout = '', stderr = String(error) } = error as { code?: unknown; stdout?: string; stderr?: string };
     return { code: typeof code === 'number' ? code : -1, stdout, stderr };
   }
+}
+
+/** Builds a program of this folder's Go module; gives the reason when that fails. */
+export async function buildGoProgram(
+  program: string,
+  { source, timeoutMs }: Readonly<{ source: string; timeoutMs: number }>,
+): Promise<{ program: string } | { why: string }> {
+  const { code, stderr } = await runProgram('go', ['build', '-o', program, source], {
+    cwd: projectFile('test', 'clients'),
+    environment: { CGO_ENABLED: '0' },
+    timeoutMs,
+  });
+  return code === 0 ? { program } : { why: stderr.slice(-1_000) };
 }

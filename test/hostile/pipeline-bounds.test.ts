@@ -2,9 +2,10 @@
 import test, { type ExecutionContext } from 'ava';
 import { once } from 'node:events';
 import { anInstallation } from '../proxy/a-front-door.js';
-import { aPath, anApiExport } from '../support/objects.js';
+import { aClient, get, post } from './http1-requests.js';
+import { aPath } from '../support/objects.js';
 import { residentMiB, residentMiBDuring } from '../support/process-figures.js';
-import { RawHttp1 } from '../support/raw-http1.js';
+import type { RawHttp1 } from '../support/raw-http1.js';
 import type { As, Place } from '../support/raw-tls.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
@@ -13,19 +14,6 @@ import { aServer, until, type TestServer } from '../support/test-server.js';
 const waitingMax = 32;
 /** The old server took 660 MiB more. */
 const moreMiBMax = 200;
-
-const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
-
-function post(name: string, text = ''): string {
-  const body = JSON.stringify(anApiExport({ name }, { spec: { text } }));
-  return `POST ${aPath()} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-}
-
-async function aClient(t: ExecutionContext, place: Place): Promise<RawHttp1> {
-  const client = await RawHttp1.open(place);
-  t.teardown(() => client.destroy());
-  return client;
-}
 
 /** Sends as long as the connection accepts, and resolves once it is over. */
 async function flood(t: ExecutionContext, place: Place, bytes: string): Promise<void> {

@@ -3,27 +3,15 @@
  * What it does not answer, it has not done.
  */
 import test, { type ExecutionContext } from 'ava';
+import { aClient, get, post } from './http1-requests.js';
 import { aPath, anApiExport } from '../support/objects.js';
-import { RawHttp1, type RawAnswer } from '../support/raw-http1.js';
+import type { RawAnswer, RawHttp1 } from '../support/raw-http1.js';
 import { RawHttp2 } from '../support/raw-http2.js';
-import type { Place } from '../support/raw-tls.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { aServer, until } from '../support/test-server.js';
 
 const connections = 8;
-const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
 const large = 3_000_000;
-
-function post(name: string, text = ''): string {
-  const body = JSON.stringify(anApiExport({ name }, { spec: { text } }));
-  return `POST ${aPath()} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-}
-
-async function aClient(t: ExecutionContext, place: Place): Promise<RawHttp1> {
-  const client = await RawHttp1.open(place);
-  t.teardown(() => client.destroy());
-  return client;
-}
 
 async function aProcess(t: ExecutionContext): Promise<StrataProcess> {
   const server = await StrataProcess.start();
