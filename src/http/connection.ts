@@ -26,8 +26,10 @@ import { atExpiry, callerAt, kindOf, type Caller } from '../domain/caller.js';
 import { Liveness } from '../domain/liveness.js';
 import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
+import { badRequest, Refused } from '../domain/errors.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
+import { isOfHttp1 } from './transport.js';
 import { networkOf } from './unproven-sockets.js';
 import { WaitingRequests } from './waiting-requests.js';
 
@@ -191,11 +193,12 @@ export class Connection implements ExchangeOwner {
     else if (this.#session !== undefined) this.#startIdling();
   }
 
-  /** Why it may not ask for anything: its caller has too many connections. */
-  refusal(): Error | undefined {
-    if (this.isWithinQuota) return undefined;
+  /** Why it may not ask for that: its caller has too many connections, or the request is of another protocol. It ends with that answer. */
+  refusal(request: IncomingMessage): Error | undefined {
+    const isMisfit = this.#session === undefined && !isOfHttp1(request);
+    if (this.isWithinQuota && !isMisfit) return undefined;
     this.close();
-    return this.refused('connections');
+    return isMisfit ? new Refused(badRequest('this is no request of HTTP/1.1')) : this.refused('connections');
   }
 
   /** Not while a request is under way: the upgrade would be answered before it, or into it. */
@@ -240,6 +243,8 @@ export class Connection implements ExchangeOwner {
 
   /** Ends it, and whatever it carries. */
   destroy(): void {
+    // The session first: were the socket gone, nghttp2 would read on in what has come, for streams that Node no longer makes, and end the process.
+    if (this.#session?.destroyed === false) this.#session.destroy();
     // The session alone would wait for a peer that may be dead, with the socket open.
     this.#socket.destroy();
     this.#closed();

@@ -22,7 +22,7 @@ import { cannotListen } from './cannot-listen.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
-import { takeBytesOnlyWhenAsked } from './transport.js';
+import { isHttp2, isOfHttp1, takeBytesOnlyWhenAsked } from './transport.js';
 import { Turns } from './turns.js';
 import { endOf, UnprovenSockets, type End } from './unproven-sockets.js';
 
@@ -134,7 +134,7 @@ export class Listener {
     );
     // Over HTTP/1.1 what follows is not HTTP.
     this.#server.on('connect', (request: IncomingMessage, response: ServerResponse | Socket) =>
-      request.httpVersionMajor === 1 ? void response.destroy() : this.#handle(request, response as ServerResponse),
+      isHttp2(request) ? this.#handle(request, response as ServerResponse) : void response.destroy(),
     );
     // Node itself would throw for a stream that was reset with it, and end the process.
     this.#server.on('checkContinue', (request, response) => {
@@ -143,7 +143,7 @@ export class Listener {
     });
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       const connection = this.#connections.get(socket as TLSSocket);
-      if (connection === undefined || !connection.mayBeHandedOver) return void socket.destroy();
+      if (connection === undefined || !connection.mayBeHandedOver || !isOfHttp1(request)) return void socket.destroy();
       const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
       if (refusal === undefined) connection.handOver();
       parts.upgrade({ request, socket, head, caller: connection.caller, refusal, becomeWatch: () => connection.becomeWatch() });
@@ -276,19 +276,24 @@ export class Listener {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
-    const connection =
-      request.httpVersionMajor === 1
-        ? this.#connections.get(request.socket as TLSSocket)
-        : this.#bySession.get((request as unknown as Http2ServerRequest).stream.session as ServerHttp2Session);
+    const connection = this.#connectionOf(request);
     // Gone before its request was read.
     if (connection === undefined) return void response.destroy();
     // Over HTTP/2 the settings have told it how much it may send.
     if (connection.isLimited && !hasShortHeaders(request)) return connection.destroy();
+    // CONNECT has no path.
+    request.url ??= '';
     connection.take(request, response);
   }
 
+  #connectionOf(request: IncomingMessage | Http2ServerRequest): Connection | undefined {
+    if (!isHttp2(request)) return this.#connections.get(request.socket as TLSSocket);
+    const session = request.stream.session as ServerHttp2Session | undefined;
+    return session && this.#bySession.get(session);
+  }
+
   #serve(exchange: Exchange, connection: Connection): void {
-    const refusal = connection.refusal();
+    const refusal = connection.refusal(exchange.request);
     if (refusal === undefined) this.#turns.add(connection.peer.id, exchange);
     else this.#parts.handle(exchange, refusal);
   }

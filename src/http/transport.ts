@@ -5,7 +5,7 @@
  * this listens to the stream; the end of the connection covers what is missed there.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
+import { constants, Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
@@ -32,8 +32,18 @@ export interface Transport {
   cut(): void;
 }
 
+/** The protocol of its connection. A request of HTTP/1.1 may claim to be of version 0.9 or 2.0, and Node believes it. */
+export function isHttp2(request: unknown): request is Http2ServerRequest {
+  return request instanceof Http2ServerRequest;
+}
+
+/** Whether a request that came over HTTP/1.1 says so. */
+export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
+  return httpVersionMajor === 1;
+}
+
 export function transportOf(request: IncomingMessage, response: ServerResponse): Transport {
-  return request.httpVersionMajor === 1 ? new Http1(request, response) : new Http2(request, response as unknown as Http2ServerResponse);
+  return isHttp2(request) ? new Http2(request, response as unknown as Http2ServerResponse) : new Http1(request, response);
 }
 
 class Http1 implements Transport {

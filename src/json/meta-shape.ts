@@ -48,7 +48,6 @@ const objectMeta = shapes({
 });
 
 const goTypes = { text: 'string', truth: 'bool', integer: 'int64', time: 'string', marks: 'map[string]string', texts: '[]', structs: '[]' };
-const encoder = new TextEncoder();
 const integer = /^-?(?:0|[1-9]\d{0,18})$/;
 
 /** What is wrong with the metadata; undefined when all is well. */
@@ -130,7 +129,9 @@ function isInt64(literal: string): boolean {
 /** The type of the first element that is neither a string nor null. */
 function strayIn(array: string): string | undefined {
   const stray = (JSON.parse(array) as readonly unknown[]).find((each) => typeof each !== 'string' && each !== null);
-  return stray === undefined ? undefined : typeAt(encoder.encode(JSON.stringify(stray)), 0);
+  if (stray === undefined) return undefined;
+  if (typeof stray === 'object') return Array.isArray(stray) ? 'array' : 'object';
+  return typeof stray === 'number' ? 'number' : 'bool';
 }
 
 function marksMisfit({ bytes, labels, annotations }: ObjectText): string | undefined {

@@ -10,9 +10,11 @@
  * DOOR-3 What a client takes slowly is read slowly, and a request that it gives up is given up at the backend.
  */
 import type { IncomingMessage } from 'node:http';
+import type { ServerHttp2Stream } from 'node:http2';
 import { CacheError, Refused } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
-import { brokenOff, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
+import { isHttp2 } from '../http/transport.js';
+import { brokenOff, malformed, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, NotSent, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
 import { corsHeaders } from './cors.js';
@@ -131,7 +133,9 @@ export function answerTo(error: unknown): OwnAnswer | undefined {
   if (error instanceof NotSent) return tryAgain(error.message);
   if (error instanceof BrokenOff) return brokenOff(error.message);
   if (error instanceof Overdue) return overdue(error.message);
-  if (error instanceof Refused && error.refusal.reason === 'TooManyRequests') return tooMany(error.message);
+  if (!(error instanceof Refused)) return undefined;
+  if (error.refusal.reason === 'TooManyRequests') return tooMany(error.message);
+  if (error.refusal.reason === 'BadRequest') return malformed;
   return undefined;
 }
 
@@ -240,7 +244,7 @@ function own(exchange: Exchange, { code, headers, body }: OwnAnswer): void {
 }
 
 export function hasBody(request: IncomingMessage): boolean {
-  const { httpVersionMajor, headers } = request;
-  if (httpVersionMajor === 1) return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-  return !(request as unknown as { stream: { endAfterHeaders: boolean } }).stream.endAfterHeaders;
+  if (isHttp2(request)) return !(request.stream as unknown as ServerHttp2Stream).endAfterHeaders;
+  const { headers } = request;
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }

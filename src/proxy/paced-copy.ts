@@ -3,10 +3,11 @@
  * from the other end, and would notice that it has gone.
  */
 import type { IncomingMessage } from 'node:http';
-import { constants, type Http2ServerRequest } from 'node:http2';
+import { constants } from 'node:http2';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import { isHttp2 } from '../http/transport.js';
 
 const stallMsMax = 30_000;
 
@@ -43,7 +44,7 @@ function pace(from: Readable, to: Writable, clock: Clock, stalled: () => void): 
 
 /** To be asked a turn after its end. Of HTTP/2 a stream that its client has reset ends as if it were whole, and is said to be closed only after that. */
 function isWhole(body: IncomingMessage): boolean {
-  if (body.httpVersionMajor === 1) return body.complete;
-  const { stream } = body as unknown as Http2ServerRequest;
+  if (!isHttp2(body)) return body.complete;
+  const { stream } = body;
   return !stream.destroyed && stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
 }

@@ -24,7 +24,7 @@ export const frameTypes = {
   windowUpdate: 8,
   continuation: 9,
 } as const;
-const flags = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
+export const flags = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
 export const errorCodes = {
   noError: 0,
   protocol: 1,
@@ -82,6 +82,15 @@ class RawStream {
     this.bytes += bytes.length;
     if (this.bytes <= keptBytesMax) this.#kept.push(Buffer.from(bytes));
   }
+}
+
+function frameBytes(type: number, frameFlags: number, id: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(headBytes);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(frameFlags, 4);
+  head.writeUInt32BE(id, 5);
+  return Buffer.concat([head, payload]);
 }
 
 export class RawHttp2 {
@@ -149,13 +158,13 @@ export class RawHttp2 {
   }
 
   frame(type: number, frameFlags: number, id: number, payload: Buffer = Buffer.alloc(0)): void {
+    this.frames([[type, frameFlags, id, payload]]);
+  }
+
+  /** Frames in one record of TLS: the server reads them in one go. */
+  frames(each: readonly (readonly [type: number, flags: number, id: number, payload: Buffer])[]): void {
     if (this.#isClosed || this.socket.destroyed) return;
-    const head = Buffer.alloc(headBytes);
-    head.writeUIntBE(payload.length, 0, 3);
-    head.writeUInt8(type, 3);
-    head.writeUInt8(frameFlags, 4);
-    head.writeUInt32BE(id, 5);
-    this.socket.write(Buffer.concat([head, payload]));
+    this.socket.write(Buffer.concat(each.map((one) => frameBytes(...one))));
   }
 
   settings(values: readonly (readonly [id: number, value: number])[]): void {
