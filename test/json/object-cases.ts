@@ -257,6 +257,13 @@ const metadata: readonly string[] = [
   '"other":null',
   `"other":${arrays(9_995)}`,
   `"other":${arrays(9_996)}`,
+  ...['name', 'generation', 'creationTimestamp', 'labels', 'annotations', 'finalizers', 'ownerReferences', 'managedFields'].flatMap(
+    (name) => [
+      `"${name}":${arrays(9_000)}`,
+      `"${name}":[${'{"a":'.repeat(9_000)}{}${'}'.repeat(9_000)}]`,
+      `"${name}":{"a":${arrays(9_000)}}`,
+    ],
+  ),
 ];
 
 const members: readonly string[] = [
