@@ -21,6 +21,8 @@ export type PatchTask = Readonly<{
 export type HeavyTask =
   | PatchTask
   | Readonly<{ kind: 'json from yaml'; text: Uint8Array; bytesMax: number; duplicates?: Duplicates }>
+  /** The same text comes out, unless a member stands twice in it. */
+  | Readonly<{ kind: 'strict json'; text: Uint8Array }>
   | Readonly<{ kind: 'yaml from json'; text: Uint8Array }>
   | Readonly<{ kind: 'compare'; left: Uint8Array; right: Uint8Array }>;
 

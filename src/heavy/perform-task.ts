@@ -43,6 +43,7 @@ export function weightOf(task: HeavyTask): number {
     case 'patch':
       return task.language.kind === 'json' && mayCopy(task.patch) ? Infinity : bytesOf(task);
     case 'compare':
+    case 'strict json':
       return bytesOf(task);
     default:
       return Infinity;
@@ -55,6 +56,8 @@ function perform(task: HeavyTask): Uint8Array | boolean {
       return patched(task);
     case 'json from yaml':
       return bounded(formatJson(mustParse(parseYaml(Buffer.from(task.text).toString(), task))), task.bytesMax);
+    case 'strict json':
+      return withoutDuplicates(task.text);
     case 'yaml from json':
       return Buffer.from(formatYaml(mustParse(parseJson(task.text))));
     case 'compare':
@@ -67,6 +70,12 @@ function perform(task: HeavyTask): Uint8Array | boolean {
 /** What cannot be compared counts as different: that costs an event, and is never wrong. */
 function comparable(...documents: readonly Uint8Array[]): boolean {
   return documents.every((text) => countValues(text, valuesMax) <= valuesMax);
+}
+
+function withoutDuplicates(text: Uint8Array): Uint8Array {
+  if (countValues(text, valuesMax) > valuesMax) throw tooManyValues;
+  mustParse(parseJson(text, { duplicates: 'refused' }));
+  return text;
 }
 
 function patched({ target, patch, language, bytesMax, duplicates = 'last' }: PatchTask): Uint8Array {
@@ -101,7 +110,7 @@ function mayCopy(patch: Uint8Array): boolean {
 
 const tooManyValues = new Refused({
   reason: 'RequestEntityTooLarge',
-  message: `an object is patched if it and its patch have at most ${valuesMax} values each`,
+  message: `an object is patched, or decoded strictly, if it and its patch have at most ${valuesMax} values each`,
 });
 
 function tooLarge(bytesMax: number): Refused {

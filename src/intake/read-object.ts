@@ -44,7 +44,7 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
     return new Refused(badRequest(`${kind} in version ${named} cannot be handled as a ${type.kind}: ${why}`));
   };
   const meta = decodeMeta(text, unfit);
-  const warnings = repetitions(text, expected, unfit);
+  const warnings = repetitions(text, expected);
   if (bytes.length > repeatedBytesMax && hasDuplicates(text))
     throw unfit(`a name stands twice, which is accepted up to ${repeatedBytesMax} bytes only`);
 
@@ -87,12 +87,11 @@ function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMe
   }
 }
 
-function repetitions(text: ObjectText, { fieldValidation }: Expected, unfit: (why: string) => Refused): readonly string[] {
+/** Those that the scan has seen. A strict write was refused before, whatever stands twice in it. */
+function repetitions(text: ObjectText, { fieldValidation }: Expected): readonly string[] {
   if (fieldValidation === 'Ignore' || !hasDuplicates(text)) return [];
   const repeated = new Set(duplicates(text));
-  const found = [...repeated].slice(0, warningsMax).map((path) => `duplicate field ${JSON.stringify(path)}`);
-  if (fieldValidation === 'Strict') throw unfit(`strict decoding error: ${found.join(', ')}`);
-  return found;
+  return [...repeated].slice(0, warningsMax).map((path) => `duplicate field ${JSON.stringify(path)}`);
 }
 
 function unrecognized(bytes: Uint8Array, { kind }: ServedType, why: string): Refused {

@@ -111,8 +111,18 @@ class JsonParser {
   }
 
   #placeMember(container: Map<string, JsonTree>, name: string, value: JsonTree): void {
-    if (this.#refusesDuplicates && container.has(name)) throw refusal(`duplicate field ${JSON.stringify(name)}`);
+    if (this.#refusesDuplicates && container.has(name))
+      throw refusal(`strict decoding error: duplicate field ${JSON.stringify(this.#pathTo(name))}`);
     container.set(name, value);
+  }
+
+  /** Where a member of the innermost object stands, as Kubernetes writes it: spec.items[0].name */
+  #pathTo(name: string): string {
+    const names = this.#names.values();
+    const outer = this.#open
+      .slice(0, -1)
+      .map((container) => (container instanceof Map ? `.${names.next().value}` : `[${container.length}]`));
+    return `${outer.join('')}.${name}`.replace(/^\./, '');
   }
 
   #name(): void {

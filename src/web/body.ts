@@ -48,7 +48,7 @@ export function mediaType(request: IncomingMessage): string {
   return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() || 'application/json';
 }
 
-/** The body as the text of a JSON value. `duplicates` concerns YAML: JSON stays as it was sent. Throws Refused: 415 for what is neither. */
+/** The body as the text of a JSON value; JSON stays as it was sent. Throws Refused: 415 for what is neither JSON nor YAML. */
 export async function readJsonBody(
   exchange: Exchange,
   bytesMax: number,
@@ -59,7 +59,7 @@ export async function readJsonBody(
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(acceptedBodies);
   const bytes = await readBody(exchange, type === 'application/yaml' ? Math.min(bytesMax, yamlBytesMax) : bytesMax);
   assertUtf8(bytes);
-  if (type === 'application/json') return bytes;
+  if (type === 'application/json') return duplicates === 'refused' ? heavy.run({ kind: 'strict json', text: bytes }) : bytes;
   return heavy.run({ kind: 'json from yaml', text: bytes, bytesMax, duplicates });
 }
 

@@ -37,7 +37,7 @@ export function parseWriteOptions(query: URLSearchParams, kind: 'CreateOptions' 
   return { dryRun: query.has('dryRun'), fieldValidation: fieldValidation as FieldValidation };
 }
 
-/** For YAML and patches, whose duplicates are gone once they are read. Those of a JSON body are found later, in read-object.ts. */
+/** Where they are not refused, read-object.ts warns of some. */
 export function duplicatesIn({ fieldValidation }: WriteOptions): Duplicates {
   return fieldValidation === 'Strict' ? 'refused' : 'last';
 }

@@ -28,8 +28,10 @@ test('a repeated member is refused where that is asked for, at any depth', (t) =
     return result.kind === 'refused' ? result.refusal.message : '';
   };
 
-  t.is(refusal('{"a":1,"b":2,"a":1}'), 'duplicate field "a"');
-  t.is(refusal('{"a":[{"b":null,"\\u0062":1}]}'), 'duplicate field "b"');
+  t.is(refusal('{"a":1,"b":2,"a":1}'), 'strict decoding error: duplicate field "a"');
+  t.is(refusal('{"a":[{"b":null,"\\u0062":1}]}'), 'strict decoding error: duplicate field "a[0].b"');
+  t.is(refusal('{"x":1,"a":{"y":[0,[{"c":{"d":1,"d":1}}]]}}'), 'strict decoding error: duplicate field "a.y[1][0].c.d"');
+  t.is(refusal('[{"a":1},{"a":2,"a":3}]'), 'strict decoding error: duplicate field "[1].a"');
   t.is(refusal('[{"a":1},{"a":2,"b":{"a":3}}]'), '');
 });
 

@@ -315,7 +315,7 @@ test('preconditions hold for a whole collection, not for each page of it', async
   );
 });
 
-test('strict validation refuses what stands twice, in YAML and in patches too', async (t) => {
+test('strict validation refuses what stands twice at any depth, in JSON, in YAML and in patches', async (t) => {
   const { client, one, all, stored } = await aPlace();
   const before = await stored();
   const strict = 'fieldValidation=Strict';
@@ -332,6 +332,23 @@ test('strict validation refuses what stands twice, in YAML and in patches too', 
     patch('json-patch', '[{"op":"add","path":"/spec/a","value":{"b":1,"b":2}}]'),
   ];
 
+  for (const [name, twice] of [
+    ['one', '"spec":{},"spec":{}'],
+    ['one', '"spec":{"a":1,"\\u0061":2}'],
+    ['one', '"spec":{"a":[{"b":{"c":1,"d":2,"c":3}}]}'],
+    ['one","name":"one', '"spec":{}'],
+    ['one","labels":{"a":"b","a":"c"},"x":"', '"spec":{}'],
+    ['one","managedFields":[{"fieldsV1":{"f:a":{},"f:a":{}}}],"x":"', '"spec":{}'],
+  ] as const) {
+    const body = `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"${name}"},${twice}}`;
+    t.is(await refusedWith(client, 'PUT', `${one}?${strict}`, { body }), '400 BadRequest', body);
+    const answer = await client.raw('POST', `${all}?${strict}`, { body: body.replaceAll('"one"', '"three"') });
+    t.is(answer.status, 400);
+    t.regex(
+      (JSON.parse(answer.text) as KubeStatus).message ?? '',
+      /strict decoding error: duplicate field "(?:spec|spec\.a|spec\.a\[0\]\.b\.c|metadata\.[^"]+)"/,
+    );
+  }
   t.is(await refusedWith(client, 'POST', `${all}?${strict}`, yaml('three')), '400 BadRequest');
   t.is(await refusedWith(client, 'PUT', `${one}?${strict}`, yaml('one')), '400 BadRequest');
   for (const options of patches)
