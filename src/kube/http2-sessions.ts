@@ -17,6 +17,7 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'n
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
+import { limitInterim } from './interim-answers.js';
 
 /** `tls`: certificates, and what the server's is checked against. `origin`: its scheme, host and port. */
 export type Http2SessionsParts = Readonly<{ origin: string; tls: ConnectionOptions; clock: Clock }>;
@@ -120,6 +121,8 @@ export class Http2Sessions {
 
   #send(session: ClientHttp2Session, { path, headers, hasBody = false, signal }: Http2Request): ClientHttp2Stream {
     const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: !hasBody, signal });
+    // What has been reset may be answered on and on.
+    limitInterim(stream, (error) => session.destroy(error));
     const of = this.#sessions.get(session);
     if (of === undefined) return stream;
     of.requests += 1;

@@ -10,6 +10,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions } from './http2-sessions.js';
+import { limitInterim } from './interim-answers.js';
 import type { Credentials, KubeAccess } from './kube-access.js';
 
 /** `path` has its query. */
@@ -114,6 +115,7 @@ function overHttp1(url: string, options: Readonly<{ agent: Agent; headers: Heade
       answer.socket.setKeepAlive(true, probeAfterMs);
       resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete });
     });
+    limitInterim(outgoing, (error) => outgoing.destroy(error));
     outgoing.on('error', reject);
     outgoing.end();
   });

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import { limitInterim } from '../kube/interim-answers.js';
 
 /** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. The same object as long as they are the same. */
 export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;
@@ -28,8 +29,8 @@ export function serverOf(origin: string): Readonly<{ host: string; port: string;
 }
 
 /**
- * A request over HTTP/1.1, which has no pings: ends it if there is no connection, and no answer, in time. Returns what says that there is nothing more to wait
- * for.
+ * A request over HTTP/1.1, which has no pings: ends it if there is no connection, and no answer, in time or before too many of a 1xx. Returns what says that
+ * there is nothing more to wait for.
  */
 export function limitTime(
   outgoing: ClientRequest,
@@ -48,6 +49,7 @@ export function limitTime(
     else connected();
   });
   outgoing.once('close', () => cancel());
+  limitInterim(outgoing, late);
   return () => cancel();
 }
 

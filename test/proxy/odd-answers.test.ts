@@ -10,6 +10,7 @@ import { connected } from './raw-requests.js';
 const path = '/clusters/team1/x';
 const teapot = 'HTTP/1.1 418 No Coffee\r\nContent-Length: 0\r\n\r\n';
 const ok = 'HTTP/1.1 200 OK\r\n';
+const hint = 'HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n';
 const switching = 'HTTP/1.1 101 Switching Protocols\r\n';
 
 type Ending = 'stays' | 'ends' | 'resets';
@@ -30,6 +31,9 @@ const answers: readonly Case[] = [
     bytes: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n${ok}Content-Length: 2\r\n\r\nok`,
     wanted: /^200 ok$/,
   },
+  { what: 'fifty of a 103 before it', bytes: `${hint.repeat(50)}${ok}Content-Length: 2\r\n\r\nok`, wanted: /^200 ok$/ },
+  { what: 'a 103 again and again', bytes: hint.repeat(1_000), wanted: /^502 / },
+  { what: 'a 100 again and again', bytes: 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1_000), wanted: /^502 / },
   { what: 'a 100 and nothing after it', bytes: 'HTTP/1.1 100 Continue\r\n\r\n', ending: 'ends', wanted: /^502 / },
   { what: 'two answers', bytes: `${ok}Content-Length: 2\r\n\r\nok${ok}Content-Length: 3\r\n\r\nbad`, wanted: /^200 ok$/ },
   { what: 'fewer bytes than it announces', bytes: `${ok}Content-Length: 9\r\n\r\nfour`, ending: 'ends', wanted: /^cut$/ },
@@ -152,6 +156,15 @@ const framed: readonly (readonly [what: string, act: (stream: RawStream) => void
   ['headers after headers', (stream) => half(stream, () => stream.headers(200)), 'cut'],
   ['a status that is none', (stream) => stream.headers(99, undefined, true), '502'],
   ['a 101, which HTTP/2 does not have', (stream) => stream.headers(101, undefined, true), '502'],
+  ['a 103 again and again', (stream) => hints(stream, 1_000), '502'],
+  [
+    'fifty of a 103 before it',
+    (stream) => {
+      hints(stream, 50);
+      half(stream, () => stream.data('half', true));
+    },
+    '200',
+  ],
   ['a reset before it answers', (stream) => stream.reset(internalError), '502'],
   ['the end of its connection before it answers', (stream) => stream.socket.end(), '502'],
   ['a refusal of the stream', (stream) => stream.reset(refusedStream), '503'],
@@ -173,6 +186,10 @@ const framed: readonly (readonly [what: string, act: (stream: RawStream) => void
     '200',
   ],
 ];
+
+function hints(stream: RawStream, count: number): void {
+  for (let i = 0; i < count; i += 1) stream.headers(103);
+}
 
 function half(stream: RawStream, then: () => void, length?: number): void {
   stream.headers(200, length);
