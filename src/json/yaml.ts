@@ -24,10 +24,15 @@ import { escapeUnprintable, formatScalar, resolvePlain } from './yaml-scalar.js'
 const depthMax = 200;
 const aliasedCharactersMax = 3 * 1024 * 1024;
 
+/** What YAML has as an escape only. */
+const unprintable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
+const loneSurrogate = /\p{Surrogate}/u;
+
 type Options = Readonly<{ duplicates?: 'last' | 'refused' }>;
 
 export function parseYaml(text: string, { duplicates = 'last' }: Options = {}): Parsed<JsonTree> {
   return attempt(() => {
+    if (unprintable.test(text)) throw bad('control characters are not allowed');
     const [document, second] = documentsOf(text);
     if (document === undefined) return null;
     if (second !== undefined) throw bad('more than one document');
@@ -56,7 +61,8 @@ function documentsOf(text: string): readonly Document.Parsed[] {
   });
   const documents: Document.Parsed[] = [];
   for (const document of composer.compose(tokensOf(text))) {
-    const error = document.errors[0];
+    // It warns of a directive that it does not know, and would go on without it.
+    const error = document.errors[0] ?? document.warnings.find(({ code }) => code === 'BAD_DIRECTIVE');
     if (error !== undefined) throw bad(error.message);
     documents.push(document);
   }
@@ -128,6 +134,7 @@ class Reading {
 function scalarOf(node: Exclude<ParsedNode, { items: unknown }>): JsonTree {
   if (!isScalar(node)) throw bad('a value without a form');
   const text = String(node.value);
+  if (loneSurrogate.test(text)) throw bad('found invalid Unicode character escape code');
   if (node.tag === undefined) return node.type === Scalar.PLAIN ? resolved(text) : text;
   if (node.tag === '!' || node.tag === coreTag('str')) return text;
 

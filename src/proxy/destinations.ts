@@ -44,7 +44,8 @@ export class Destinations {
       case 'local':
         return route;
       case 'redirect':
-        return instead(redirect(route.location));
+        // A client that follows it sends the same again: what a dot or a slash too many makes of a path may be a whole collection.
+        return instead(asked.method === 'GET' || asked.method === 'HEAD' ? redirect(route.location) : malformed);
       case 'malformed':
         return instead(malformed);
       case 'unmapped':

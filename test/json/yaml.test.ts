@@ -96,6 +96,14 @@ test('YAML that has no form in JSON is refused with the reason', (t) => {
     '\ta: 1',
     '"\\q"',
     '@a',
+    '%FOO\n---\na: 1',
+    '%dryRun: [All]\n---\n{}',
+    'a: "\\ud800"',
+    'a: "x\u0007"',
+    'a: x\u007f',
+    "'\u0001': 1",
+    '"\\ud800": 1',
+    'a: \ufffe',
   ]) {
     t.regex(jsonOf(text), /^BadRequest: error converting YAML to JSON: ./, text);
   }

@@ -99,6 +99,9 @@ for (const http2 of [false, true]) {
     t.deepEqual(await ask('/clusters/root:org:off/api').then(({ status, text }) => [status, text]), [503, 'Not available.\n']);
     const redirected = await ask('/clusters/root//api?a=1');
     t.deepEqual([redirected.status, redirected.headers['location']], [307, '/clusters/root/api?a=1']);
+    for (const target of ['/clusters/root//api', '/clusters/root/apis/a/.', '/clusters/root/apis/a/..', '/services/echo//x'])
+      for (const method of ['DELETE', 'POST', 'PUT', 'PATCH', 'OPTIONS'])
+        t.is((await door.client({ http2 }).raw(method, target)).status, 400, `${method} ${target}`);
     for (const target of [
       '/',
       '/api',
