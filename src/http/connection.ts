@@ -7,7 +7,8 @@
  * N4 A peer that takes back over `takenBackMax` requests more than it lets the server answer is cut off.
  * N5 It is closed when it has stood idle for `keepAliveTimeoutMs`.
  * N6 Over HTTP/1.1 one request is answered at a time. A peer that has more behind it than `WaitingRequests` takes is cut off.
- * N7 A request that comes while the connection closes is not handled: nobody could learn what became of it. Over HTTP/2, GOAWAY tells the peer so.
+ * N7 A peer that sends much beside its requests is cut off (unasked-bytes.ts).
+ * N8 A request that comes while the connection closes is not handled: nobody could learn what became of it. Over HTTP/2, GOAWAY tells the peer so.
  *
  * Events that do not come, seen on Node 20, and the first and last on 22 and 24 as well:
  * - After a failed write Node's TLS layer waits for it for ever. If the frame belonged to no stream's data (SETTINGS, or the headers of a watch), nobody
@@ -29,7 +30,9 @@ import type { Clock } from '../domain/ports.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
+import { headerBytesOf } from './session-settings.js';
 import { isOfHttp1 } from './transport.js';
+import { announcedBytes, UnaskedBytes } from './unasked-bytes.js';
 import { networkOf } from './unproven-sockets.js';
 import { WaitingRequests } from './waiting-requests.js';
 
@@ -86,6 +89,8 @@ export class Connection implements ExchangeOwner {
   #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
   readonly #waiting: WaitingRequests;
+  readonly #unasked = new UnaskedBytes();
+  readonly #openedMs: number;
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
   readonly isWithinQuota: boolean;
@@ -104,6 +109,7 @@ export class Connection implements ExchangeOwner {
     this.#parts = parts;
     this.#options = options;
     this.clock = parts.clock;
+    this.#openedMs = parts.clock.now();
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.pace = parts.pace;
     this.quota = parts.quotas.join(this.peer);
@@ -155,6 +161,7 @@ export class Connection implements ExchangeOwner {
   /** A request has come in. */
   take(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
+    this.#unasked.request(headerBytesOf(request), this.#session === undefined ? announcedBytes(request) : 0);
     // What follows it would only wait in memory.
     if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
     if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
@@ -175,6 +182,20 @@ export class Connection implements ExchangeOwner {
     return this.#parts.refused(limit, this.peer, this.caller);
   }
 
+  bodyRead(bytes: number): void {
+    this.#unasked.body(bytes);
+  }
+
+  /** Ends it if its peer sends much that is no part of a request. */
+  checkTraffic(): void {
+    if (this.#isHandedOver || this.#isClosed) return;
+    const { bytesRead, bytesWritten } = this.#socket;
+    const traffic = { bytesRead, bytesWritten, openMs: this.clock.now() - this.#openedMs, openRequests: this.#exchanges.size };
+    if (!this.#unasked.isTooMuch(traffic)) return;
+    this.refused('requests');
+    this.destroy();
+  }
+
   /** What the exchange holds in memory keeps the rest of its connection waiting: cutting one after the other would take as long as there are. */
   stalled(exchange: Exchange, anythingTaken: boolean): void {
     if (!anythingTaken && [...this.#exchanges].some(({ room }) => room.isAwaited)) this.destroy();
@@ -183,6 +204,7 @@ export class Connection implements ExchangeOwner {
 
   ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
+    if (!exchange.bodyIsIn) this.#unasked.endedEarly();
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
     if (this.#exchanges.size > 0 || this.#isClosed) return;

@@ -17,10 +17,13 @@ import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
 import { ExchangeRoom } from './exchange-room.js';
 import type { LimitName, Quota } from './quotas.js';
+import { headerBytesOf } from './session-settings.js';
 import { transportOf, type Transport } from './transport.js';
 
 /** How much is written at a time. */
 const partBytesMax = 256 * 1024;
+/** What of its headers is part of the cost of a watch. */
+const watchBytes = 4 * 1024;
 /** How long the rest of an unwanted body may take, once the request is answered. */
 const dropMs = 1_000;
 
@@ -40,6 +43,8 @@ export interface ExchangeOwner {
   partsTaken: number;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
+  /** So much of a request's body was read. */
+  bodyRead(bytes: number): void;
   /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
   stalled(exchange: Exchange, anythingTaken: boolean): void;
   /** Called once, at its end. */
@@ -87,6 +92,16 @@ export class Exchange {
     return this.#isEnded && !this.#hasBegun;
   }
 
+  /** Whether its request has come in whole. */
+  get bodyIsIn(): boolean {
+    return this.#transport.bodyIsIn;
+  }
+
+  /** To be called by whoever reads the body. */
+  bodyRead(bytes: number): void {
+    this.#owner.bodyRead(bytes);
+  }
+
   /** Its turn has come: it is being answered. */
   begin(): void {
     this.#hasBegun = true;
@@ -117,12 +132,17 @@ export class Exchange {
     this.#take('requests', 1);
   }
 
-  /** Continues as a watch: it counts as one, and has no deadline but its own. Throws Refused(429). */
+  /**
+   * Continues as a watch: it counts as one, and has no deadline but its own. Long headers count as long as it lasts. A body that it should not have is dropped.
+   * Throws Refused(429).
+   */
   becomeWatch(selectorBytes: number): void {
     this.#take('selectorBytes', selectorBytes);
+    this.#take('bufferedBytes', Math.max(0, headerBytesOf(this.request) - watchBytes));
     this.#take('watches', 1);
     this.#giveBack('requests');
     this.#cancelDeadline?.();
+    this.#transport.dropBody(() => {});
   }
 
   /** Calls `late` unless the exchange has ended within that time; a later call replaces it. */
@@ -213,7 +233,7 @@ export class Exchange {
     this.room.clear();
     if (this.#isEnded || this.#transport.bodyIsIn) return;
     this.#cancelStall?.();
-    this.#transport.dropBody();
+    this.#transport.dropBody((bytes) => this.bodyRead(bytes));
     this.#cancelStall = this.#owner.clock.after(dropMs, () => {
       this.#transport.endBody();
       this.end();

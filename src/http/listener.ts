@@ -62,6 +62,10 @@ const checkingIntervalMaxMs = 5000;
 const tcpKeepAliveMs = 15_000;
 /** Beside what is sent, HTTP/2 keeps frames, headers and streams in memory. */
 const sessionOverheadBytes = 16 * 1024 * 1024;
+/** How often what has come on each connection is compared with what was asked on it. */
+const trafficCheckMs = 250;
+/** A long chain of certificates has some ten; Node keeps 128 KiB of a message that does not end. */
+const handshakeBytesMax = 64 * 1024;
 /** A load balancer may bring many at once. */
 const handshakesPerAddressMax = 1_000;
 const mebibyte = 1024 * 1024;
@@ -87,6 +91,7 @@ export class Listener {
   #pair: Pair;
   #authorities: TrustedAuthorities | undefined;
   #stopping = false;
+  #cancelCheck = (): void => {};
   #onEmpty: () => void = () => {};
 
   constructor(pair: Pair, parts: ListenerParts, options: ListenerOptions) {
@@ -164,6 +169,15 @@ export class Listener {
     await once(this.#server, 'listening').catch((error: unknown) => {
       throw cannotListen(error, this.#options);
     });
+    this.#checkTraffic();
+  }
+
+  #checkTraffic(): void {
+    this.#cancelCheck = this.#parts.clock.after(trafficCheckMs, () => {
+      for (const connection of this.#connections.values()) connection.checkTraffic();
+      for (const socket of this.#handshakes.sockets) if (socket.bytesRead > handshakeBytesMax) socket.destroy();
+      this.#checkTraffic();
+    });
   }
 
   /** New connections are served with this pair; open ones go on. */
@@ -199,6 +213,7 @@ export class Listener {
   /** Stops listening and signals to every client that its connection accepts nothing new. */
   beginStop(): void {
     this.#stopping = true;
+    this.#cancelCheck();
     this.#server.close();
     for (const connection of this.#connections.values()) connection.close();
   }

@@ -24,8 +24,8 @@ export interface Transport {
   listen(events: TransportEvents): void;
   /** Calls back once, when more can be sent. */
   onceDrained(resume: () => void): void;
-  /** Reads what is left of the body, and drops it. */
-  dropBody(): void;
+  /** Reads what is left of the body, and drops it. `dropped`: how much, as it comes. */
+  dropBody(dropped: (bytes: number) => void): void;
   /** Ends an answered request whose body is not wanted: HTTP/2 the stream, HTTP/1.1 the connection. */
   endBody(): void;
   /** Ends it half way, so that the peer knows it is not whole. */
@@ -80,8 +80,8 @@ class Http1 implements Transport {
     this.#response.once('drain', resume);
   }
 
-  dropBody(): void {
-    this.#request.resume();
+  dropBody(dropped: (bytes: number) => void): void {
+    dropFrom(this.#request, dropped);
   }
 
   endBody(): void {
@@ -128,8 +128,8 @@ class Http2 implements Transport {
     this.#stream.once('drain', resume);
   }
 
-  dropBody(): void {
-    this.#request.resume();
+  dropBody(dropped: (bytes: number) => void): void {
+    dropFrom(this.#request, dropped);
   }
 
   endBody(): void {
@@ -149,6 +149,11 @@ class Http2 implements Transport {
  */
 export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
+}
+
+function dropFrom(request: IncomingMessage, dropped: (bytes: number) => void): void {
+  request.on('data', (chunk: Buffer) => dropped(chunk.length));
+  request.resume();
 }
 
 /** The end that follows reports the error. */

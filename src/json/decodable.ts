@@ -3,7 +3,7 @@
  * pushes, links, and what others have written into etcd. `test/json/decodable.test.ts` compares the rule with client-go.
  *
  * D1 Every number fits a float64.
- * D2 A list, a watch and a table put up to three levels around an object. With them it nests no deeper than Go reads.
+ * D2 A watch of tables puts four levels around an object, and nothing puts more. With them it nests no deeper than Go reads.
  * D3 Go matches `kind` and `apiVersion` without regard to case. Only these spellings are accepted.
  * D4 The metadata decodes as ObjectMeta (object-meta.ts). Go decodes every member that stands twice in a struct, not only the last one.
  *
@@ -13,7 +13,7 @@ import { isUtf8 } from 'node:buffer';
 import { hasRepeats } from './duplicate-members.js';
 import { nestingMax, NotJson, type ObjectText, scanObject } from './object-text.js';
 
-const levelsAround = 3;
+const levelsAround = 4;
 const shownCharactersMax = 32;
 const typeName = /^(?:apiVersion|kind)$/iu;
 const decoder = new TextDecoder();

@@ -46,7 +46,7 @@ const rules: readonly Rule[] = [
 ];
 
 const junkRooms = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?:utils?|helpers?|common|types|misc)\//;
-const linesMax = 300;
+const linesMax = 500;
 /** The demo is no test, and ends what it starts. */
 const startsChildren = /^test\/(?:support\/children\.ts$|demo\/)/;
 

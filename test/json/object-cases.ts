@@ -257,6 +257,8 @@ const metadata: readonly string[] = [
   '"other":null',
   `"other":${arrays(9_995)}`,
   `"other":${arrays(9_996)}`,
+  `"other":${arrays(9_994)}`,
+  `"other":${arrays(9_993)}`,
   ...['name', 'generation', 'creationTimestamp', 'labels', 'annotations', 'finalizers', 'ownerReferences', 'managedFields'].flatMap(
     (name) => [
       `"${name}":${arrays(9_000)}`,
@@ -303,9 +305,11 @@ const members: readonly string[] = [
   '"spec":{"a":1E400,"a":1}',
   '"data":"1E400"',
   '"1E400":1',
-  ...[100, 9_000, 9_995, 9_996, 9_997, 9_998, 9_999, 10_000, 10_001, 50_000].map((depth) => `"spec":${arrays(depth)}`),
+  ...[100, 9_000, 9_993, 9_994, 9_995, 9_996, 9_997, 9_998, 9_999, 10_000, 10_001, 50_000].map((depth) => `"spec":${arrays(depth)}`),
   `"spec":${'{"a":'.repeat(9_996)}{}${'}'.repeat(9_996)}`,
   `"spec":${'{"a":'.repeat(9_995)}{}${'}'.repeat(9_995)}`,
+  `"spec":${'{"a":'.repeat(9_994)}{}${'}'.repeat(9_994)}`,
+  `"spec":${'{"a":'.repeat(9_993)}{}${'}'.repeat(9_993)}`,
 ];
 
 function shown(text: string): string {

@@ -154,6 +154,9 @@ func (c *clients) decodeObject(object []byte, note func(string, error)) {
 
 	table := wrapped(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[],"rows":[{"cells":[],"object":`, object, `}]}`)
 	note("table", kjson.UnmarshalCaseSensitivePreserveInts(table, &metav1.Table{}))
+	// As `kubectl get -w` reads it.
+	c.answer = wrapped(`{"type":"ADDED","object":`, table, "}\n")
+	note("table watch", first(c.dynamic.Resource(clusterRoles).Watch(ctx, metav1.ListOptions{})))
 }
 
 func wrapped(before string, object []byte, after string) []byte {

@@ -1,0 +1,133 @@
+/** What costs a peer nothing and asks for nothing: the connection that brings megabytes of it is ended, whoever sends it. What a watch holds of its request is counted. */
+import test, { type ExecutionContext } from 'ava';
+import { aPath, anApiExport } from '../support/objects.js';
+import { frameTypes, RawHttp2 } from '../support/raw-http2.js';
+import { aServer } from '../support/test-server.js';
+import { aClient, get, post } from './http1-requests.js';
+
+const bytesMax = 64 * 1024 * 1024;
+const bytesAtOnce = 256 * 1024;
+const framesAtOnce = 1_000;
+const windowUpdate = Buffer.from([0, 0, 0, 1]);
+const unknownType = 0x42;
+
+type Frames = Parameters<RawHttp2['frames']>[0];
+
+const floods: Readonly<Record<string, Frames[number]>> = {
+  'PRIORITY of streams that there are not': [frameTypes.priority, 0, 1_000_001, Buffer.from([0, 0, 0, 0, 16])],
+  'PRIORITY of a stream that is open': [frameTypes.priority, 0, 1, Buffer.from([0, 0, 0, 0, 16])],
+  WINDOW_UPDATE: [frameTypes.windowUpdate, 0, 0, windowUpdate],
+  'frames of a type that nobody knows': [unknownType, 0, 0, Buffer.alloc(16_000)],
+  'GOAWAY again and again': [frameTypes.goaway, 0, 0, Buffer.alloc(8)],
+};
+
+/** Sends until the connection is over; gives how much that took. */
+async function bytesUntilCut(client: Readonly<{ isClosed: boolean; socket: RawHttp2['socket'] }>, sendSome: () => number): Promise<number> {
+  let sent = 0;
+  while (!client.isClosed && sent < bytesMax) {
+    sent += sendSome();
+    await new Promise<void>((resolve) => {
+      if (!client.socket.writableNeedDrain) return void setImmediate(resolve);
+      const done = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(done, 100);
+      client.socket.once('drain', done);
+    });
+  }
+  return sent;
+}
+
+for (const isNamed of [false, true]) {
+  const who = isNamed ? 'with' : 'without';
+  for (const [what, frame] of Object.entries(floods))
+    test(`a connection that floods with ${what} is ended, ${who} a certificate`, async (t) => {
+      const server = await aServer(t);
+      const client = await RawHttp2.open({ port: server.port, as: isNamed ? server.master : null });
+      t.teardown(() => client.destroy());
+      await client.until(() => client.hasServerSettings, 'settings');
+      client.request('POST', aPath(), { ends: false });
+      const some = Array.from({ length: Math.min(framesAtOnce, Math.ceil(bytesAtOnce / frame[3].length)) }, () => frame);
+      const sent = await bytesUntilCut(client, () => {
+        client.frames(some);
+        return some.reduce((sum, [, , , payload]) => sum + 9 + payload.length, 0);
+      });
+      await client.until(() => client.isClosed, `the end, after ${sent} bytes`);
+      t.pass();
+    });
+
+  test(`a connection of HTTP/1.1 that brings nothing but empty lines is ended, ${who} a certificate`, async (t) => {
+    const server = await aServer(t);
+    const client = await aClient(t, { port: server.port, as: isNamed ? server.master : null });
+    t.is((await client.ask('GET', '/livez'))?.status, 200);
+    const sent = await bytesUntilCut(client, () => {
+      client.send('\r\n'.repeat(bytesAtOnce / 2));
+      return bytesAtOnce;
+    });
+    await client.until(() => client.isClosed, `the end, after ${sent} bytes`);
+    t.pass();
+  });
+}
+
+test('a connection that uploads much, in requests that are done and in some that are refused, stays', async (t) => {
+  const server = await aServer(t, { flags: { 'body-bytes-max': '1MiB' } });
+  const client = await aClient(t, { port: server.port, as: server.master });
+  for (let i = 0; i < 20; i += 1) {
+    client.send(post(`n${i}`, 'x'.repeat(900_000)));
+    t.is((await client.answer(2 * i))?.status, 201);
+    // Over its bound, and read to its end all the same.
+    client.send(post(`m${i}`, 'x'.repeat(1_200_000)));
+    t.is((await client.answer(2 * i + 1))?.status, 413);
+  }
+  client.send(get('/livez'));
+  t.is((await client.answer(40))?.status, 200);
+});
+
+async function aReader(t: ExecutionContext) {
+  const server = await aServer(t, { flags: { 'buffered-bytes-max': '24MiB' } });
+  const client = async (): Promise<RawHttp2> => {
+    const opened = await RawHttp2.open({ port: server.port, as: server.master });
+    t.teardown(() => opened.destroy());
+    await opened.until(() => opened.hasServerSettings, 'settings');
+    return opened;
+  };
+  return { server, client };
+}
+
+function watch(client: RawHttp2, headers: Readonly<Record<string, string>> = {}): ReturnType<RawHttp2['request']> {
+  return client.request('GET', `${aPath()}?watch=true`, { headers, ends: false });
+}
+
+test('long headers of open watches count as buffered bytes of their caller, and no longer', async (t) => {
+  const { server, client } = await aReader(t);
+  const before = await server.metric('strata_buffered_bytes');
+  const long = Object.fromEntries(Array.from({ length: 15 }, (_, i) => [`x-${i}`, 'y'.repeat(4_000)]));
+  const open = async (count: number): Promise<{ client: RawHttp2; statuses: number[] }> => {
+    const one = await client();
+    const streams = Array.from({ length: count }, () => watch(one, long));
+    await one.until(() => streams.every(({ status }) => status !== 0), 'answers');
+    return { client: one, statuses: streams.map(({ status }) => status) };
+  };
+
+  const first = await open(50);
+  t.true(first.statuses.every((status) => status === 200));
+  t.true((await server.metric('strata_buffered_bytes')) >= before + 50 * 56_000);
+  const others = [await open(90), await open(90), await open(90), await open(90)];
+  t.true(others.some(({ statuses }) => statuses.includes(429)));
+  for (const one of [first, ...others]) one.client.destroy();
+  await server.untilNoWatch();
+  t.is(await server.metric('strata_buffered_bytes'), before);
+});
+
+test('a body that a watch should not have is dropped as it comes', async (t) => {
+  const { server, client } = await aReader(t);
+  const one = await client();
+  const stream = watch(one);
+  await one.until(() => stream.status === 200, 'the watch');
+  // Far more than the window of a stream: each part is given back.
+  t.true(await one.body(stream, Buffer.alloc(512 * 1024), { ends: false }));
+  await server.client().create(aPath(), anApiExport({ name: 'one' }));
+  await one.until(() => stream.text.includes('"one"'), 'the event');
+  t.false(stream.isOver);
+});
