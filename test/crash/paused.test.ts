@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { freeze, thaw } from '../support/freeze.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
@@ -25,16 +26,16 @@ test.serial('a server that is paused under load, again and again, keeps every pr
   await using server = await StrataProcess.start({ flags: [...hurry, `--bookmark-interval=${bookmarkMs}ms`] });
   const load = await WatchedLoad.begin(t, server, seed);
   const bookmarks = await seenBookmarks(t, server);
-  t.teardown(() => process.kill(server.pid, 'SIGCONT'));
+  t.teardown(() => thaw(server.pid));
 
   for (let round = 1; round <= 3; round += 1) {
     const writing = new AbortController();
     const written = load.write(writing.signal);
     await sleep(500);
-    process.kill(server.pid, 'SIGSTOP');
+    await freeze(server.pid);
     await sleep(pauseMs);
     const before = bookmarks.length;
-    process.kill(server.pid, 'SIGCONT');
+    thaw(server.pid);
     await sleep(1_000);
     writing.abort();
     await written;
@@ -49,7 +50,7 @@ test.serial('a server that is paused under load, again and again, keeps every pr
 
 test.serial('a shard whose plain writer could not be heard during a pause does not count as away', async (t) => {
   await using server = await StrataProcess.start({ flags: ['--shard-away-max=2s'] });
-  t.teardown(() => process.kill(server.pid, 'SIGCONT'));
+  t.teardown(() => thaw(server.pid));
   const client = server.client();
   const created = await client.create(aPath(), anApiExport());
   const one = aPath({ name: 'one' });
@@ -60,9 +61,9 @@ test.serial('a shard whose plain writer could not be heard during a pause does n
 
   for (let pause = 0; pause < 3; pause += 1) {
     await sleep(700);
-    process.kill(server.pid, 'SIGSTOP');
+    await freeze(server.pid);
     await sleep(pauseMs);
-    process.kill(server.pid, 'SIGCONT');
+    thaw(server.pid);
     await sleep(700);
     t.is((await client.raw('GET', one)).status, 200);
   }
@@ -79,7 +80,7 @@ test.serial('a child that was paused never reports as current what it missed, an
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
 
-  west.signal('SIGSTOP');
+  await west.freeze();
   await until(async () => (await root.metric('strata_link_connected', 'neighbour="child/west"')) === 0, noticeMsMax);
   for (let i = 0; i < 50; i += 1) amber.put(`n${i}`, { turn: 1 });
   amber.delete('n450');
@@ -89,7 +90,7 @@ test.serial('a child that was paused never reports as current what it missed, an
   await converge(t, 'the parent', { caches: [root], shards: [amber] });
   await sleep(pauseMs - noticeMsMax);
   const asked = Promise.all(Array.from({ length: 5 }, () => viewOf(west)));
-  west.signal('SIGCONT');
+  west.thaw();
   const views = [...(await asked)];
   while (views.at(-1)!.turn !== '1') views.push(await viewOf(west));
 
@@ -112,14 +113,14 @@ test.serial('while its parent is paused a child reports it away, serves what it 
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
 
-  root.signal('SIGSTOP');
+  await root.freeze();
   await sleep(noticeMsMax);
   const views = [];
   birch.put('b460', { turn: 1 });
   amber.put('n1', { turn: 1 });
   for (const untilMs = performance.now() + pauseMs - noticeMsMax; performance.now() < untilMs; await sleep(50))
     views.push(await viewOf(west));
-  root.signal('SIGCONT');
+  root.thaw();
 
   t.true(views.length > 5);
   t.deepEqual(views.filter(({ showsCurrent }) => showsCurrent).slice(0, 3), []);

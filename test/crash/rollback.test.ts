@@ -6,6 +6,7 @@
 import { copyFile, cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { freeze, thaw } from '../support/freeze.js';
 import type { KubeClient, WatchEvent } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
@@ -69,9 +70,9 @@ const ways: Ways = {
   'a snapshot of the running folder': {
     take: async (disk) => {
       // Frozen, as a snapshot of a volume sees it: every file at one moment.
-      process.kill(disk.server.pid, 'SIGSTOP');
+      await freeze(disk.server.pid);
       await cp(disk.data, disk.copy('-folder'), { recursive: true });
-      process.kill(disk.server.pid, 'SIGCONT');
+      thaw(disk.server.pid);
     },
     restore: async (disk) => {
       await rm(disk.data, { recursive: true, force: true });

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import { AgentProcess } from '../support/agent-process.js';
+import { freeze, thaw } from '../support/freeze.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';
 import { fill } from '../support/shard-stand-in-objects.js';
 import { StrataProcess } from '../support/strata-process.js';
@@ -69,11 +70,11 @@ test.serial('an agent that is killed beside its standby: writes go on', async (t
 test.serial('an agent that is paused gives way to its standby, and is fenced when it goes on', async (t) => {
   const { cache, first, second, writeMs } = await twoAgents(t, [`--ping-interval=${pingMs}ms`, `--pong-timeout=${pingMs}ms`]);
 
-  process.kill(first.pid, 'SIGSTOP');
+  await freeze(first.pid);
   const ms = await writeMs('while-it-stands-still');
   t.log(`written ${Math.round(ms)} ms after the pause began`);
   t.true(ms < 3 * takeOverMsMax);
-  process.kill(first.pid, 'SIGCONT');
+  thaw(first.pid);
 
   await t.throwsAsync(first.failed(), { message: /ended with 1/ });
   await sleep(500);

@@ -86,7 +86,7 @@ test.serial('in a chain of five with a frozen middle both halves go on, and ever
   const onlooker = await anOnlooker(t, leaf);
   const before = await revisions(chain);
 
-  middle.signal('SIGSTOP');
+  await middle.freeze();
   for (const shard of [amber, birch]) for (let i = 0; i < 50; i += 1) shard.put(`${shard.name}-${i}`, { turn: 2 });
   await until(async () => (await chain[1]!.metric('strata_link_connected', 'neighbour="child/c2"')) === 0, noticeMsMax);
   await until(async () => (await chain[3]!.metric('strata_link_connected', 'neighbour="parent"')) === 0, noticeMsMax);
@@ -94,7 +94,7 @@ test.serial('in a chain of five with a frozen middle both halves go on, and ever
   await converge(t, 'frozen, below', { caches: chain.slice(3), shards: [amber] });
   for (const shard of [amber, birch]) for (let i = 50; i < 100; i += 1) shard.put(`${shard.name}-${i}`, { turn: 2 });
   await sleep(1_000);
-  middle.signal('SIGCONT');
+  middle.thaw();
   await converge(t, 'thawed', wanted);
 
   // A change that came a second time over a resumed link was no change.

@@ -119,9 +119,9 @@ const mishaps: readonly (readonly [string, (stage: Stage) => Promise<void>])[] =
     'a cache is frozen',
     async ({ random, caches }) => {
       const cache = caches[random.below(caches.length)]!;
-      cache.signal('SIGSTOP');
+      await cache.freeze();
       await sleep(random.below(3_000));
-      cache.signal('SIGCONT');
+      cache.thaw();
     },
   ],
   [

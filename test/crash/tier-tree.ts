@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { ExecutionContext } from 'ava';
+import { freeze, thaw } from '../support/freeze.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { TestAuthority } from '../support/test-authority.js';
@@ -96,8 +97,13 @@ export class TierCache {
     return join(this.process.folder, 'backup');
   }
 
-  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
-    process.kill(this.process.pid, signal);
+  /** Resolves when its process stands still. */
+  async freeze(): Promise<void> {
+    await freeze(this.process.pid);
+  }
+
+  thaw(): void {
+    thaw(this.process.pid);
   }
 }
 
@@ -152,7 +158,7 @@ export class TierTree {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const cache of this.#caches.toReversed()) {
       cache.uplink.cut();
-      if (cache.process.pid > 0) cache.signal('SIGCONT');
+      if (cache.process.pid > 0) cache.thaw();
       await cache.process[Symbol.asyncDispose]();
       await cache.uplink.close();
     }

@@ -12,6 +12,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import { installed, runProgram } from '../clients/installed.js';
 import type { KubeClient } from '../support/kube-client.js';
+import { freeze, thaw } from '../support/freeze.js';
 import type { AgentProcess } from '../support/agent-process.js';
 import { isForeign, StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
@@ -167,7 +168,7 @@ async function assertUnharmed(t: ExecutionContext, client: KubeClient, { pid, aw
   };
   await ask(away);
   const before = await timed(10_000);
-  process.kill(pid, 'SIGSTOP');
+  await freeze(pid);
   try {
     const stoppedMs = performance.now();
     const ended = Promise.all(
@@ -189,7 +190,7 @@ async function assertUnharmed(t: ExecutionContext, client: KubeClient, { pid, aw
     );
     t.true(noticedMs < noticedMsMax, `${noticedMs} ms`);
   } finally {
-    process.kill(pid, 'SIGCONT');
+    thaw(pid);
   }
   await until(async () => (await ask(away)).status === 200, settleMsMax);
 }

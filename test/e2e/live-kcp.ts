@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runProgram } from '../clients/installed.js';
+import { freeze, thaw } from '../support/freeze.js';
 import { KubeClient } from '../support/kube-client.js';
 import { builtMain } from '../support/project.js';
 import { isReady, pidIn, readFrom, stop } from './live-processes.js';
@@ -200,12 +201,12 @@ export class LiveKcp {
     const file = this.file(`${program}.pid`);
     const supervisor = await pidIn(this.file(`${program}-supervisor.pid`));
     const before = await pidIn(file);
-    process.kill(supervisor, 'SIGSTOP');
+    await freeze(supervisor);
     try {
       process.kill(before, 'SIGKILL');
       await meanwhile?.();
     } finally {
-      process.kill(supervisor, 'SIGCONT');
+      thaw(supervisor);
     }
     await this.#until(async () => (await pidIn(file)) !== before, readyMsMax, `the supervisor to start ${program} again`);
   }

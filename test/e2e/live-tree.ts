@@ -14,6 +14,7 @@ import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { StatusReport } from '../../src/domain/status.js';
+import { freeze, thaw } from '../support/freeze.js';
 import type { KubeClient, KubeObject } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
@@ -85,11 +86,11 @@ export class LiveTree {
   async snapshot(leaf: number): Promise<string> {
     const { folder, dataFolder, pid } = this.#leaf(leaf);
     const copy = join(folder, 'snapshot');
-    process.kill(pid, 'SIGSTOP');
+    await freeze(pid);
     try {
       await cp(dataFolder, copy, { recursive: true });
     } finally {
-      process.kill(pid, 'SIGCONT');
+      thaw(pid);
     }
     return copy;
   }

@@ -115,9 +115,9 @@ test('what fails is told apart: gone with compaction, too large, full, not answe
   })();
   t.is(await kindOf(t, filled), 'full');
   t.is((await client.range({ key: bytes('/a') })).kvs.length, 1);
-  await etcd.signal(0, 'SIGSTOP');
+  await etcd.freeze(0);
   t.is(await kindOf(t, client.range({ key: bytes('/a') })), 'unknown');
-  await etcd.signal(0, 'SIGCONT');
+  etcd.thaw(0);
   await etcd.signal(0, 'SIGKILL');
   t.is(await kindOf(t, put('/a', bytes('3'))), 'unknown');
   client.close();

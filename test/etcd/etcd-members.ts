@@ -16,6 +16,7 @@ import { EtcdClient } from '../../src/store/etcd/client.js';
 import type { EtcdTls } from '../../src/store/etcd/members.js';
 import { runProgram } from '../clients/installed.js';
 import { freePorts } from '../support/free-ports.js';
+import { freeze, thaw } from '../support/freeze.js';
 import { TestAuthority } from '../support/test-authority.js';
 import type { EtcdProgram } from './etcd-program.js';
 import { spawn } from '../support/children.js';
@@ -138,15 +139,23 @@ export class EtcdMembers {
     }
   }
 
-  /** SIGKILL and SIGTERM resolve when the process is gone, SIGSTOP and SIGCONT at once. */
-  async signal(i: number, signal: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
+  /** Resolves when the process is gone. */
+  async signal(i: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     const member = this.#member(i);
     const { child } = member;
     if (child === undefined) return;
     child.kill(signal);
-    if (signal === 'SIGSTOP' || signal === 'SIGCONT') return;
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     member.child = undefined;
+  }
+
+  /** Resolves when the process stands still. */
+  async freeze(i: number): Promise<void> {
+    await freeze(this.#pidOf(i));
+  }
+
+  thaw(i: number): void {
+    thaw(this.#pidOf(i));
   }
 
   /** Of a member that does not run: what it had is gone. */
@@ -179,6 +188,12 @@ export class EtcdMembers {
     }
     for (const i of this.#members.keys()) this.begin(i);
     await Promise.all(this.#members.map((_, i) => this.untilReady(i)));
+  }
+
+  #pidOf(i: number): number {
+    const { name, child } = this.#member(i);
+    if (child?.pid === undefined) throw new Error(`the member ${name} does not run`);
+    return child.pid;
   }
 
   #dataOf(i: number): string {

@@ -1,6 +1,7 @@
 /** What clients, pushers and operators see of servers while their etcd is out of order, through the wire. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
+import { freeze, thaw } from '../support/freeze.js';
 import { KubeError, type KubeClient } from '../support/kube-client.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import type { StrataProcess } from '../support/strata-process.js';
@@ -166,12 +167,12 @@ test('a server that is frozen for longer than its lease follows the one that lea
   await using servers = await BalancedServers.start(etcd);
   const [first, second] = servers.servers as [StrataProcess, StrataProcess];
   await until(async () => /peers\.leads/.test(await first.log()), 5_000);
-  process.kill(first.pid, 'SIGSTOP');
+  await freeze(first.pid);
   try {
     await until(async () => /peers\.leads/.test(await second.log()), 20_000);
     await second.client().create(path, anExport('meanwhile'));
   } finally {
-    process.kill(first.pid, 'SIGCONT');
+    thaw(first.pid);
   }
   t.is((await first.client().list(path)).items.length, 1, 'a consistent read waits');
   await until(async () => /peers\.follows/.test(await first.log()), 10_000);

@@ -142,9 +142,9 @@ test('while members are killed, frozen and started again, every change comes onc
   })();
   for (const i of [0, 1, 2]) {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    await etcd.signal(i, i === 1 ? 'SIGSTOP' : 'SIGKILL');
+    await (i === 1 ? etcd.freeze(i) : etcd.signal(i, 'SIGKILL'));
     await new Promise((resolve) => setTimeout(resolve, 2_500));
-    if (i === 1) await etcd.signal(i, 'SIGCONT');
+    if (i === 1) etcd.thaw(i);
     else etcd.begin(i);
     await etcd.untilReady(i);
   }

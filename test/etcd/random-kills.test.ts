@@ -101,8 +101,8 @@ async function harm(
       await etcd.signal(member, 'SIGKILL');
       return { what: 'a member killed that compacts', mend: begin };
     case 5:
-      await etcd.signal(member, 'SIGSTOP');
-      return { what: 'a member frozen', mend: () => etcd.signal(member, 'SIGCONT') };
+      await etcd.freeze(member);
+      return { what: 'a member frozen', mend: async () => etcd.thaw(member) };
     case 6:
       network.delay(20 + random.below(230));
       return { what: 'a slow network', mend: heal };

@@ -20,13 +20,13 @@ test('what was created and deleted does not come back when a create that was not
   const other = await opened(t, etcd, { endpoints: etcd.endpoints.slice(2) });
   await one.submit(aPut({ name: 'first' }, 'absent'));
 
-  await etcd.signal(0, 'SIGSTOP');
+  await etcd.freeze(0);
   const created = await Promise.all(Array.from({ length: many }, (__, i) => one.submit(aPut({ name: `n${i}` }, 'absent'))));
   t.deepEqual([...new Set(created.map(({ kind }) => kind))], ['written']);
   await other.reachNewest();
   const deleted = await Promise.all(created.map((__, i) => other.submit(aDelete({ name: `n${i}` }))));
   t.deepEqual([...new Set(deleted.map(({ kind }) => kind))], ['written']);
-  await etcd.signal(0, 'SIGCONT');
+  etcd.thaw(0);
   await sleep(arrivesMs);
   await other.reachNewest();
 
@@ -43,14 +43,14 @@ test('what was pushed and retracted does not come back when a push that was not 
   const each = (push: (place: { name: string }) => Push): readonly Push[] =>
     Array.from({ length: many }, (__, i) => push({ name: `n${i}` }));
 
-  await etcd.signal(0, 'SIGSTOP');
+  await etcd.freeze(0);
   const put = outcomeTexts(await lane.push(each(anUpsert)));
   t.true(
     put.every((outcome) => outcome === 'written' || outcome === 'unchanged'),
     String(new Set(put)),
   );
   t.deepEqual([...new Set(outcomeTexts(await lane.push(each(aRetract))))], ['written']);
-  await etcd.signal(0, 'SIGCONT');
+  etcd.thaw(0);
   await sleep(arrivesMs);
   await store.reachNewest();
 

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freeze, thaw } from '../../support/freeze.js';
 import { longestTurnMs, meteredEnvironment } from '../../support/longest-turn.js';
 import { aPath } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
@@ -31,12 +32,12 @@ async function aServer(t: ExecutionContext): Promise<Readonly<{ server: StrataPr
 
 /** The server finds all that the task sends in one turn. */
 async function whileStopped({ pid }: StrataProcess, task: () => void): Promise<void> {
-  process.kill(pid, 'SIGSTOP');
+  await freeze(pid);
   try {
     task();
     await sleep(settleMs);
   } finally {
-    process.kill(pid, 'SIGCONT');
+    thaw(pid);
   }
 }
 
