@@ -9,6 +9,9 @@ export function aRef(ref: Partial<ObjectRef> = {}): ObjectRef {
   return { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports', cluster: 'acme', name: 'one', ...ref };
 }
 
+/** A busy machine takes seconds for an answer. Without one in time a reader says that it knows nothing, which is what other tests look at. */
+export const patience: Partial<LookupBounds> = { timeoutMs: 60_000, freshnessTimeoutMs: 60_000 };
+
 /** With the certificate of a master and at the server's own URL, unless others are given. */
 export function aReader(
   t: ExecutionContext,
@@ -16,7 +19,7 @@ export function aReader(
   { cache = server.url, as = server.master, bounds = {} }: { cache?: string; as?: PusherCertificate; bounds?: Partial<LookupBounds> } = {},
 ): CacheReader {
   const { certificate, key } = as;
-  const reader = openCacheReader({ cache, identity: { ca: server.certificate, certificate, key }, bounds });
+  const reader = openCacheReader({ cache, identity: { ca: server.certificate, certificate, key }, bounds: { ...patience, ...bounds } });
   t.teardown(() => reader.close());
   return reader;
 }

@@ -25,7 +25,7 @@ import { TestAuthority } from '../support/test-authority.js';
 import { silent } from '../support/test-store.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
 import { aWholeChild } from '../support/whole-child.js';
-import { aReader, aRef, exportAt } from './a-reader.js';
+import { aReader, aRef, exportAt, patience } from './a-reader.js';
 
 const exports = sliceOf('apiexports');
 const ofExports: WatchedRef = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' };
@@ -50,7 +50,7 @@ async function aWatchingReader(
   { types = [ofExports], bounds = fresh, at = server.url, watchAt = at, ca = server.certificate, isAwaited = true }: WatchingOptions = {},
 ): Promise<Watching> {
   const { master } = server;
-  const options = { ...defaultLookupBounds, ...bounds, cache: at };
+  const options = { ...defaultLookupBounds, ...patience, ...bounds, cache: at };
   const identity = { ca, certificate: master.certificate, key: master.key };
   const connection = new CacheConnection({ clock: systemClock, identity: () => identity }, options);
   let objectsAsked = 0;
