@@ -4,23 +4,23 @@ import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { aServer } from '../support/test-server.js';
 
+/** Created behind the bookmark: what the watch had to send of before has come once this comes. */
+const last = 'zz-last';
+
 async function watchList(client: KubeClient, path: string, query: Record<string, string>): Promise<readonly string[]> {
   const received: string[] = [];
-  const all = {
-    allowWatchBookmarks: 'true',
-    sendInitialEvents: 'true',
-    resourceVersionMatch: 'NotOlderThan',
-    timeoutSeconds: '1',
-    ...query,
-  };
+  const all = { allowWatchBookmarks: 'true', sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', ...query };
   for await (const { type, object } of client.watch(path, { query: all })) {
     const { name = '', annotations = {} } = object.metadata;
-    if (type !== 'BOOKMARK' || annotations['k8s.io/initial-events-end'] === 'true')
+    if (name === last) return received;
+    const endsInitialEvents = annotations['k8s.io/initial-events-end'] === 'true';
+    if (type !== 'BOOKMARK' || endsInitialEvents)
       received.push(
         `${type} ${name}${type === 'DELETED' ? ` ${annotations['kcp.io/shard']}/${annotations['kcp.io/cluster']}` : ''}`.trim(),
       );
+    if (endsInitialEvents) await client.create(aPath(), anApiExport({ name: last, labels: { team: 'red' } }));
   }
-  return received;
+  throw new Error(`the watch ended before ${last}`);
 }
 
 test('after the bookmark it gets what was deleted since, but not what was recreated or is there on another shard', async (t) => {
