@@ -54,6 +54,7 @@ import type { KubePorts } from './web/call.js';
 import { Gzip } from './web/gzip.js';
 import { RootSchemas } from './web/root-schemas.js';
 import { ViewCallers } from './web/view-callers.js';
+import { MovedPaths } from './web/moved-paths.js';
 
 export type OpenServer = Readonly<{
   port: number;
@@ -205,6 +206,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     revisions: store,
     commits: store,
     paths: store,
+    movedPaths: new MovedPaths({ commits: store, revisions: store }),
     snapshots,
     watches: hub,
     catalogue,

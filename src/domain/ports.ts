@@ -109,8 +109,8 @@ export type WatchRequest = Readonly<{
 
 /** An open watch: pieces to write, in order, several when they are there. While it is asked for the next, it may write to its sink instead. */
 export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
-  /** Nothing that is published from now on is shown. It ends by itself when its time is up. */
-  end(): void;
+  /** Nothing that is published from now on is shown. It ends by itself when its time is up. `why`: sent as its last event; else its client may go on. */
+  end(why?: Refusal): void;
   /** Its client has gone, maybe with a thousand others: it ends in a turn of the event loop that has time for it. */
   abandon(): void;
 }

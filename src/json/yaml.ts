@@ -25,7 +25,7 @@ const depthMax = 200;
 const aliasedCharactersMax = 3 * 1024 * 1024;
 
 /** What YAML has as an escape only. */
-const unprintable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
+const unprintable = /[^\P{Cc}\t\n\r\u0085]|[\ufffe\uffff]/u;
 const loneSurrogate = /\p{Surrogate}/u;
 
 type Options = Readonly<{ duplicates?: 'last' | 'refused' }>;

@@ -61,7 +61,7 @@ export class Hub implements Watches, ChangeStream {
   open(request: WatchRequest): OpenWatch {
     const watcher = new Watcher(request, { ...this.#parts, stream: this }, this.#limits);
     if (this.#ending) watcher.end();
-    return { end: () => watcher.end(), abandon: () => watcher.abandon(), [Symbol.asyncIterator]: () => this.#run(watcher) };
+    return { end: (why) => watcher.end(why), abandon: () => watcher.abandon(), [Symbol.asyncIterator]: () => this.#run(watcher) };
   }
 
   enter(watcher: Watcher, after: Revision): void {

@@ -15,7 +15,7 @@
  *
  * What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
  */
-import { Refused } from '../domain/errors.js';
+import { Refused, type Refusal } from '../domain/errors.js';
 import type { ListEncoding, OpenWatch, Representation, Snapshots, WatchRequest, WatchStart } from '../domain/ports.js';
 import type { History, Objects, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
@@ -75,6 +75,7 @@ export class Watcher implements OpenWatch, Receiver {
   #wantedBytes = 0;
   #reservedBytes = 0;
   #ended = false;
+  #why: Refusal | undefined;
   #isAbandoned = false;
   #fault: unknown;
   #wake: () => void = () => {};
@@ -144,8 +145,9 @@ export class Watcher implements OpenWatch, Receiver {
     this.offer({ bytes, events: 0, after: reached, upTo: reached });
   }
 
-  /** Ends the stream after what is queued. */
-  end(): void {
+  /** Ends the stream after what is queued, with `why` as its last event. */
+  end(why?: Refusal): void {
+    this.#why ??= why;
     this.#parts.stream.flush(this);
     this.#ended = true;
     this.#wake();
@@ -162,6 +164,7 @@ export class Watcher implements OpenWatch, Receiver {
       if (start.kind === 'initial') yield* this.#initial(start);
       else this.#position = this.#resumed(start.revision);
       yield* this.#follow();
+      if (this.#why !== undefined) throw new Refused(this.#why);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       yield this.#direct(representation.error(error.refusal));

@@ -21,6 +21,7 @@ import type { Part } from './parts.js';
 import type { RootSchemas } from './root-schemas.js';
 import { parseIncludeObject } from './table.js';
 import type { ViewCallers } from './view-callers.js';
+import type { MovedPaths } from './moved-paths.js';
 
 export type Call = Readonly<{
   verb: Verb;
@@ -49,6 +50,7 @@ export type KubePorts = Readonly<{
   intake: Intake;
   commits: Commits;
   paths: CanonicalPaths;
+  movedPaths: Pick<MovedPaths, 'hasMovedSince'>;
   snapshots: Snapshots;
   watches: Watches;
   catalogue: Catalogue;

@@ -10,6 +10,7 @@
  * Ours, above and below are as in `Located` of `domain/revision.ts`.
  */
 import { expired, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
+import type { Revision } from '../domain/revision.js';
 import { mustParse } from '../domain/parsed.js';
 import type { WatchRequest, WatchStart } from '../domain/ports.js';
 import type { Room } from '../domain/room.js';
@@ -33,7 +34,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   exchange.becomeWatch(selectorBytes(call.query));
 
   const representation = watchRepresentation(form);
-  const start = startOf(options, ports);
+  const start = startOf(options, call.canonicalPath, ports);
   if (exchange.isOver) return { kind: 'streamed' };
   openResponse(exchange);
   if (call.request.method === 'HEAD') exchange.finish();
@@ -49,9 +50,9 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
   const { canonicalPath, exchange } = call;
   const open = ports.watches.open(request);
-  // A watch of a canonical path is bound when it opens, and ends when the path leads elsewhere.
+  // A watch of a canonical path is bound when it opens.
   const moves = ports.commits.subscribe(({ movedPaths }) => {
-    if (canonicalPath !== undefined && movedPaths.includes(canonicalPath)) open.end();
+    if (canonicalPath !== undefined && movedPaths.includes(canonicalPath)) open.end(leadsElsewhere(canonicalPath));
   });
   exchange.onEnd(() => open.abandon());
   exchange.limit(request.timeoutMs + lastBytesMs, () => exchange.cut());
@@ -70,7 +71,15 @@ function openResponse({ response }: Exchange): void {
   response.flushHeaders();
 }
 
-function startOf(options: WatchOptions, { revisions, history }: KubePorts): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
+function leadsElsewhere(path: string): Refusal {
+  return expired(`the canonical path ${JSON.stringify(path)} leads to another logical cluster now, please list again`);
+}
+
+function startOf(
+  options: WatchOptions,
+  path: string | undefined,
+  { revisions, history, movedPaths }: KubePorts,
+): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
   const { resourceVersion, sendInitialEvents, bookmarks } = options;
   // Only a WatchList gets a mark where its initial events end.
   const endsWithBookmark = bookmarks && sendInitialEvents === true;
@@ -81,12 +90,15 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
       : { kind: 'initial', endsWithBookmark, forgetSince: undefined };
   }
   const located = revisions.locate(resourceVersion);
+  const hasMoved = (since: Revision): boolean => path !== undefined && movedPaths.hasMovedSince(path, since);
   if (sendInitialEvents === true) {
     if (located.kind === 'above')
       return { kind: 'refused', refusal: resourceVersionTooLarge(resourceVersion, revisions.format(published)) };
-    const isRemembered = located.kind === 'ours' && history.remembers(located.revision);
+    const isRemembered = located.kind === 'ours' && history.remembers(located.revision) && !hasMoved(located.revision);
     return { kind: 'initial', endsWithBookmark, forgetSince: isRemembered ? located.revision : undefined };
   }
+  if (path !== undefined && located.kind === 'ours' && hasMoved(located.revision))
+    return { kind: 'refused', refusal: leadsElsewhere(path) };
   if (located.kind === 'ours') return { kind: 'after', revision: located.revision };
   return { kind: 'refused', refusal: expired(`too old resource version: ${resourceVersion} (${revisions.format(published)})`) };
 }

@@ -48,7 +48,13 @@ async function put(client: KubeClient, shard: string, cluster: string, of: Marke
 /** `acme` is on amber, and then on birch as well. */
 async function migrated(
   t: ExecutionContext,
-  { cluster = 'acme', left = {}, now = {}, to = 'birch' }: { cluster?: string; left?: Marked; now?: Marked; to?: string } = {},
+  {
+    cluster = 'acme',
+    left = {},
+    now = {},
+    to = 'birch',
+    whenLast = () => {},
+  }: { cluster?: string; left?: Marked; now?: Marked; to?: string; whenLast?: () => void } = {},
 ): Promise<TestServer> {
   const server = await aServer(t, { clock });
   const client = server.client();
@@ -58,12 +64,14 @@ async function migrated(
   await put(client, 'amber', cluster, { isMarked: true, ...left });
   await put(client, 'birch', cluster, { isMarked: true });
   await client.create(aPath({ shard: 'birch', cluster }), anApiExport());
+  whenLast();
   await put(client, 'birch', cluster, now);
   return server;
 }
 
 test('what the former shard has left is removed after a minute, and watches see it go', async (t) => {
-  const server = await migrated(t);
+  let beganMs = 0;
+  const server = await migrated(t, { whenLast: () => (beganMs = performance.now()) });
   const client = server.client();
   t.is((await client.raw('GET', aPath({ shard: '*', name: 'one' }))).status, 409);
   const stop = new AbortController();
@@ -73,7 +81,6 @@ test('what the former shard has left is removed after a minute, and watches see 
     for await (const { type, object } of client.watch(aPath({ shard: '*', cluster: '*' }), { signal: stop.signal }))
       seen.push(`${type} ${object.metadata.annotations?.['kcp.io/shard']}`);
   })().catch(() => {});
-  const beganMs = performance.now();
 
   await until(async () => (await has(client, 'amber', 'acme')).length === 0);
 

@@ -35,13 +35,13 @@ test('a canonical path that leads nowhere is 404, one that leads to several clus
   );
 });
 
-test('a watch of a canonical path ends cleanly when the path leads elsewhere, and goes on otherwise', async (t) => {
+test('a watch of a canonical path ends with 410 when the path leads elsewhere, and goes on otherwise', async (t) => {
   const client = (await aServer(t)).client();
   const made = await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
   const received: string[] = [];
   const watched = (async () => {
     for await (const { type, object } of client.watch(`${aPath({ cluster: 'root:org' })}?watch=true`))
-      received.push(`${type} ${object.metadata.name}`);
+      received.push(`${type} ${type === 'ERROR' ? object['code'] : object.metadata.name}`);
   })();
   await until(() => received.length === 1);
 
@@ -55,6 +55,42 @@ test('a watch of a canonical path ends cleanly when the path leads elsewhere, an
   await watched;
 
   t.deepEqual(received.slice(0, 2), ['ADDED one', 'ADDED two']);
+  t.is(received.at(-1), 'ERROR 410');
+});
+
+test('whoever watches a canonical path from before it led elsewhere has to list again, and holds then what is there', async (t) => {
+  const client = (await aServer(t)).client();
+  const path = aPath({ cluster: 'root:org' });
+  const move = async (cluster: string, name: string, to: string): Promise<void> =>
+    void (await client.mergePatch(aPath({ cluster, name }), { metadata: { annotations: { 'kcp.io/path': to } } }));
+  const firstOf = async (resourceVersion = ''): Promise<string> => {
+    for await (const { type, object } of client.watch(`${path}?watch=true&resourceVersion=${resourceVersion}&timeoutSeconds=1`))
+      return `${type} ${type === 'ERROR' ? object['code'] : object.metadata.name}`;
+    return 'nothing';
+  };
+  await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
+  const { metadata } = await client.list(path);
+  await client.create(aPath({ cluster: 'beta' }), anApiExport({ name: 'early' }));
+  await client.create(aPath({ cluster: 'beta' }), atPath('root:other'));
+  t.is(await firstOf(metadata.resourceVersion), 'nothing');
+
+  await move('acme', 'one', 'root:gone');
+  await move('beta', 'one', 'root:org');
+  const between = (await client.list(aPath({ cluster: '*' }))).metadata.resourceVersion;
+  t.is(await firstOf(metadata.resourceVersion), 'ERROR 410');
+  const listed = await client.list(path);
+  t.deepEqual(
+    listed.items.map((item) => item.metadata.name),
+    ['early', 'one'],
+  );
+  t.is(await firstOf(listed.metadata.resourceVersion), 'nothing');
+  await client.create(aPath({ cluster: 'beta' }), anApiExport({ name: 'late' }));
+  t.is(await firstOf(between), 'ADDED late');
+  const list = await client.raw(
+    'GET',
+    `${path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`,
+  );
+  t.deepEqual([...list.text.matchAll(/"type":"(\w+)"/g)].map(([, type]) => type).slice(0, 4), ['ADDED', 'ADDED', 'ADDED', 'BOOKMARK']);
 });
 
 test('a write accepts no canonical path and no wildcard as its place', async (t) => {
