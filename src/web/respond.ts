@@ -7,6 +7,7 @@ import { indented, indentedFromBytesMax } from './indented.js';
 import type { FaceAnswer } from './kube-face.js';
 import { join, lengthOf, type Part } from './parts.js';
 import type { StatusAnswer } from './status.js';
+import { warningHeader } from './warning-header.js';
 
 /** A longer answer is sent without a copy, at the pace of its reader. */
 const copiedBytesMax = 64 * 1024;
@@ -61,11 +62,7 @@ function written({ request, response }: Exchange, answered: Exclude<FaceAnswer, 
     }
     case 'bytes': {
       const { code, contentType, parts, warnings = [] } = answered;
-      if (warnings.length > 0)
-        response.setHeader(
-          'warning',
-          warnings.map((warning) => `299 - ${JSON.stringify(warning)}`),
-        );
+      if (warnings.length > 0) response.setHeader('warning', warningHeader(warnings));
       const isForPeople = contentType === 'application/json' && isIndented(request) && lengthOf(parts) <= indentedFromBytesMax;
       return { code, headers: { 'content-type': contentType, ...unstored }, parts: isForPeople ? [indented(join(parts))] : parts };
     }

@@ -1,0 +1,28 @@
+/**
+ * The Warning header of an answer, as kube-apiserver writes it. Pure.
+ *
+ * WARNING-1 Its texts hold what a caller has sent, and the write that they are about may be stored already: whatever they hold, the header can be sent.
+ *    Node writes a byte for each character, so the bytes of UTF-8 are given to it as characters.
+ *
+ * Bounds: a text is cut at `charactersMax`; lines that would take more than `bytesMax` in all are left out.
+ */
+const charactersMax = 256;
+const bytesMax = 4 * 1024;
+/** As Go's unicode.IsPrint has it, halves of pairs included. */
+const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
+
+export function warningHeader(texts: readonly string[]): readonly string[] {
+  const lines: string[] = [];
+  let bytes = 0;
+  for (const text of texts) {
+    const line = formatLine(text.slice(0, charactersMax).replaceAll(unprintable, ''));
+    bytes += line.length;
+    if (bytes > bytesMax) break;
+    lines.push(line);
+  }
+  return lines;
+}
+
+function formatLine(text: string): string {
+  return Buffer.from(`299 - ${JSON.stringify(text)}`).toString('latin1');
+}
