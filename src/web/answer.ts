@@ -26,14 +26,19 @@ export function objectAnswer(
   return encoded(code, form.single(object, object.resourceVersion), writing, warnings);
 }
 
-/** JSON text is YAML as well: what would take too long to convert stays as it is. */
+/**
+ * Where YAML was asked for, an answer that is too long to convert is JSON, and so is one whose conversion fails, most often because too much heavy work
+ * waits: a write is stored by now, and a client that is refused would send it again. The Content-Type says which it is, because Go's YAML decoder
+ * refuses some JSON: `"\/"`, half a surrogate pair, a name of more than 1,024 characters.
+ */
 export async function encoded(
   code: number,
   json: readonly Part[],
   { encoding, heavy }: Writing,
   warnings: readonly string[] = [],
 ): Promise<Answer> {
-  const isWritten = encoding === 'yaml' && lengthOf(json) <= yamlBytesMax;
-  const parts = isWritten ? [await heavy.run({ kind: 'yaml from json', text: join(json) })] : json;
-  return { kind: 'bytes', code, contentType: `application/${encoding}`, parts, warnings };
+  const isShort = encoding === 'yaml' && lengthOf(json) <= yamlBytesMax;
+  const yaml = isShort ? await heavy.run({ kind: 'yaml from json', text: join(json) }).catch(() => undefined) : undefined;
+  const answer = yaml === undefined ? { contentType: 'application/json', parts: json } : { contentType: 'application/yaml', parts: [yaml] };
+  return { kind: 'bytes', code, ...answer, warnings };
 }

@@ -54,7 +54,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
 
 /**
  * Sends a list once its beginning is known: what fails before is still a Status. A list of more than
- * one piece is sent as JSON text even where YAML was asked for, of which JSON is a part: converting it would take its length in
+ * one piece is sent as JSON even where YAML was asked for: converting it would take its length in
  * memory and delay everybody.
  */
 export async function answerList(
@@ -87,7 +87,7 @@ async function answerPieces(
 
   if (exchange.isOver) return { kind: 'streamed' };
   response.statusCode = 200;
-  response.setHeader('content-type', `application/${encoding}`);
+  response.setHeader('content-type', 'application/json');
   response.setHeader('cache-control', 'no-cache, private');
   const pieces = chain(opening, bytes);
   if (request.method === 'HEAD') exchange.finish();

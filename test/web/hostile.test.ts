@@ -375,8 +375,11 @@ test.serial('a large object is never indented, and stays JSON when YAML is asked
       [`${path}/one?pretty=true`, {}],
       [`${path}/one`, { accept: 'application/yaml' }],
       [path, { accept: 'application/yaml' }],
-    ] as const)
-      t.true((await client.raw('GET', ask, { headers })).text.endsWith('}'));
+    ] as const) {
+      const answer = await client.raw('GET', ask, { headers });
+      t.is(answer.headers['content-type'], 'application/json');
+      t.true(answer.text.endsWith('}'));
+    }
   });
 
   t.true(stoodMs < blockedMsMax, `${stoodMs} ms`);

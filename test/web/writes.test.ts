@@ -1,6 +1,6 @@
 /** Writes over HTTP, as far as the HTTP layer adds to admission. */
-import test from 'ava';
-import type { KubeClient, KubeObject, KubeStatus } from '../support/kube-client.js';
+import test, { type ExecutionContext } from 'ava';
+import type { Answer, KubeClient, KubeObject, KubeStatus, RequestOptions } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';
 
@@ -146,6 +146,74 @@ test('forty large updates at once are all stored: what has other strings waits f
     answers.filter(({ status }) => status !== 200).map(({ status, text }) => `${status} ${text.slice(0, 200)}`),
     [],
   );
+});
+
+/** What one caller's answers in YAML do not all find room for, among the work that waits. */
+const crowd = Array.from({ length: 40 }, (_, i) => `n${i}`);
+const large = Object.fromEntries(Array.from({ length: 2_500 }, (_, i) => [`k${i}`, 'v'.repeat(40)]));
+const asYaml = { headers: { accept: 'application/yaml' } } satisfies RequestOptions;
+
+/** An object, or a list, as the answer says it is written: in YAML or, where there was no room to convert it, in JSON. */
+function assertWritten(t: ExecutionContext, { headers, text }: Answer, name: string): void {
+  const isYaml = headers['content-type'] === 'application/yaml';
+  t.true(isYaml ? text.startsWith('apiVersion: ') : headers['content-type'] === 'application/json');
+  t.true(isYaml ? text.includes(`name: ${name}\n`) : JSON.stringify(JSON.parse(text)).includes(`"name":"${name}"`), name);
+}
+
+test.serial('a write that is stored is never refused because its answer in YAML finds no room', async (t) => {
+  const { client, path } = await aCluster();
+  const all = (ask: (name: string) => Promise<Answer>): Promise<readonly Answer[]> => Promise.all(crowd.map(ask));
+  const ask = async (what: string, code: number, each: (name: string) => Promise<Answer>): Promise<readonly Answer[]> => {
+    const answers = await all(each);
+    t.deepEqual(
+      answers.filter(({ status }) => status !== code).map(({ status }) => status),
+      [],
+      what,
+    );
+    for (const [i, answer] of answers.entries()) assertWritten(t, answer, crowd[i] ?? '');
+    return answers;
+  };
+
+  const created = await ask('create', 201, (name) =>
+    client.raw('POST', path(), { ...asYaml, body: { ...anApiExport({ name }), spec: large } }),
+  );
+  await ask('dry run', 200, (name) => client.raw('DELETE', `${path()}?dryRun=All&fieldSelector=metadata.name%3D${name}`, asYaml));
+  const { items } = await client.list(path());
+  await ask('update', 200, (name) => {
+    const object = items.find(({ metadata }) => metadata.name === name);
+    return client.raw('PUT', path(name), { ...asYaml, body: { ...object, spec: { ...large, changed: true } } });
+  });
+  const patched = await all((name) =>
+    client.raw('PATCH', path(name), {
+      body: { metadata: { labels: { patched: 'yes' } } },
+      headers: { ...asYaml.headers, 'content-type': 'application/merge-patch+json' },
+    }),
+  );
+  for (const { metadata } of (await client.list(path())).items) {
+    // The patch itself is such work: where it has found no room, nothing is stored.
+    const { status } = patched[crowd.indexOf(metadata.name ?? '')] ?? {};
+    t.is(status, metadata.labels?.['patched'] === 'yes' ? 200 : 429, metadata.name);
+  }
+  await ask('deletecollection', 200, (name) => client.raw('DELETE', `${path()}?fieldSelector=metadata.name%3D${name}`, asYaml));
+
+  t.is(new Set(created.map(({ headers }) => headers['content-type'])).size, 2);
+  t.deepEqual((await client.list(path())).items, []);
+});
+
+test.serial('creates with a generated name, repeated for as long as they are refused, make one object each', async (t) => {
+  const { client, path } = await aCluster();
+  const body = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { generateName: 'made-' }, spec: large };
+  const create = async (): Promise<number> => {
+    for (;;) {
+      const { status } = await client.raw('POST', path(), { ...asYaml, body });
+      if (status !== 429) return status;
+    }
+  };
+
+  const answers = await Promise.all(crowd.map(create));
+
+  t.deepEqual(new Set(answers), new Set([201]));
+  t.is((await client.list(path())).items.length, crowd.length);
 });
 
 test('a delete checks its preconditions, needs no Content-Type, and ignores finalizers', async (t) => {
