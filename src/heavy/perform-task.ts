@@ -59,7 +59,7 @@ function perform(task: HeavyTask): Uint8Array | boolean {
     case 'strict json':
       return withoutDuplicates(task.text);
     case 'yaml from json':
-      return Buffer.from(formatYaml(mustParse(parseJson(task.text))));
+      return Buffer.from(formatYaml(mustParse(parseJson(task.text, { surrogates: 'replaced' }))));
     case 'compare':
       return comparable(task.left, task.right) && sameContent(task.left, task.right);
     default:

@@ -3,6 +3,7 @@
  *
  * Refusals are in the words of Go's encoding/json, which is what clients of Kubernetes know. A member that is named twice has its last
  * value, as there, unless that is refused. At most `depthMax` arrays and objects may be open at once; the default is Go's own 10,000.
+ * Half a pair of surrogates stays what it is, unless the caller wants U+FFFD for it, as there.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
@@ -10,10 +11,11 @@ import { nestingMax } from './object-text.js';
 import { attempt } from '../domain/parsed.js';
 import type { Parsed } from '../domain/parsed.js';
 
-type Options = Readonly<{ depthMax?: number; duplicates?: 'last' | 'refused' }>;
+type Options = Readonly<{ depthMax?: number; duplicates?: 'last' | 'refused'; surrogates?: 'kept' | 'replaced' }>;
 
-export function parseJson(input: string | Uint8Array, { depthMax = nestingMax, duplicates = 'last' }: Options = {}): Parsed<JsonTree> {
-  return attempt(() => new JsonParser(typeof input === 'string' ? input : decode(input), { depthMax, duplicates }).parse());
+export function parseJson(input: string | Uint8Array, options: Options = {}): Parsed<JsonTree> {
+  const { depthMax = nestingMax, duplicates = 'last', surrogates = 'kept' } = options;
+  return attempt(() => new JsonParser(typeof input === 'string' ? input : decode(input), { depthMax, duplicates, surrogates }).parse());
 }
 
 function decode(bytes: Uint8Array): string {
@@ -30,6 +32,7 @@ const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
 const wordPattern = /true|false|null/y;
 const spacePattern = /[ \t\n\r]*/y;
 const escapePattern = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
+const loneSurrogate = /\p{Surrogate}/gu;
 const quote = 0x22;
 const backslash = 0x5c;
 const firstPrintable = 0x20;
@@ -38,15 +41,17 @@ class JsonParser {
   readonly #text: string;
   readonly #depthMax: number;
   readonly #refusesDuplicates: boolean;
+  readonly #replacesSurrogates: boolean;
   #at = 0;
   readonly #open: Open[] = [];
   /** The name whose value comes next, for each open object, innermost last. */
   readonly #names: string[] = [];
 
-  constructor(text: string, { depthMax, duplicates }: Required<Options>) {
+  constructor(text: string, { depthMax, duplicates, surrogates }: Required<Options>) {
     this.#text = text;
     this.#depthMax = depthMax;
     this.#refusesDuplicates = duplicates === 'refused';
+    this.#replacesSurrogates = surrogates === 'replaced';
   }
 
   parse(): JsonTree {
@@ -153,8 +158,10 @@ class JsonParser {
       if (this.#match(escapePattern) === undefined) throw this.#unexpected('in string escape code');
     }
     this.#at++;
+    if (!escaped) return this.#text.slice(start + 1, this.#at - 1);
     // The literal is known to be valid; JSON.parse only undoes its escapes.
-    return escaped ? (JSON.parse(this.#text.slice(start, this.#at)) as string) : this.#text.slice(start + 1, this.#at - 1);
+    const text = JSON.parse(this.#text.slice(start, this.#at)) as string;
+    return this.#replacesSurrogates ? text.replaceAll(loneSurrogate, '\ufffd') : text;
   }
 
   #word(): JsonTree {

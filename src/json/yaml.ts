@@ -10,7 +10,7 @@
  * Y3 One document; no tags but YAML's own for JSON's types; keys become strings, a repeated one has its last value (as goyaml),
  *    or is refused where the caller asks for that.
  * Y4 What formatYaml writes, parseYaml reads back as the same tree. Below 64 levels it writes JSON, which is YAML: indentation
- *    would grow with the square of the depth.
+ *    would grow with the square of the depth. A tree has no half of a surrogate pair (json-parser.ts): YAML cannot write one.
  */
 import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, Parser, Scalar } from 'yaml';
 import type { CST, Document, ParsedNode, YAMLMap } from 'yaml';
@@ -184,6 +184,8 @@ function bad(message: string): Refused {
 
 const blockDepthMax = 64;
 const implicitKeyCharactersMax = 1000;
+/** A string of compact JSON, and the colon behind a name. */
+const jsonString = /"[^"\\]*(?:\\.[^"\\]*)*":?/g;
 
 type Block = readonly JsonTree[] | JsonObject;
 /** `lead` begins the first line, `pad` the others: after "- " a collection begins on the same line. */
@@ -226,5 +228,9 @@ function formatKey(name: string, pad: string): string {
 }
 
 function formatInline(tree: JsonTree): string {
-  return typeof tree === 'string' ? formatScalar(tree) : escapeUnprintable(formatJson(tree));
+  if (typeof tree === 'string') return formatScalar(tree);
+  // Every string is looked at, so that none begins where another ends.
+  return escapeUnprintable(formatJson(tree)).replaceAll(jsonString, (text) =>
+    text.endsWith(':') && text.length > implicitKeyCharactersMax ? `? ${text.slice(0, -1)} :` : text,
+  );
 }

@@ -211,6 +211,24 @@ test('long keys, unprintable characters and deep trees read back', (t) => {
   }
 });
 
+test('a long key is announced at any depth, because Go refuses it otherwise', (t) => {
+  const at = (depth: number, text: string): string => formatYaml(tree(`${'['.repeat(depth)}${text}${']'.repeat(depth)}`));
+  for (const [key, isLong] of [
+    ['k'.repeat(900), false],
+    ['k'.repeat(1_025), true],
+    ['\\u007f'.repeat(300), true],
+    ['\\"'.repeat(600), true],
+    [`${'k'.repeat(600)}\\":${'k'.repeat(600)}`, true],
+    [`:${'\\\\'.repeat(600)}`, true],
+  ] as const) {
+    for (const depth of [1, 63, 64, 65, 100]) {
+      const text = `{"a":"v",":":"${key}","${key}":{"${key}":["${key}",{}]}}`;
+      t.is((at(depth, text).match(/\? "/g) ?? []).length, isLong ? 2 : 0, `${key.slice(0, 10)} at ${depth}`);
+      t.is(jsonOf(at(depth, text)), formatJson(tree(`${'['.repeat(depth)}${text}${']'.repeat(depth)}`)));
+    }
+  }
+});
+
 test('a tree as deep as a body may be is written', (t) => {
   t.true(formatYaml(tree('['.repeat(10_000) + ']'.repeat(10_000))).length > 10_000);
 });

@@ -1,5 +1,7 @@
 /** Writes over HTTP, as far as the HTTP layer adds to admission. */
 import test, { type ExecutionContext } from 'ava';
+import { formatJson } from '../../src/json/json-tree.js';
+import { parseYaml } from '../../src/json/yaml.js';
 import type { Answer, KubeClient, KubeObject, KubeStatus, RequestOptions } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';
@@ -214,6 +216,26 @@ test.serial('creates with a generated name, repeated for as long as they are ref
 
   t.deepEqual(new Set(answers), new Set([201]));
   t.is((await client.list(path())).items.length, crowd.length);
+});
+
+test.serial('half a pair of surrogates is U+FFFD in YAML, as Go reads it, so that one object spoils no list', async (t) => {
+  const { client, path } = await aCluster();
+  const deep = `${'['.repeat(80)}"\\udfff"${']'.repeat(80)}`;
+  const spec = `{"\\ud800":"\\uDC00\\ud800","\\udc01":[2,"\\ud83d\\ude00","\\\\ud800"],"deep":${deep}}`;
+  const { status } = await client.raw('POST', path(), {
+    body: raw('one', spec).replace('"name"', '"annotations":{"a":"x\\ud800","b":"y"},"name"'),
+  });
+  t.is(status, 201);
+
+  for (const asked of [path('one'), path()]) {
+    const { text } = await client.raw('GET', asked, asYaml);
+    const read = parseYaml(text);
+
+    t.is(read.kind, 'parsed', text);
+    t.regex(text, /a: "?x\ufffd"?\n/);
+    const json = read.kind === 'parsed' ? formatJson(read.value) : '';
+    t.true(json.includes(`"spec":{"\ufffd":[2,"😀","\\\\ud800"],"deep":${deep.replace('\\udfff', '\ufffd')}}`), json);
+  }
 });
 
 test('a delete checks its preconditions, needs no Content-Type, and ignores finalizers', async (t) => {
