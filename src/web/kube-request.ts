@@ -19,6 +19,9 @@ export type ResourcePath = Readonly<{
   forcedWatch: boolean;
 }>;
 
+/** Of a namespace, in whatever group it is named, and no resource in it. */
+const namespaceSubresources: readonly string[] = ['status', 'finalize'];
+
 /** The resource named by `api/V/…` or `apis/G/V/…`; undefined when the path names none. */
 export function parseResourcePath(rest: readonly string[]): ResourcePath | undefined {
   const [root, ...behindRoot] = rest;
@@ -26,7 +29,7 @@ export function parseResourcePath(rest: readonly string[]): ResourcePath | undef
   if (group === undefined || version === undefined || tail.length === 0) return undefined;
   const forcedWatch = tail[0] === 'watch' && tail.length > 1;
   const own = forcedWatch ? tail.slice(1) : tail;
-  const namespaced = own[0] === 'namespaces' && own.length > 2;
+  const namespaced = own[0] === 'namespaces' && own.length > 2 && !namespaceSubresources.includes(own[2] ?? '');
   const [resourceText, name, subresource, ...more] = namespaced ? own.slice(2) : own;
   if (resourceText === undefined || more.length > 0) return undefined;
   const colon = resourceText.indexOf(':');

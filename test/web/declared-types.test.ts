@@ -146,6 +146,25 @@ test('an object of a namespaced declared type may name its namespace in the body
   t.is(await statusOf(client, instances({ identity: 'hash' }), 'POST', anInstance('b')), 404);
 });
 
+for (const resource of ['status', 'finalize', 'namespaces'])
+  test(`what is below a namespace as ${resource === 'namespaces' ? 'status' : resource} is a part of it, also where a type ${resource} is declared`, async (t) => {
+    const client = (await aServer(t)).client();
+    const of = (place: { namespace?: string; identity?: string; name?: string }): string =>
+      instances(place).replace('/instances', `/${resource}`);
+    const isNamespaced = resource !== 'namespaces';
+    const declared = aClusterCachedResource('hash', { scope: isNamespaced ? 'Namespaced' : 'Cluster' });
+    await client.create(declarations(), { ...declared, spec: { ...(declared['spec'] as object), resource } });
+    for (const name of ['a', 'b']) await client.create(of({ identity: 'hash' }), anInstance(name, isNamespaced ? { namespace: 'a' } : {}));
+    const part = isNamespaced ? of({ namespace: 'a' }) : `${of({ name: 'a' })}/status`;
+
+    for (const path of [part, `${part}/a`, `${part}?dryRun=All`, part.replace('machines.svm.io', 'other.io')])
+      for (const method of ['DELETE', 'GET', 'POST', 'PUT', 'PATCH'])
+        t.regex(String(await statusOf(client, path, method, method === 'GET' ? undefined : {})), /^(?:404|405)$/, `${method} ${path}`);
+    t.is(await statusOf(client, part, 'DELETE'), 404);
+
+    t.is((await client.list(of({ identity: 'hash' }))).items.length, 2);
+  });
+
 test('a shard that copies an identity does not change what the identity’s own shard may push', async (t) => {
   const server = await aServer(t);
   const client = server.client();
