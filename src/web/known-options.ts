@@ -35,6 +35,20 @@ const options: Readonly<Record<Verb, readonly string[]>> = {
 };
 /** As Go writes and reads a time. */
 const durationPattern = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+const durationParts = /(\d*)\.?(\d*)(ns|us|µs|μs|ms|s|m|h)/g;
+const unitNs: Readonly<Record<string, bigint>> = {
+  ns: 1n,
+  us: 1_000n,
+  µs: 1_000n,
+  μs: 1_000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
+};
+/** What more of them says is less than a nanosecond. */
+const fractionDigitsMax = 18;
+const int64Max = 2n ** 63n - 1n;
 
 /** Throws Refused(400). */
 export function checkOptions(verb: Verb, query: URLSearchParams): void {
@@ -45,7 +59,7 @@ export function checkOptions(verb: Verb, query: URLSearchParams): void {
         throw new Refused(badRequest(`unknown parameter ${JSON.stringify(name)}: the options of ${verb} are ${known.join(', ')}`));
   checkRepeated(query, known);
   const timeout = query.get('timeout') ?? '';
-  if (verb !== 'watch' && timeout !== '' && !durationPattern.test(timeout))
+  if (verb !== 'watch' && timeout !== '' && !isDuration(timeout))
     throw new Refused(badRequest(`invalid timeout specified in the request URL: ${JSON.stringify(timeout)}`));
 }
 
@@ -59,4 +73,15 @@ export function checkRepeated(query: URLSearchParams, names: readonly string[] =
       throw new Refused(badRequest(`the option ${JSON.stringify(name)} is given several times, and differs`));
     values.set(name, value);
   }
+}
+
+/** Whether Go's time.ParseDuration reads it: it has 64 bits of nanoseconds. */
+function isDuration(text: string): boolean {
+  if (!durationPattern.test(text)) return false;
+  let ns = 0n;
+  for (const [, whole = '', fraction = '', unit = ''] of text.matchAll(durationParts)) {
+    const digits = fraction.slice(0, fractionDigitsMax);
+    ns += (BigInt(`${whole}${digits}`) * (unitNs[unit] ?? 0n)) / 10n ** BigInt(digits.length);
+  }
+  return ns <= (text.startsWith('-') ? int64Max + 1n : int64Max);
 }

@@ -132,6 +132,9 @@ const everywhere: readonly (readonly [query: string, expected: string])[] = [
   ['=All', '400 BadRequest'],
   ['timeout=soon', '400 BadRequest'],
   ['timeout=5', '400 BadRequest'],
+  ...['9999999999h', '2562048h', '9223372036854775808ns', '2562047h47m16.854775808s', '1h2562047h', '-9223372036854775809ns']
+    .concat(['.9223372036854775808e1h', '9223372036.854775808s', `${'9'.repeat(9_000)}h`, '153722867281m', '9223372036854775808.5ns'])
+    .map((time): [string, string] => [`timeout=${time}`, '400 BadRequest']),
 ];
 
 const ofDeletes: typeof everywhere = [
@@ -266,6 +269,17 @@ test('options that are understood are no refusal, and what they cannot change he
     ['?gracePeriodSeconds=-1&propagationPolicy=Orphan&pretty=x&timeout=1m30.5s', undefined],
     ['?gracePeriodSeconds=9223372036854775807&orphanDependents=&timeout=', undefined],
     ['?timeout=0&gracePeriodSeconds=1&gracePeriodSeconds=1', undefined],
+    ...[
+      '2562047h47m16.854775807s',
+      '-9223372036854775808ns',
+      '9223372036.854775807s',
+      `${'0'.repeat(9_000)}1h`,
+      '.5h',
+      '1.h',
+      '+1h1h',
+      '-0',
+    ].map((time) => [`?timeout=${encodeURIComponent(time)}`, undefined] as const),
+    [`?timeout=1.${'9'.repeat(9_000)}h`, undefined],
     ['?gracePeriodSeconds=1', { gracePeriodSeconds: 1 }],
   ];
 
