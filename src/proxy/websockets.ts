@@ -113,9 +113,10 @@ function join(
   passAlong(socket, client, clock);
 }
 
-function headOf(code: number, headers: HeaderLines): string {
+/** The bytes that the backend has sent (HEADERS-3). */
+function headOf(code: number, headers: HeaderLines): Buffer {
   const lines = Object.entries(headers).flatMap(([name, value]) =>
     (typeof value === 'string' ? [value] : value).map((each) => `${name}: ${each}\r\n`),
   );
-  return `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ''}\r\n${lines.join('')}\r\n`;
+  return Buffer.from(`HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ''}\r\n${lines.join('')}\r\n`, 'latin1');
 }

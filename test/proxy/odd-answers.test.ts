@@ -211,3 +211,29 @@ test.serial('however a backend frames its answer over HTTP/2, it is whole only i
         t.regex(answered, new RegExp(`^${wanted}\\b`), `${what}, over HTTP/${http2 ? 2 : 1.1}${query}`);
       }
 });
+
+/** What a header may hold, a character for each byte. */
+const headerValues = [Buffer.from('299 - "日本 😀 é"').toString('latin1'), '\u00e9\u0080\u009f\u00ff', 'a\tb', 'x'.repeat(4_096)];
+
+test.serial('the headers of an answer are passed on byte for byte, over HTTP/1.1, over HTTP/2 and to a websocket', async (t) => {
+  const { door, given } = await behind(t);
+  for (const value of headerValues) {
+    const bytes = `Content-Length: 2\r\nWarning: ${value}\r\nX-Odd: ${value}\r\n\r\nok`;
+    given.now = { what: 'headers', bytes: `${ok}${bytes}`, wanted: /^/ };
+    for (const http2 of [false, true]) {
+      const answer = await door.client({ http2 }).raw('GET', path, { timeoutMs: 8_000 });
+      t.deepEqual([answer.text, answer.headers['warning'], answer.headers['x-odd']], ['ok', value, value]);
+    }
+
+    for (const answer of [`${ok}${bytes}`, `${switching}Connection: Upgrade\r\nUpgrade: websocket\r\nX-Odd: ${value}\r\n\r\nok`]) {
+      given.now = { what: 'headers', bytes: answer, wanted: /^/ };
+      const socket = connected(door);
+      let text = '';
+      socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+      await until(() => text.endsWith('ok'), 8_000).catch(() => t.fail('nothing in time'));
+      t.true(text.includes(`x-odd: ${value}\r\n`), text);
+      socket.destroy();
+    }
+  }
+});
