@@ -53,28 +53,8 @@ const startsChildren = /^test\/(?:support\/children\.ts$|demo\/)/;
 /** The package's exports are for other programs. */
 const packageFace = 'src/client.ts';
 
-/** Files that may be longer, each with the reason. */
-export const longFiles: ReadonlyMap<string, string> = new Map([
-  [
-    'src/store/sqlite/store.ts',
-    'it is the Store port: one short method for each of its members, and the wiring of the parts that do the work',
-  ],
-  ['src/store/memory/store.ts', 'it is the Store port once more, in memory: one short method for each of its members'],
-  [
-    'src/store/etcd/store.ts',
-    'it is the Store port for etcd: most of its methods are one line, and the tick in which it publishes must be read as one',
-  ],
-  ['src/tier/tier.ts', 'it opens every part of the tree and hands each what it needs of the others'],
-  ['src/tier/slice-syncs.ts', 'every event moves a slice between the same few sets, which must agree'],
-  [
-    'src/json/object-text.ts',
-    'it is one scanner of bytes, whose usual cases stand in one loop because a call for each token takes as long as the token',
-  ],
-  ['src/tier/link-sender.ts', 'one pump, with a short method for each frame that the other end can send'],
-]);
-
-export function tidyViolations(sources: readonly Source[], long: ReadonlyMap<string, string> = longFiles): readonly string[] {
-  return sources.flatMap((source) => [...rules.flatMap((rule) => ruleViolations(rule, source)), ...fileViolations(source, long)]);
+export function tidyViolations(sources: readonly Source[]): readonly string[] {
+  return sources.flatMap((source) => [...rules.flatMap((rule) => ruleViolations(rule, source)), ...fileViolations(source)]);
 }
 
 /** A value that no other file imports, or a type that nobody else imports and its own file does not use either. */
@@ -101,12 +81,11 @@ function ruleViolations({ banned, instead, where, except, in: part = 'code' }: R
   return [...searched.matchAll(banned)].map(({ 0: found, index }) => `${path}:${lineOf(text, index)}: ${found.trim()}: use ${instead}`);
 }
 
-function fileViolations({ path, text }: Source, long: ReadonlyMap<string, string>): readonly string[] {
+function fileViolations({ path, text }: Source): readonly string[] {
   const violations: string[] = [];
   if (junkRooms.test(path)) violations.push(`${path}: name the file after its one noun`);
   const lines = text.trimEnd().split('\n').length;
-  if (inSource.test(path) && lines > linesMax && !long.has(path))
-    violations.push(`${path}: ${lines} lines; split it, or give the reason in longFiles`);
+  if (inSource.test(path) && lines > linesMax) violations.push(`${path}: ${lines} lines; split it`);
   if (path.startsWith('test/') && !startsChildren.test(path))
     for (const { specifier, names, line } of importsOf(text))
       if (specifier === 'node:child_process' && names.includes('spawn'))
