@@ -181,6 +181,34 @@ test('a server that is frozen for longer than its lease follows the one that lea
   t.is(await ready(first), '200');
 });
 
+test('a server that is frozen while it waits in its start joins the one that runs', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  await using servers = await BalancedServers.start(etcd);
+  const [running, starting] = servers.servers as [StrataProcess, StrataProcess];
+  const life = await lifeOf(running.client());
+  await starting.kill();
+  const before = await leasesGranted(etcd);
+  const started = starting.resume(60_000);
+  // One that waits grants a lease for each look.
+  await until(async () => (await leasesGranted(etcd)) > before);
+  process.kill(starting.pid, 'SIGSTOP');
+  try {
+    await sleep(12_500);
+  } finally {
+    process.kill(starting.pid, 'SIGCONT');
+  }
+  await started;
+  t.deepEqual(await lifeOf(starting.client()), life);
+  t.is(await ready(running), '200');
+});
+
+async function leasesGranted(etcd: EtcdMembers): Promise<number> {
+  const text = await (await fetch(`${etcd.endpoints[0]}/metrics`)).text();
+  return Number(/^etcd_debugging_lease_granted_total (\S+)/m.exec(text)?.[1]);
+}
+
 function leads(log: string): number {
   return log.match(/peers\.leads/g)?.length ?? 0;
 }

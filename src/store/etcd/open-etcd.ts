@@ -57,7 +57,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
       contradicted: () => contradicted.resolve(new CacheError(contradiction)),
     });
     loaded.isKept = () => peers.isKept();
-    const { cacheId, epoch } = await beginLife({ client, published, peers, prefix, parts });
+    const { cacheId, epoch } = await beginLife({ client, follower, published, peers, prefix, parts });
     const life = { peers, contradicted, cacheId, epoch };
     const opened = new EtcdStore({ client, follower, published, window, bodies, prefix, ...life }, limits, parts);
     loaded.take = (batch) => opened.take(batch);
@@ -129,17 +129,28 @@ async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revi
   return from >= revision ? 0 : Math.max(1, from);
 }
 
-type Beginning = Readonly<{ client: EtcdClient; published: PublishedState; peers: EtcdPeers; prefix: string; parts: EtcdParts }>;
+type Beginning = Readonly<{
+  client: EtcdClient;
+  follower: Follower;
+  published: PublishedState;
+  peers: EtcdPeers;
+  prefix: string;
+  parts: EtcdParts;
+}>;
 
 /**
  * Which cache this is. Whoever finds no other server begins a life of its own, because nobody knows what etcd has gone through since the last; together with its own record, so that whoever
  * finds that life finds a server of it.
  */
-async function beginLife({ client, published, peers, prefix, parts }: Beginning): Promise<CacheRecord> {
+async function beginLife({ client, follower, published, peers, prefix, parts }: Beginning): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
   // Before the wait: whoever begins a life during it runs, and this server joins it.
   const known = published.cache;
-  const looking = { ...parts, client, published: published.peers };
+  const reachNewest = async (): Promise<void> => {
+    const failure = await Promise.race([follower.reachNewest(), follower.failed]);
+    if (failure !== undefined) throw failure;
+  };
+  const looking = { ...parts, client, published: published.peers, reachNewest };
   if (known?.record !== undefined && (await someServerLives(looking))) return published.cache?.record ?? known.record;
   const cacheId = known?.record?.cacheId ?? newCacheId(parts.random);
   const record = { cacheId, epoch: nextEpoch(known?.record?.epoch ?? 0, { nowMs: parts.clock.wallMs(), random: parts.random }) };

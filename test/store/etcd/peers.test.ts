@@ -31,7 +31,7 @@ async function serverOf(etcd: FakeEtcd, clock: ManualClock): Promise<Server> {
     published: published.peers,
   };
   const peers = new EtcdPeers({ ...parts, prefix: '/cache', reach, contradicted: () => (isContradicted = true) });
-  const looks = (): Promise<boolean> => someServerLives(parts);
+  const looks = (): Promise<boolean> => someServerLives({ ...parts, reachNewest: reach });
   return { peers, looks, logged, isContradicted: () => isContradicted, reach };
 }
 
@@ -117,6 +117,28 @@ test('a server that runs is seen by its heartbeat, one that does not by its sile
   await pass(clock, 2_000, another);
   t.false(await lookedAgain);
 });
+
+for (const [where, isRunningPaused] of [
+  ['that starts', false],
+  ['that starts, and that of the server that runs,', true],
+] as const)
+  test(`a pause of the process ${where} is nobody's silence`, async (t) => {
+    const [etcd, clock, clockOfStarting] = [new FakeEtcd(), new ManualClock(), new ManualClock()];
+    const running = await runningServer(etcd, clock);
+    const starting = await serverOf(etcd, clockOfStarting);
+    let found: boolean | undefined;
+    void starting.looks().then((is) => (found = is));
+    await pass(clockOfStarting, 1_000, starting);
+
+    clockOfStarting.skip(12_000);
+    if (isRunningPaused) clock.skip(12_000);
+    else await pass(clock, 12_000, running);
+    await pass(clockOfStarting, 1_000);
+    await pass(clock, 1_000, running);
+    await pass(clockOfStarting, 1_000);
+    t.is(found, true);
+    await running.peers.leave();
+  });
 
 for (const [what, set] of [
   ['is full', (etcd: FakeEtcd, is: boolean) => (etcd.isFull = is)],
