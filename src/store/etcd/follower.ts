@@ -8,7 +8,7 @@
  * L2 Where etcd as a whole stands below what was handed out, it has lost it: nothing here is true any more. It is asked before each watch. A member alone may be
  *    behind for a while. Where etcd has compacted what comes next, nobody can say any more what happened, nor whether it was etcd that lost something.
  *    Nor is anything true where etcd sends a change of a revision up to which it has said that all was sent.
- * L3 After every `askMs` without news the watch is asked how far it is; one that keeps silent for `silentMs` is given up, and the next one later.
+ * L3 Every `askMs` the watch is asked how far it is. One that leaves questions of `silentMs` unanswered is given up, the next one later. A pause of this process (F7) is no silence.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred } from '../../domain/deferred.js';
@@ -76,6 +76,8 @@ export class Follower {
   #eventsHeard = 0;
   /** How long a watch may keep silent. */
   #patienceMs: number;
+  /** How often the watch was asked since it was last heard; that it was opened is a question too. */
+  #unanswered = 0;
   /** The watch was announced: etcd may say before that how far it is, ahead of events that it still holds back. */
   #isAnnounced = false;
   #endWatch = (): void => {};
@@ -184,16 +186,15 @@ export class Follower {
         resolve(error);
       };
       const look = (): void => {
-        const silentForMs = clock.now() - openedOrHeardMs();
-        if (silentForMs >= this.#patienceMs && !this.#paced.isFull) {
+        if (this.#unanswered * askMs >= this.#patienceMs && !this.#paced.isFull) {
           this.#patienceMs = Math.min(2 * this.#patienceMs, patienceMsMax);
-          return end(new EtcdError('unknown', `etcd at ${client.endpoint} has kept silent for ${silentForMs} ms`));
+          return end(new EtcdError('unknown', `etcd at ${client.endpoint} has kept silent to ${this.#unanswered} questions`));
         }
         watch.askProgress();
+        this.#unanswered += 1;
         cancelLook = clock.after(askMs, look);
       };
-      const openedMs = clock.now();
-      const openedOrHeardMs = (): number => Math.max(openedMs, this.#heardMs);
+      this.#unanswered = 1;
       const watch = client.watch(
         { ...this.#range, startRevision: this.#position + 1 },
         { received: (response) => this.#received(response, end), ended: end },
@@ -210,7 +211,7 @@ export class Follower {
     if (created) this.#isAnnounced = true;
     else {
       // That it was announced proves nothing: what comes next may be too large for the time that it has.
-      this.#heardMs = this.#parts.clock.now();
+      this.#hear();
       this.#patienceMs = this.#options.silentMs;
     }
     this.#eventsHeard += events.length;
@@ -226,8 +227,13 @@ export class Follower {
   }
 
   #readOn(): void {
-    this.#heardMs = this.#parts.clock.now();
+    this.#hear();
     this.#watch?.resume();
+  }
+
+  #hear(): void {
+    this.#heardMs = this.#parts.clock.now();
+    this.#unanswered = 0;
   }
 
   #handOutWatched(batch: FollowedBatch): void {
