@@ -158,7 +158,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
   const standbys = new Standbys(
-    { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), hasLinks: isLeader, clock },
+    { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached: tier.isReached.bind(tier), hasLinks: isLeader, clock },
     { holdMs: settings.parentHoldMs },
   );
   const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });

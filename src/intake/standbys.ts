@@ -28,6 +28,8 @@ export type StandbysParts = Readonly<{
   known: Pick<KnownShards, 'shard'>;
   sessions: Pick<PushSessions, 'isHeld' | 'keeps' | 'follow'>;
   seenMs: SeenElsewhere;
+  /** See RunningSince. */
+  runningSinceMs: () => number;
   /** Whether this server has the links of its cache. */
   hasLinks: () => boolean;
   /** Whether every link to the origin of a shard is up, and the one to this cache answers. */
@@ -120,13 +122,14 @@ export class Standbys {
 
   /** By another process. */
   #isHeld(shard: ShardName, { process }: Waiter): boolean {
-    const { own, known, sessions, seenMs, isReached, clock } = this.#parts;
+    const { own, known, sessions, seenMs, runningSinceMs, isReached, clock } = this.#parts;
     const nowMs = clock.now();
     const state = known.shard(shard);
     if (state === undefined || state.removed || state.plain || state.process === process) return false;
     if (sessions.isHeld(shard, nowMs)) return true;
     if (!isElsewhere(state, own)) return state.via === 'local' && sessions.keeps(shard, nowMs);
     const neighbour = wayTo(state);
-    return nowMs - seenMs(shard, neighbour) < (isReached(shard, neighbour) ? seenMaxMs : this.#holdMs);
+    const lastSeenMs = Math.max(runningSinceMs(), seenMs(shard, neighbour));
+    return nowMs - lastSeenMs < (isReached(shard, neighbour) ? seenMaxMs : this.#holdMs);
   }
 }

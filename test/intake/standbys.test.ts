@@ -3,6 +3,7 @@ import type { ShardState } from '../../src/domain/claim.js';
 import type { Neighbour } from '../../src/domain/via.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PushSessions, type Holder } from '../../src/intake/push-sessions.js';
+import { RunningSince } from '../../src/intake/running-since.js';
 import { Standbys } from '../../src/intake/standbys.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
@@ -20,7 +21,17 @@ async function someStandbys(shard?: ShardState) {
   const sessions = new PushSessions(pushes, clock.now());
   const seen = { ms: 0, isReached: true };
   const known = await KnownShards.open(pushes);
-  const parts = { own: 'here', known, sessions, seenMs: () => seen.ms, isReached: () => seen.isReached, hasLinks: () => true, clock };
+  const running = new RunningSince(clock);
+  const parts = {
+    own: 'here',
+    known,
+    sessions,
+    seenMs: () => seen.ms,
+    runningSinceMs: () => running.ms(),
+    isReached: () => seen.isReached,
+    hasLinks: () => true,
+    clock,
+  };
   const standbys = new Standbys(parts, { holdMs });
   const order: string[] = [];
   const come = (process: string, gone: Promise<unknown> = never): Promise<unknown> =>
@@ -128,6 +139,21 @@ test('a standby waits for a holder at another cache while it is seen there, and 
   }
 });
 
+for (const [where, isReached, waitMs] of [
+  ['reached', true, 1_500],
+  ['not reached', false, holdMs],
+] as const)
+  test(`a pause of this cache does not count against a holder at another one that is ${where}`, async (t) => {
+    const { clock, seen, come, settled, advance } = await someStandbys(aShardState(amber, 5, { via: 'parent' }));
+    seen.ms = clock.now();
+    seen.isReached = isReached;
+    void come('second');
+    t.deepEqual(await settled(), ['second waits']);
+    clock.skip(holdMs + 5_000);
+    t.deepEqual(await advance(waitMs - 100), []);
+    t.deepEqual(await advance(200), ['second']);
+  });
+
 test('standbys get the shard one after the other, and one that leaves is skipped', async (t) => {
   const { sessions, standbys, clock, come, settled, advance } = await someStandbys(aShardState(amber, 5));
   const holder = aHolder();
@@ -173,7 +199,17 @@ test('a server without the links does not let anybody wait for a shard of anothe
     const known = await KnownShards.open(pushes);
     const clock = new ManualClock();
     const sessions = new PushSessions(pushes, clock.now());
-    const parts = { own: 'here', known, sessions, seenMs: () => 0, isReached: () => true, hasLinks: () => false, clock };
+    const atFirst = (): number => 0;
+    const parts = {
+      own: 'here',
+      known,
+      sessions,
+      seenMs: atFirst,
+      runningSinceMs: atFirst,
+      isReached: () => true,
+      hasLinks: () => false,
+      clock,
+    };
     t.is(new Standbys(parts, { holdMs }).refuses(amber)?.reason, refused);
   }
 });

@@ -87,8 +87,10 @@ export class SimProcess implements PartyPlace {
     this.tier = tier;
     const startedMs = life.now();
     const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
+    const runningSinceMs = (): number => startedMs;
+    const isReached: Tier['isReached'] = (...way) => tier.isReached(...way);
     this.#standbys = new Standbys(
-      { own: store.cacheId, known, sessions, seenMs, isReached: (...way) => tier.isReached(...way), hasLinks: () => true, clock: life },
+      { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached, hasLinks: () => true, clock: life },
       { holdMs: plainHoldMs },
     );
     this.plainWrites = new PlainWrites(
@@ -97,7 +99,7 @@ export class SimProcess implements PartyPlace {
         known,
         clock: life,
         seenMs,
-        runningSinceMs: () => startedMs,
+        runningSinceMs,
         pushers: sessions,
       },
       { holdMs: plainHoldMs },
