@@ -1,4 +1,6 @@
 /** What costs a peer nothing and asks for nothing: the connection that brings megabytes of it is ended, whoever sends it. What a watch holds of its request is counted. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { aPath, anApiExport } from '../support/objects.js';
 import { frameTypes, RawHttp2 } from '../support/raw-http2.js';
@@ -130,4 +132,22 @@ test('a body that a watch should not have is dropped as it comes', async (t) => 
   await server.client().create(aPath(), anApiExport({ name: 'one' }));
   await one.until(() => stream.text.includes('"one"'), 'the event');
   t.false(stream.isOver);
+});
+
+test('a handshake that brings a hundred kilobytes and does not end is ended', async (t) => {
+  const server = await aServer(t, { flags: { 'handshake-timeout': '5m' } });
+  const socket = connect({ host: '127.0.0.1', port: server.port });
+  t.teardown(() => socket.destroy());
+  socket.on('error', () => {});
+  // The beginning of a ClientHello of 128,000 bytes, in records of TLS.
+  const hello = Buffer.alloc(120_000);
+  hello.writeUInt8(1, 0);
+  hello.writeUIntBE(128_000, 1, 3);
+  for (let at = 0; at < hello.length; at += 12_000) {
+    const head = Buffer.from([22, 3, 1, 0, 0]);
+    head.writeUInt16BE(12_000, 3);
+    socket.write(Buffer.concat([head, hello.subarray(at, at + 12_000)]));
+  }
+  await once(socket, 'close', { signal: AbortSignal.timeout(30_000) });
+  t.is((await server.client().raw('GET', '/livez')).status, 200);
 });
