@@ -19,8 +19,11 @@ import { freePorts } from '../support/free-ports.js';
 import { freeze, thaw } from '../support/freeze.js';
 import { TestAuthority } from '../support/test-authority.js';
 import type { EtcdProgram } from './etcd-program.js';
+import { Maintenance } from './maintenance.js';
 import { spawn } from '../support/children.js';
 
+/** More than a life of the store has in any test. */
+const revisionsOfLife = 1_000_000_000;
 const startMsMax = 30_000;
 const pollMs = 50;
 
@@ -48,6 +51,9 @@ export class EtcdMembers {
   readonly tls: EtcdTls | undefined;
   readonly #program: EtcdProgram;
   readonly #folder: string;
+  #restores = 0;
+  /** At which revision each was saved, or somewhat later. */
+  readonly #snapshots = new Map<string, number>();
   readonly #members: readonly Member[];
 
   private constructor(program: EtcdProgram, folder: string, members: readonly Member[], tls: EtcdTls | undefined) {
@@ -174,10 +180,24 @@ export class EtcdMembers {
     await cp(`${this.#dataOf(i)}.kept`, this.#dataOf(i), { recursive: true });
   }
 
-  /** All members, from a snapshot, as an operator does it: no server runs meanwhile. */
+  /** What the first member has, into a file. */
+  async save(snapshot: string): Promise<void> {
+    const maintenance = new Maintenance(this.endpoints[0]!);
+    await maintenance.snapshot(snapshot);
+    maintenance.close();
+    const client = this.client();
+    const { revision } = await client.txn({ compare: [], success: [], failure: [] });
+    client.close();
+    this.#snapshots.set(snapshot, revision);
+  }
+
+  /** All members, from a snapshot, as an operator does it: no server runs meanwhile. Its revisions begin above those of every life before, also where one snapshot is restored again. */
   async restore(snapshot: string): Promise<void> {
     const [etcdutl = '', ...args] = this.#program.etcdutl;
-    const flags = ['--bump-revision=1000000000', '--mark-compacted'];
+    const revision = this.#snapshots.get(snapshot);
+    if (revision === undefined) throw new Error(`nobody has saved ${snapshot}`);
+    this.#restores += 1;
+    const flags = [`--bump-revision=${this.#restores * revisionsOfLife - revision}`, '--mark-compacted'];
     for (const [i, { place }] of this.#members.entries()) {
       await this.signal(i, 'SIGTERM');
       await this.wipe(i);

@@ -6,7 +6,6 @@ import { compareWithModel } from '../machines/compared-with-model.js';
 import type { ModelledStore } from '../machines/modelled-server.js';
 import { BalancedServers } from './balanced-servers.js';
 import type { EtcdMembers } from './etcd-members.js';
-import { Maintenance } from './maintenance.js';
 import { members } from './with-members.js';
 
 compareWithModel({
@@ -37,9 +36,7 @@ function snapshotsOf(etcd: EtcdMembers, folder: string): ModelledStore {
     copy: async () => {
       snapshots += 1;
       const file = join(folder, `snapshot-${snapshots}`);
-      const maintenance = new Maintenance(etcd.endpoints[0]!);
-      await maintenance.snapshot(file);
-      maintenance.close();
+      await etcd.save(file);
       return file;
     },
     putBack: (file) => etcd.restore(file),

@@ -15,7 +15,7 @@ import type { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
 import { BalancedServers } from './balanced-servers.js';
 import type { EtcdMembers } from './etcd-members.js';
-import { Maintenance, moveLeader } from './maintenance.js';
+import { moveLeader } from './maintenance.js';
 import { members } from './with-members.js';
 
 const firstSeed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
@@ -42,7 +42,7 @@ test('whatever leads etcd, servers that were killed before a restore are not tak
     const pusher = await RawPusher.open(servers, { name });
     await pusher.sync(slice, [pushedExport('kept')]);
     const snapshot = join(folder, `snapshot-${round}`);
-    await saveSnapshot(etcd, snapshot);
+    await etcd.save(snapshot);
     const lost = Array.from({ length: count }, (__, i) => pushedExport(`lost${i}`));
     await pusher.acknowledged(pusher.put(slice, lost));
     const { position } = pusher;
@@ -72,12 +72,6 @@ async function epochOf(server: StrataProcess): Promise<number> {
   const { text } = await client.raw('GET', '/services/cache/status');
   client.close();
   return (JSON.parse(text) as { cache: { epoch: number } }).cache.epoch;
-}
-
-async function saveSnapshot(etcd: EtcdMembers, file: string): Promise<void> {
-  const maintenance = new Maintenance(etcd.endpoints[0]!);
-  await maintenance.snapshot(file);
-  maintenance.close();
 }
 
 /** Between two seconds and eight after the start has begun, some of them close together. */

@@ -5,8 +5,8 @@
 import { writeSync } from 'node:fs';
 import { registerCompletionHandler } from 'ava';
 
-/** What closes by itself, such as a server with a kept connection, takes less, also beside ten other processes. */
-const patienceMs = 10_000;
+/** What closes by itself takes less, also beside ten other processes: a snapshot that is kept for another reader, a call whose time runs out. */
+const patienceMs = 20_000;
 const stderr = 2;
 
 registerCompletionHandler(() => {
