@@ -7,7 +7,7 @@
  * N4 A peer that takes back over `takenBackMax` requests more than it lets the server answer is cut off.
  * N5 It is closed when it has stood idle for `keepAliveTimeoutMs`.
  * N6 Over HTTP/1.1 one request is answered at a time. A peer that has more behind it than `WaitingRequests` takes is cut off.
- * N7 A peer that sends much beside its requests is cut off (unasked-bytes.ts).
+ * N7 A peer that sends much beside its requests is cut off (unasked-bytes.ts), and so is one whose bodies come in crumbs (body-pieces.ts).
  * N8 A request that comes while the connection closes is not handled: nobody could learn what became of it. Over HTTP/2, GOAWAY tells the peer so.
  *
  * Events that do not come, seen on Node 20, and the first and last on 22 and 24 as well:
@@ -28,10 +28,11 @@ import { Liveness } from '../domain/liveness.js';
 import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
 import { badRequest, Refused } from '../domain/errors.js';
+import { limitPieces } from './body-pieces.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
-import { isOfHttp1 } from './transport.js';
+import { hasBody, isOfHttp1 } from './transport.js';
 import { announcedBytes, UnaskedBytes } from './unasked-bytes.js';
 import { networkOf } from './unproven-sockets.js';
 import { WaitingRequests } from './waiting-requests.js';
@@ -162,12 +163,11 @@ export class Connection implements ExchangeOwner {
   take(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
     this.#unasked.request(headerBytesOf(request), this.#session === undefined ? announcedBytes(request) : 0);
+    if (hasBody(request)) limitPieces(request, () => this.#cutOff());
     // What follows it would only wait in memory.
     if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
     if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
-    if (this.#waiting.tryAdd(request, response)) return;
-    this.refused('requests');
-    this.destroy();
+    if (!this.#waiting.tryAdd(request, response)) this.#cutOff();
   }
 
   get callerNow(): Caller {
@@ -191,9 +191,7 @@ export class Connection implements ExchangeOwner {
     if (this.#isHandedOver || this.#isClosed) return;
     const { bytesRead, bytesWritten } = this.#socket;
     const traffic = { bytesRead, bytesWritten, openMs: this.clock.now() - this.#openedMs, openRequests: this.#exchanges.size };
-    if (!this.#unasked.isTooMuch(traffic)) return;
-    this.refused('requests');
-    this.destroy();
+    if (this.#unasked.isTooMuch(traffic)) this.#cutOff();
   }
 
   /** What the exchange holds in memory keeps the rest of its connection waiting: cutting one after the other would take as long as there are. */
@@ -261,6 +259,12 @@ export class Connection implements ExchangeOwner {
     const exchange = new Exchange(request, response, this);
     this.#exchanges.add(exchange);
     this.#parts.opened(exchange);
+  }
+
+  /** Its peer costs more than a peer may. */
+  #cutOff(): void {
+    this.refused('requests');
+    this.destroy();
   }
 
   /** Ends it, and whatever it carries. */

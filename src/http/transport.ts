@@ -42,6 +42,13 @@ export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
   return httpVersionMajor === 1;
 }
 
+/** Whether a body comes with the request, or may come. */
+export function hasBody(request: IncomingMessage): boolean {
+  if (isHttp2(request)) return !(request.stream as unknown as ServerHttp2Stream).endAfterHeaders;
+  const { headers } = request;
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+}
+
 export function transportOf(request: IncomingMessage, response: ServerResponse): Transport {
   return isHttp2(request) ? new Http2(request, response as unknown as Http2ServerResponse) : new Http1(request, response);
 }

@@ -4,7 +4,6 @@
  *
  * Bound: what is sent on the connection, `bytesPerSecond`, and `bytesMax` more. A peer that reads much sends much: it confirms what it has read.
  */
-
 import type { IncomingMessage } from 'node:http';
 
 const bytesMax = 1024 * 1024;

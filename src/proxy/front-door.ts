@@ -10,10 +10,9 @@
  * DOOR-3 What a client takes slowly is read slowly, and a request that it gives up is given up at the backend.
  */
 import type { IncomingMessage } from 'node:http';
-import type { ServerHttp2Stream } from 'node:http2';
 import { CacheError, Refused } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
-import { isHttp2 } from '../http/transport.js';
+import { hasBody } from '../http/transport.js';
 import { brokenOff, malformed, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, NotSent, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
@@ -241,10 +240,4 @@ function own(exchange: Exchange, { code, headers, body }: OwnAnswer): void {
   const bytes = Buffer.from(body);
   response.writeHead(code, { ...headers, ...(code !== 204 && { 'content-length': bytes.length }) });
   response.end(request.method === 'HEAD' ? undefined : bytes);
-}
-
-export function hasBody(request: IncomingMessage): boolean {
-  if (isHttp2(request)) return !(request.stream as unknown as ServerHttp2Stream).endAfterHeaders;
-  const { headers } = request;
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }

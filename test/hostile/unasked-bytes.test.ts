@@ -134,6 +134,38 @@ test('a body that a watch should not have is dropped as it comes', async (t) => 
   t.false(stream.isOver);
 });
 
+test('a body of some thousand bytes, in pieces of one, is taken', async (t) => {
+  const { server } = await aReader(t);
+  const client = await aClient(t, { port: server.port, as: server.master });
+  client.head('POST', aPath(), { 'content-type': 'application/json', 'transfer-encoding': 'chunked' });
+  const text = JSON.stringify(anApiExport({ name: 'small' }, { spec: { text: 'x'.repeat(2_000) } }));
+  client.send(`${[...text].map((byte) => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`);
+  t.is((await client.answer(0))?.status, 201);
+});
+
+for (const isNamed of [false, true])
+  test(`a body that goes on in pieces of a byte ends its connection, ${isNamed ? 'with' : 'without'} a certificate`, async (t) => {
+    const { server } = await aReader(t);
+    const as = isNamed ? server.master : null;
+    const overHttp1 = await aClient(t, { port: server.port, as });
+    overHttp1.head('POST', aPath(), { 'content-type': 'application/json', 'transfer-encoding': 'chunked' });
+    await bytesUntilCut(overHttp1, () => {
+      overHttp1.send('1\r\n \r\n'.repeat(framesAtOnce));
+      return 6 * framesAtOnce;
+    });
+    t.true(overHttp1.isClosed);
+
+    const overHttp2 = await RawHttp2.open({ port: server.port, as });
+    t.teardown(() => overHttp2.destroy());
+    const { id } = overHttp2.request('POST', aPath(), { headers: { 'content-type': 'application/json' }, ends: false });
+    const pieces = Array.from({ length: framesAtOnce }, (): Frames[number] => [frameTypes.data, 0, id, Buffer.from(' ')]);
+    await bytesUntilCut(overHttp2, () => {
+      overHttp2.frames(pieces);
+      return 10 * framesAtOnce;
+    });
+    t.true(overHttp2.isClosed);
+  });
+
 test('a handshake that brings a hundred kilobytes and does not end is ended', async (t) => {
   const server = await aServer(t, { flags: { 'handshake-timeout': '5m' } });
   const socket = connect({ host: '127.0.0.1', port: server.port });
