@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
 import { headerBytesOf } from './session-settings.js';
+import { announcedBytes } from './unasked-bytes.js';
 
 /** Clients that pipeline send a few requests at a time. */
 const waitingMax = 32;
@@ -50,7 +51,5 @@ export class WaitingRequests {
 }
 
 function bytesOf(request: IncomingMessage): number {
-  const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
-  const bodyBytes = encoding === undefined ? Number(length) : Infinity;
-  return requestBytes + headerBytesOf(request) + Math.min(bodyBytes, unreadBodyBytesMax);
+  return requestBytes + headerBytesOf(request) + Math.min(announcedBytes(request), unreadBodyBytesMax);
 }
