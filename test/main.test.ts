@@ -38,7 +38,7 @@ async function hangUp(server: StrataProcess): Promise<Line | undefined> {
 
 test('SIGHUP reads serving certificate, client CA and policies again at once, and one line gives the result for each', async (t) => {
   const folder = await aFolder(t);
-  const next = await TestAuthority.create(await aFolder(t), { name: 'next' });
+  const next = new TestAuthority(await aFolder(t), { name: 'next' });
   const authority = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
   const issue = (): ReturnType<Authority['issueServing']> => authority.issueServing({ names: ['127.0.0.1'], validityDays: 5 });
   const [certFile, keyFile, caFile] = ['tls.crt', 'tls.key', 'ca.crt'].map((name) => join(folder, name)) as [string, string, string];
@@ -48,7 +48,7 @@ test('SIGHUP reads serving certificate, client CA and policies again at once, an
     await writeFile(keyFile, keyPem);
   };
   await writePair();
-  const clients = await TestAuthority.create(await aFolder(t));
+  const clients = new TestAuthority(await aFolder(t));
   await writeFile(caFile, await readFile(clients.certificateFile));
   await using server = await StrataProcess.start({
     authority: clients,
@@ -69,7 +69,7 @@ test('SIGHUP reads serving certificate, client CA and policies again at once, an
   await writeFile(caFile, await readFile(next.certificateFile));
   await writeFile(join(server.folder, 'strata.yaml'), 'children: {eu: {offer: {types: ["*"]}}}\n');
   t.like(await hangUp(server), { level: 'info', changed: everything, unchanged: [], failed: {} });
-  const master = await next.issue({ user: 'someone', groups: ['system:masters'] });
+  const master = next.issue({ user: 'someone', groups: ['system:masters'] });
   t.is((await server.client({ as: master }).raw('GET', status)).status, 200);
   t.is((await server.client().raw('GET', status)).status, 403);
 
@@ -88,7 +88,7 @@ test('SIGHUP reads serving certificate, client CA and policies again at once, an
 
 test('SIGHUP does not end a server that starts or stops', async (t) => {
   const folder = await aFolder(t);
-  const authority = await TestAuthority.create(folder);
+  const authority = new TestAuthority(folder);
   const logged: string[] = [];
   const flags = [
     `--root-directory=${join(folder, 'root')}`,
@@ -121,8 +121,8 @@ test('it starts as kcp-operator starts a cache server, and writes where the embe
   // The operator calls it /cache-server: by another name of the same file.
   const program = join(folder, 'cache-server');
   await symlink(builtMain(), program);
-  const authority = await TestAuthority.create(folder);
-  const pair = await authority.issue({ user: 'localhost', groups: [] });
+  const authority = new TestAuthority(folder);
+  const pair = authority.issue({ user: 'localhost', groups: [] });
   const flags = [
     `--tls-cert-file=${pair.certificateFile}`,
     `--tls-private-key-file=${pair.keyFile}`,
@@ -152,8 +152,8 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and says whic
   const folder = await aFolder(t);
   const program = join(folder, 'kcp-front-proxy');
   await symlink(builtMain(), program);
-  const authority = await TestAuthority.create(folder);
-  const pair = await authority.issue({ user: 'localhost', groups: [] });
+  const authority = new TestAuthority(folder);
+  const pair = authority.issue({ user: 'localhost', groups: [] });
   const mapping = join(folder, 'mapping.yaml');
   const shown = `backend_server_ca: ${authority.certificateFile}, proxy_client_cert: ${pair.certificateFile}, proxy_client_key: ${pair.keyFile}`;
   await writeFile(mapping, `- {path: /clusters/, backend: "https://127.0.0.1:1", ${shown}}\n`);

@@ -80,8 +80,7 @@ export class BareCache {
 
   /** Welcomed by the server as the child of that name; no policies are exchanged yet. Without a certificate of its own it shows a new one. */
   static async open(server: Server, name: string, own?: Readonly<{ certificate: string; key: string }>): Promise<BareCache> {
-    const { certificate, key } =
-      own ?? (await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] }));
+    const { certificate, key } = own ?? server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
     const identity = { ca: server.certificate, certificate, key };
     const signal = new AbortController().signal;
     const url = `https://127.0.0.1:${server.port}${connectPath}`;

@@ -33,7 +33,7 @@ export class TreeProcesses {
 
   static async open(): Promise<TreeProcesses> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-bench-tree-'));
-    return new TreeProcesses(folder, await TestAuthority.create(folder));
+    return new TreeProcesses(folder, new TestAuthority(folder));
   }
 
   /** Resolves when it is ready and connected to its parent, if it has one. */
@@ -62,7 +62,7 @@ export class TreeProcesses {
   }
 
   async #linkFlags(name: string, parent: StrataProcess, proxy: TcpProxy | undefined): Promise<readonly string[]> {
-    const { certificateFile, keyFile } = await this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+    const { certificateFile, keyFile } = this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
     return [
       `--parent-urls=https://127.0.0.1:${(proxy ?? parent).port}`,
       `--parent-ca-file=${parent.certificateFile}`,

@@ -16,7 +16,7 @@ import {
   subjectOf,
   urisOf,
 } from '../../src/certificates/certificate-fields.js';
-import { TestAuthority } from '../support/test-authority.js';
+import { OpensslAuthority } from './openssl-authority.js';
 
 const day = 86_400_000;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
@@ -36,7 +36,7 @@ async function withExtensions(t: ExecutionContext, extensions: string): Promise<
     t.teardown(() => rm(made, { recursive: true, force: true }));
     return made;
   };
-  const authority = await TestAuthority.create(await folder());
+  const authority = await OpensslAuthority.create(await folder());
   const { certificateFile } = await authority.intermediate(await folder(), 'below', extensions);
   return new X509Certificate(await readFile(certificateFile, 'utf8'));
 }

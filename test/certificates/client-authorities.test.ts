@@ -15,7 +15,8 @@ import type { LogFields } from '../../src/diagnostics/log.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { ManualClock } from '../store/manual-clock.js';
-import { TestAuthority, type Certificate } from '../support/test-authority.js';
+import type { Certificate } from '../support/test-authority.js';
+import { OpensslAuthority } from './openssl-authority.js';
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -33,11 +34,11 @@ function parts(nowMs = Date.now()) {
   return { clock: new ManualClock(nowMs), log, logged };
 }
 
-async function anAuthority(t: ExecutionContext, name: string): Promise<TestAuthority> {
-  return TestAuthority.create(await aFolder(t), { name });
+async function anAuthority(t: ExecutionContext, name: string): Promise<OpensslAuthority> {
+  return OpensslAuthority.create(await aFolder(t), { name });
 }
 
-async function pemOf({ certificateFile }: TestAuthority): Promise<string> {
+async function pemOf({ certificateFile }: OpensslAuthority): Promise<string> {
   return readFile(certificateFile, 'utf8');
 }
 
@@ -66,7 +67,7 @@ async function openWith(t: ExecutionContext, pem: string, nowMs?: number): Promi
 
 test('a malformed file is refused, with the block that is broken', async (t) => {
   const folder = await aFolder(t);
-  const authority = await TestAuthority.create(folder);
+  const authority = await OpensslAuthority.create(folder);
   const sound = await pemOf(authority);
   const { certificate: leaf, key } = await authority.issue({ user: 'amber', groups: [] });
   const below = await pemOf(await authority.intermediate(await aFolder(t), 'below'));
@@ -102,7 +103,10 @@ test('an authority verifies what it signed, also through intermediates that the 
   );
   // A little later than now, because certificates issued below are valid only from then on.
   const authorities = await openWith(t, (await pemOf(await anAuthority(t, 'first'))) + (await pemOf(root)), Date.now() + minuteMs);
-  const chain = async (signer: TestAuthority, ...above: readonly TestAuthority[]): Promise<Pick<Certificate, 'certificate' | 'key'>> => {
+  const chain = async (
+    signer: OpensslAuthority,
+    ...above: readonly OpensslAuthority[]
+  ): Promise<Pick<Certificate, 'certificate' | 'key'>> => {
     const { certificate, key } = await signer.issue({ user: 'amber', groups: [] });
     return { certificate: certificate + (await Promise.all(above.map(pemOf))).join(''), key };
   };

@@ -9,7 +9,7 @@ import { parseSpokenFor } from '../../src/certificates/spoken-for.js';
 import { formatSpokenFor, type Caller, type SpokenFor } from '../../src/domain/caller.js';
 import { isMaster } from '../../src/domain/caller.js';
 import { parseShardName } from '../../src/domain/shard.js';
-import { TestAuthority, type Subject } from '../support/test-authority.js';
+import { OpensslAuthority, type Named } from './openssl-authority.js';
 
 const amber: SpokenFor = { kind: 'shard', shard: parseShardName('amber')! };
 const region: SpokenFor = { kind: 'cache', name: 'region-1' };
@@ -79,14 +79,14 @@ for (const uris of notUnderstood) {
   });
 }
 
-const authority: Promise<{ folder: string; issuer: TestAuthority }> = (async () => {
+const authority: Promise<{ folder: string; issuer: OpensslAuthority }> = (async () => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-spoken-for-'));
-  return { folder, issuer: await TestAuthority.create(folder) };
+  return { folder, issuer: await OpensslAuthority.create(folder) };
 })();
 
 test.after.always(async () => rm((await authority).folder, { recursive: true, force: true }));
 
-async function callerOf(subject: Subject): Promise<Caller> {
+async function callerOf(subject: Named): Promise<Caller> {
   const { certificate } = await (await authority).issuer.issue(subject);
   return parseCaller(new X509Certificate(certificate));
 }
@@ -96,7 +96,7 @@ test('a URI beside the group strata names the one for whom openssl issued the ce
   t.deepEqual((await callerOf({ user: 'any', groups: ['dev', 'strata'], uris: ['strata://cache/region-1'] })).speaksFor, region);
 });
 
-const hostile: Readonly<Record<string, Subject>> = {
+const hostile: Readonly<Record<string, Named>> = {
   'the name in the CN alone': { user: 'amber', groups: ['strata'] },
   'the URI in the CN': { user: 'strata://shard/amber', groups: ['strata'] },
   'the URI in an O': { user: 'amber', groups: ['strata', 'strata://shard/amber'] },

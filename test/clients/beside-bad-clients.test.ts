@@ -34,7 +34,7 @@ test('the stores of informers stay right and quick beside bad clients', async (t
   }
   await using server = await StrataProcess.start();
   const shard = async (name: string): Promise<Certificate> =>
-    await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://shard/${name}`] });
+    server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://shard/${name}`] });
   await using informers = await InformerProgram.start(built.program, server, { watchList: true, readAs: await shard('birch') });
   const alone = await informers.live(secondsPerRound);
   t.log(`alone: ${describe(alone)}`);

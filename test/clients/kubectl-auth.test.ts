@@ -41,7 +41,7 @@ law('auth whoami shows the name, the groups and what the certificate speaks for'
 });
 
 law('a certificate without any right is told that it may not even ask', async (t, { strata }) => {
-  const dev = await Kubectl.create(strata, { as: await strata.authority.issue({ user: 'dev', groups: ['developers'] }) });
+  const dev = await Kubectl.create(strata, { as: strata.authority.issue({ user: 'dev', groups: ['developers'] }) });
 
   t.regex((await dev.run(['auth', 'whoami'])).stderr, /you do not have permission to call it/);
   t.regex(
@@ -63,6 +63,6 @@ law('a review that a file holds is answered by create, if kubectl does not valid
 
 /** kubectl with a shard's certificate, at a shard and one logical cluster. */
 async function asShard(strata: StrataProcess, name: string, shard: string): Promise<Kubectl> {
-  const as = await strata.authority.issue({ user: name, groups: ['strata'], uris: [`strata://shard/${name}`] });
+  const as = strata.authority.issue({ user: name, groups: ['strata'], uris: [`strata://shard/${name}`] });
   return Kubectl.create(strata, { as, at: `/services/cache/shards/${shard}/clusters/acme` });
 }

@@ -75,7 +75,7 @@ law('400: a server URL without a shard or a logical cluster', async (t, { kubect
 });
 
 law('403: a shard’s certificate that writes another shard’s objects', async (t, { kubectl, strata }) => {
-  const birch = await strata.authority.issue({ user: 'birch', groups: ['strata'], uris: ['strata://shard/birch'] });
+  const birch = strata.authority.issue({ user: 'birch', groups: ['strata'], uris: ['strata://shard/birch'] });
   const asBirch = await Kubectl.create(strata, { as: birch });
   const file = await kubectl.file('forbidden', apiExport('forbidden'));
 
@@ -88,7 +88,7 @@ law('403: a shard’s certificate that writes another shard’s objects', async 
 });
 
 law('403: a certificate without any right, which reads', async (t, { strata }) => {
-  const nobody = await strata.authority.issue({ user: 'nobody', groups: ['people'] });
+  const nobody = strata.authority.issue({ user: 'nobody', groups: ['people'] });
   const asNobody = await Kubectl.create(strata, { as: nobody });
 
   refused(

@@ -12,8 +12,8 @@ import { called } from './called.js';
 async function flagsFor(t: ExecutionContext): Promise<Readonly<Record<string, string>>> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-kubeconfig-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const issuer = await TestAuthority.create(folder);
-  const { certificateFile, keyFile } = await issuer.issue({ user: 'ada', groups: ['system:masters'] });
+  const issuer = new TestAuthority(folder);
+  const { certificateFile, keyFile } = issuer.issue({ user: 'ada', groups: ['system:masters'] });
   return { cache: 'https://cache.example:6443', 'ca-file': issuer.certificateFile, 'cert-file': certificateFile, 'key-file': keyFile };
 }
 

@@ -53,7 +53,7 @@ type Town = Readonly<{
 
 const town: Promise<Town> = (async () => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-operator-'));
-  const issuer = await TestAuthority.create(folder);
+  const issuer = new TestAuthority(folder);
   const serving = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
   await writeFile(join(folder, 'serving-ca.crt'), serving.certificatePem);
   const clientCa = await readFile(issuer.certificateFile, 'utf8');
@@ -61,7 +61,7 @@ const town: Promise<Town> = (async () => {
     folder,
     issuer,
     as: async (user, group, uris = [], validityDays = 1) => {
-      const { certificateFile, keyFile } = await issuer.issue({ user, groups: [group], uris, validityDays });
+      const { certificateFile, keyFile } = issuer.issue({ user, groups: [group], uris, validityDays });
       return { 'cert-file': certificateFile, 'key-file': keyFile, 'ca-file': join(folder, 'serving-ca.crt') };
     },
     serve: async (t, handler, { names = ['127.0.0.1'] as const, validityDays = 5 } = {}) => {

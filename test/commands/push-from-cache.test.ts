@@ -49,7 +49,7 @@ function inBase64(pem: string): string {
 
 /** An agent of amber for the cache, which ends with the test. */
 async function pushing(t: ExecutionContext, cache: TestServer, kubeconfig: string): Promise<Running> {
-  const { certificateFile, keyFile } = await cache.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const { certificateFile, keyFile } = cache.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const stopped = deferred<string>();
   let printed = '';
   const ended = called(push, {

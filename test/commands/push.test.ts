@@ -226,8 +226,8 @@ test('as a process it ends, and so does its exec plugin, when a signal comes whi
 test('the end of the certificate for the shard is warned of', async (t) => {
   const { flags, shard, folder } = await aPlace(t, welcoming([]));
   await mkdir(join(folder, 'ca-of-shard'));
-  const authority = await TestAuthority.create(join(folder, 'ca-of-shard'));
-  const { certificateFile, keyFile } = await authority.issue({ user: 'agent', groups: [], validitySeconds: 0 });
+  const authority = new TestAuthority(join(folder, 'ca-of-shard'));
+  const { certificateFile, keyFile } = authority.issue({ user: 'agent', groups: [], validitySeconds: 0 });
   const kubeconfig = join(folder, 'kubeconfig');
   await writeFile(kubeconfig, shard.kubeconfigText({ 'client-certificate': certificateFile, 'client-key': keyFile }));
   const { logStream, logged } = aLog();

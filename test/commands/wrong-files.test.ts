@@ -49,7 +49,7 @@ async function wrongFiles(t: ExecutionContext): Promise<Readonly<Record<'absent'
   await mkdir(at('folder'));
   await writeFile(at('empty'), '');
   await writeFile(at('text'), 'no PEM');
-  const authority = await TestAuthority.create(folder);
+  const authority = new TestAuthority(folder);
   await writeFile(at('torn'), (await readFile(authority.certificateFile, 'utf8')).slice(0, 200));
   return { absent: at('absent'), folder: at('folder'), empty: at('empty'), torn: at('torn'), text: at('text') };
 }
@@ -60,7 +60,7 @@ test('each option of a file says what is wrong with the file', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
   const { certificateFile, keyFile } = cache.master;
-  const other = await cache.authority.issue({ user: 'other', groups: [] });
+  const other = cache.authority.issue({ user: 'other', groups: [] });
   const pair = { 'cert-file': certificateFile, 'key-file': keyFile };
   const asking = { cache: cache.url, 'ca-file': cache.certificateFile, ...pair };
   const pushing = {
@@ -95,9 +95,7 @@ test('each option of a file says what is wrong with the file', async (t) => {
 test('each option of a file for the parent says what is wrong with the file', async (t) => {
   const { empty } = await wrongFiles(t);
   const folder = await aFolder(t);
-  const { certificateFile, keyFile } = await (
-    await TestAuthority.create(folder)
-  ).issue({ user: 'eu', groups: [], uris: ['strata://cache/eu'] });
+  const { certificateFile, keyFile } = await new TestAuthority(folder).issue({ user: 'eu', groups: [], uris: ['strata://cache/eu'] });
   const right = { 'parent-ca-file': certificateFile, 'parent-cert-file': certificateFile, 'parent-key-file': keyFile };
   for (const flag of Object.keys(right)) {
     const flags = {
@@ -120,14 +118,14 @@ test('each option of a file for the parent says what is wrong with the file', as
 for (const what of ['cache', 'shard'] as const)
   test(`an agent whose CA did not sign the certificate of the ${what} names both, and goes on`, async (t) => {
     const folder = await aFolder(t);
-    const stranger = await TestAuthority.create(folder);
+    const stranger = new TestAuthority(folder);
     const cache = await aServer(t);
     const shard = await ShardStandIn.start();
     t.teardown(() => shard.close());
     const kubeconfig = join(folder, 'kubeconfig');
     const ofShard = { 'certificate-authority-data': undefined, 'certificate-authority': stranger.certificateFile };
     await writeFile(kubeconfig, shard.kubeconfigText({ token: ShardStandIn.token }, what === 'shard' ? ofShard : {}));
-    const certificate = await cache.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+    const certificate = cache.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
     const logStream = new PassThrough();
     let logged = '';
     logStream.on('data', (chunk: Buffer) => (logged += chunk.toString()));

@@ -47,7 +47,7 @@ async function anInstallation(t: ExecutionContext): Promise<Installation> {
   const mapping = join(folder, 'mapping.yaml');
   const shown = `backend_server_ca: ${shard.certificateFile}, proxy_client_cert: ${cache.master.certificateFile}, proxy_client_key: ${cache.master.keyFile}`;
   await writeFile(mapping, `- {path: /clusters/, backend: "${shard.url}", ${shown}}\n`);
-  const serving = await authority.issue({ user: 'door', groups: [], alternativeNames: 'IP:127.0.0.1', usage: 'serverAuth' });
+  const serving = authority.issue({ user: 'door', groups: [], hosts: ['127.0.0.1'], usages: ['server'] });
   const files = { mapping, clientCa: authority.certificateFile, certificate: serving.certificateFile, key: serving.keyFile };
   const door = await FrontDoorProcess.start(cache, files);
   t.teardown(() => door[Symbol.asyncDispose]());

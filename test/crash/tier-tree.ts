@@ -119,7 +119,7 @@ export class TierTree {
 
   static async open(): Promise<TierTree> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-tier-'));
-    const tree = new TierTree(folder, await TestAuthority.create(folder));
+    const tree = new TierTree(folder, new TestAuthority(folder));
     await tree.trustAll();
     return tree;
   }
@@ -171,7 +171,7 @@ export class TierTree {
   }
 
   async #linkFlags(name: string, port: number): Promise<readonly string[]> {
-    const { certificateFile, keyFile } = await this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+    const { certificateFile, keyFile } = this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
     return [
       `--parent-urls=https://127.0.0.1:${port}`,
       `--parent-ca-file=${this.trustedFile}`,

@@ -32,7 +32,7 @@ export class FrontDoorProcess {
 
   static async start(cache: StrataProcess, files: FrontDoorFiles): Promise<FrontDoorProcess> {
     const [port] = await freePorts(1);
-    const link = await cache.authority.issue({ user: 'door', groups: ['strata'], uris: ['strata://cache/door'] });
+    const link = cache.authority.issue({ user: 'door', groups: ['strata'], uris: ['strata://cache/door'] });
     const door = new FrontDoorProcess(port!, join(cache.folder, 'door.log'), [
       `--root-directory=${join(cache.folder, 'door')}`,
       `--mapping-file=${files.mapping}`,

@@ -60,7 +60,7 @@ test.serial(
     }
     t.timeout(60 * 60_000);
     await using cache = await StrataProcess.start({ config, flags: ['--view-callers=rbac'] });
-    const link = await cache.authority.issue({ user: 'front-door', groups: ['strata'], uris: ['strata://cache/front-door'] });
+    const link = cache.authority.issue({ user: 'front-door', groups: ['strata'], uris: ['strata://cache/front-door'] });
     const frontDoor = {
       STRATA_PARENT_URLS: cache.url,
       STRATA_PARENT_CA_FILE: cache.certificateFile,

@@ -13,7 +13,8 @@ import test from 'ava';
 import { MixerProcess } from '../hostile/mixer-process.js';
 import { KubeClient } from '../support/kube-client.js';
 import { isForeign } from '../support/strata-process.js';
-import { TestAuthority, type Certificate } from '../support/test-authority.js';
+import { OpensslAuthority } from '../certificates/openssl-authority.js';
+import type { Certificate } from '../support/test-authority.js';
 import { assertPassed } from './assert-passed.js';
 import { cacheUrl, LiveKcp, neededBinaries } from './live-kcp.js';
 
@@ -72,7 +73,7 @@ test.serial('kcp’s replication tests pass while bad clients run against the sa
 async function aShard(kcp: LiveKcp): Promise<Certificate> {
   const folder = kcp.file('bad-client');
   await mkdir(folder);
-  const authority = await TestAuthority.copy(folder, {
+  const authority = new OpensslAuthority(folder, {
     certificateFile: kcp.file('.kcp/client-ca.crt'),
     keyFile: kcp.file('.kcp/client-ca.key'),
   });

@@ -192,7 +192,7 @@ function clientOf(cache: StrataProcess): KubeClient {
 type Leaf = Readonly<{ name: string; url: string; trusted: string }>;
 
 async function startLeaf(parent: StrataProcess, { name, url, trusted }: Leaf): Promise<StrataProcess> {
-  const { certificateFile, keyFile } = await parent.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+  const { certificateFile, keyFile } = parent.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const flags = [
     digests,
     `--parent-urls=${url}`,

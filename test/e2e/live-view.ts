@@ -68,7 +68,7 @@ export async function assertViewByRbac(
   }
 
   const [alice, mallory] = await Promise.all(
-    ['alice', 'mallory'].map(async (user) => cache.client({ http2: true, as: await cache.authority.issue({ user, groups: [] }) })),
+    ['alice', 'mallory'].map(async (user) => cache.client({ http2: true, as: cache.authority.issue({ user, groups: [] }) })),
   );
   const viewOf = ({ cluster }: Workspace): string => `/services/apiexport/${cluster}/machines/clusters/*/apis/${group}/v1/instances`;
   const shown = async (reader: KubeClient | undefined, workspace: Workspace): Promise<string> => {

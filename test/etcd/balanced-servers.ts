@@ -58,12 +58,12 @@ export class BalancedServers implements PushTarget {
     }: Readonly<{ count?: number; flags?: readonly string[]; environment?: Readonly<Record<string, string>> }> = {},
   ): Promise<BalancedServers> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-servers-'));
-    const authority = await TestAuthority.create(folder);
-    const serving = await authority.issue({
+    const authority = new TestAuthority(folder);
+    const serving = authority.issue({
       user: 'caches',
       groups: [],
-      alternativeNames: 'DNS:localhost,IP:127.0.0.1',
-      usage: 'serverAuth',
+      hosts: ['localhost', '127.0.0.1'],
+      usages: ['server'],
     });
     const all = [
       '--etcd-prefix=/cache',
@@ -72,7 +72,7 @@ export class BalancedServers implements PushTarget {
       `--tls-private-key-file=${serving.keyFile}`,
       ...flags,
     ];
-    const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
+    const master = authority.issue({ user: 'cache-client', groups: ['system:masters'] });
     const certificate = await readFile(authority.certificateFile, 'utf8');
     const balancer = await TcpProxy.start(0);
     const servers = new BalancedServers({ balancer, folder, authority, master, certificate, flags: all, environment });

@@ -233,10 +233,9 @@ export class EtcdMembers {
 }
 
 async function secure(folder: string): Promise<{ tls: EtcdTls; flags: readonly string[] }> {
-  const authority = await TestAuthority.create(folder, { name: 'etcd-test-authority' });
-  const alternativeNames = 'DNS:localhost,IP:127.0.0.1';
-  const serving = await authority.issue({ user: 'etcd', groups: [], alternativeNames, usage: 'serverAuth,clientAuth' });
-  const client = await authority.issue({ user: 'strata', groups: [] });
+  const authority = new TestAuthority(folder, { name: 'etcd-test-authority' });
+  const serving = authority.issue({ user: 'etcd', groups: [], hosts: ['localhost', '127.0.0.1'], usages: ['server', 'client'] });
+  const client = authority.issue({ user: 'strata', groups: [] });
   const [ca, cert, key] = [authority.certificateFile, serving.certificateFile, serving.keyFile];
   return {
     tls: { ca: readFileSync(ca, 'utf8'), certificate: client.certificate, key: client.key },

@@ -2,14 +2,10 @@
  * Both ends of a frame socket over real TLS on this machine: a server that accepts every upgrade, or refuses it as the test
  * says, clients of ours, and a client that writes what it likes.
  */
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
@@ -18,6 +14,7 @@ import type { Clock } from '../../src/domain/ports.js';
 import { SocketAcceptor } from '../../src/frames/accept-socket.js';
 import { connectSocket, type ClientIdentity, type ConnectOptions } from '../../src/frames/connect-socket.js';
 import type { FrameSocket } from '../../src/frames/frame-socket.js';
+import { selfSigned } from '../support/test-authority.js';
 import { until } from '../support/test-server.js';
 
 export const socketOptions: ConnectOptions = Object.freeze({
@@ -39,20 +36,11 @@ export type SocketServerOptions = Readonly<{
 }>;
 
 /** One certificate for both ends; it is its own authority. */
-const pair = ((): Readonly<{ cert: string; key: string }> => {
-  const folder = mkdtempSync(join(tmpdir(), 'strata-frames-'));
-  const [cert, key] = [join(folder, 'both.crt'), join(folder, 'both.key')];
-  const made = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=strata-frames'];
-  const names = ['-addext', 'subjectAltName=IP:127.0.0.1,DNS:cache.example'];
-  try {
-    execFileSync('openssl', ['req', '-x509', ...made, ...names, '-keyout', key, '-out', cert], { stdio: 'ignore' });
-    return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-})();
+const pair = selfSigned(['127.0.0.1', 'cache.example']);
+/** Each end asks the other for it. */
+const tls = { cert: pair.certificate, key: pair.key, ca: pair.certificate, requestCert: true, rejectUnauthorized: true };
 
-export const identity: ClientIdentity = { ca: pair.cert, certificate: pair.cert, key: pair.key };
+export const identity: ClientIdentity = { ...pair, ca: pair.certificate };
 
 export class SocketServer {
   readonly port: number;
@@ -73,7 +61,6 @@ export class SocketServer {
     t: ExecutionContext,
     { options = {}, http2 = false, clock = systemClock, upgrade }: SocketServerOptions = {},
   ): Promise<SocketServer> {
-    const tls = { ...pair, ca: pair.cert, requestCert: true, rejectUnauthorized: true };
     const server = http2 ? createSecureServer({ ...tls, allowHTTP1: true, ALPNProtocols: ['h2', 'http/1.1'] }) : createServer(tls);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const opened = new SocketServer((server.address() as AddressInfo).port, { ...socketOptions, ...options });
@@ -110,7 +97,7 @@ export class SocketServer {
 
   /** A client that has sent an upgrade with these headers, and read the answer. */
   async raw(t: ExecutionContext, headers: Readonly<Record<string, string>> = {}): Promise<RawClient> {
-    const socket = connect({ host: '127.0.0.1', port: this.port, ...pair, ca: pair.cert, ALPNProtocols: ['http/1.1'] });
+    const socket = connect({ host: '127.0.0.1', port: this.port, ...tls, ALPNProtocols: ['http/1.1'] });
     t.teardown(() => socket.destroy());
     const client = new RawClient(socket);
     const all = {

@@ -11,7 +11,7 @@ const starting = (async () => {
     flags: { 'headers-timeout': '500ms', 'request-timeout': '2s', 'ping-interval': '500ms', 'pong-timeout': '1s' },
   });
   await server.client().create(aPath(), anApiExport());
-  return { server, amber: await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }) };
+  return { server, amber: server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }) };
 })();
 
 test.after.always(async () => (await starting).server.close());

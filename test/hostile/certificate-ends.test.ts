@@ -20,7 +20,7 @@ test('watches, bodies, unread lists and connections end with their certificate, 
   const server = await aServer(t);
   await server.client().create(aPath(), anApiExport({}, { spec: { text: 'x'.repeat(2_000_000) } }));
   const issuedMs = performance.now();
-  const as = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'], validitySeconds });
+  const as = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'], validitySeconds });
   const place = { port: server.port, as };
   const [h2, idle, unread, watching, writing] = await Promise.all([
     RawHttp2.open(place),

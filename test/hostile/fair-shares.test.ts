@@ -22,14 +22,14 @@ type Cast = Readonly<{ server: TestServer; amber: Certificate; birch: Certificat
 
 async function aCast(t: ExecutionContext, flags: Readonly<Record<string, string>>): Promise<Cast> {
   const server = await aServer(t, { flags });
-  const issue = (kind: 'shard' | 'cache', name: string): Promise<Certificate> =>
+  const issue = (kind: 'shard' | 'cache', name: string): Certificate =>
     server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://${kind}/${name}`] });
-  const [amber, birch, cedar, cache] = await Promise.all([
+  const [amber, birch, cedar, cache] = [
     issue('shard', 'amber'),
     issue('shard', 'birch'),
     issue('shard', 'cedar'),
     issue('cache', 'region-1'),
-  ]);
+  ];
   await server.client().create(aPath(), anApiExport());
   return { server, amber, birch, cedar, cache };
 }

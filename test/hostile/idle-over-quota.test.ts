@@ -6,7 +6,7 @@ import { aServer } from '../support/test-server.js';
 
 test('a shard that opens as many connections as it can and leaves them idle leaves room for masters and health', async (t) => {
   const server = await aServer(t, { flags: { 'connections-max': '60' } });
-  const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   await server.client().create(aPath(), anApiExport({ name: 'one' }));
   const fresh = server.client({ as: server.master, http2: true });
   const opened = await Promise.allSettled(Array.from({ length: 80 }, () => RawHttp2.open({ port: server.port, as: amber })));

@@ -34,7 +34,7 @@ for (const [who, isNamed] of [
   test.serial(`four connections ${who} that send 50,000 requests each are cut off, and cost the server no memory`, async (t) => {
     const server = await StrataProcess.start();
     t.teardown(() => server[Symbol.asyncDispose]());
-    const as: As = isNamed ? await server.authority.issue({ user: 'eve', groups: [] }) : null;
+    const as: As = isNamed ? server.authority.issue({ user: 'eve', groups: [] }) : null;
     const before = await residentMiB(server.pid);
     const most = await residentMiBDuring(server.pid, () =>
       Promise.all(

@@ -27,7 +27,7 @@ const known: Promise<Known> = (async () => {
     TestServer.start({ flags: { 'write-timeout': '2s' } }),
     TestServer.start({ flags: { 'requests-in-flight-max': '1' } }),
   ]);
-  const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   return { server, amber, taken };
 })();
 

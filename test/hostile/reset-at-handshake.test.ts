@@ -9,7 +9,7 @@ import { aServer } from '../support/test-server.js';
 
 test('connections that are reset as their handshake ends leave those that came before them as they are', async (t) => {
   const server = await aServer(t);
-  const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   for (let round = 0; round < 40; round += 1) {
     const before = await RawHttp2.open({ port: server.port, as: server.master });
     t.teardown(() => before.destroy());

@@ -6,7 +6,7 @@ import { aServer } from '../support/test-server.js';
 
 test('a connection beyond its quota gets 429 for an upgrade as for anything else, and is asked to close', async (t) => {
   const server = await aServer(t, { flags: { 'connections-max': '10' } });
-  const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const clients: RawHttp1[] = [];
   for (let i = 0; i < 6; i += 1) clients.push(await RawHttp1.open({ port: server.port, as: amber }));
   t.teardown(() => clients.forEach((client) => client.destroy()));

@@ -218,13 +218,13 @@ test('a client with no certificate, an expired one, another authority’s or one
   const server = await aServer(t);
   const folder = await mkdtemp(join(tmpdir(), 'strata-stranger-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const stranger = await TestAuthority.create(folder);
+  const stranger = new TestAuthority(folder);
   const uris = ['strata://shard/amber'];
 
-  const expired = await server.authority.issue({ user: 'old', groups: ['strata'], uris, validityDays: -1 });
-  const foreign = await stranger.issue({ user: 'foreign', groups: ['strata'], uris });
-  const nobody = await server.authority.issue({ user: 'amber', groups: ['strata'] });
-  const grouped = await server.authority.issue({ user: 'amber', groups: ['others'], uris });
+  const expired = server.authority.issue({ user: 'old', groups: ['strata'], uris, validityDays: -1 });
+  const foreign = stranger.issue({ user: 'foreign', groups: ['strata'], uris });
+  const nobody = server.authority.issue({ user: 'amber', groups: ['strata'] });
+  const grouped = server.authority.issue({ user: 'amber', groups: ['others'], uris });
 
   for (const as of [expired, foreign, nobody, grouped]) t.is(await refusedWith(t, RawPusher.connect(server, as)), 403);
   t.is(server.logged.filter(({ event }) => event === 'push.upgrade-refused').length, 4);
@@ -319,14 +319,14 @@ test('children do not keep pushers out, nor pushers children; a caller that may 
   const either = await RawPusher.connect(server);
   either.socket.send(asChild('north'));
   await either.expect('welcome');
-  t.is(await refusedWith(t, RawPusher.connect(server, await ofChild('east'))), 503);
+  t.is(await refusedWith(t, RawPusher.connect(server, ofChild('east'))), 503);
   t.is(await refusedWith(t, RawPusher.connect(server)), 503);
   either.socket.close('shutdown', 'bye');
 
   const second = await eventually(() => RawPusher.connect(server));
   second.hello({ name: 'birch' });
   t.is(await second.farewell(), 'unavailable');
-  const east = await eventually(async () => RawPusher.connect(server, await ofChild('east')));
+  const east = await eventually(async () => RawPusher.connect(server, ofChild('east')));
   east.socket.send(asChild('east'));
   await t.notThrowsAsync(east.expect('welcome'));
 });

@@ -141,7 +141,7 @@ test('nothing is removed of a shard that has a pusher', async (t) => {
 test('a shard that says it has what another one is migrating has nothing removed, whatever it pushes', async (t) => {
   const server = await migrated(t, { now: { isMarked: true } });
   const mallory = server.client({
-    as: await server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
+    as: server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
   });
   await put(mallory, 'mallory', 'acme', {});
   await sleep(afterMs / 2);

@@ -256,7 +256,7 @@ test('a pusher of more slices than fit into a frame names all of them', async (t
   const first = await both(server, 3);
   first.socket.terminate();
   const stopping = new AbortController();
-  const { certificate, key } = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const { certificate, key } = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const identity = { certificate, key, ca: server.certificate };
   const sender = openSender({ shard: 'amber', caches: [server.url], identity, agent: 'test 1' });
   for (let i = 0; i < 10_001; i += 1)

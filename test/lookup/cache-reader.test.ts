@@ -199,7 +199,7 @@ test('a cache that is down, silent, or refuses is a fault, and never an absence'
   proxy.blackhole();
   const silent = aReader(t, server, { cache: `https://127.0.0.1:${proxy.port}`, bounds: { timeoutMs: 300 } });
   const reader = aReader(t, server);
-  const nobody = await server.authority.issue({ user: 'nobody', groups: [] });
+  const nobody = server.authority.issue({ user: 'nobody', groups: [] });
   const refused = aReader(t, server, { as: nobody });
 
   t.is(await faultOf(t, silent.get(aRef())), 'overdue 0');

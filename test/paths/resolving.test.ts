@@ -199,7 +199,7 @@ test('an entry that leads nowhere safe is refused by itself, and what was there 
 test('only who may read may ask where a path leads, and exactly one path', async (t) => {
   const server = await aServer(t);
   await both(t, server);
-  const nobody = await server.authority.issue({ user: 'nobody', groups: ['team'] });
+  const nobody = server.authority.issue({ user: 'nobody', groups: ['team'] });
   t.is((await server.client({ as: null }).raw('GET', '/services/cache/resolve?path=root')).status, 403);
   t.is((await server.client({ as: nobody }).raw('GET', '/services/cache/resolve?path=root')).status, 403);
   for (const query of ['', '?path=a&path=b', '?path=a&shard=root', '?paths=a'])

@@ -68,7 +68,7 @@ export async function anInstallation(
 
   const folder = await mkdtemp(join(tmpdir(), 'strata-door-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const proxy = await tree.authority.issue({ user: 'front-proxy', groups: [] });
+  const proxy = tree.authority.issue({ user: 'front-proxy', groups: [] });
   const mappingFile = join(folder, 'mapping.yaml');
   const shown = `backend_server_ca: ${tree.authority.certificateFile}, proxy_client_cert: ${proxy.certificateFile}, proxy_client_key: ${proxy.keyFile}`;
   await writeFile(

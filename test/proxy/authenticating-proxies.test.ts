@@ -11,7 +11,7 @@ import type { Echoed } from './echo-backend.js';
 async function anAuthority(t: ExecutionContext, name: string): Promise<TestAuthority> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-requestheader-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  return TestAuthority.create(folder, { name });
+  return new TestAuthority(folder, { name });
 }
 
 const saysAlice = {
@@ -28,7 +28,7 @@ for (const http2 of [false, true]) {
     const requestheader = await anAuthority(t, 'requestheader');
     const settings = { requestheaderCaFile: requestheader.certificateFile, requestheaderNames: ['shard-proxy', 'another'] };
     const { door, amber } = await anInstallation(t, { settings });
-    const proxy = await requestheader.issue({ user: 'shard-proxy', groups: ['system:masters'] });
+    const proxy = requestheader.issue({ user: 'shard-proxy', groups: ['system:masters'] });
     const ask = async (as: typeof proxy, headers: Record<string, string | string[]>, target = '/clusters/root/echo') => {
       const { status, text } = await door.client({ http2, as }).raw('GET', target, { headers });
       return { status, headers: status === 200 && text.startsWith('{') ? (JSON.parse(text) as Echoed).headers : {} };
@@ -49,13 +49,13 @@ for (const http2 of [false, true]) {
     t.false(Object.keys(forNobody.headers).some((name) => name.startsWith('x-remote-')));
     t.is((await ask(proxy, saysAlice, '/metrics')).status, 403, 'what its groups would allow');
 
-    const unnamed = await requestheader.issue({ user: 'shard', groups: ['system:masters'] });
+    const unnamed = requestheader.issue({ user: 'shard', groups: ['system:masters'] });
     const before = amber.asked;
     t.is((await ask(unnamed, saysAlice)).status, 401, 'a name that is not allowed');
     t.is((await ask(unnamed, {}, '/metrics')).status, 401);
     t.is(amber.asked, before);
 
-    const client = await door.authority.issue({ user: 'shard-proxy', groups: ['team'] });
+    const client = door.authority.issue({ user: 'shard-proxy', groups: ['team'] });
     const itself = await ask(client, { ...saysAlice, 'x-remote-user': 'root' });
     t.is(itself.headers['x-remote-user'], 'shard-proxy', 'a client of the same name says nothing of others');
     t.is(itself.headers['x-remote-group'], 'system:authenticated, team');
@@ -70,7 +70,7 @@ test('a connection ends when its CA comes to stand for something else', async (t
   const requestheaderCaFile = join(folder, 'ca.crt');
   await copyFile(former.certificateFile, requestheaderCaFile);
   const { door } = await anInstallation(t, { settings: { requestheaderCaFile }, flags: { 'tls-files-poll': '1s' } });
-  const client = door.client({ http2: true, as: await former.issue({ user: 'shard-proxy', groups: [] }) });
+  const client = door.client({ http2: true, as: former.issue({ user: 'shard-proxy', groups: [] }) });
   const user = async (): Promise<unknown> => {
     const { status, text } = await client.raw('GET', '/clusters/root/echo', { headers: saysAlice });
     return status === 200 ? (JSON.parse(text) as Echoed).headers['x-remote-user'] : status;
@@ -123,7 +123,7 @@ for (const http2 of [false, true])
     const requestheader = await anAuthority(t, 'requestheader');
     const settings = { requestheaderCaFile: requestheader.certificateFile, requestheaderNames: [], droppedGroups: ['büro'] };
     const { door } = await anInstallation(t, { settings });
-    const proxy = await requestheader.issue({ user: 'shard-proxy', groups: [] });
+    const proxy = requestheader.issue({ user: 'shard-proxy', groups: [] });
     const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
     const headers = {
       'x-remote-user': 'alice',

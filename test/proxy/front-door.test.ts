@@ -50,7 +50,7 @@ for (const http2 of [false, true]) {
 
   test.serial(`over ${over}, a request reaches the shard that has its path, with who asks and everything else as it came`, async (t) => {
     const { door } = await shared();
-    const user = await door.authority.issue({ user: 'alice', groups: ['team', 'system:masters'] });
+    const user = door.authority.issue({ user: 'alice', groups: ['team', 'system:masters'] });
 
     const onAmber = await echoed(door, '/clusters/root:org/api/v1/a%2Fb/echo?q=1&q=%20a', {
       http2,
@@ -165,7 +165,7 @@ test.serial('without a certificate the backend asks for a token; with one that n
   t.false(Object.keys(anonymous.headers).some((name) => name.startsWith('x-remote-')));
   const folder = await mkdtemp(join(tmpdir(), 'strata-stranger-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const stranger = await (await TestAuthority.create(folder)).issue({ user: 'alice', groups: ['system:kcp:admin'] });
+  const stranger = new TestAuthority(folder).issue({ user: 'alice', groups: ['system:kcp:admin'] });
   const before = amber.asked;
   t.is((await door.client({ as: stranger }).raw('GET', '/clusters/root/echo')).status, 401);
   t.is((await door.client({ as: stranger }).raw('GET', '/clusters/root:nope/echo')).status, 403, 'where it leads is looked up first');
@@ -472,7 +472,7 @@ test.serial('a mounted Workspace is asked at its URL, whatever follows it in the
 
 test.serial('health is for everybody, metrics for who may read, and both are answered here', async (t) => {
   const { door } = await shared();
-  const nobody = await door.authority.issue({ user: 'nobody', groups: [] });
+  const nobody = door.authority.issue({ user: 'nobody', groups: [] });
   const status = async (target: string, as: Parameters<TestServer['client']>[0] = {}) => (await door.client(as).raw('GET', target)).status;
   for (const target of ['/readyz', '/livez', '/readyz?verbose', '/readyz/informer-sync'])
     t.is(await status(target, { as: null }), 200, target);

@@ -53,22 +53,19 @@ async function certificates(
   const stranger = await anAuthority(t, 'stranger');
   return new Map<string, Certificate | null>([
     ['none', null],
-    ['admin', await clients.issue({ user: 'kcp-admin', groups: ['system:kcp:admin'] })],
-    ['user1', await clients.issue({ user: 'user-1', groups: ['team-a'] })],
-    [
-      'lca',
-      await clients.issue({ user: 'lca', groups: ['system:kcp:logical-cluster-admin', 'system:kcp:external-logical-cluster-admin'] }),
-    ],
-    ['stranger', await stranger.issue({ user: 'alice', groups: [] })],
-    ['rh', await requestheader.issue({ user: 'kcp-mounts-proxy', groups: [] })],
-    ['rhbad', await requestheader.issue({ user: 'not-allowed', groups: [] })],
+    ['admin', clients.issue({ user: 'kcp-admin', groups: ['system:kcp:admin'] })],
+    ['user1', clients.issue({ user: 'user-1', groups: ['team-a'] })],
+    ['lca', clients.issue({ user: 'lca', groups: ['system:kcp:logical-cluster-admin', 'system:kcp:external-logical-cluster-admin'] })],
+    ['stranger', stranger.issue({ user: 'alice', groups: [] })],
+    ['rh', requestheader.issue({ user: 'kcp-mounts-proxy', groups: [] })],
+    ['rhbad', requestheader.issue({ user: 'not-allowed', groups: [] })],
   ]);
 }
 
 async function anAuthority(t: ExecutionContext, name: string): Promise<TestAuthority> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-answers-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  return TestAuthority.create(folder, { name });
+  return new TestAuthority(folder, { name });
 }
 
 test('what kcp’s front proxy answers by itself, and tells a backend, is answered and told here as well', async (t) => {

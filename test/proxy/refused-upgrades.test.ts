@@ -51,7 +51,7 @@ test.serial('a refused upgrade leaves no connection, though its client keeps its
   const { door, amber } = await anInstallation(t, { birchSpeaks: 1 });
   const folder = await mkdtemp(join(tmpdir(), 'strata-stranger-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const stranger = await (await TestAuthority.create(folder)).issue({ user: 'mallory', groups: [] });
+  const stranger = new TestAuthority(folder).issue({ user: 'mallory', groups: [] });
   const before = await held(door);
   const refused: readonly (readonly [request: string, status: number, as?: Certificate | null])[] = [
     [upgrade('/clusters/root:org/exec', { protocol: 'SPDY/3.1' }), 502],

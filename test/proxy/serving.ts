@@ -7,11 +7,11 @@ import type { Teardown } from '../support/test-server.js';
 
 /** What a server shows as a backend, and asks of whoever comes. */
 export async function serving(authority: TestAuthority): Promise<{ cert: string; key: string; ca: Buffer; requestCert: true }> {
-  const { certificate, key } = await authority.issue({
+  const { certificate, key } = authority.issue({
     user: 'backend',
     groups: [],
-    alternativeNames: 'IP:127.0.0.1',
-    usage: 'serverAuth',
+    hosts: ['127.0.0.1'],
+    usages: ['server'],
   });
   return { cert: certificate, key, ca: readFileSync(authority.certificateFile), requestCert: true };
 }

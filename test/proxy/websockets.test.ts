@@ -20,7 +20,7 @@ function aConnection(t: ExecutionContext, { port }: TestServer, { certificate: c
 
 test.serial('a websocket ends with the certificate that it was opened with', async (t) => {
   const { door } = await anInstallation(t);
-  const short = await door.authority.issue({ user: 'alice', groups: [], validitySeconds: 6 });
+  const short = door.authority.issue({ user: 'alice', groups: [], validitySeconds: 6 });
   const [ending, lasting] = [aConnection(t, door, short), aConnection(t, door, door.master)];
   for (const { socket } of [ending, lasting]) socket.write(upgrade('/clusters/root:org/exec'));
   await until(() => [ending, lasting].every(({ text }) => text.includes(' 101 ')));

@@ -81,9 +81,9 @@ test.serial('a credential that the shard answers 401 is dropped, and the plugin 
 
 test.serial('a certificate that a plugin issues is shown to the shard, and so is the next one', async (t) => {
   const [shard, plugin] = await Promise.all([ShardStandIn.start(), aPlugin(t)]);
-  const authority = await TestAuthority.create(plugin.folder);
+  const authority = new TestAuthority(plugin.folder);
   const issue = async (user: string): Promise<void> => {
-    const { certificate, key } = await authority.issue({ user, groups: [] });
+    const { certificate, key } = authority.issue({ user, groups: [] });
     await plugin.answers({ clientCertificateData: certificate, clientKeyData: key, expirationTimestamp });
   };
   let accepted = 'first';
@@ -205,8 +205,8 @@ test.serial('a credential is used until ten seconds before it expires', async (t
 
 test.serial('a wrong answer is refused with what is wrong, and nothing of it is repeated', async (t) => {
   const folder = await aFolder(t);
-  const authority = await TestAuthority.create(folder);
-  const [one, other] = await Promise.all(['one', 'other'].map((user) => authority.issue({ user, groups: [] })));
+  const authority = new TestAuthority(folder);
+  const [one, other] = ['one', 'other'].map((user) => authority.issue({ user, groups: [] }));
   const sound = { apiVersion: execVersion, kind: 'ExecCredential' };
   const cases: [unknown, RegExp][] = [
     [`${secret} {`, /no JSON/],

@@ -44,15 +44,15 @@ async function loaded(
 async function aPlace(t: ExecutionContext) {
   const folder = await aFolder(t);
   await mkdir(join(folder, 'ca'));
-  const [shard, authority] = await Promise.all([ShardStandIn.start(), TestAuthority.create(join(folder, 'ca'))]);
+  const [shard, authority] = await Promise.all([ShardStandIn.start(), new TestAuthority(join(folder, 'ca'))]);
   t.teardown(() => shard.close());
   shard.accepts = ({ user }) => user !== '';
-  const issue = (user: string): Promise<Certificate> => authority.issue({ user, groups: [] });
+  const issue = (user: string): Certificate => authority.issue({ user, groups: [] });
   const install = async ({ certificate, key }: Certificate): Promise<void> => {
     await replace(join(folder, 'agent.key'), key);
     await replace(join(folder, 'agent.crt'), certificate);
   };
-  await install(await issue('first'));
+  await install(issue('first'));
   const path = join(folder, 'kubeconfig');
   await writeFile(path, shard.kubeconfigText({ 'client-certificate': 'agent.crt', 'client-key': 'agent.key' }));
   const logged: Logged[] = [];
@@ -94,8 +94,8 @@ test('a shard is reached with the credentials of its kubeconfig', async (t) => {
 
 test("certificates come from the file or from files beside it; the logical cluster in the server's URL is dropped", async (t) => {
   const folder = await aFolder(t);
-  const authority = await TestAuthority.create(folder);
-  const { certificate, key, keyFile } = await authority.issue({ user: 'agent', groups: [] });
+  const authority = new TestAuthority(folder);
+  const { certificate, key, keyFile } = authority.issue({ user: 'agent', groups: [] });
   const access = await loaded(folder, {
     server: 'https://shard:6443/kcp/clusters/root:org',
     cluster: { 'certificate-authority': 'ca.crt', 'tls-server-name': 'amber' },
@@ -179,7 +179,7 @@ test('a rotated certificate is shown to the shard by the next request, and a wat
   t.is(await ask(place), 'first');
   t.is(shard.openConnections, 1);
 
-  await install(await issue('second'));
+  await install(issue('second'));
 
   t.is(await ask(place), 'second');
   t.is(await ask(place), 'second');
@@ -192,7 +192,7 @@ test('a rotated certificate is shown to the shard by the next request, and a wat
 test('a half-written certificate keeps the former one, with one warning', async (t) => {
   const place = await aPlace(t);
   const { folder, logged, issue, install } = place;
-  const second = await issue('second');
+  const second = issue('second');
 
   await replace(join(folder, 'agent.key'), second.key);
   t.is(await ask(place), 'first');
@@ -233,7 +233,7 @@ test('a kubeconfig that is rewritten with another certificate is read again', as
   const place = await aPlace(t);
   const { path, shard, issue, logged } = place;
   const inline = async (user: string): Promise<string> => {
-    const { certificate, key } = await issue(user);
+    const { certificate, key } = issue(user);
     const data = (text: string): string => Buffer.from(text).toString('base64');
     return shard.kubeconfigText({ 'client-certificate-data': data(certificate), 'client-key-data': data(key) });
   };
@@ -277,7 +277,7 @@ test('the certificate that the shard is shown is known, so that its end can be w
   const present = (): readonly string[] => place.access.certificates().map(({ use, file, subject }) => [use, file, subject].join(' '));
 
   t.deepEqual(present(), [`shard ${join(place.folder, 'agent.crt')} CN=first`]);
-  await place.install(await place.issue('second'));
+  await place.install(place.issue('second'));
   await ask(place);
 
   t.deepEqual(present(), [`shard ${join(place.folder, 'agent.crt')} CN=second`]);

@@ -14,7 +14,7 @@ import { anAgentWith } from './an-agent.js';
 test('a CA that did not sign the certificate of the shard is reported with the shard and the kubeconfig, and without a stack', async (t) => {
   const folder = await aFolder(t);
   await mkdir(join(folder, 'ca'));
-  const [shard, authority] = await Promise.all([ShardStandIn.start(), TestAuthority.create(join(folder, 'ca'))]);
+  const [shard, authority] = await Promise.all([ShardStandIn.start(), new TestAuthority(join(folder, 'ca'))]);
   const path = join(folder, 'shard.kubeconfig');
   const ca = (await readFile(authority.certificateFile)).toString('base64');
   await writeFile(path, shard.kubeconfigText({ token: 'any' }, { 'certificate-authority-data': ca }));

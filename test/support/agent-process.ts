@@ -46,7 +46,7 @@ export class AgentProcess {
   }
 
   static async start(cache: StrataProcess, options: AgentOptions): Promise<AgentProcess> {
-    const certificate = await cache.authority.issue({
+    const certificate = cache.authority.issue({
       user: `shard-${options.shard}`,
       groups: ['strata'],
       uris: [`strata://shard/${options.shard}`],

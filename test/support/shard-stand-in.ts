@@ -8,9 +8,8 @@
  *   shard.cut();  shard.store.compact();  await shard.stop();  await shard.restart();
  *   shard.accepts = ({ user }) => user === 'agent';  shard.present(anotherServingPair);
  */
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   constants,
@@ -25,18 +24,17 @@ import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { replicatedTypes } from '../../src/shard/selection.js';
 import type { KubeAccess } from '../../src/kube/kube-access.js';
 import type { KubeObject } from './kube-client.js';
 import { seenFrom, ShardStandInStore, type StandInScope, type StandInType } from './shard-stand-in-store.js';
+import { selfSigned } from './test-authority.js';
 
 type Members = Readonly<Record<string, unknown>>;
 
 const token = 'stand-in-token';
 /** A shard in Go writes no more than its clients take; Node's server keeps what they do not, and refuses requests beyond this. */
 const unreadMegabytesMax = 1_000;
-const run = promisify(execFile);
 
 /** `http`: the only version that it speaks. `streamsMax`: how many requests one connection may have; kcp's has 100. */
 export type StandInOptions = Readonly<{ http?: 1 | 2; streamsMax?: number }>;
@@ -103,12 +101,8 @@ export class ShardStandIn {
 
   static async start(options: StandInOptions = {}): Promise<ShardStandIn> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-stand-in-'));
-    const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
-    const names = ['-subj', '/CN=shard-stand-in', '-addext', 'subjectAltName=IP:127.0.0.1'];
-    await run('openssl', ['req', '-x509', ...key, '-days', '30', ...names, '-out', certFile]);
-    const [cert, keyText] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
-    const standIn = new ShardStandIn(folder, { cert, key: keyText }, options);
+    const { certificate: cert, key } = selfSigned(['127.0.0.1']);
+    const standIn = new ShardStandIn(folder, { cert, key }, options);
     standIn.#server.listen(0, '127.0.0.1');
     await once(standIn.#server, 'listening');
     await writeFile(standIn.kubeconfig, standIn.kubeconfigText({ token }));

@@ -86,9 +86,9 @@ export class StrataProcess {
   /** A new server on an empty folder, ready to serve. */
   static async start(options: StrataProcessOptions = {}): Promise<StrataProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-test-'));
-    const authority = options.authority ?? (await TestAuthority.create(folder));
+    const authority = options.authority ?? new TestAuthority(folder);
     if (options.config !== undefined) await writeFile(configFileOf(folder), options.config);
-    const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
+    const master = authority.issue({ user: 'cache-client', groups: ['system:masters'] });
     const server = new StrataProcess({ folder, authority, master, ports: await freePorts(3), options });
     try {
       await server.resume();

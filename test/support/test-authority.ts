@@ -1,17 +1,11 @@
 /**
- * A certificate authority for tests, made with the openssl program, because the tests must not trust the code they test to
- * issue what it later accepts. Keys are P-256, because making them takes milliseconds.
+ * A certificate authority for tests. It writes X.509 by itself, because the tests must not trust the code they test to issue what it later accepts.
+ * The openssl program takes forty times as long; what only it can write is in certificates/openssl-authority.ts. Keys are P-256.
  */
-import { execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
-import { copyFile, mkdtemp, readFile, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
-const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'] as const;
 
 /** A certificate and its key, as files (for other programs) and as text (for our own clients). */
 export type Certificate = Readonly<{ certificateFile: string; keyFile: string; certificate: string; key: string }>;
@@ -20,183 +14,164 @@ export type Subject = Readonly<{
   user: string;
   groups: readonly string[];
   uris?: readonly string[];
-  /** A section of names instead of `uris`, as openssl's configuration spells it: `DNS:amber`, `DER:0500`. */
-  alternativeNames?: string;
+  /** The DNS names and IPv4 addresses of a server. */
+  hosts?: readonly string[];
   /** How long it is valid from now on; negative makes an expired one. */
   validityDays?: number;
   /** The same for a certificate that runs out while a test watches. */
   validitySeconds?: number;
-  /** Of the key, as openssl spells it; by default clientAuth. */
-  usage?: string;
+  /** What its key is for; a client by default. */
+  usages?: readonly (keyof typeof usageIds)[];
 }>;
+
+const dayMs = 86_400_000;
+const lineChars = 64;
+/** Of DER. */
+const tags = {
+  boolean: 0x01,
+  integer: 0x02,
+  bits: 0x03,
+  octets: 0x04,
+  id: 0x06,
+  text: 0x0c,
+  utcTime: 0x17,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
+/** Of a member of a SEQUENCE or a CHOICE that is told by its number. */
+const member = (number: number, isConstructed = false): number => 0x80 + number + (isConstructed ? 0x20 : 0);
+const ecdsaWithSha256 = sequence(der(tags.id, Buffer.of(0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2)));
+const usageIds = { server: der(tags.id, Buffer.of(0x2b, 6, 1, 5, 5, 7, 3, 1)), client: der(tags.id, Buffer.of(0x2b, 6, 1, 5, 5, 7, 3, 2)) };
+/** The last byte of what names an extension, a part of a name. */
+const extensionIds = { subjectKey: 14, alternativeNames: 17, basicConstraints: 19, authorityKey: 35, usages: 37 } as const;
+const attributeIds = { commonName: 3, organization: 10 } as const;
 
 export class TestAuthority {
   readonly certificateFile: string;
+  readonly keyFile: string;
   readonly #folder: string;
-  readonly #keyFile: string;
-  /** Of all copies of one authority. */
-  readonly #made: { master?: Promise<Certificate> };
+  readonly #issuer: Issuer;
+  #master: Certificate | undefined;
   #issued = 0;
 
-  private constructor(folder: string, made = {}) {
+  /** Its files live in `folder`. */
+  constructor(folder: string, { name = 'strata-test-authority', validityDays = 30 } = {}) {
     this.#folder = folder;
-    this.#made = made;
+    this.#issuer = { name: nameOf(name, []), keys: newKeys() };
     this.certificateFile = join(folder, 'ca.crt');
-    this.#keyFile = join(folder, 'ca.key');
-  }
-
-  /** The authority of whatever in this process needs none of its own, copied into `folder`: openssl takes a third of the time that a server takes to start. */
-  static async shared(folder: string): Promise<TestAuthority> {
-    const authority = await (shared ??= makeShared());
-    return TestAuthority.copy(folder, { certificateFile: authority.certificateFile, keyFile: authority.#keyFile }, authority.#made);
-  }
-
-  /** A new authority whose files live in `folder`. */
-  static async create(folder: string, { name = 'strata-test-authority', validityDays = 30 } = {}): Promise<TestAuthority> {
-    const authority = new TestAuthority(folder);
-    await run('openssl', [
-      'req',
-      '-x509',
-      ...newKey,
-      '-days',
-      String(validityDays),
-      '-subj',
-      `/CN=${name}`,
-      '-keyout',
-      authority.#keyFile,
-      '-out',
-      authority.certificateFile,
-    ]);
-    return authority;
-  }
-
-  /** Somebody else's authority, copied into `folder`. */
-  static async copy(
-    folder: string,
-    { certificateFile, keyFile }: Readonly<{ certificateFile: string; keyFile: string }>,
-    made = {},
-  ): Promise<TestAuthority> {
-    const authority = new TestAuthority(folder, made);
-    await Promise.all([copyFile(certificateFile, authority.certificateFile), copyFile(keyFile, authority.#keyFile)]);
-    return authority;
-  }
-
-  /** An authority that this one has signed, with `extensions` as openssl's configuration spells them. Its files live in `folder`. */
-  async intermediate(folder: string, name: string, extensions = 'basicConstraints=critical,CA:TRUE'): Promise<TestAuthority> {
-    const authority = new TestAuthority(folder);
-    const requestFile = join(folder, 'ca.csr');
-    const extensionsFile = join(folder, 'ca.ext');
-    await writeFile(extensionsFile, `${extensions}\n`);
-    await run('openssl', ['req', ...newKey, '-subj', `/CN=${name}`, '-keyout', authority.#keyFile, '-out', requestFile]);
-    await this.#signForDays({ requestFile, extensionsFile, certificateFile: authority.certificateFile }, 30);
-    return authority;
+    this.keyFile = join(folder, 'ca.key');
+    writeFileSync(this.certificateFile, certificateOfAuthority(this.#issuer, validityDays * dayMs));
+    writeFileSync(this.keyFile, this.#issuer.keys.pem);
   }
 
   /** A certificate of `system:masters`, the same each time. */
-  master(): Promise<Certificate> {
-    return (this.#made.master ??= this.issue({ user: 'cache-client', groups: ['system:masters'] }));
+  get master(): Certificate {
+    return (this.#master ??= this.issue({ user: 'cache-client', groups: ['system:masters'] }));
   }
 
-  /** A client certificate of this authority: CN is the user, each O a group, each URI a subject alternative name. */
-  async issue({
-    user,
-    groups,
-    uris = [],
-    alternativeNames,
-    validityDays = 30,
-    validitySeconds,
-    usage = 'clientAuth',
-  }: Subject): Promise<Certificate> {
-    const stem = join(this.#folder, `client-${(this.#issued += 1)}`);
-    const [keyFile, requestFile, extensionsFile, certificateFile] = [`${stem}.key`, `${stem}.csr`, `${stem}.ext`, `${stem}.crt`];
-    const names = alternativeNames ?? uris.map((uri) => `URI:${uri}`).join(',');
-    await writeFile(extensionsFile, `extendedKeyUsage=${usage}\n${names === '' ? '' : `subjectAltName=${names}\n`}`);
-    await run('openssl', [
-      'req',
-      ...newKey,
-      '-subj',
-      [...groups.map((group) => `/O=${escaped(group)}`), `/CN=${escaped(user)}`].join(''),
-      '-keyout',
-      keyFile,
-      '-out',
-      requestFile,
-    ]);
-    await (validitySeconds === undefined
-      ? this.#signForDays({ requestFile, extensionsFile, certificateFile }, validityDays)
-      : this.#signUntil({ requestFile, extensionsFile, certificateFile }, new Date(Date.now() + validitySeconds * 1000)));
-
-    const [certificate, key] = await Promise.all([readFile(certificateFile, 'utf8'), readFile(keyFile, 'utf8')]);
-    return { certificateFile, keyFile, certificate, key };
-  }
-
-  async #signForDays(files: Signed, validityDays: number): Promise<void> {
-    await run('openssl', [
-      'x509',
-      '-req',
-      '-in',
-      files.requestFile,
-      '-CA',
-      this.certificateFile,
-      '-CAkey',
-      this.#keyFile,
-      // Serial numbers of our own: openssl keeps its last one in a file, which two calls at a time would tear.
-      '-set_serial',
-      `0x${randomBytes(8).toString('hex')}`,
-      '-days',
-      String(validityDays),
-      '-extfile',
-      files.extensionsFile,
-      '-out',
-      files.certificateFile,
-    ]);
-  }
-
-  /** `openssl x509` counts in days only; `openssl ca` takes a time, and needs a folder with a list of what it issued. */
-  async #signUntil(files: Signed, notAfter: Date): Promise<void> {
-    const folder = await mkdtemp(join(this.#folder, 'issued-'));
-    const configFile = join(folder, 'ca.cnf');
-    await Promise.all([
-      writeFile(join(folder, 'index.txt'), ''),
-      writeFile(
-        configFile,
-        `[ca]\ndefault_ca=one\n[one]\nnew_certs_dir=${folder}\ndatabase=${folder}/index.txt\nrand_serial=yes\ndefault_md=sha256\npolicy=any\npreserve=yes\n[any]\ncommonName=supplied\norganizationName=optional\n`,
-      ),
-    ]);
-    await run('openssl', [
-      'ca',
-      '-batch',
-      '-notext',
-      '-config',
-      configFile,
-      '-cert',
-      this.certificateFile,
-      '-keyfile',
-      this.#keyFile,
-      '-enddate',
-      `${notAfter.toISOString().replace(/[-:T]|\..*/g, '')}Z`,
-      '-in',
-      files.requestFile,
-      '-extfile',
-      files.extensionsFile,
-      '-out',
-      files.certificateFile,
-    ]);
+  /** CN is the user, each O a group, each URI and host an alternative name. */
+  issue({ user, groups, uris = [], hosts = [], validityDays = 30, validitySeconds, usages = ['client'] }: Subject): Certificate {
+    const keys = newKeys();
+    const names = [...uris.map((uri) => der(member(6), Buffer.from(uri))), ...hosts.map(hostName)];
+    const extensions = [
+      extension('usages', sequence(...usages.map((usage) => usageIds[usage]))),
+      extension('authorityKey', sequence(der(member(0), this.#issuer.keys.id))),
+      ...(names.length === 0 ? [] : [extension('alternativeNames', sequence(...names))]),
+    ];
+    const validMs = validitySeconds === undefined ? validityDays * dayMs : validitySeconds * 1000;
+    const certificate = signed(this.#issuer, { name: nameOf(user, groups), keys, validMs, extensions });
+    this.#issued += 1;
+    const [certificateFile, keyFile] = ['crt', 'key'].map((suffix) => join(this.#folder, `client-${this.#issued}.${suffix}`)) as [
+      string,
+      string,
+    ];
+    writeFileSync(certificateFile, certificate);
+    writeFileSync(keyFile, keys.pem);
+    return { certificateFile, keyFile, certificate, key: keys.pem };
   }
 }
 
-let shared: Promise<TestAuthority> | undefined;
-
-async function makeShared(): Promise<TestAuthority> {
-  const folder = await mkdtemp(join(tmpdir(), 'strata-authority-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const authority = await TestAuthority.create(folder);
-  await authority.master();
-  return authority;
+/** What a server shows that is its own authority. */
+export function selfSigned(hosts: readonly string[]): Pick<Certificate, 'certificate' | 'key'> {
+  const issuer = { name: nameOf('self-signed', []), keys: newKeys() };
+  const names = extension('alternativeNames', sequence(...hosts.map(hostName)));
+  return { certificate: certificateOfAuthority(issuer, 30 * dayMs, [names]), key: issuer.keys.pem };
 }
 
-type Signed = Readonly<{ requestFile: string; extensionsFile: string; certificateFile: string }>;
+type Keys = Readonly<{ privateKey: KeyObject; pem: string; spki: Buffer; id: Buffer }>;
+type Issuer = Readonly<{ name: Buffer; keys: Keys }>;
+type Signed = Readonly<{ name: Buffer; keys: Keys; validMs: number; extensions: readonly Buffer[] }>;
 
-/** Escapes what openssl would take for the end of a name. */
-function escaped(name: string): string {
-  return name.replace(/[\\/+]/g, '\\$&');
+function newKeys(): Keys {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const spki = publicKey.export({ type: 'spki', format: 'der' });
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return { privateKey, pem, spki, id: createHash('sha1').update(spki).digest() };
+}
+
+function certificateOfAuthority(issuer: Issuer, validMs: number, more: readonly Buffer[] = []): string {
+  const isAuthority = sequence(der(tags.boolean, Buffer.of(0xff)));
+  const extensions = [extension('basicConstraints', isAuthority, true), extension('subjectKey', der(tags.octets, issuer.keys.id)), ...more];
+  return signed(issuer, { ...issuer, validMs, extensions });
+}
+
+/** RFC 5280, 4.1, as PEM. */
+function signed(issuer: Issuer, { name, keys, validMs, extensions }: Signed): string {
+  const untilMs = Date.now() + validMs;
+  const fromMs = Math.min(Date.now(), untilMs - dayMs);
+  const body = sequence(
+    der(member(0, true), der(tags.integer, Buffer.of(2))),
+    // Positive, and no byte too long.
+    der(tags.integer, Buffer.of(0x40), randomBytes(8)),
+    ecdsaWithSha256,
+    issuer.name,
+    sequence(time(fromMs), time(untilMs)),
+    name,
+    keys.spki,
+    der(member(3, true), sequence(...extensions)),
+  );
+  const certificate = sequence(body, ecdsaWithSha256, der(tags.bits, Buffer.of(0), sign('sha256', body, issuer.keys.privateKey)));
+  const lines = certificate.toString('base64').match(new RegExp(`.{1,${lineChars}}`, 'g')) ?? [];
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n');
+}
+
+function nameOf(commonName: string, organizations: readonly string[]): Buffer {
+  const attribute = (id: number, value: string): Buffer =>
+    der(tags.set, sequence(der(tags.id, Buffer.of(0x55, 4, id)), der(tags.text, Buffer.from(value))));
+  return sequence(
+    ...organizations.map((value) => attribute(attributeIds.organization, value)),
+    attribute(attributeIds.commonName, commonName),
+  );
+}
+
+function hostName(host: string): Buffer {
+  return isIP(host) === 0 ? der(member(2), Buffer.from(host)) : der(member(7), Buffer.from(host.split('.').map(Number)));
+}
+
+function extension(id: keyof typeof extensionIds, value: Buffer, isCritical = false): Buffer {
+  const critical = isCritical ? [der(tags.boolean, Buffer.of(0xff))] : [];
+  return sequence(der(tags.id, Buffer.of(0x55, 0x1d, extensionIds[id])), ...critical, der(tags.octets, value));
+}
+
+function time(ms: number): Buffer {
+  return der(
+    tags.utcTime,
+    Buffer.from(
+      `${new Date(ms)
+        .toISOString()
+        .slice(2)
+        .replace(/[-:T]|\..*/g, '')}Z`,
+    ),
+  );
+}
+
+function sequence(...parts: readonly Buffer[]): Buffer {
+  return der(tags.sequence, ...parts);
+}
+
+function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+  const value = Buffer.concat(parts);
+  const { length } = value;
+  const long = length < 0x1_00 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.of(tag, ...(length < 0x80 ? [length] : long)), value]);
 }

@@ -58,8 +58,8 @@ export class TestServer {
 
   static async start(options: TestServerOptions = {}): Promise<TestServer> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-server-'));
-    const authority = options.authority ?? (await TestAuthority.shared(folder));
-    return TestServer.#run({ folder, authority, master: await authority.master() }, options);
+    const authority = options.authority ?? new TestAuthority(folder);
+    return TestServer.#run({ folder, authority, master: authority.master }, options);
   }
 
   static async #run(

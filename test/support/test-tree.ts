@@ -23,9 +23,9 @@ ${everything}`;
 export async function aTree(t: Teardown) {
   const folder = await mkdtemp(join(tmpdir(), 'strata-tree-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const authority = await TestAuthority.shared(folder);
+  const authority = new TestAuthority(folder);
   const linkFlags = async (name: string, parent: TestServer, urls: readonly string[] = [parent.url]) => {
-    const { certificateFile, keyFile } = await authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+    const { certificateFile, keyFile } = authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
     return {
       'parent-urls': urls.join(','),
       'parent-ca-file': parent.certificateFile,

@@ -82,7 +82,7 @@ for (const http2 of [false, true]) {
     const child = await openChild(t, server, 'east', 'id-1');
     await bringsOne(child);
     const end = ending(server, http2);
-    const east = await server.authority.issue({ user: 'east', groups: ['strata'], uris: ['strata://cache/east'] });
+    const east = server.authority.issue({ user: 'east', groups: ['strata'], uris: ['strata://cache/east'] });
 
     t.is(await end('caches/east'), '409 Conflict: the cache east is connected: only one that is gone is forgotten');
     t.is(await end('caches/west'), '404 NotFound: cache "west" not found');
@@ -106,7 +106,7 @@ for (const http2 of [false, true]) {
     const pusher = await openPusher(t, server);
     await pusher.sync(exports, [pushedExport('one')]);
     const end = ending(server, http2);
-    const shard = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+    const shard = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
 
     t.is(
       await end('shards/amber/record'),

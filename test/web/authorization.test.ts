@@ -19,32 +19,27 @@ const shardAmber = { user: 'amber', groups: ['strata'], uris: ['strata://shard/a
 const known: Promise<Known> = (async () => {
   const server = await TestServer.start();
   const folder = mkdtempSync(join(tmpdir(), 'strata-other-ca-'));
-  const other = await TestAuthority.create(folder);
+  const other = new TestAuthority(folder);
   const certificates = [
     ['nobody', null],
-    ['a certificate of another CA', await other.issue({ user: 'admin', groups: ['system:masters'] })],
-    ['a certificate without system:masters', await server.authority.issue({ user: 'dev', groups: ['developers'] })],
-    ['a certificate without groups', await server.authority.issue({ user: 'system:masters', groups: [] })],
-    ['a shard’s certificate of another CA', await other.issue(shardAmber)],
-    ['a shard’s certificate that has run out', await server.authority.issue({ ...shardAmber, validityDays: -1 })],
-    ['a shard’s certificate without the group', await server.authority.issue({ ...shardAmber, groups: [] })],
-    [
-      'a certificate of two shards',
-      await server.authority.issue({ ...shardAmber, uris: ['strata://shard/amber', 'strata://shard/birch'] }),
-    ],
-    ['a syncer’s certificate', await server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] })],
-    ['a shard’s name in the CN', await server.authority.issue({ user: 'strata://shard/amber', groups: ['strata'] })],
+    ['a certificate of another CA', other.issue({ user: 'admin', groups: ['system:masters'] })],
+    ['a certificate without system:masters', server.authority.issue({ user: 'dev', groups: ['developers'] })],
+    ['a certificate without groups', server.authority.issue({ user: 'system:masters', groups: [] })],
+    ['a shard’s certificate of another CA', other.issue(shardAmber)],
+    ['a shard’s certificate that has run out', server.authority.issue({ ...shardAmber, validityDays: -1 })],
+    ['a shard’s certificate without the group', server.authority.issue({ ...shardAmber, groups: [] })],
+    ['a certificate of two shards', server.authority.issue({ ...shardAmber, uris: ['strata://shard/amber', 'strata://shard/birch'] })],
+    ['a syncer’s certificate', server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] })],
+    ['a shard’s name in the CN', server.authority.issue({ user: 'strata://shard/amber', groups: ['strata'] })],
   ] as const;
   rmSync(folder, { recursive: true });
   await server.client().create(aPath(), anApiExport());
   const strangers = certificates.flatMap(([who, as]) =>
     [false, true].map((http2) => [`${who}, HTTP/${http2 ? 2 : '1.1'}`, server.client({ as, http2 })] as const),
   );
-  const amber = server.client({ as: await server.authority.issue(shardAmber) });
-  const [birch, cache] = await Promise.all(
-    ['strata://shard/birch', 'strata://cache/region-1'].map((uri) =>
-      server.authority.issue({ user: 'amber', groups: ['strata'], uris: [uri] }),
-    ),
+  const amber = server.client({ as: server.authority.issue(shardAmber) });
+  const [birch, cache] = ['strata://shard/birch', 'strata://cache/region-1'].map((uri) =>
+    server.authority.issue({ user: 'amber', groups: ['strata'], uris: [uri] }),
   );
   const readers = [
     ['another shard', server.client({ as: birch! })],
@@ -179,7 +174,7 @@ test.serial('an unauthorized write is answered 403, whatever else is wrong with 
 test.serial('every 403 is counted, and logged with who, what and where, and never with the query', async (t) => {
   const server = await aServer(t);
   const uris = ['strata://shard/amber'];
-  const amber = server.client({ as: await server.authority.issue({ user: 'amber', groups: ['strata'], uris }) });
+  const amber = server.client({ as: server.authority.issue({ user: 'amber', groups: ['strata'], uris }) });
   const stranger = server.client({ as: null });
   const before = await server.metric('strata_refusals_total');
   const logged = server.logged.length;

@@ -13,13 +13,13 @@ const dayMs = 86_400_000;
 test('status, metrics and log say when the serving certificate, the client CA and the certificate for the parent expire', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-expiry-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const authority = await TestAuthority.create(folder, { validityDays: 29 });
+  const authority = new TestAuthority(folder, { validityDays: 29 });
   const serving = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
   const pair = await serving.issueServing({ names: ['127.0.0.1'], validityDays: -1 / 1440 });
   const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
   await writeFile(certFile, pair.certificatePem);
   await writeFile(keyFile, pair.keyPem);
-  const child = await authority.issue({ user: 'eu', groups: ['strata'], uris: ['strata://cache/eu'], validityDays: 60 });
+  const child = authority.issue({ user: 'eu', groups: ['strata'], uris: ['strata://cache/eu'], validityDays: 60 });
   const parent = { 'parent-urls': 'https://127.0.0.1:1', 'parent-cert-file': child.certificateFile, 'parent-key-file': child.keyFile };
   const server = await aServer(t, {
     authority,

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
+import { OpensslAuthority } from '../certificates/openssl-authority.js';
 import { TestAuthority, type Certificate } from '../support/test-authority.js';
 import { RawPusher } from '../support/raw-pusher.js';
 import { aServer, until, type TestServer, type TestServerOptions } from '../support/test-server.js';
@@ -25,7 +26,7 @@ async function aRotation(t: ExecutionContext, options: TestServerOptions = {}): 
   const folder = await mkdtemp(join(tmpdir(), 'strata-rotation-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const authorityIn = async (name: string): Promise<TestAuthority> =>
-    TestAuthority.create(await mkdtemp(join(folder, name)), { name: 'strata-test-authority' });
+    new TestAuthority(await mkdtemp(join(folder, name)), { name: 'strata-test-authority' });
   const [before, after] = [await authorityIn('old'), await authorityIn('next')];
   const pems = { old: await readFile(before.certificateFile, 'utf8'), next: await readFile(after.certificateFile, 'utf8'), broken: 'junk' };
   const file = join(folder, 'client-ca.crt');
@@ -40,7 +41,7 @@ async function aRotation(t: ExecutionContext, options: TestServerOptions = {}): 
   const flags = { 'client-ca-file': file, 'tls-files-poll': `${pollMs}ms`, ...options.flags };
   const server = await aServer(t, { ...options, authority: before, flags });
   const master = { user: 'someone', groups: ['system:masters'] };
-  return { server, old: await before.issue(master), next: await after.issue(master), rotateTo };
+  return { server, old: before.issue(master), next: after.issue(master), rotateTo };
 }
 
 function logged(server: TestServer, event: string): Promise<void> {
@@ -196,7 +197,7 @@ test('a client with an intermediate is served before and after a change, also wh
   const { server, rotateTo } = await aRotation(t);
   const folder = await mkdtemp(join(tmpdir(), 'strata-below-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const below = await server.authority.intermediate(folder, 'below');
+  const below = await new OpensslAuthority(folder, server.authority).intermediate(folder, 'below');
   const { certificate, key } = await below.issue({ user: 'someone', groups: ['system:masters'] });
   const chain = certificate + (await readFile(below.certificateFile, 'utf8'));
   const options = { port: server.port, host: '127.0.0.1', rejectUnauthorized: false, cert: chain, key };

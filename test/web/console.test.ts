@@ -30,7 +30,7 @@ test('without a certificate or a session nothing of the console is shown, and no
 
 test('a certificate that names nobody sees no console either', async (t) => {
   const server = await aServer(t);
-  const other = server.client({ as: await server.authority.issue({ user: 'somebody', groups: ['people'] }) });
+  const other = server.client({ as: server.authority.issue({ user: 'somebody', groups: ['people'] }) });
 
   t.is((await other.raw('GET', '/console')).status, 401);
   t.is((await other.raw('POST', '/console/links')).status, 403);
@@ -117,7 +117,7 @@ test('a session reads, below /console, and does nothing else', async (t) => {
 test('a shard’s certificate sees the console, and may make a link', async (t) => {
   const server = await aServer(t);
   const shard = server.client({
-    as: await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }),
+    as: server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }),
   });
 
   t.is((await shard.raw('GET', '/console')).status, 200);
@@ -196,7 +196,7 @@ test('a file that the browser has is not sent again, and no other file is', asyn
 test('sessions end when the client authorities change', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-console-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const [authority, other] = [await TestAuthority.create(folder), await TestAuthority.create(await mkdtemp(join(folder, 'other')))];
+  const [authority, other] = [new TestAuthority(folder), new TestAuthority(await mkdtemp(join(folder, 'other')))];
   const file = join(folder, 'client-ca.crt');
   const [own, added] = [await readFile(authority.certificateFile, 'utf8'), await readFile(other.certificateFile, 'utf8')];
   await writeFile(file, own);
@@ -212,12 +212,12 @@ test('sessions end when the client authorities change', async (t) => {
 test('nobody has a session by a connection of an authority that is withdrawn, however many there are', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-console-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const [authority, other] = [await TestAuthority.create(folder), await TestAuthority.create(await mkdtemp(join(folder, 'other')))];
+  const [authority, other] = [new TestAuthority(folder), new TestAuthority(await mkdtemp(join(folder, 'other')))];
   const file = join(folder, 'client-ca.crt');
   const [own, withdrawn] = [await readFile(authority.certificateFile, 'utf8'), await readFile(other.certificateFile, 'utf8')];
   await writeFile(file, own + withdrawn);
   const server = await aServer(t, { authority, flags: { 'client-ca-file': file, 'tls-files-poll': '300ms' } });
-  const as = await other.issue({ user: 'gone', groups: ['system:masters'] });
+  const as = other.issue({ user: 'gone', groups: ['system:masters'] });
   const agent = new Agent({ keepAlive: true, maxSockets: 300, cert: as.certificate, key: as.key, rejectUnauthorized: false });
   t.teardown(() => agent.destroy());
   const links: string[] = [];

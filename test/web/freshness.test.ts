@@ -204,8 +204,8 @@ test('a question that is not understood in full is refused, and says why', async
 
 test('whoever may read the status may ask, and nobody else', async (t) => {
   const server = await aServer(t);
-  const shard = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
-  const nobody = await server.authority.issue({ user: 'nobody', groups: [] });
+  const shard = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const nobody = server.authority.issue({ user: 'nobody', groups: [] });
   const path = `/services/cache/freshness?${ofExports}`;
 
   t.is((await server.client({ as: shard }).raw('GET', path)).status, 200);

@@ -9,8 +9,8 @@ import { aServer } from '../support/test-server.js';
 test('without a CA for clients everybody is anonymous, whatever authorities the machine trusts', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-corporate-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const corporate = await TestAuthority.create(folder);
-  const master = await corporate.issue({ user: 'someone', groups: ['system:masters'] });
+  const corporate = new TestAuthority(folder);
+  const master = corporate.issue({ user: 'someone', groups: ['system:masters'] });
 
   await using server = await StrataProcess.start({
     flags: ['--client-ca-file=', '--allow-no-client-ca'],

@@ -12,7 +12,7 @@ test('a reader sees objects, status, metrics and the console', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport);
   const reader = server.client({
-    as: await server.authority.issue({ user: 'prometheus', groups: ['strata'], uris: ['strata://reader/prometheus'] }),
+    as: server.authority.issue({ user: 'prometheus', groups: ['strata'], uris: ['strata://reader/prometheus'] }),
   });
 
   t.is((await reader.get(`${exports}/edge`)).metadata.name, 'edge');
@@ -24,7 +24,7 @@ test('a reader sees objects, status, metrics and the console', async (t) => {
 test('a reader writes nothing, ends nothing, and pushes for nobody', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport);
-  const as = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://reader/amber'] });
+  const as = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://reader/amber'] });
   const reader = server.client({ as });
 
   t.is((await reader.raw('POST', exports, { body: anExport })).status, 403);
@@ -42,7 +42,7 @@ test('without the group, or with two claims, a reader’s URI gives nothing', as
     { groups: ['strata'], uris: ['strata://readers/one'] },
     { groups: ['strata'], uris: ['strata://reader/One!'] },
   ]) {
-    const client = server.client({ as: await server.authority.issue({ user: 'one', groups, uris }) });
+    const client = server.client({ as: server.authority.issue({ user: 'one', groups, uris }) });
     t.is((await client.raw('GET', '/metrics')).status, 403, JSON.stringify(uris));
   }
 });

@@ -9,7 +9,7 @@ type Known = Readonly<{ server: TestServer; master: KubeClient; amber: KubeClien
 const known: Promise<Known> = (async () => {
   const server = await TestServer.start();
   const issue = async (user: string, ...uris: readonly string[]): Promise<KubeClient> =>
-    server.client({ as: await server.authority.issue({ user, groups: uris.length === 0 ? ['developers'] : ['strata'], uris: [...uris] }) });
+    server.client({ as: server.authority.issue({ user, groups: uris.length === 0 ? ['developers'] : ['strata'], uris: [...uris] }) });
   return {
     server,
     master: server.client(),

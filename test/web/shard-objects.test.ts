@@ -1,5 +1,6 @@
 /** A shard's certificate cannot have another shard removed, over HTTP. */
 import test from 'ava';
+import type { Certificate } from '../support/test-authority.js';
 import { aServer, hurried, until } from '../support/test-server.js';
 
 const exportsOf = (shard: string): string => `/services/cache/shards/${shard}/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports`;
@@ -9,10 +10,9 @@ const aShard = (name: string): object => ({ apiVersion: 'core.kcp.io/v1alpha1', 
 
 test('a Shard object that another shard wrote and deleted removes nobody; the root shard’s does', async (t) => {
   const server = await aServer(t, { clock: hurried(20), flags: { 'shard-deleted-grace': '200ms' } });
-  const as = async (name: string): ReturnType<typeof server.authority.issue> =>
-    server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://shard/${name}`] });
-  const cedar = server.client({ as: await as('cedar') });
-  const root = server.client({ as: await as('root') });
+  const as = (name: string): Certificate => server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://shard/${name}`] });
+  const cedar = server.client({ as: as('cedar') });
+  const root = server.client({ as: as('root') });
   const removedShards = (): readonly unknown[] =>
     server.logged.filter(({ event }) => event === 'shard.removed').map(({ fields }) => (fields as { shard: string }).shard);
   await server.client().create(exportsOf('birch'), anExport);

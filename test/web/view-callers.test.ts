@@ -55,8 +55,8 @@ async function anInstallation(t: ExecutionContext, { roles, bindings }: Pushed =
   return { server, amber, birch };
 }
 
-function userOf(server: TestServer, user: string, groups: readonly string[] = [], http2 = false): Promise<KubeClient> {
-  return server.authority.issue({ user, groups: [...groups] }).then((as) => server.client({ as, http2 }));
+function userOf(server: TestServer, user: string, groups: readonly string[] = [], http2 = false): KubeClient {
+  return server.client({ as: server.authority.issue({ user, groups }), http2 });
 }
 
 async function statusOf(client: KubeClient, path: string): Promise<number> {
@@ -66,7 +66,7 @@ async function statusOf(client: KubeClient, path: string): Promise<number> {
 for (const http2 of [false, true])
   test(`who is let in sees what is in the logical cluster of the export, on its shard, over ${http2 ? 'HTTP/2' : 'HTTP/1.1'}`, async (t) => {
     const { server, amber } = await anInstallation(t);
-    const client = await userOf(server, 'alice', [], http2);
+    const client = userOf(server, 'alice', [], http2);
     for (const path of [wild, `${view}/own/clusters/*/${ownApi}`, `${view}/clusters/provider/${ownApi}`]) {
       const { items } = await client.list(path);
       t.deepEqual(items.map(({ metadata }) => metadata.name), ['amber-provider'], path); // prettier-ignore
@@ -148,7 +148,7 @@ const cases: readonly (readonly [what: string, pushed: Pushed, expected: readonl
 
 test('RBAC lets in whom Kubernetes’ would', async (t) => {
   const { server, amber } = await anInstallation(t);
-  const client = await userOf(server, 'alice', ['devs']);
+  const client = userOf(server, 'alice', ['devs']);
   const watched = async (): Promise<number> => {
     for await (const { object } of client.watch(wild)) if (object.metadata.name === 'amber-provider') return 200;
     return 0;
@@ -171,14 +171,14 @@ test('nobody else is let in, whatever the roles say, and nobody learns which exp
   const roles = [aRole('r', [access, content])];
   const { server } = await anInstallation(t, { roles, bindings: [aBinding('b', 'r', [...all, ...users])] });
   const speaker = (uri: string) => server.authority.issue({ user: 'amber', groups: ['strata'], uris: [uri] });
-  const speakers = await Promise.all(['shard/amber', 'cache/c', 'reader/r', 'syncer/one'].map((each) => speaker(`strata://${each}`)));
+  const speakers = ['shard/amber', 'cache/c', 'reader/r', 'syncer/one'].map((each) => speaker(`strata://${each}`));
   for (const as of [null, ...speakers]) t.is(await statusOf(server.client({ as }), wild), 403);
   for (const [user, groups] of [['system:serviceaccount:default:one'], ['system:anonymous'], ['eve', ['system:unauthenticated']]] as const)
-    t.is(await statusOf(await userOf(server, user, groups), wild), 403, user);
-  t.is(await statusOf(await userOf(server, 'bob'), wild), 200);
+    t.is(await statusOf(userOf(server, user, groups), wild), 403, user);
+  t.is(await statusOf(userOf(server, 'bob'), wild), 200);
 
   const { server: other } = await anInstallation(t);
-  const mallory = await userOf(other, 'mallory');
+  const mallory = userOf(other, 'mallory');
   const answers = await Promise.all(
     [wild, wild.replace('/widgets/', '/none/'), wild.replace('/provider/', '/nowhere/'), wild.replace('/widgets/', '/widgets/hash/')].map(
       (path) => mallory.raw('GET', path),
@@ -190,12 +190,12 @@ test('nobody else is let in, whatever the roles say, and nobody learns which exp
 
 test('by default views are for masters alone', async (t) => {
   const { server } = await anInstallation(t, readers, 'masters');
-  t.is(await statusOf(await userOf(server, 'alice'), wild), 403);
+  t.is(await statusOf(userOf(server, 'alice'), wild), 403);
 });
 
 test('another shard lets nobody in, and where it has the export too, nobody is', async (t) => {
   const { server, birch } = await anInstallation(t, nothing);
-  const client = await userOf(server, 'alice');
+  const client = userOf(server, 'alice');
   const at = { shard: 'birch', group: rbac };
   await birch.syncWhole(sliceOf('clusterroles', at), [...readers.roles], 'v1');
   await birch.syncWhole(sliceOf('clusterrolebindings', at), [...readers.bindings], 'v1');
@@ -207,7 +207,7 @@ test('another shard lets nobody in, and where it has the export too, nobody is',
 
 test('what is taken back counts at once, and what may have been lets nobody in', async (t) => {
   const { server, amber } = await anInstallation(t);
-  const client = await userOf(server, 'alice');
+  const client = userOf(server, 'alice');
   const slice = sliceOf('clusterrolebindings', { group: rbac });
   t.is(await statusOf(client, wild), 200);
   await amber.acknowledged(amber.delete(slice, ['alice-reads'], 'provider'));
@@ -239,7 +239,7 @@ test('what is taken back counts at once, and what may have been lets nobody in',
 
 test('a logical cluster that requires groups, or serves nothing, lets in nobody else', async (t) => {
   const { server, amber } = await anInstallation(t);
-  const client = await userOf(server, 'alice', ['devs', 'east']);
+  const client = userOf(server, 'alice', ['devs', 'east']);
   const slice = sliceOf('logicalclusters', { group: 'core.kcp.io' });
   for (const [of, expected] of [
     [{ required: 'admins' }, 403],
@@ -259,7 +259,7 @@ test('a logical cluster that requires groups, or serves nothing, lets in nobody 
 
 test('more bindings than are read let nobody in, and cost a bounded time', async (t) => {
   const { server } = await anInstallation(t, { ...readers, bindings: [...longBindings(), ...readers.bindings] });
-  const client = await userOf(server, 'alice');
+  const client = userOf(server, 'alice');
   const began = performance.now();
   t.is(await statusOf(client, wild), 403);
   t.true(performance.now() - began < 2_000);

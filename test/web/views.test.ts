@@ -93,7 +93,7 @@ for (const http2 of [false, true])
 test('an export that several shards have is none of them: one of the two may be made up', async (t) => {
   const server = await anInstallation(t);
   const mallory = server.client({
-    as: await server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
+    as: server.authority.issue({ user: 'mallory', groups: ['strata'], uris: ['strata://shard/mallory'] }),
   });
   await mallory.create(aPath({ ...apiExports, shard: 'mallory', cluster: 'provider' }), anExport('widgets', 'other'));
   for (const identity of ['', '/hash', '/other']) {
@@ -191,7 +191,7 @@ test('views of exports are for masters; that of a syncer for its certificate too
 
 test('a syncer sees what carries its label, and an object that loses it is gone', async (t) => {
   const server = await anInstallation(t);
-  const syncer = await server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] });
+  const syncer = server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] });
   const [master, own] = [server.client(), server.client({ as: syncer, http2: true })];
   const view = `/services/syncer/one/clusters/c1/${ownApi}`;
   const label = { 'state.workload.kcp.io/one': 'Sync' };

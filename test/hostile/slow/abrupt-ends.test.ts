@@ -42,7 +42,7 @@ async function aServer(t: ExecutionContext, flags: readonly string[] = []) {
   // A client that reads metrics and keeps its connection, so that it counts the same each time.
   const client = server.client({ http2: true });
   await client.create(aPath(), anApiExport());
-  return { server, client, as: await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }) };
+  return { server, client, as: server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }) };
 }
 
 /** What the server holds once it is back to `before`, or after `settledMsMax`. */

@@ -8,7 +8,7 @@ import { aServer } from '../../support/test-server.js';
 for (const kind of ['data on stream 0', 'too long'])
   test(`${kind}: nothing is left`, async (t) => {
     const server = await aServer(t, { flags: { 'shutdown-grace': '1s', 'ping-interval': '300ms', 'pong-timeout': '300ms' } });
-    const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+    const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
     const before = await server.metric('strata_connections_open');
     for (let i = 0; i < 20; i += 1) {
       const client = await RawHttp2.open({ port: server.port, as: amber });

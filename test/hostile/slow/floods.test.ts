@@ -30,8 +30,8 @@ async function aServer(t: ExecutionContext, flags: readonly string[] = []): Prom
   t.timeout(120_000);
   const server = await StrataProcess.start({ flags });
   t.teardown(() => server[Symbol.asyncDispose]());
-  const [as, other] = await Promise.all(
-    ['amber', 'birch'].map((user) => server.authority.issue({ user, groups: ['strata'], uris: [`strata://shard/${user}`] })),
+  const [as, other] = ['amber', 'birch'].map((user) =>
+    server.authority.issue({ user, groups: ['strata'], uris: [`strata://shard/${user}`] }),
   );
   await server.client().create(aPath(), anApiExport());
   const bystander = await Bystander.start({ url: server.url, as: other!, path: aPath({ name: 'one' }) });

@@ -8,7 +8,7 @@ import { aServer } from '../../support/test-server.js';
 
 test('300 callers with certificates that come at once from one address (a balancer) all get in', async (t) => {
   const server = await aServer(t);
-  const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const opened = await Promise.allSettled(Array.from({ length: 300 }, () => openTls({ port: server.port, as: amber })));
   for (const each of opened) if (each.status === 'fulfilled') t.teardown(() => each.value.tls.destroy());
   const lost = opened.filter(({ status }) => status === 'rejected').length;

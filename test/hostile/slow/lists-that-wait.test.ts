@@ -30,7 +30,7 @@ for (const [objectBytes, objects, count] of [
 
 test('32 MiB for all: twelve lists of one shard, each on a connection of its own, are answered', async (t) => {
   const server = await aServer(t, { flags: { 'buffered-bytes-max': '32MiB' } });
-  const shard = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const shard = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const text = 'x'.repeat(2_900_000);
   for (let i = 0; i < 3; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));
   const clients = await Promise.all(Array.from({ length: 12 }, () => RawHttp1.open({ port: server.port, as: shard })));

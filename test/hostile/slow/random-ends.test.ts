@@ -29,7 +29,7 @@ test('every exchange gives everything back, however it ends', async (t) => {
       'headers-timeout': '2s',
     },
   });
-  const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   for (let i = 0; i < 8; i += 1)
     await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(200_000) } }));
   const names = ['strata_buffered_bytes', 'strata_requests_in_flight', 'strata_watches_open', 'strata_connections_open'];

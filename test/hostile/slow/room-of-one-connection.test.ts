@@ -9,7 +9,7 @@ const mebibyte = 1024 * 1024;
 for (const watch of ['', '?watch=true'])
   test(`default limits: 95 unread ${watch === '' ? 'lists' : 'watches'} of one connection of a shard keep to 16 MiB, and keep no master out`, async (t) => {
     const server = await aServer(t);
-    const shard = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+    const shard = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
     const text = 'x'.repeat(2_900_000);
     for (let i = 0; i < 3; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));
     const before = process.memoryUsage().rss;

@@ -34,8 +34,8 @@ async function aServer(t: ExecutionContext): Promise<Known> {
   t.timeout(180_000);
   const server = await StrataProcess.start();
   t.teardown(() => server[Symbol.asyncDispose]());
-  const [as, other] = await Promise.all(
-    ['amber', 'birch'].map((user) => server.authority.issue({ user, groups: ['strata'], uris: [`strata://shard/${user}`] })),
+  const [as, other] = ['amber', 'birch'].map((user) =>
+    server.authority.issue({ user, groups: ['strata'], uris: [`strata://shard/${user}`] }),
   );
   const client = server.client();
   await client.create(aPath(), anApiExport());
@@ -165,7 +165,7 @@ test.serial('200 watches that each select something else and read nothing hold l
   const server = await StrataProcess.start();
   t.teardown(() => server[Symbol.asyncDispose]());
   const client = server.client();
-  const as = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const as = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const clients = await allOf(20, () => RawHttp2.open({ port: server.port, as, windowBytes: 0, silent: true }));
   t.teardown(() => clients.forEach((each) => each.destroy()));
   const watches = clients.flatMap((each, at) =>

@@ -36,7 +36,7 @@ test('strangers who ask for a view whose provider has 400 long bindings, again a
   const path = `${providerView}/clusters/*/apis/machines.svm.io/v1/instances`;
   const clients = await Promise.all(
     Array.from({ length: strangers }, async (_, i) => {
-      const as = await server.authority.issue({ user: `stranger-${i}`, groups: [] });
+      const as = server.authority.issue({ user: `stranger-${i}`, groups: [] });
       return server.client({ as, http2: true });
     }),
   );
