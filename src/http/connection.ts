@@ -20,6 +20,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, type ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { Budget } from '../domain/budget.js';
@@ -28,7 +29,7 @@ import { Liveness } from '../domain/liveness.js';
 import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
 import { badRequest, Refused } from '../domain/errors.js';
-import { limitPieces } from './body-pieces.js';
+import { BodyPieces, takePieces } from './body-pieces.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
@@ -71,13 +72,20 @@ export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head:
 
 /** A client may take requests back; one that asks only to take back (rapid reset) is cut off. */
 const takenBackMax = 50;
+/** What carries a byte of another protocol may be as long: that is counted by whoever speaks it. */
+const recordBytesPerByte = 8;
 /** How long the last frame may take to leave. */
 const farewellMs = 1_000;
+
+/** What is known of a connection once its handshake is done. `wire`: the socket under its TLS. */
+type Introduced = Readonly<{ socket: TLSSocket; wire: Socket; caller: Caller }>;
 
 export class Connection implements ExchangeOwner {
   readonly caller: Caller;
   readonly peer: Peer;
   readonly #socket: TLSSocket;
+  /** The socket under its TLS. */
+  readonly #wire: Socket;
   readonly #parts: ConnectionParts;
   readonly #options: ConnectionOptions;
   readonly clock: Clock;
@@ -91,6 +99,7 @@ export class Connection implements ExchangeOwner {
   readonly #exchanges = new Set<Exchange>();
   readonly #waiting: WaitingRequests;
   readonly #unasked = new UnaskedBytes();
+  readonly #pieces: BodyPieces;
   readonly #openedMs: number;
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
@@ -103,8 +112,9 @@ export class Connection implements ExchangeOwner {
   #cancelIdle = (): void => {};
   #liveness: Liveness | undefined;
 
-  constructor(socket: TLSSocket, caller: Caller, parts: ConnectionParts, options: ConnectionOptions) {
+  constructor({ socket, wire, caller }: Introduced, parts: ConnectionParts, options: ConnectionOptions) {
     this.#socket = socket;
+    this.#wire = wire;
     this.caller = caller;
     this.peer = peerOf(caller, socket.remoteAddress ?? '');
     this.#parts = parts;
@@ -116,6 +126,7 @@ export class Connection implements ExchangeOwner {
     this.quota = parts.quotas.join(this.peer);
     // Not room of the connection, which the answer under way may need as a whole.
     this.#waiting = new WaitingRequests(this.quota.bufferedBytes);
+    this.#pieces = new BodyPieces(this.quota.bufferedBytes);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
     this.#cancelExpiry = atExpiry(caller, parts.clock, () => this.destroy());
     // A caller without a certificate makes room for others, and may always ask for health.
@@ -162,8 +173,9 @@ export class Connection implements ExchangeOwner {
   /** A request has come in. */
   take(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
-    this.#unasked.request(headerBytesOf(request), this.#session === undefined ? announcedBytes(request) : 0);
-    if (hasBody(request)) limitPieces(request, () => this.#cutOff());
+    this.#unasked.request(headerBytesOf(request));
+    this.#pieces.request();
+    if (hasBody(request)) takePieces(request, (bytes) => this.#takePiece(bytes));
     // What follows it would only wait in memory.
     if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
     if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
@@ -182,16 +194,16 @@ export class Connection implements ExchangeOwner {
     return this.#parts.refused(limit, this.peer, this.caller);
   }
 
-  bodyRead(bytes: number): void {
-    this.#unasked.body(bytes);
+  dropsBody({ request }: Exchange): void {
+    if (this.#session === undefined) this.#unasked.dropped(announcedBytes(request));
   }
 
   /** Ends it if its peer sends much that is no part of a request. */
   checkTraffic(): void {
-    if (this.#isHandedOver || this.#isClosed) return;
+    if (this.#isClosed) return;
     const { bytesRead, bytesWritten } = this.#socket;
-    const traffic = { bytesRead, bytesWritten, openMs: this.clock.now() - this.#openedMs, openRequests: this.#exchanges.size };
-    if (this.#unasked.isTooMuch(traffic)) this.#cutOff();
+    const unread = this.#wire.bytesRead - (this.#isHandedOver ? recordBytesPerByte * bytesRead : 0);
+    if (this.#unasked.isTooMuch({ bytesRead: unread, bytesWritten, openMs: this.clock.now() - this.#openedMs })) this.#cutOff();
   }
 
   /** What the exchange holds in memory keeps the rest of its connection waiting: cutting one after the other would take as long as there are. */
@@ -254,6 +266,14 @@ export class Connection implements ExchangeOwner {
     if (last?.headersSent === false) last.setHeader('connection', 'close');
   }
 
+  #takePiece(bytes: number): boolean {
+    if (this.#isClosed) return false;
+    this.#unasked.body(bytes);
+    const isTaken = this.#pieces.tryTake(bytes);
+    if (!isTaken) this.#cutOff();
+    return isTaken;
+  }
+
   #open(request: IncomingMessage, response: ServerResponse): void {
     this.#cancelIdle();
     const exchange = new Exchange(request, response, this);
@@ -304,6 +324,7 @@ export class Connection implements ExchangeOwner {
     if (this.#session?.destroyed === false) this.#session.destroy();
     for (const exchange of this.#exchanges) exchange.end();
     this.#waiting.clear();
+    this.#pieces.close();
     this.#cancelIdle();
     if (this.isWithinQuota && this.peer.kind !== 'anonymous') this.quota.connections.give(1);
     this.#parts.quotas.leave(this.peer);

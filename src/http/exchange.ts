@@ -43,8 +43,8 @@ export interface ExchangeOwner {
   partsTaken: number;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
-  /** So much of a request's body was read. */
-  bodyRead(bytes: number): void;
+  /** It is answered, and nobody reads what is to come of its body. */
+  dropsBody(exchange: Exchange): void;
   /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
   stalled(exchange: Exchange, anythingTaken: boolean): void;
   /** Called once, at its end. */
@@ -97,11 +97,6 @@ export class Exchange {
     return this.#transport.bodyIsIn;
   }
 
-  /** To be called by whoever reads the body. */
-  bodyRead(bytes: number): void {
-    this.#owner.bodyRead(bytes);
-  }
-
   /** Its turn has come: it is being answered. */
   begin(): void {
     this.#hasBegun = true;
@@ -142,7 +137,7 @@ export class Exchange {
     this.#take('watches', 1);
     this.#giveBack('requests');
     this.#cancelDeadline?.();
-    this.#transport.dropBody(() => {});
+    this.#transport.dropBody();
   }
 
   /** Calls `late` unless the exchange has ended within that time; a later call replaces it. */
@@ -233,7 +228,8 @@ export class Exchange {
     this.room.clear();
     if (this.#isEnded || this.#transport.bodyIsIn) return;
     this.#cancelStall?.();
-    this.#transport.dropBody((bytes) => this.bodyRead(bytes));
+    this.#owner.dropsBody(this);
+    this.#transport.dropBody();
     this.#cancelStall = this.#owner.clock.after(dropMs, () => {
       this.#transport.endBody();
       this.end();

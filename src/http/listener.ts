@@ -263,9 +263,11 @@ export class Listener {
     this.#introducing = undefined;
     const end = endOf(socket);
     if (end === undefined) return void socket.destroy();
+    const wire = this.#handshakes.get(end) ?? socket;
     this.#handshakes.delete(end);
+    const caller = this.#parts.callerOf(socket);
     const opened = (exchange: Exchange): void => this.#serve(exchange, connection);
-    const connection = new Connection(socket, this.#parts.callerOf(socket), { ...this.#parts, opened }, this.#options);
+    const connection = new Connection({ socket, wire, caller }, { ...this.#parts, opened }, this.#options);
     if (connection.peer.kind === 'anonymous' || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));

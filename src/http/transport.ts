@@ -24,8 +24,8 @@ export interface Transport {
   listen(events: TransportEvents): void;
   /** Calls back once, when more can be sent. */
   onceDrained(resume: () => void): void;
-  /** Reads what is left of the body, and drops it. `dropped`: how much, as it comes. */
-  dropBody(dropped: (bytes: number) => void): void;
+  /** Reads what is left of the body, and drops it. */
+  dropBody(): void;
   /** Ends an answered request whose body is not wanted: HTTP/2 the stream, HTTP/1.1 the connection. */
   endBody(): void;
   /** Ends it half way, so that the peer knows it is not whole. */
@@ -87,8 +87,8 @@ class Http1 implements Transport {
     this.#response.once('drain', resume);
   }
 
-  dropBody(dropped: (bytes: number) => void): void {
-    dropFrom(this.#request, dropped);
+  dropBody(): void {
+    dropFrom(this.#request);
   }
 
   endBody(): void {
@@ -135,8 +135,8 @@ class Http2 implements Transport {
     this.#stream.once('drain', resume);
   }
 
-  dropBody(dropped: (bytes: number) => void): void {
-    dropFrom(this.#request, dropped);
+  dropBody(): void {
+    dropFrom(this.#request);
   }
 
   endBody(): void {
@@ -158,8 +158,8 @@ export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
 }
 
-function dropFrom(request: IncomingMessage, dropped: (bytes: number) => void): void {
-  request.on('data', (chunk: Buffer) => dropped(chunk.length));
+function dropFrom(request: IncomingMessage): void {
+  request.on('data', ignored);
   request.resume();
 }
 

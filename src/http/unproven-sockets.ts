@@ -24,6 +24,10 @@ export class UnprovenSockets {
     return this.#byNetwork.get(network)?.size ?? 0;
   }
 
+  get({ end }: End): Socket | undefined {
+    return this.#byEnd.get(end);
+  }
+
   add({ end, network }: End, socket: Socket): void {
     this.#byEnd.set(end, socket);
     const ends = this.#byNetwork.get(network) ?? new Set();

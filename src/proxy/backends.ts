@@ -29,7 +29,7 @@ import {
   type BackendCredentials,
 } from './backend-requests.js';
 import type { HeaderLines } from './forwarded-headers.js';
-import { pourBody, type RequestBody } from './paced-copy.js';
+import { pourBody } from './paced-copy.js';
 import { askUpgrade, type UpgradeAnswer, type UpgradeRequest } from './upgrade-request.js';
 import { singly, writable } from './written-headers.js';
 
@@ -39,7 +39,7 @@ export type BackendRequest = Readonly<{
   method: string;
   target: string;
   headers: HeaderLines;
-  body: RequestBody | undefined;
+  body: IncomingMessage | undefined;
   /** Whether the answer may be as long in coming as it likes. */
   lasts: boolean;
   signal: AbortSignal;

@@ -105,7 +105,7 @@ export class FrontDoor {
       exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
     try {
       const headers = forwardedHeaders(request, mapping, identity);
-      const body = hasBody(request) && !isLasting ? { body: request, read: (bytes: number) => exchange.bodyRead(bytes) } : undefined;
+      const body = hasBody(request) && !isLasting ? request : undefined;
       const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
       const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
       await passOn(exchange, answer, { isLasting, signal: givenUp.signal });

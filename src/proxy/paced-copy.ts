@@ -11,15 +11,11 @@ import { isHttp2 } from '../http/transport.js';
 
 const stallMsMax = 30_000;
 
-/** The body of a request: `read` is told how much of it. */
-export type RequestBody = Readonly<{ body: IncomingMessage; read: (bytes: number) => void }>;
-
 /** One that breaks off takes its request along, because the backend must not take it for whole. */
-export function pourBody({ body, read }: RequestBody, into: Writable, clock: Clock): void {
+export function pourBody(body: IncomingMessage, into: Writable, clock: Clock): void {
   const end = (why: string): void => void into.destroy(new CacheError(why));
   const broken = (): void => end('the client has broken off');
   pace(body, into, clock, () => end('the server takes nothing of the request'));
-  body.on('data', (chunk: Buffer) => read(chunk.length));
   // Node tells of an end in the middle of the frame that brings it, when nobody can tell yet what kind of end it is.
   body.once('end', () => setImmediate(() => (isWhole(body) ? into.end() : broken())));
   for (const event of ['error', 'aborted']) body.once(event, broken);

@@ -27,7 +27,6 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
     // The rest of a body that is refused half way is dropped later: Node would end the connection here.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length;
-      exchange.bodyRead(chunk.length);
       if (length > bytesMax) throw tooLarge(bytesMax);
       if (!room.tryTake(chunk.length)) throw exchange.refused('bufferedBytes');
       chunks.push(chunk);

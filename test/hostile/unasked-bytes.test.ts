@@ -1,10 +1,11 @@
 /** What costs a peer nothing and asks for nothing: the connection that brings megabytes of it is ended, whoever sends it. What a watch holds of its request is counted. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { aPath, anApiExport } from '../support/objects.js';
 import { frameTypes, RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';
+import { TlsRecords } from '../support/tls-records.js';
 import { aClient, get, post } from './http1-requests.js';
 
 const bytesMax = 64 * 1024 * 1024;
@@ -12,6 +13,10 @@ const bytesAtOnce = 256 * 1024;
 const framesAtOnce = 1_000;
 const windowUpdate = Buffer.from([0, 0, 0, 1]);
 const unknownType = 0x42;
+const unknownFrame = Buffer.from([0, 0, 1, unknownType, 0, 0, 0, 0, 0, 0]);
+const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
+/** Far less than what is free of it when bytes count after decryption. */
+const recordBytesMax = 24 * 1024 * 1024;
 
 type Frames = Parameters<RawHttp2['frames']>[0];
 
@@ -24,7 +29,7 @@ const floods: Readonly<Record<string, Frames[number]>> = {
 };
 
 /** Sends until the connection is over; gives how much that took. */
-async function bytesUntilCut(client: Readonly<{ isClosed: boolean; socket: RawHttp2['socket'] }>, sendSome: () => number): Promise<number> {
+async function bytesUntilCut(client: Readonly<{ isClosed: boolean; socket: Socket }>, sendSome: () => number): Promise<number> {
   let sent = 0;
   while (!client.isClosed && sent < bytesMax) {
     sent += sendSome();
@@ -32,6 +37,7 @@ async function bytesUntilCut(client: Readonly<{ isClosed: boolean; socket: RawHt
       if (!client.socket.writableNeedDrain) return void setImmediate(resolve);
       const done = (): void => {
         clearTimeout(timer);
+        client.socket.off('drain', done);
         resolve();
       };
       const timer = setTimeout(done, 100);
@@ -40,6 +46,16 @@ async function bytesUntilCut(client: Readonly<{ isClosed: boolean; socket: RawHt
   }
   return sent;
 }
+
+test('a request in records of TLS of a byte, between changes of the keys, is answered', async (t) => {
+  const server = await aServer(t);
+  const client = await TlsRecords.open({ port: server.port, as: server.master }, 'http/1.1');
+  t.teardown(() => client.destroy());
+  client.updateKeys(10);
+  client.sendByteByByte(Buffer.from('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n'));
+  client.updateKeys(10);
+  t.regex(await client.answer(), /^HTTP\/1\.1 200 /);
+});
 
 for (const isNamed of [false, true]) {
   const who = isNamed ? 'with' : 'without';
@@ -57,6 +73,21 @@ for (const isNamed of [false, true]) {
       });
       await client.until(() => client.isClosed, `the end, after ${sent} bytes`);
       t.pass();
+    });
+
+  for (const protocol of ['h2', 'http/1.1'] as const)
+    test(`a connection of ${protocol} that brings records of TLS of a byte, or none, is ended, ${who} a certificate`, async (t) => {
+      const server = await aServer(t);
+      const as = isNamed ? server.master : null;
+      const empty = await TlsRecords.open({ port: server.port, as }, protocol);
+      t.teardown(() => empty.destroy());
+      t.true((await bytesUntilCut(empty, () => empty.updateKeys(framesAtOnce))) < recordBytesMax);
+      const slow = await TlsRecords.open({ port: server.port, as }, protocol);
+      t.teardown(() => slow.destroy());
+      // A frame of a type that nobody knows, or an empty line before the first request.
+      if (protocol === 'h2') slow.sendByteByByte(preface);
+      const asked = Buffer.concat(Array.from({ length: 100 }, () => (protocol === 'h2' ? unknownFrame : Buffer.from('\r\n'))));
+      t.true((await bytesUntilCut(slow, () => slow.sendByteByByte(asked))) < recordBytesMax);
     });
 
   test(`a connection of HTTP/1.1 that brings nothing but empty lines is ended, ${who} a certificate`, async (t) => {

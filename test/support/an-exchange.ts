@@ -26,7 +26,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     partsTaken: 0,
     refused: tooMany,
     stalled: (exchange) => exchange.cut(),
-    bodyRead: () => {},
+    dropsBody: () => {},
     ended: () => {},
   });
 }

@@ -19,7 +19,12 @@ export const endings: readonly Ending[] = ['reset', 'fin', 'goodbye'];
 
 export type Place = Readonly<{ host?: string; port: number; as?: As }>;
 
-export async function openTls({ host = '127.0.0.1', port, as = null }: Place, options: ConnectionOptions = {}): Promise<RawTls> {
+/** `keylog`: called with each secret of the connection. */
+export async function openTls(
+  { host = '127.0.0.1', port, as = null }: Place,
+  options: ConnectionOptions = {},
+  keylog: (line: Buffer) => void = () => {},
+): Promise<RawTls> {
   const tcp = connectTcp({ host, port, noDelay: true });
   tcp.on('error', () => {});
   const tls = connectTls({
@@ -28,6 +33,7 @@ export async function openTls({ host = '127.0.0.1', port, as = null }: Place, op
     ...(as === null ? {} : { cert: as.certificate, key: as.key }),
     ...options,
   });
+  tls.on('keylog', keylog);
   try {
     await once(tls, 'secureConnect', { signal: AbortSignal.timeout(connectMsMax) });
   } catch (error) {
