@@ -145,10 +145,15 @@ export class Watcher implements OpenWatch, Receiver {
     this.offer({ bytes, events: 0, after: reached, upTo: reached });
   }
 
-  /** Ends the stream after what is queued, with `why` as its last event. */
+  /** Ends the stream after what is published. With `why`, which is its last event then, at once: what it has not handed out by now is for nobody. */
   end(why?: Refusal): void {
     this.#why ??= why;
-    this.#parts.stream.flush(this);
+    if (why === undefined) this.#parts.stream.flush(this);
+    else {
+      this.#parts.stream.leave(this);
+      this.#isInStream = false;
+      this.#dropQueue();
+    }
     this.#ended = true;
     this.#wake();
   }

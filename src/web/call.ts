@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
 import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
-import { badRequest, Refused } from '../domain/errors.js';
+import { badRequest, expired, Refused, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, HeavyWork, HeavyWorks, Intake, Snapshots, Watches } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
 import type { CanonicalPaths, Commits, History, Objects, Revisions } from '../domain/store-port.js';
 import type { Scope } from '../domain/scope.js';
 import type { Selector } from '../domain/selector.js';
@@ -33,14 +34,19 @@ export type Call = Readonly<{
   cluster: ClusterName | '*';
   /** What every object of the view carries; none where it is no view. */
   labels: Selector['labels'];
-  /** The canonical path that led to the cluster, when the URL had one. */
-  canonicalPath: CanonicalPath | undefined;
+  bound: Bound;
   query: URLSearchParams;
   request: IncomingMessage;
   exchange: Exchange;
   /** The caller's part of it. */
   heavy: HeavyWork;
 }>;
+
+/**
+ * What was read to learn which objects are asked for. `at`: no later than when it was read. `path`: the canonical path that led to the cluster, when the URL had one.
+ * `since`: before this revision a view may have shown others.
+ */
+export type Bound = Readonly<{ at: Revision; path: CanonicalPath | undefined; since: Revision }>;
 
 /** What verbs need of the other rooms. */
 export type KubePorts = Readonly<{
@@ -78,6 +84,15 @@ export type KubeLimits = Readonly<{
 export type Answer =
   | Readonly<{ kind: 'bytes'; code: number; contentType: string; parts: readonly Part[]; warnings?: readonly string[] }>
   | Readonly<{ kind: 'streamed' }>;
+
+/** Whether what is asked for may be other objects than at that revision. */
+export function showsOthersSince(revision: Revision, { path, since }: Bound, movedPaths: KubePorts['movedPaths']): boolean {
+  return revision < since || (path !== undefined && movedPaths.hasMovedSince(path, revision));
+}
+
+export function showsOthers(): Refusal {
+  return expired('what this URL leads to has changed, please list again');
+}
 
 export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 

@@ -73,6 +73,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
   // What a view shows, and where a canonical path leads, is read of the same state as the objects.
   if (verb !== undefined && needsNewest(verb, query, ports.revisions)) await ports.revisions.reachNewest();
+  const at = ports.revisions.published;
   const view = path.view && (await openView(path.view, ports));
   const schemas = path.rest[0] === 'openapi' ? await ports.schemas.texts() : noSchemas;
   const types = (): readonly Documented[] => typesShown(path, view, ports.catalogue);
@@ -105,9 +106,9 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (resource.subresource !== undefined) throw new Refused(objectNotFound(resource, resource.name ?? ''));
 
   const { type, identity } = resolution;
-  const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
+  const bound = { at, path: path.cluster.kind === 'path' ? path.cluster.path : undefined, since: view?.since ?? 0 };
   const heavy = ports.heavy.of(caller.user);
-  const where = { shard: admitted?.shard ?? path.shard, cluster, canonicalPath, labels: view?.labels ?? [] };
+  const where = { shard: admitted?.shard ?? path.shard, cluster, bound, labels: view?.labels ?? [] };
   return run({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
 }
 

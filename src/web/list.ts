@@ -14,7 +14,7 @@ import { isSelected } from '../domain/object-metadata.js';
 import type { Scope } from '../domain/scope.js';
 import { acceptsGzip, type Answered } from './accept.js';
 import { encoded } from './answer.js';
-import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
+import { answeredAs, formOf, narrow, showsOthers, showsOthersSince, type Answer, type Call, type KubePorts } from './call.js';
 import { formatContinue, parseContinue } from './continue-token.js';
 import { listEncoding } from './encodings.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
@@ -49,6 +49,8 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const { page, items, end } = await read(pageOf(options, scope, selector, ports), form, ports);
+  // While it waited for others that read the same.
+  if (showsOthersSince(call.bound.at, call.bound, ports.movedPaths)) throw new Refused(showsOthers());
   return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);
 }
 

@@ -15,7 +15,7 @@ import { mustParse } from '../domain/parsed.js';
 import type { WatchRequest, WatchStart } from '../domain/ports.js';
 import type { Room } from '../domain/room.js';
 import type { Exchange } from '../http/exchange.js';
-import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
+import { answeredAs, formOf, narrow, showsOthers, showsOthersSince, type Answer, type Bound, type Call, type KubePorts } from './call.js';
 import { watchRepresentation } from './encodings.js';
 import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../http/send.js';
@@ -34,7 +34,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   exchange.becomeWatch(selectorBytes(call.query));
 
   const representation = watchRepresentation(form);
-  const start = startOf(options, call.canonicalPath, ports);
+  const start = startOf(options, call.bound, ports);
   if (exchange.isOver) return { kind: 'streamed' };
   openResponse(exchange);
   if (call.request.method === 'HEAD') exchange.finish();
@@ -48,11 +48,12 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 }
 
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
-  const { canonicalPath, exchange } = call;
+  const { exchange } = call;
+  const { path } = call.bound;
   const open = ports.watches.open(request);
   // A watch of a canonical path is bound when it opens.
   const moves = ports.commits.subscribe(({ movedPaths }) => {
-    if (canonicalPath !== undefined && movedPaths.includes(canonicalPath)) open.end(leadsElsewhere(canonicalPath));
+    if (path !== undefined && movedPaths.includes(path)) open.end(showsOthers());
   });
   exchange.onEnd(() => open.abandon());
   exchange.limit(request.timeoutMs + lastBytesMs, () => exchange.cut());
@@ -71,34 +72,30 @@ function openResponse({ response }: Exchange): void {
   response.flushHeaders();
 }
 
-function leadsElsewhere(path: string): Refusal {
-  return expired(`the canonical path ${JSON.stringify(path)} leads to another logical cluster now, please list again`);
-}
-
 function startOf(
   options: WatchOptions,
-  path: string | undefined,
+  bound: Bound,
   { revisions, history, movedPaths }: KubePorts,
 ): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
   const { resourceVersion, sendInitialEvents, bookmarks } = options;
   // Only a WatchList gets a mark where its initial events end.
   const endsWithBookmark = bookmarks && sendInitialEvents === true;
   const { published } = revisions;
+  const hasMoved = (since: Revision): boolean => showsOthersSince(since, bound, movedPaths);
+  if (hasMoved(bound.at)) return { kind: 'refused', refusal: showsOthers() };
   if (resourceVersion === '' || resourceVersion === '0') {
     return sendInitialEvents === false
       ? { kind: 'after', revision: published }
       : { kind: 'initial', endsWithBookmark, forgetSince: undefined };
   }
   const located = revisions.locate(resourceVersion);
-  const hasMoved = (since: Revision): boolean => path !== undefined && movedPaths.hasMovedSince(path, since);
   if (sendInitialEvents === true) {
     if (located.kind === 'above')
       return { kind: 'refused', refusal: resourceVersionTooLarge(resourceVersion, revisions.format(published)) };
     const isRemembered = located.kind === 'ours' && history.remembers(located.revision) && !hasMoved(located.revision);
     return { kind: 'initial', endsWithBookmark, forgetSince: isRemembered ? located.revision : undefined };
   }
-  if (path !== undefined && located.kind === 'ours' && hasMoved(located.revision))
-    return { kind: 'refused', refusal: leadsElsewhere(path) };
+  if (located.kind === 'ours' && hasMoved(located.revision)) return { kind: 'refused', refusal: showsOthers() };
   if (located.kind === 'ours') return { kind: 'after', revision: located.revision };
   return { kind: 'refused', refusal: expired(`too old resource version: ${resourceVersion} (${revisions.format(published)})`) };
 }

@@ -1,7 +1,8 @@
 /** Where a URL points: wildcards, namespaces, canonical paths. */
 import test from 'ava';
-import type { KubeClient, KubeStatus } from '../support/kube-client.js';
+import type { KubeClient, KubeList, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
+import { frameTypes, RawHttp2 } from '../support/raw-http2.js';
 import { aServer, until } from '../support/test-server.js';
 
 function atPath(path: string): Record<string, unknown> {
@@ -91,6 +92,62 @@ test('whoever watches a canonical path from before it led elsewhere has to list 
     `${path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`,
   );
   t.deepEqual([...list.text.matchAll(/"type":"(\w+)"/g)].map(([, type]) => type).slice(0, 4), ['ADDED', 'ADDED', 'ADDED', 'BOOKMARK']);
+});
+
+test('a watch of a canonical path that led elsewhere has nothing more of the logical cluster of before, however slowly it is read', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
+  const slow = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 1 });
+  t.teardown(() => slow.destroy());
+  await slow.until(() => slow.hasServerSettings, 'settings');
+  const stream = slow.request('GET', `${aPath({ cluster: 'root:org' })}?watch=true`);
+  await slow.until(() => stream.text.length > 0, 'the first byte');
+  for (let i = 0; i < 30; i += 1) await client.create(aPath({ cluster: 'acme' }), anApiExport({ name: `before-${i}` }));
+
+  await client.mergePatch(aPath({ cluster: 'acme', name: 'one' }), { metadata: { annotations: { 'kcp.io/path': 'root:moved' } } });
+  await client.create(aPath({ cluster: 'acme' }), anApiExport({ name: 'after' }));
+  const more = Buffer.alloc(4);
+  more.writeUInt32BE(1024 * 1024);
+  slow.frames([stream.id, 0].map((id) => [frameTypes.windowUpdate, 0, id, more]));
+  await slow.until(() => stream.isOver, 'the end');
+
+  t.true(stream.text.trimEnd().split('\n').at(-1)?.includes('"code":410'), stream.text.slice(-500));
+  t.false(stream.text.includes('root:moved'));
+  t.false(stream.text.includes('"after"'));
+});
+
+test('a list of a canonical path that moves meanwhile shows one logical cluster, and a watch from there the same one', async (t) => {
+  const server = await aServer(t);
+  const [client, other] = [server.client({ http2: true }), server.client({ http2: true })];
+  for (let round = 0; round < 6; round += 1) {
+    const [from, to, path] = [`from-${round}`, `to-${round}`, `root:org-${round}`];
+    const listed = aPath({ cluster: path, shard: '*' });
+    await client.create(aPath({ cluster: from }), atPath(path));
+    await client.create(aPath({ cluster: to }), anApiExport({ name: 'two' }));
+    const spec = { text: 'x'.repeat(100_000) };
+    for (let i = 0; i < 20; i += 1) await client.create(aPath({ cluster: from }), anApiExport({ name: `long-${i}` }, { spec }));
+    // One that begins shortly after another, which is still being read, waits, so that they share what is read.
+    const slow = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 1 });
+    t.teardown(() => slow.destroy());
+    await slow.until(() => slow.hasServerSettings, 'settings');
+    slow.request('GET', listed);
+    await client.create(aPath({ cluster: from }), anApiExport({ name: 'three' }));
+    const list = other.raw('GET', listed);
+    const move = (cluster: string, name: string, into: string): Promise<unknown> =>
+      client.mergePatch(aPath({ cluster, name }), { metadata: { annotations: { 'kcp.io/path': into } } });
+    await Promise.all([move(from, 'one', `root:old-${round}`), move(to, 'two', path)]);
+    const { status, text } = await list;
+    if (status === 410 || status === 404) continue;
+    t.is(status, 200);
+    const { metadata, items } = JSON.parse(text) as KubeList;
+    const shown = items.map((item) => item.metadata.annotations?.['kcp.io/cluster']);
+    const watched = await client.raw(
+      'GET',
+      `${listed}&watch=true&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`.replace('&', '?'),
+    );
+    t.true(shown.every((cluster) => cluster === to) || watched.text.includes('"code":410'), `${shown.join()}: ${watched.text}`);
+  }
 });
 
 test('a write accepts no canonical path and no wildcard as its place', async (t) => {

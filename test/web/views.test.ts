@@ -117,6 +117,25 @@ test('discovery shows what the export has, and that it is read only', async (t) 
   t.is((await client.raw('GET', `${view}/openapi/v3`)).status, 200);
 });
 
+test('whoever watches a view from before its APIExport changed has to list again', async (t) => {
+  const server = await anInstallation(t);
+  const client = server.client();
+  const view = `/services/apiexport/provider/widgets/clusters/*/${ownApi}`;
+  const { metadata } = await client.list(view);
+  const home = aPath({ ...apiExports, shard: 'amber', cluster: 'provider', name: 'widgets' });
+  await client.replace(home, { ...(await client.get(home)), status: { identityHash: 'other' } });
+
+  const from = async (revision = ''): Promise<string> =>
+    (await client.raw('GET', `${view}?watch=true&timeoutSeconds=1&resourceVersion=${revision}`)).text;
+  t.true((await from(metadata.resourceVersion)).includes('"code":410'));
+  const again = await client.list(view);
+  t.deepEqual(
+    again.items.map((item) => item.metadata.name),
+    ['x'],
+  );
+  t.is(await from(again.metadata.resourceVersion), '');
+});
+
 test('what is not there, has another identity or another place is not found, and nothing is written through a view', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
