@@ -8,8 +8,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { seeded, type Random } from '../crash/random.js';
+import { freeze, thaw } from '../support/freeze.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import type { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
@@ -21,50 +22,103 @@ import { members } from './with-members.js';
 const firstSeed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const rounds = Number(process.env['TEST_RESTORES'] ?? 3);
 
-test('whatever leads etcd, servers that were killed before a restore are not taken for running ones', async (t) => {
+type Installation = Readonly<{ etcd: EtcdMembers; servers: BalancedServers; folder: string }>;
+
+/** `left`: what becomes of the servers before the restore, once they have told. `amid`: what happens while the first of them starts again. */
+type Course = Readonly<{
+  what: string;
+  round: number;
+  count: number;
+  beforeSnapshot?: () => Promise<void>;
+  left: () => Promise<void>;
+  amid: () => Promise<void>;
+}>;
+
+async function anInstallation(t: ExecutionContext): Promise<Installation | undefined> {
   const etcd = await members(t, { members: 3 });
-  if (etcd === undefined) return;
-  t.timeout((rounds + 4) * 90_000);
-  await using _ = etcd;
+  if (etcd === undefined) return undefined;
+  t.teardown(() => etcd[Symbol.asyncDispose]());
   const folder = await mkdtemp(join(tmpdir(), 'restored-'));
   t.teardown(() => rm(folder, { recursive: true }));
-  await using servers = await BalancedServers.start(etcd);
-  const [first, second] = servers.servers as [StrataProcess, StrataProcess];
+  const servers = await BalancedServers.start(etcd);
+  t.teardown(() => servers[Symbol.asyncDispose]());
+  return { etcd, servers, folder };
+}
 
+/** Pushers that were acknowledged behind the snapshot learn that another life has begun, and sync again. */
+async function assertAnotherLife(t: ExecutionContext, { etcd, servers, folder }: Installation, course: Course): Promise<void> {
+  const { what, round, count, beforeSnapshot, left, amid } = course;
+  const [first] = servers.servers as [StrataProcess];
+  const name = `cedar${round}`;
+  const slice = sliceOf('apiexports', { shard: name });
+  const path = `/services/cache/shards/${name}/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports`;
+  const epoch = await epochOf(first);
+  const target = { url: first.url, certificate: servers.certificate, master: servers.master };
+  const pusher = await RawPusher.open(target, { name });
+  await pusher.sync(slice, [pushedExport('kept')]);
+  await beforeSnapshot?.();
+  const snapshot = join(folder, `snapshot-${round}`);
+  await etcd.save(snapshot);
+  const lost = Array.from({ length: count }, (_, i) => pushedExport(`lost${i}`));
+  await pusher.acknowledged(pusher.put(slice, lost));
+  const { position } = pusher;
+  pusher.socket.terminate();
+  await left();
+  await etcd.restore(snapshot);
+
+  const starting = first.resume(60_000);
+  await amid();
+  await starting;
+  t.true((await epochOf(first)) > epoch, what);
+  const back = await RawPusher.open(target, { name, position });
+  t.deepEqual(back.synced, [], what);
+  await back.sync(slice, [pushedExport('kept'), ...lost]);
+  t.is((await first.client().list(path)).items.length, count + 1, what);
+  back.socket.terminate();
+}
+
+test('whatever leads etcd, servers that were killed before a restore are not taken for running ones', async (t) => {
+  const installation = await anInstallation(t);
+  if (installation === undefined) return;
+  t.timeout((rounds + 4) * 90_000);
+  const { etcd, servers } = installation;
+  const [first, second] = servers.servers as [StrataProcess, StrataProcess];
   for (let round = 0; round < rounds; round += 1) {
     const seed = firstSeed + round;
-    const name = `cedar${round}`;
-    const slice = sliceOf('apiexports', { shard: name });
-    const path = `/services/cache/shards/${name}/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports`;
     const random = seeded(seed);
-    const count = 1 + random.below(20);
-    const epoch = await epochOf(first);
-    const pusher = await RawPusher.open(servers, { name });
-    await pusher.sync(slice, [pushedExport('kept')]);
-    const snapshot = join(folder, `snapshot-${round}`);
-    await etcd.save(snapshot);
-    const lost = Array.from({ length: count }, (__, i) => pushedExport(`lost${i}`));
-    await pusher.acknowledged(pusher.put(slice, lost));
-    const { position } = pusher;
-    pusher.socket.terminate();
     const killed = random.chance(0.5) ? [first, second] : [second, first];
-    for (const server of killed) await server.kill();
-    await etcd.restore(snapshot);
-
-    const starting = first.resume(60_000);
-    const changes = await changeLeaders(etcd, random);
-    await starting;
-    const what = `TEST_SEED=${seed}: ${changes} changes of the leader`;
-    t.log(what);
-    t.true((await epochOf(first)) > epoch, what);
-    const back = await RawPusher.open(servers, { name, position });
-    t.deepEqual(back.synced, [], what);
-    await back.sync(slice, [pushedExport('kept'), ...lost]);
-    t.is((await first.client().list(path)).items.length, count + 1, what);
-    back.socket.terminate();
+    await assertAnotherLife(t, installation, {
+      what: `TEST_SEED=${seed}`,
+      round,
+      count: 1 + random.below(20),
+      left: async () => {
+        for (const server of killed) await server.kill();
+      },
+      amid: () => changeLeaders(etcd, random),
+    });
     await second.resume(60_000);
     await until(async () => (await epochOf(second)) === (await epochOf(first)), 10_000);
   }
+});
+
+test('a server that was frozen before the snapshot, and goes on while the next one starts, is not taken for a running one', async (t) => {
+  const installation = await anInstallation(t);
+  if (installation === undefined) return;
+  t.timeout(180_000);
+  const [first, second] = installation.servers.servers as [StrataProcess, StrataProcess];
+  await assertAnotherLife(t, installation, {
+    what: 'a frozen server',
+    round: 0,
+    count: 5,
+    beforeSnapshot: () => freeze(second.pid),
+    left: () => first.kill(),
+    amid: async () => {
+      // Its lease has its whole time again.
+      await sleep(3_000);
+      thaw(second.pid);
+    },
+  });
+  await second.ended();
 });
 
 async function epochOf(server: StrataProcess): Promise<number> {
@@ -75,11 +129,10 @@ async function epochOf(server: StrataProcess): Promise<number> {
 }
 
 /** Between two seconds and eight after the start has begun, some of them close together. */
-async function changeLeaders(etcd: EtcdMembers, random: Random): Promise<number> {
+async function changeLeaders(etcd: EtcdMembers, random: Random): Promise<void> {
   const changes = 1 + random.below(3);
   for (let i = 0; i < changes; i += 1) {
     await sleep(500 + random.below(2_500));
     await moveLeader(etcd.endpoints, random.below);
   }
-  return changes;
 }

@@ -10,7 +10,8 @@
  * arrive any more.
  *
  * Each also has a heartbeat, which it writes again and again. A heartbeat that changes is the only proof that a server runs: etcd gives every lease its whole time
- * again when another member leads. etcd takes a heartbeat only where it holds the one before. So a server raises none after a restore, and learns of it.
+ * again when another member leads. A server raises none after a restore, and learns of it: etcd takes a heartbeat only where it holds the one before, and what a
+ * restored etcd holds, which may be that one, is never published here.
  *
  * V1 Two servers never both take themselves for the leader, as far as their clocks run equally fast: a leader stops a lease's time after it asked to keep it,
  *    and etcd gives the lead away no earlier.
@@ -20,6 +21,7 @@ import { pause } from '../../domain/pause.js';
 import type { Clock, Subscription } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Peers, PeerState } from '../../domain/store-port.js';
+import { untilAborted } from '../../domain/until-aborted.js';
 import type { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
 import type { PublishedPeers } from './published-peers.js';
@@ -228,6 +230,7 @@ export class EtcdPeers implements Peers {
   }
 
   async #raiseHeartbeat(): Promise<void> {
+    await this.#reachSoon((await this.#heartbeatInEtcd()).revision);
     const key = this.#keyOf({ kind: 'heartbeat', id: this.id });
     const compare = [{ key, revision: this.#heartbeat }];
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
@@ -236,6 +239,16 @@ export class EtcdPeers implements Peers {
     // Later than the one compared: one that was not answered has arrived, or this server has entered again meanwhile.
     if (at >= this.#heartbeat) this.#heartbeat = at;
     else await this.#enterAgain();
+  }
+
+  /** Throws EtcdError where that takes long: a server that is behind keeps its lease meanwhile. */
+  async #reachSoon(revision: Revision): Promise<void> {
+    const { clock, reach } = this.#parts;
+    const late = new AbortController();
+    const cancel = clock.after(answerMsMax, () =>
+      late.abort(new EtcdError('unknown', `revision ${revision} of etcd is not published here yet`)),
+    );
+    await untilAborted(reach(revision), late.signal).finally(cancel);
   }
 
   /** Of this server; `at`: the revision of the heartbeat, 0 where there is none. `revision`: where etcd stood then. */
