@@ -4,8 +4,11 @@
  * Bounds: unread messages as in unread-messages.ts, after which the network waits; unsent bytes up to `bufferedBytesMax` and one
  * frame, after which the peer is cut off. A sender that waits for `drained` never comes near that.
  *
+ * The reader gets `framesInOneTurn` of them in a turn of the event loop: a peer's small frames come by the thousand, and cost more than their bytes.
+ *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame; one that is silent is cut off.
  */
+import { setImmediate as turn } from 'node:timers/promises';
 import { WebSocket, type RawData } from 'ws';
 import { deferred, type Deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
@@ -22,6 +25,9 @@ import { writeFrame } from './write-frame.js';
 export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock }>;
 
 const unreadMessagesMax = 8;
+const framesInOneTurn = 64;
+/** Of answers between two pings. A peer may send some that nobody asked for, to show that it is there. */
+const pongsMax = 1_000;
 
 export class FrameSocket implements FrameConnection {
   readonly peer: string;
@@ -32,6 +38,8 @@ export class FrameSocket implements FrameConnection {
   readonly #unread: UnreadMessages;
   readonly #liveness: Liveness;
   #drained: Deferred<void> | undefined;
+  /** Since the last ping. */
+  #pongs = 0;
   #cancelGrace: (() => void) | undefined;
 
   /** `socket` has opened in this very tick: what comes later must find a listener. */
@@ -49,7 +57,7 @@ export class FrameSocket implements FrameConnection {
     const { promise, resolve } = deferred<Readonly<{ code: number }>>();
     this.closed = promise;
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
-    socket.on('pong', (data) => this.#liveness.heard(Number(data.toString()) || undefined));
+    socket.on('pong', (data) => this.#answered(data));
     socket.on('error', (error) => this.#break(error));
     socket.on('close', (code) => {
       this.#settle();
@@ -79,11 +87,12 @@ export class FrameSocket implements FrameConnection {
   }
 
   async *frames(): AsyncGenerator<Frame, void, undefined> {
-    for (;;) {
+    for (let frames = 1; ; frames += 1) {
       const message = await this.#unread.take();
       if (message === undefined) return;
       if (this.#socket.isPaused && !this.#unread.full) this.#socket.resume();
       yield this.#read(message);
+      if (frames % framesInOneTurn === 0) await turn();
     }
   }
 
@@ -106,6 +115,12 @@ export class FrameSocket implements FrameConnection {
     if (this.#unread.full) this.#socket.pause();
   }
 
+  #answered(data: Buffer): void {
+    this.#pongs += 1;
+    if (this.#pongs > pongsMax) return this.#unread.end(new BadFrame('more pongs came than anybody needs'));
+    this.#liveness.heard(Number(data.toString()) || undefined);
+  }
+
   #read(message: Uint8Array): Frame {
     try {
       return readFrame(message);
@@ -116,6 +131,7 @@ export class FrameSocket implements FrameConnection {
   }
 
   #ping(): void {
+    this.#pongs = 0;
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping(String(this.#clock.now()));
   }
 

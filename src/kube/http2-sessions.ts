@@ -54,6 +54,8 @@ const patientSessions: Http2SessionsOptions = Object.freeze({
 const connectionWindowBytes = 1024 * 1024;
 /** Even where the server allows more. */
 const streamsMax = 1_000;
+/** Servers that serve many names name a few. */
+const originsMax = 128;
 /** A server, or what is before it, that speaks HTTP/1.1 alone is asked again then: it may have been another one. */
 const http1MsMax = 60_000;
 
@@ -173,6 +175,7 @@ export class Http2Sessions {
       throw new CacheError('the server allows no requests on a connection');
     }
     session.on('remoteSettings', () => (of.allowed = allowedBy(session)));
+    limitOrigins(session);
     session.setLocalWindowSize(connectionWindowBytes);
     this.#sessions.set(session, of);
     const stopPinging = this.#ping(session, of);
@@ -216,6 +219,15 @@ export class Http2Sessions {
       cancel();
     };
   }
+}
+
+/** Node keeps each origin that a server names as its own. */
+function limitOrigins(session: ClientHttp2Session): void {
+  let count = 0;
+  session.on('origin', (origins: readonly string[]) => {
+    count += origins.length;
+    if (count > originsMax) session.destroy(new CacheError('the server names origins without end'));
+  });
 }
 
 function allowedBy(session: ClientHttp2Session): number {

@@ -138,6 +138,37 @@ test('a peer that pings and does not read the answers is cut off', async (t) => 
   t.is((await accepted.closed).code, 1006);
 });
 
+test('a peer that answers pings that nobody sent is cut off', async (t) => {
+  const { raw, accepted } = await aPeer(t);
+  const served = serve(accepted);
+  raw.socket.write(Buffer.concat(Array<Buffer>(900).fill(raw.frame(10, Buffer.alloc(0)))));
+  raw.socket.write(raw.frame(binary, aFrame));
+  raw.socket.write(Buffer.concat(Array<Buffer>(200).fill(raw.frame(10, Buffer.alloc(0)))));
+
+  const { frames, error } = await served;
+  t.is(frames.length, 1);
+  t.regex(String(error), /more pongs/);
+});
+
+test('between the small frames of a flood others have their turn', async (t) => {
+  const { raw, accepted } = await aPeer(t);
+  const count = 6_400;
+  let turns = 0;
+  let isOver = false;
+  const others = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(others);
+  };
+  raw.socket.write(Buffer.concat(Array<Buffer>(count).fill(raw.frame(binary, aFrame))));
+  await new Promise((resolve) => raw.socket.once('drain', resolve));
+
+  setImmediate(others);
+  let read = 0;
+  for await (const _ of accepted.frames()) if ((read += 1) === count) break;
+  isOver = true;
+  t.true(turns >= count / 64 - 1, `${turns} turns`);
+});
+
 test('a peer that floods an unread connection is held back by the network', async (t) => {
   const { raw, accepted, server } = await aPeer(t);
   const piece = Buffer.concat(Array<Buffer>(5_000).fill(raw.frame(binary, aFrame)));

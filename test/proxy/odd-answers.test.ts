@@ -165,6 +165,15 @@ const framed: readonly (readonly [what: string, act: (stream: RawStream) => void
     },
     '200',
   ],
+  ['origins of its own without end', (stream) => origins(stream, 1_000), '502'],
+  [
+    'fifty origins of its own before it',
+    (stream) => {
+      origins(stream, 50);
+      half(stream, () => stream.data('half', true));
+    },
+    '200',
+  ],
   ['a reset before it answers', (stream) => stream.reset(internalError), '502'],
   ['the end of its connection before it answers', (stream) => stream.socket.end(), '502'],
   ['a refusal of the stream', (stream) => stream.reset(refusedStream), '503'],
@@ -189,6 +198,15 @@ const framed: readonly (readonly [what: string, act: (stream: RawStream) => void
 
 function hints(stream: RawStream, count: number): void {
   for (let i = 0; i < count; i += 1) stream.headers(103);
+}
+
+/** Frames of RFC 8336, each with another one. */
+function origins(stream: RawStream, count: number): void {
+  for (let i = 0; i < count; i += 1) {
+    const origin = Buffer.from(`https://${i}.example`);
+    const head = Buffer.from([0, 0, 2 + origin.length, 0x0c, 0, 0, 0, 0, 0, 0, origin.length]);
+    stream.socket.write(Buffer.concat([head, origin]));
+  }
 }
 
 function half(stream: RawStream, then: () => void, length?: number): void {
