@@ -4,7 +4,7 @@
  * Bounds: unread messages as in unread-messages.ts, after which the network waits; unsent bytes up to `bufferedBytesMax` and one
  * frame, after which the peer is cut off. A sender that waits for `drained` never comes near that.
  *
- * The reader gets `framesInOneTurn` of them in a turn of the event loop: a peer's small frames come by the thousand, and cost more than their bytes.
+ * A reader that has had `turnMsMax` gets the next frame in another turn of the event loop: a peer's small frames come by the thousand, and cost more than their bytes.
  *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame; one that is silent is cut off.
  */
@@ -25,7 +25,7 @@ import { writeFrame } from './write-frame.js';
 export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock }>;
 
 const unreadMessagesMax = 8;
-const framesInOneTurn = 64;
+const turnMsMax = 5;
 /** Of answers between two pings. A peer may send some that nobody asked for, to show that it is there. */
 const pongsMax = 1_000;
 
@@ -87,12 +87,17 @@ export class FrameSocket implements FrameConnection {
   }
 
   async *frames(): AsyncGenerator<Frame, void, undefined> {
-    for (let frames = 1; ; frames += 1) {
+    let turnMs = 0;
+    for (;;) {
       const message = await this.#unread.take();
       if (message === undefined) return;
       if (this.#socket.isPaused && !this.#unread.full) this.#socket.resume();
+      const begunMs = this.#clock.now();
       yield this.#read(message);
-      if (frames % framesInOneTurn === 0) await turn();
+      turnMs += this.#clock.now() - begunMs;
+      if (turnMs < turnMsMax) continue;
+      await turn();
+      turnMs = 0;
     }
   }
 
