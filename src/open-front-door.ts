@@ -14,6 +14,7 @@ import { anonymous, mayRead } from './domain/caller.js';
 import type { Clock, Paths } from './domain/ports.js';
 import type { Objects, Revisions } from './domain/store-port.js';
 import type { Exchange } from './http/exchange.js';
+import { impersonationRefused } from './http/impersonation.js';
 import type { Upgrade } from './http/connection.js';
 import { ConfigSyntaxError, parseConfigDocument } from './json/config-document.js';
 import type { BackendCredentials } from './proxy/backend-requests.js';
@@ -119,6 +120,8 @@ async function answerHere(path: string, exchange: Exchange, { health, metrics }:
     return text(report.status, report.text);
   }
   if (caller === anonymous) return unauthorized;
+  const refused = impersonationRefused(request);
+  if (refused !== undefined) return forbidden(caller.user, request.method ?? 'GET', path, `: ${refused.message}`);
   if (!mayRead(caller)) return forbidden(caller.user, request.method ?? 'GET', path);
   return { code: 200, headers: { 'content-type': metrics.contentType }, body: await metrics.render() };
 }

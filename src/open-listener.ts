@@ -6,6 +6,7 @@ import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { Pace } from './domain/pace.js';
 import type { Clock } from './domain/ports.js';
+import { impersonationRefused } from './http/impersonation.js';
 import { limitReached } from './http/limit-reached.js';
 import { Listener, type ListenerParts } from './http/listener.js';
 import type { Quotas } from './http/quotas.js';
@@ -24,12 +25,12 @@ export type ServingParts = Readonly<{
 /** The kernel takes a megabyte over TLS in some five milliseconds. */
 const turnBytesMax = 1024 * 1024;
 
-/** The caller lets it `listen`. */
+/** The caller lets it `listen`. `passesOn`: somebody else checks the tokens of requests, and in whose name they ask. */
 export function openListener(
   settings: Settings,
   { log, clock, metrics, certificates, quotas }: ServingParts,
   { handle, upgrade }: Pick<ListenerParts, 'handle' | 'upgrade'>,
-  { servesTokens = false } = {},
+  { passesOn = false } = {},
 ): Listener {
   return new Listener(
     certificates.serving.pair,
@@ -39,9 +40,9 @@ export function openListener(
       pace: new Pace(turnBytesMax, setImmediate),
       callerOf: certificates.callerOf,
       refused: limitReached({ clock, log, metrics }),
-      handle,
-      upgrade,
+      handle: passesOn ? handle : (exchange, refusal) => handle(exchange, refusal ?? impersonationRefused(exchange.request)),
+      upgrade: passesOn ? upgrade : (asked) => upgrade({ ...asked, refusal: asked.refusal ?? impersonationRefused(asked.request) }),
     },
-    { ...settings, servesTokens, clientAuthorities: certificates.authorities },
+    { ...settings, servesTokens: passesOn, clientAuthorities: certificates.authorities },
   );
 }

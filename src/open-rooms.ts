@@ -234,7 +234,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     upgrade: ({ request, socket, head, caller, refusal }) =>
       endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
   };
-  const listener = openListener(settings, parts, front ?? asCache, { servesTokens: front !== undefined });
+  const listener = openListener(settings, parts, front ?? asCache, { passesOn: front !== undefined });
   const delay = new EventLoopDelay({ clock }, eventLoop);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
   describeServer({ metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);

@@ -113,13 +113,15 @@ export class Listener {
     });
     // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
     Object.assign(
-      this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout'> & {
+      this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'maxHeadersCount'> & {
         connectionsCheckingInterval: number;
       },
       {
         headersTimeout: options.headersTimeoutMs,
         requestTimeout: options.requestTimeoutMs,
         keepAliveTimeout: options.keepAliveTimeoutMs,
+        // All of them: Node passes over what comes behind the thousandth, and their bytes are bounded.
+        maxHeadersCount: 0,
         connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
       },
     );

@@ -2,9 +2,12 @@
  * The headers that a backend gets, and those that a client gets back. Pure.
  *
  * HEADERS-1 Who asks is said by the proxy alone: every header that says so is removed in whatever case it comes, also where the proxy says nothing.
- * HEADERS-2 What is about one connection (RFC 9110, 7.6.1) stays on it.
+ * HEADERS-2 What is about one connection (RFC 9110, 7.6.1) stays on it. In whose name a request asks is not, whatever its Connection says: a backend that
+ *    did not learn of it would answer as to the caller.
  * HEADERS-3 Node reads and writes a character for each byte. A text is written as the bytes of its UTF-8, as Go does, so that none becomes another one.
  */
+import { asksInAnothersName } from '../http/impersonation.js';
+
 export type IdentityHeaders = Readonly<{ user: string; group: string; extraPrefix: string }>;
 
 /** Who asks, as the proxy has verified it. User, groups and extra values are header values: a character for each byte. */
@@ -47,7 +50,8 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
   const lines = linesOf(rawHeaders);
   const dropped = namedByConnection(lines);
   for (const [name, value] of lines) {
-    if (name.startsWith(':') || ofOneConnection.has(name) || saidAnew.has(name) || dropped.has(name) || saysWhoAsks(name, names)) continue;
+    if (name.startsWith(':') || ofOneConnection.has(name) || saidAnew.has(name) || saysWhoAsks(name, names)) continue;
+    if (dropped.has(name) && !asksInAnothersName(name)) continue;
     append(headers, name, value);
   }
   const length = lines.find(([name]) => name === 'content-length');

@@ -246,7 +246,7 @@ test('a session ends with its certificate', async (t) => {
   t.is(await pusher.farewell(), 'forbidden');
 });
 
-test('a page in a browser cannot push in its user’s name, and nothing else is upgraded', async (t) => {
+test('a page in a browser cannot push in its user’s name, nor anybody in another’s, and nothing else is upgraded', async (t) => {
   const server = await aServer(t);
   const upgrade = async (path: string, headers: Record<string, string>): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
@@ -273,6 +273,8 @@ test('a page in a browser cannot push in its user’s name, and nothing else is 
   t.is(await upgrade('/services/cache/connect', {}), 101);
   t.is(await upgrade('/services/cache/connect', { origin: 'https://evil.example' }), 403);
   t.is(await upgrade('/services/cache/other', {}), 404);
+  t.is(await upgrade('/services/cache/connect', { 'impersonate-user': 'nobody' }), 403);
+  t.is(await upgrade('/services/cache/connect', { 'impersonate-group': 'strata' }), 400);
   t.is(await upgrade('/services/cache/connect', { 'sec-websocket-protocol': 'chat' }), 400);
 });
 

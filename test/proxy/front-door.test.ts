@@ -74,6 +74,26 @@ for (const http2 of [false, true]) {
     t.is(headers['x-from'], 'backend');
   });
 
+  test.serial(`over ${over}, in whose name a request asks reaches the server that decides about that, as it came`, async (t) => {
+    const { door } = await shared();
+    const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'team', 'impersonate-uid': '7', 'impersonate-extra-a': 'b' };
+
+    for (const target of ['/clusters/root:org/echo', '/clusters/root:org:team/echo', '/services/echo/x'])
+      for (const method of ['GET', 'DELETE', 'POST'])
+        t.like((await echoed(door, target, { http2, headers, method })).headers, { ...headers, 'x-remote-user': 'cache-client' });
+    t.is((await door.client({ http2 }).raw('GET', '/metrics', { headers })).status, 403, 'nobody decides about what is answered here');
+    if (http2) return;
+    const [crowded, named] = ['a:\r\n'.repeat(2_500), 'Connection: close, Impersonate-User\r\n'];
+    for (const before of [crowded, named]) {
+      const text = await asked(
+        door,
+        `GET /clusters/root:org/echo HTTP/1.1\r\nHost: x\r\n${before}Impersonate-User: bob\r\nConnection: close\r\n\r\n`,
+      );
+      // Node, which plays the backend, takes no such crowd over HTTP/2.
+      t.regex(text, before === crowded ? /"impersonate-user":"bob"|^HTTP\/1.1 502 / : /"impersonate-user":"bob"/);
+    }
+  });
+
   test.serial(`over ${over}, what leads nowhere is answered as kcp’s proxy answers it`, async (t) => {
     const { door, amber, birch } = await shared();
     const asked = [amber.asked, birch.asked];

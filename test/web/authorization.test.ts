@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { KubeClient, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
+import { RawHttp1 } from '../support/raw-http1.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { aServer, TestServer } from '../support/test-server.js';
 
@@ -101,6 +102,56 @@ test.serial('everyone else is answered 403 to everything, as a Status that names
   }
 
   t.is((await server.client().list(aPath({ cluster: '*', shard: '*' }))).items.length, 1);
+});
+
+/** What kubectl sends for --as, --as-group, --as-uid and --as-user-extra, and what it cannot. */
+const othersNames: readonly (readonly [status: number, headers: Record<string, string | string[]>])[] = [
+  [403, { 'Impersonate-User': 'nobody' }],
+  [403, { 'impersonate-user': 'cache-client', 'Impersonate-Group': ['system:masters', 'developers'] }],
+  [403, { 'Impersonate-User': 'nobody', 'Impersonate-Uid': '7', 'Impersonate-Extra-Scopes': 'view' }],
+  [400, { 'Impersonate-User': '' }],
+  [400, { 'Impersonate-Group': 'developers' }],
+  [400, { 'Impersonate-Uid': '7' }],
+  [400, { 'Impersonate-Extra-Scopes': 'view' }],
+  [400, { 'IMPERSONATE-Anything': 'x' }],
+];
+
+test.serial('a request in another user’s name is refused before anything is done, whoever asks', async (t) => {
+  const { server, amber, strangers } = await known;
+  const master = server.client();
+  const others = ['/livez', '/readyz', '/healthz', '/console', '/console/overview', '/services/apiexport/root/one/clusters/*/apis'];
+  const asked = [
+    ...requests,
+    ...others.map((path) => ['GET', path] as const),
+    ['POST', '/console/links'] as const,
+    ['POST', aPath({ group: 'authentication.k8s.io', version: 'v1', resource: 'selfsubjectreviews' })] as const,
+  ];
+  const before = (await master.raw('GET', aPath({ name: 'one' }))).text;
+
+  for (const [who, client] of [['a master', master], ['a shard', amber], ...strangers.slice(0, 2)] as Clients)
+    for (const [expected, headers] of othersNames)
+      for (const [method, path] of asked) {
+        const body = method === 'POST' || method === 'PUT' ? anApiExport({ name: 'theirs' }) : undefined;
+        const { status, text } = await client.raw(method, path, { headers, ...(body !== undefined && { body }) });
+        const what = `${who}: ${method} ${path} ${JSON.stringify(headers)}`;
+        t.is(status, expected, what);
+        if (method !== 'HEAD')
+          t.regex((JSON.parse(text) as KubeStatus).message ?? '', /^impersonation is not served here: .* impersonate-/, what);
+      }
+
+  t.is((await master.raw('GET', aPath({ name: 'one' }))).text, before);
+  t.is((await master.list(aPath({ cluster: '*', shard: '*' }))).items.length, 1);
+});
+
+test.serial('over HTTP/1.1, a header counts behind any number of others', async (t) => {
+  const { server } = await known;
+  const raw = await RawHttp1.open({ port: server.port, as: server.master });
+  t.teardown(() => raw.destroy());
+
+  raw.send(`DELETE ${aPath({ name: 'one' })} HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(2_500)}Impersonate-User: nobody\r\n\r\n`);
+
+  t.is((await raw.answer(0))?.status, 403);
+  t.is((await server.client().raw('GET', aPath({ name: 'one' }))).status, 200);
 });
 
 test.serial('shards and caches read everything, and write nothing of another shard', async (t) => {
