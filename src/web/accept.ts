@@ -1,5 +1,6 @@
 /**
- * What a client accepts. Clauses are tried by weight, then in order; the first that can be served wins; none: 406.
+ * What a client accepts, read as Kubernetes reads it (munnerz/goautoneg): clauses are tried by weight, then in order, those without a wildcard before those
+ * with one; the first that can be served wins; none: 406. A weight that is no number is 0, and a clause of weight 0 is the last to be tried.
  * JSON is served whole, as metadata only, or as a table; YAML whole only.
  */
 import type { Refusal } from '../domain/errors.js';
@@ -11,28 +12,31 @@ export type Answered = Readonly<{ encoding: 'json' | 'yaml'; form: Form; tableVe
 /** What is asked for decides which transforms are possible: a list, one object, or the events of a watch. */
 export type Asked = 'one' | 'list' | 'watch';
 
-type Clause = Readonly<{ type: string; parameters: ReadonlyMap<string, string>; weight: number }>;
+/** `parameters`: names in lower case, values without their quotes. */
+export type Clause = Readonly<{ type: string; parameters: ReadonlyMap<string, string>; weight: number }>;
 
 const accepted = 'application/json, application/yaml';
+/** Of more than that none is read. */
 const clausesMax = 64;
+const weightPattern = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 export function negotiate(accept: string | undefined, asked: Asked): Parsed<Answered> {
-  const clauses = parseClauses(accept ?? '');
-  if (clauses.length === 0) return parsed(plain('json'));
-  for (const clause of clauses) {
-    const answered = serve(clause, asked);
-    if (answered !== undefined) return parsed(answered);
+  const answered = firstServed(accept, (clause) => serve(clause, asked));
+  return answered === undefined ? refused(notAcceptable()) : parsed(answered);
+}
+
+/** What `serve` makes of the best clause that it serves; undefined where it serves none. */
+export function firstServed<Served>(accept: string | undefined, serve: (clause: Clause) => Served | undefined): Served | undefined {
+  for (const clause of parseClauses(accept)) {
+    const served = serve(clause);
+    if (served !== undefined) return served;
   }
-  return refused(notAcceptable());
+  return undefined;
 }
 
 /** Whether the answer will be metadata only, so that a type may be found by any identity. */
 export function asksPartial(accept: string | undefined): boolean {
-  return (
-    parseClauses(accept ?? '')[0]
-      ?.parameters.get('as')
-      ?.startsWith('PartialObjectMetadata') ?? false
-  );
+  return parseClauses(accept)[0]?.parameters.get('as')?.startsWith('PartialObjectMetadata') ?? false;
 }
 
 export function notAcceptable(): Refusal {
@@ -48,9 +52,12 @@ export function acceptsGzip(header: string | string[] | undefined): boolean {
 
 function serve({ type, parameters }: Clause, asked: Asked): Answered | undefined {
   const as = parameters.get('as');
-  if (type === 'application/yaml') return as === undefined && asked !== 'watch' ? plain('yaml') : undefined;
+  const isWhole = as === undefined && !parameters.has('g') && !parameters.has('v');
+  const stream = parameters.get('stream') || 'watch';
+  if (stream !== 'watch' || (parameters.get('sv') || 'v1') !== 'v1') return undefined;
+  if (type === 'application/yaml') return isWhole && asked !== 'watch' && !parameters.get('stream') ? plain('yaml') : undefined;
   if (type !== 'application/json' && type !== 'application/*' && type !== '*/*') return undefined;
-  if (as === undefined) return plain('json');
+  if (isWhole) return plain('json');
   if (parameters.get('g') !== 'meta.k8s.io') return undefined;
   const version = parameters.get('v');
   if (as === 'Table' && (version === 'v1' || version === 'v1beta1')) return { encoding: 'json', form: 'table', tableVersion: version };
@@ -62,24 +69,36 @@ function plain(encoding: 'json' | 'yaml'): Answered {
   return { encoding, form: 'object', tableVersion: 'v1' };
 }
 
-function parseClauses(accept: string): readonly Clause[] {
-  return accept
-    .split(',', clausesMax)
-    .map((text) => text.trim())
-    .filter((text) => text !== '')
-    .map(parseClause)
-    .filter(({ weight }) => weight > 0)
-    .toSorted((a, b) => b.weight - a.weight);
+function parseClauses(accept: string | undefined): readonly Clause[] {
+  const texts = (accept || 'application/json').split(',', clausesMax + 1);
+  return texts.length > clausesMax ? [] : inOrder(texts.map(parseClause));
+}
+
+/** Sorted as Go sorts a few, by insertion: `isBefore` is no order that any other sort would keep to. */
+function inOrder(clauses: Clause[]): readonly Clause[] {
+  for (const [from, clause] of clauses.entries()) {
+    let at = from;
+    for (; at > 0 && isBefore(clause, clauses[at - 1]!); at -= 1) clauses[at] = clauses[at - 1]!;
+    clauses[at] = clause;
+  }
+  return clauses;
+}
+
+function isBefore(one: Clause, other: Clause): boolean {
+  const isMoreSpecific = (hasWildcard: (type: string) => boolean): boolean => !hasWildcard(one.type) && hasWildcard(other.type);
+  return one.weight > other.weight || isMoreSpecific((type) => type.startsWith('*/')) || isMoreSpecific((type) => type.endsWith('/*'));
 }
 
 function parseClause(text: string): Clause {
   const [type = '', ...rest] = text.split(';').map((part) => part.trim());
-  const parameters = new Map(
-    rest.map((part): [string, string] => {
-      const at = part.indexOf('=');
-      return at < 0 ? [part, ''] : [part.slice(0, at).trim(), part.slice(at + 1).trim()];
-    }),
-  );
-  const weight = Number(parameters.get('q') ?? '1');
-  return { type: type.toLowerCase(), parameters, weight: Number.isFinite(weight) ? weight : 0 };
+  const parameters = new Map(rest.map(parseParameter));
+  const weight = parameters.get('q') || '1';
+  return { type: type === '*' ? '*/*' : type.toLowerCase(), parameters, weight: weightPattern.test(weight) ? Number(weight) : 0 };
+}
+
+function parseParameter(text: string): [name: string, value: string] {
+  const at = text.indexOf('=');
+  if (at < 0) return [text.toLowerCase(), ''];
+  const value = text.slice(at + 1).trim();
+  return [text.slice(0, at).trim().toLowerCase(), value.replace(/^"(.*)"$/, '$1')];
 }

@@ -12,6 +12,7 @@
 import { serves, type ServedType } from '../domain/catalogue.js';
 import { compareVersions } from '../domain/version-order.js';
 import { formatApiVersion } from '../domain/resource.js';
+import { firstServed, type Clause } from './accept.js';
 import { verbs, type Verb } from './kube-request.js';
 
 export type Answer = Readonly<{ contentType: string; body: string }>;
@@ -28,12 +29,7 @@ export type Described = Pick<
 
 /** The form an Accept header prefers; undefined when it accepts none of ours (406). */
 export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {
-  const clauses = (accept ?? '')
-    .split(',')
-    .map(parseClause)
-    .filter((clause) => clause.quality > 0);
-  const byPreference = clauses.sort((left, right) => right.quality - left.quality);
-  return byPreference.map(formOf).find((form) => form !== undefined);
+  return firstServed(accept, formOf);
 }
 
 /** /api: the core group. */
@@ -124,23 +120,9 @@ function json(body: object): Answer {
   return { contentType: 'application/json', body: JSON.stringify(body) };
 }
 
-type Clause = Readonly<{ mediaType: string; parameters: ReadonlyMap<string, string>; quality: number }>;
-
-function parseClause(text: string): Clause {
-  const [mediaType = '', ...rest] = text.split(';').map((part) => part.trim());
-  const parameters = new Map(rest.map(parseParameter));
-  const quality = Number(parameters.get('q') ?? 1);
-  return { mediaType: mediaType.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 0 : quality };
-}
-
-function parseParameter(text: string): [string, string] {
-  const [name = '', value = ''] = text.split('=', 2);
-  return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, '$1')];
-}
-
 /** Parameters other than the three that name a form are ignored. */
-function formOf({ mediaType, parameters }: Clause): DiscoveryForm | undefined {
-  if (!['application/json', 'application/*', '*/*', ''].includes(mediaType)) return undefined;
+function formOf({ type, parameters }: Clause): DiscoveryForm | undefined {
+  if (!['application/json', 'application/*', '*/*'].includes(type)) return undefined;
   if (!parameters.has('as')) return 'legacy';
   if (parameters.get('as') !== 'APIGroupDiscoveryList' || parameters.get('g') !== 'apidiscovery.k8s.io') return undefined;
   const version = parameters.get('v');

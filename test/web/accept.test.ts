@@ -28,6 +28,37 @@ for (const [accept, asked, expected] of [
   ['text/html', 'one', 'NotAcceptable'],
   ['application/json;q=0', 'one', 'json object'],
   ['text/html;q=0.9, application/json;q=0.1', 'one', 'json object'],
+  ['text/html;q=0', 'one', 'NotAcceptable'],
+  ['text/html;q=abc', 'list', 'NotAcceptable'],
+  ['text/html;q=', 'watch', 'NotAcceptable'],
+  [',', 'one', 'NotAcceptable'],
+  [' , ,', 'list', 'NotAcceptable'],
+  ['json', 'one', 'NotAcceptable'],
+  ['application', 'one', 'NotAcceptable'],
+  ['application/json/x', 'one', 'NotAcceptable'],
+  ['*/json', 'one', 'NotAcceptable'],
+  ['*', 'one', 'json object'],
+  ['text/html, *; q=.2', 'one', 'json object'],
+  ['application/yaml;q=x', 'one', 'yaml object'],
+  ['application/yaml;q=0', 'list', 'yaml object'],
+  ['application/yaml;q=-1', 'one', 'yaml object'],
+  ['application/yaml;q=1,5, application/json;q=x', 'one', 'yaml object'],
+  ['application/json;q=0x1, application/yaml;q=0.1', 'one', 'yaml object'],
+  ['application/json;q=x, application/yaml;q=0.1', 'one', 'yaml object'],
+  ['application/json;q=0.1, application/yaml;q=1e0', 'one', 'yaml object'],
+  ['*/*, application/yaml', 'one', 'yaml object'],
+  ['application/*, application/yaml', 'one', 'yaml object'],
+  ['*/*, application/yaml;q=0.5', 'one', 'yaml object'],
+  ['application/yaml;q=0.5, */*', 'one', 'json object'],
+  ['application/json;v=v1', 'one', 'NotAcceptable'],
+  ['application/yaml;g=meta.k8s.io', 'one', 'NotAcceptable'],
+  ['application/json;stream=watch', 'watch', 'json object'],
+  ['application/json;stream=junk', 'watch', 'NotAcceptable'],
+  ['application/json;stream=junk, application/yaml', 'one', 'yaml object'],
+  ['application/yaml;stream=watch', 'one', 'NotAcceptable'],
+  ['application/json;sv=v1', 'one', 'json object'],
+  ['application/json;sv=v2', 'one', 'NotAcceptable'],
+  ['application/json; as="Table"; g=meta.k8s.io; v="v1"', 'one', 'json table v1'],
   ['application/yaml', 'list', 'yaml object'],
   ['application/yaml', 'one', 'yaml object'],
   ['application/yaml', 'watch', 'NotAcceptable'],
@@ -66,7 +97,10 @@ test('only the best clause decides whether metadata alone is wanted', (t) => {
   t.false(asksPartial(undefined));
 });
 
-test('a header of very many clauses is read up to a bound, and quickly', (t) => {
+test('a header of more clauses than are read is refused as a whole, and quickly', (t) => {
+  t.is(shown(`${'a/b,'.repeat(63)}application/json`, 'one'), 'json object');
+  t.is(shown(`application/json${',a/b'.repeat(64)}`, 'one'), 'NotAcceptable');
+
   const header = `${'a/b,'.repeat(100_000)}application/json`;
 
   t.is(shown(header, 'one'), 'NotAcceptable');

@@ -48,8 +48,12 @@ test('the form of discovery follows the Accept header: best quality first, then 
     [undefined, 'legacy'],
     ['application/vnd.kubernetes.protobuf', undefined],
     ['application/vnd.kubernetes.protobuf,application/json', 'legacy'],
-    ['application/json;q=0', undefined],
-    ['application/json;q=much', undefined],
+    ['application/json;q=0', 'legacy'],
+    ['application/json;q=much', 'legacy'],
+    [`application/json;q=0,${v2beta1};q=much`, 'legacy'],
+    [`*/*,${v2beta1}`, 'v2beta1'],
+    ['text/html;q=much', undefined],
+    [',', undefined],
   ];
   for (const [accept, form] of cases) t.is(parseDiscoveryForm(accept), form, accept);
 });
