@@ -53,7 +53,7 @@ export function createApp(parts: AppParts, options: AppOptions): App {
   });
   const askedOf = ({ state }: Context): Asked => state['asked'] as Asked;
   const exchangeOf = (context: Context): Exchange => askedOf(context).exchange;
-  koa.use(routes({ ...parts, clock: parts.ports.clock }, exchangeOf).routes());
+  koa.use(routes({ ...parts, clock: parts.ports.clock, heavy: parts.ports.heavy }, exchangeOf).routes());
   const readObjects: ReadObjects = (context, target, caller) => {
     const asked = askedOf(context);
     asked.caller = caller;

@@ -1,15 +1,17 @@
 /** DELETE of one object: at once, whatever its finalizers say. */
 import { uidOf } from '../domain/object-metadata.js';
-import { jsonAnswer } from './answer.js';
-import { keyOf, type Answer, type Call, type KubePorts } from './call.js';
+import { encoded } from './answer.js';
+import { answeredAs, keyOf, type Answer, type Call, type KubePorts } from './call.js';
 import { readDeleteOptions } from './delete-options.js';
+import { encode } from './parts.js';
 import { deleted } from './status.js';
 
 export async function remove(call: Call, { intake, limits }: KubePorts): Promise<Answer> {
-  const { type, path } = call;
+  const { type, path, exchange, heavy } = call;
+  const { encoding } = answeredAs(call, 'one');
   const key = keyOf(call);
   const options = await readDeleteOptions(call, limits.bodyBytesMax);
-  const { exchange } = call;
   const object = await intake.delete({ ...options, caller: exchange.caller, asker: exchange, type, key });
-  return jsonAnswer(200, deleted({ name: key.name, group: path.group, kind: path.resource, uid: uidOf(object.body) }));
+  const status = deleted({ name: key.name, group: path.group, kind: path.resource, uid: uidOf(object.body) });
+  return encoded(200, [encode(status)], { encoding, heavy });
 }

@@ -8,14 +8,16 @@ import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { mustParse } from '../domain/parsed.js';
 import { parseCacheName } from '../domain/cache-name.js';
-import type { Caches, Clock, Freshness, Paths, Removals, Shards } from '../domain/ports.js';
+import type { Caches, Clock, Freshness, HeavyWorks, Paths, Removals, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
-import { jsonAnswer } from './answer.js';
+import { negotiate } from './accept.js';
+import { encoded, jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
 import { readBody } from './body.js';
 import type { Answer } from './call.js';
 import { parseFreshnessQuestion } from './freshness-question.js';
+import { encode } from './parts.js';
 import { parseResolveQuestion } from './resolve-question.js';
 import { respond } from './respond.js';
 import { parseTarget, withoutQuery } from './target.js';
@@ -41,8 +43,11 @@ const resolutionBytesMax = 64 * 1024;
 const optionsBytesMax = 16 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
-export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
-  const { health, metrics, freshness, paths, shards, removals, caches } = parts;
+export function routes(
+  parts: RouteParts & Readonly<{ clock: Clock; heavy: HeavyWorks }>,
+  exchangeOf: (context: Context) => Exchange,
+): Router {
+  const { health, metrics, freshness, paths, shards, removals, caches, heavy } = parts;
   const healthLog = new HealthLog(parts);
   const router = new Router({ strict: true, sensitive: true });
   for (const endpoint of healthEndpoints) {
@@ -85,6 +90,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const exchange = exchangeOf(context);
       exchange.admit();
       authorizePath(exchange);
+      const { encoding } = mustParse(negotiate(exchange.request.headers.accept, 'one'));
       const body = await readBody(exchange, optionsBytesMax);
       if (queryOf(context).size > 0 || body.length > 0)
         throw new Refused(badRequest('this removal takes no options: dryRun would not be obeyed'));
@@ -94,7 +100,8 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const answer = await done(parsed, type);
       if (answer === undefined)
         throw new Refused({ reason: 'NotFound', message: `${what} ${JSON.stringify(name)} not found`, details: { name } });
-      await respond(exchange, jsonAnswer(200, JSON.stringify(answer)));
+      const writing = { encoding, heavy: heavy.of(exchange.caller.user) };
+      await respond(exchange, await encoded(200, [encode(JSON.stringify(answer))], writing));
     });
   };
   end('/services/cache/shards/:name', ['shard', parseShardName], async (shard) => {

@@ -384,3 +384,42 @@ test('a review takes the options of a create, and refuses those that are badly w
   t.is(await refusedWith(client, 'POST', `${reviews}?dryRun=`, { body }), '422 Invalid');
   t.is(await refusedWith(client, 'POST', `${reviews}?dryrun=All`, { body }), '400 BadRequest');
 });
+
+const unserved = [
+  'text/html',
+  'application/vnd.kubernetes.protobuf',
+  'application/vnd.kubernetes.protobuf;q=0.5, text/*',
+  'text/html;q=0',
+  'text/html;q=abc',
+  'json',
+  ',',
+  'application/json/x',
+  'application/json;as=Junk;g=meta.k8s.io;v=v1',
+  'application/json;v=v1',
+  'application/json;stream=junk',
+  'application/json;sv=v7',
+  `application/json${', application/json'.repeat(64)}`,
+];
+
+test('a write whose answer its client accepts in no form is 406, and nothing is done', async (t) => {
+  const { client, one, all, stored } = await aPlace();
+  const before = await stored();
+  const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+  const patched = { 'content-type': 'application/merge-patch+json' };
+
+  for (const accept of unserved) {
+    const ask = (method: string, path: string, { headers = {}, ...options }: RequestOptions = {}): Promise<string> =>
+      refusedWith(client, method, path, { ...options, headers: { ...headers, accept } });
+    t.is(await ask('DELETE', one), '406 NotAcceptable', accept);
+    t.is(await ask('DELETE', all), '406 NotAcceptable', accept);
+    t.is(await ask('POST', all, { body: anApiExport({ name: 'three' }) }), '406 NotAcceptable', accept);
+    t.is(await ask('PUT', one, { body: { ...(await client.get(one)), spec: { changed: true } } }), '406 NotAcceptable', accept);
+    t.is(await ask('PATCH', one, { headers: patched, body: { spec: { changed: true } } }), '406 NotAcceptable', accept);
+    const reviews = aPath({ group: 'authentication.k8s.io', version: 'v1', resource: 'selfsubjectreviews' });
+    t.is(await ask('POST', reviews, { body: review }), '406 NotAcceptable', accept);
+    for (const what of ['shards/amber', 'shards/amber/record', 'shards/amber/held', 'caches/one'])
+      t.is(await ask('DELETE', `/services/cache/${what}`), '406 NotAcceptable', `${what}: ${accept}`);
+  }
+
+  t.is(await stored(), before);
+});

@@ -35,7 +35,7 @@ async function anApp(
   const app = createApp(
     {
       console: undefined,
-      ports: { clock: new ManualClock(nowMs) } as unknown as KubePorts,
+      ports: { clock: new ManualClock(nowMs), heavy: { of: () => ({}) } } as unknown as KubePorts,
       freshness: { report: async () => report, ofType: () => Promise.reject(new Error('nobody asks')) },
       shards: {
         remove: async (name) => {

@@ -267,6 +267,20 @@ test('a delete checks its preconditions, needs no Content-Type, and ignores fina
   t.is((await client.raw('DELETE', path('one'))).status, 404);
 });
 
+test('a delete is answered in YAML where that is accepted, and as a Status whatever form is', async (t) => {
+  const client = (await server).client();
+  const all = aPath({ cluster: 'answered' });
+  const deleted = async (accept: string): Promise<string> => {
+    await client.create(all, anApiExport());
+    const { status, headers, text } = await client.raw('DELETE', aPath({ cluster: 'answered', name: 'one' }), { headers: { accept } });
+    return `${status} ${headers['content-type']} ${text.slice(0, 16)}`;
+  };
+
+  t.is(await deleted('application/yaml'), '200 application/yaml kind: Status\napi');
+  t.is(await deleted('text/html, application/yaml;q=x'), '200 application/yaml kind: Status\napi');
+  t.is(await deleted('application/json;as=Table;g=meta.k8s.io;v=v1'), '200 application/json {"kind":"Status"');
+});
+
 test('deletecollection deletes the selected objects and answers with them, up to its limit', async (t) => {
   const { client, path } = await aCluster();
   await Promise.all(
