@@ -24,12 +24,12 @@ export type Access =
   | Readonly<{ resourceAttributes: ResourceAttributes; nonResourceAttributes?: undefined }>
   | Readonly<{ nonResourceAttributes: PathAttributes; resourceAttributes?: undefined }>;
 
-/** The `spec` as it was sent. Throws Refused. */
+/** The `spec` as it was sent. Throws Refused: 400 where a member stands twice, whatever fieldValidation is, because Go would merge the two. */
 export async function readReviewSpec(type: ReviewType, exchange: Exchange, heavy: HeavyWork): Promise<Members> {
   const review =
     mediaType(exchange.request) === protobuf
       ? decodeReview(await readBody(exchange, reviewBytesMax))
-      : parseJson(await readJsonBody(exchange, reviewBytesMax, heavy));
+      : parseJson(await readJsonBody(exchange, reviewBytesMax, heavy, 'refused'));
   const { apiVersion, kind, spec } = isObject(review) ? review : {};
   if (kind !== type.kind || apiVersion !== formatApiVersion(type.group, 'v1'))
     throw new Refused(badRequest(`the object provided is unrecognized (must be of type ${type.kind})`));

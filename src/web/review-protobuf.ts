@@ -2,9 +2,11 @@
  * A review in protobuf, which is all that kubectl sends of the groups it was built with: no refusal makes it send JSON. Own code, because
  * five messages of texts are no reason for a library.
  *
- * The numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery. Fields that are not known are passed over.
+ * The numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery. Fields that are not known are passed over. As in Go, a message that comes
+ * in parts is merged, of several texts the last counts, and a known field of another wire type is an error.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding
  */
+import { isUtf8 } from 'node:buffer';
 import { badRequest, Refused } from '../domain/errors.js';
 
 const magic = Buffer.from('k8s\0');
@@ -13,25 +15,38 @@ const accessAttributes = {
   nonResourceAttributes: { path: 1, verb: 2 },
 } as const;
 
-/** The members of a message that are texts or messages themselves, by number; of several with one number the last. */
-type Fields = ReadonlyMap<number, Buffer>;
+/** How many fields each message has. Their numbers begin with 1, and all of them are texts or messages themselves. */
+const fieldCounts = { envelope: 4, typeMeta: 2, review: 3, accessSpec: 2, resourceAttributes: 9, nonResourceAttributes: 2, rulesSpec: 1 };
+const numberMax = 2 ** 29 - 1;
+
+/** The texts and messages in a message, by number, in the order in which they came. */
+type Fields = ReadonlyMap<number, readonly Buffer[]>;
 
 /** The review as its JSON would be parsed. Throws Refused(400). */
 export function decodeReview(bytes: Uint8Array): unknown {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!whole.subarray(0, magic.length).equals(magic)) throw malformed();
-  const envelope = fieldsOf(whole.subarray(magic.length));
-  const typeMeta = messageAt(envelope, 1);
-  const spec = messageAt(messageAt(envelope, 2), 2);
+  const envelope = fieldsOf([whole.subarray(magic.length)], fieldCounts.envelope);
+  const typeMeta = fieldsOf(envelope.get(1), fieldCounts.typeMeta);
+  // The review itself is bytes in its envelope, and no message.
+  const review = fieldsOf(envelope.get(2)?.slice(-1), fieldCounts.review);
   const { apiVersion, kind } = textsOf(typeMeta, { apiVersion: 1, kind: 2 });
-  return { apiVersion, kind, spec: kind === 'SelfSubjectAccessReview' ? accessOf(spec) : textsOf(spec, { namespace: 1 }) };
+  return { apiVersion, kind, spec: specOf(kind, review.get(2)) };
 }
 
-function accessOf(spec: Fields): unknown {
+/** Of a SelfSubjectReview, which has none, it would be the status. */
+function specOf(kind: string | undefined, spec: readonly Buffer[] | undefined): unknown {
+  if (kind === 'SelfSubjectAccessReview') return accessOf(spec);
+  return kind === 'SelfSubjectRulesReview' ? textsOf(fieldsOf(spec, fieldCounts.rulesSpec), { namespace: 1 }) : undefined;
+}
+
+function accessOf(spec: readonly Buffer[] | undefined): unknown {
   const { resourceAttributes, nonResourceAttributes } = accessAttributes;
+  const fields = fieldsOf(spec, fieldCounts.accessSpec);
+  const [resource, path] = [fields.get(1), fields.get(2)];
   return {
-    ...(spec.has(1) && { resourceAttributes: textsOf(messageAt(spec, 1), resourceAttributes) }),
-    ...(spec.has(2) && { nonResourceAttributes: textsOf(messageAt(spec, 2), nonResourceAttributes) }),
+    ...(resource && { resourceAttributes: textsOf(fieldsOf(resource, fieldCounts.resourceAttributes), resourceAttributes) }),
+    ...(path && { nonResourceAttributes: textsOf(fieldsOf(path, fieldCounts.nonResourceAttributes), nonResourceAttributes) }),
   };
 }
 
@@ -39,18 +54,26 @@ function accessOf(spec: Fields): unknown {
 function textsOf<Name extends string>(fields: Fields, numbers: Readonly<Record<Name, number>>): Partial<Record<Name, string>> {
   const texts: Partial<Record<Name, string>> = {};
   for (const name in numbers) {
-    const text = fields.get(numbers[name])?.toString() ?? '';
-    if (text !== '') texts[name] = text;
+    const bytes = fields.get(numbers[name])?.at(-1) ?? Buffer.alloc(0);
+    if (!isUtf8(bytes)) throw malformed();
+    if (bytes.length > 0) texts[name] = bytes.toString();
   }
   return texts;
 }
 
-function messageAt(fields: Fields, number: number): Fields {
-  return fieldsOf(fields.get(number) ?? Buffer.alloc(0));
+/** What the parts of one message say together. */
+function fieldsOf(parts: readonly Buffer[] = [], count: number): Fields {
+  const fields = new Map<number, Buffer[]>();
+  const found = (number: number, value: Buffer): void => {
+    const values = fields.get(number);
+    if (values === undefined) fields.set(number, [value]);
+    else values.push(value);
+  };
+  for (const part of parts) readFields(part, count, found);
+  return fields;
 }
 
-function fieldsOf(message: Buffer): Fields {
-  const fields = new Map<number, Buffer>();
+function readFields(message: Buffer, count: number, found: (number: number, value: Buffer) => void): void {
   let at = 0;
   const varint = (): number => {
     let value = 0;
@@ -68,8 +91,9 @@ function fieldsOf(message: Buffer): Fields {
   };
   while (at < message.length) {
     const tag = varint();
-    const number = Math.floor(tag / 8);
-    switch (tag % 8) {
+    const [number, wireType] = [Math.floor(tag / 8), tag % 8];
+    if (number < 1 || number > numberMax || (number <= count && wireType !== 2)) throw malformed();
+    switch (wireType) {
       case 0:
         varint();
         break;
@@ -77,7 +101,7 @@ function fieldsOf(message: Buffer): Fields {
         take(8);
         break;
       case 2:
-        fields.set(number, take(varint()));
+        found(number, take(varint()));
         break;
       case 5:
         take(4);
@@ -86,7 +110,6 @@ function fieldsOf(message: Buffer): Fields {
         throw malformed();
     }
   }
-  return fields;
 }
 
 function malformed(): Refused {

@@ -164,6 +164,171 @@ test('a review comes in protobuf too, as kubectl sends it', async (t) => {
   }
 });
 
+/** A field of a message: bytes, a text, a message of fields, or a number. */
+type Field = readonly [number: number, value: string | Buffer | readonly Field[] | number];
+
+function message(fields: readonly Field[]): Buffer {
+  const pieces = fields.map(([number, value]) => {
+    if (typeof value === 'number') return Buffer.from([number << 3, value]);
+    const bytes = typeof value === 'string' ? Buffer.from(value) : Buffer.isBuffer(value) ? value : message(value as readonly Field[]);
+    return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
+  });
+  return Buffer.concat(pieces);
+}
+
+const accessType: readonly Field[] = [
+  [1, 'authorization.k8s.io/v1'],
+  [2, 'SelfSubjectAccessReview'],
+];
+const rulesType: readonly Field[] = [
+  [1, 'authorization.k8s.io/v1'],
+  [2, 'SelfSubjectRulesReview'],
+];
+
+/** What is answered to a review in protobuf: its spec, or the status. */
+async function inProtobuf(fields: readonly Field[], path = accessReviews()): Promise<unknown> {
+  const headers = { 'content-type': 'application/vnd.kubernetes.protobuf', accept: 'application/json' };
+  const { status, text } = await (
+    await known
+  ).amber.raw('POST', path, { body: Buffer.concat([Buffer.from('k8s\0'), message(fields)]), headers });
+  return status === 201 ? (JSON.parse(text) as { spec: unknown }).spec : status;
+}
+
+const ofSpec = (...spec: readonly Field[]): readonly Field[] => [
+  [1, accessType],
+  [2, [[2, spec]]],
+];
+const ofAttributes = (...attributes: readonly Field[]): readonly Field[] => ofSpec([1, attributes]);
+const readMetrics: Field = [
+  2,
+  [
+    [1, '/metrics'],
+    [2, 'get'],
+  ],
+];
+
+test('in protobuf, what is sent in parts is merged, as Go does; of several texts the last counts', async (t) => {
+  const merged = { resourceAttributes: { verb: 'delete', resource: 'secrets', name: 'x' } };
+  const [verb, rest] = [
+    [2, 'delete'],
+    [7, 'x'],
+  ] as const;
+  const resource = [5, 'secrets'] as const;
+
+  t.deepEqual(await inProtobuf(ofSpec([1, [verb, resource]], [1, [rest]])), merged);
+  t.deepEqual(
+    await inProtobuf([
+      [1, accessType],
+      [
+        2,
+        [
+          [2, [[1, [verb]]]],
+          [2, [[1, [resource, rest]]]],
+        ],
+      ],
+    ]),
+    merged,
+  );
+  t.deepEqual(
+    await inProtobuf([[1, [[1, 'authorization.k8s.io/v1']]], [1, [[2, 'SelfSubjectAccessReview']]], ...ofAttributes(verb, resource, rest)]),
+    merged,
+  );
+  t.deepEqual(
+    await inProtobuf([
+      [1, accessType],
+      [2, [[2, [readMetrics]]]],
+      [2, [[2, [[1, [verb, resource, rest]]]]]],
+    ]),
+    merged,
+    'an object is no message',
+  );
+  t.deepEqual(await inProtobuf(ofAttributes([2, 'get'], verb, resource, rest)), merged);
+  t.deepEqual(await inProtobuf(ofAttributes(verb, resource, rest, [8, [[1, 'a=b']]], [15, 7], [14, 'new'])), merged);
+  t.is(await inProtobuf(ofSpec([1, []], readMetrics)), 422, 'one of both that is empty is there');
+});
+
+test('in protobuf, a field that is there and has another type is not taken for an absent one', async (t) => {
+  const attributes: readonly Field[] = [
+    [2, 'get'],
+    [5, 'secrets'],
+  ];
+  for (const number of [1, 2, 3, 4, 5, 6, 7, 8, 9])
+    t.is(await inProtobuf(ofAttributes(...attributes, [number, 1])), 400, `attribute ${number}`);
+  t.is(await inProtobuf(ofSpec([1, 1], readMetrics)), 400);
+  t.is(await inProtobuf(ofSpec(readMetrics, [2, 1])), 400);
+  t.is(
+    await inProtobuf(
+      ofSpec([
+        2,
+        [
+          [1, '/metrics'],
+          [2, 1],
+        ],
+      ]),
+    ),
+    400,
+  );
+  for (const number of [1, 2, 3])
+    t.is(
+      await inProtobuf([
+        [1, accessType],
+        [
+          2,
+          [
+            [2, [readMetrics]],
+            [number, 1],
+          ],
+        ],
+      ]),
+      400,
+      `member ${number}`,
+    );
+  for (const number of [1, 2, 3, 4]) t.is(await inProtobuf([...ofSpec(readMetrics), [number, 1]]), 400, `envelope ${number}`);
+  t.is(
+    await inProtobuf([
+      [1, [...accessType, [2, 1]]],
+      [2, [[2, [readMetrics]]]],
+    ]),
+    400,
+  );
+  t.is(
+    await inProtobuf(
+      [
+        [1, rulesType],
+        [2, [[2, [[1, 1]]]]],
+      ],
+      rulesReviews(),
+    ),
+    400,
+  );
+  t.is(await inProtobuf(ofAttributes(...attributes, [7, Buffer.from([0xff])])), 400, 'no UTF-8');
+  t.is(await inProtobuf(ofAttributes(...attributes, [0, 'x'])), 400, 'no field has the number 0');
+  // In Go a number of 32 bits: this is 7 again.
+  const seven = Buffer.from([0xba, 0x80, 0x80, 0x80, 0x80, 0x01, 1, 0x78]);
+  t.is(await inProtobuf(ofSpec([1, Buffer.concat([message(attributes), seven])])), 400);
+  const [half, other] = [message(attributes).subarray(0, -4), message(attributes).subarray(-4)];
+  t.is(await inProtobuf(ofSpec([1, half], [1, other])), 400, 'each part is whole');
+});
+
+test('a review whose members stand twice is refused, however it is to be validated', async (t) => {
+  const { amber } = await known;
+  const attributes = (verb: string): string => `{"resourceAttributes":{"verb":"${verb}","resource":"secrets"}}`;
+  const opening = '{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview"';
+  const bodies = [
+    `${opening},"spec":${attributes('delete')},"spec":${attributes('get')}}`,
+    `${opening},"spec":{"resourceAttributes":{"verb":"get"},"resourceAttributes":{"resource":"secrets"}}}`,
+    `${opening},"spec":{"resourceAttributes":{"verb":"delete","verb":"get"}}}`,
+    `${opening},"kind":"SelfSubjectAccessReview","spec":${attributes('get')}}`,
+  ];
+
+  for (const query of ['', '?fieldValidation=Strict', '?fieldValidation=Ignore'])
+    for (const type of ['application/json', 'application/yaml'])
+      for (const body of bodies) {
+        const { status } = await amber.raw('POST', `${accessReviews()}${query}`, { body, headers: { 'content-type': type } });
+        t.is(status, 400, `${type} ${query} ${body}`);
+      }
+});
+
 test('a review that is none is refused with what is wrong', async (t) => {
   const { amber } = await known;
   const long = exportsOf('x'.repeat(20_000));
