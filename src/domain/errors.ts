@@ -13,6 +13,7 @@ export const reasons = {
   Expired: { http: 410 },
   RequestEntityTooLarge: { http: 413 },
   UnsupportedMediaType: { http: 415 },
+  ExpectationFailed: { http: 417 },
   Invalid: { http: 422 },
   TooManyRequests: { http: 429 },
   InternalError: { http: 500 },

@@ -28,12 +28,12 @@ import { atExpiry, callerAt, kindOf, type Caller } from '../domain/caller.js';
 import { Liveness } from '../domain/liveness.js';
 import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
-import { badRequest, Refused } from '../domain/errors.js';
+import { Refused } from '../domain/errors.js';
 import { BodyPieces, takePieces } from './body-pieces.js';
 import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
-import { hasBody, isOfHttp1 } from './transport.js';
+import { hasBody, misfitOf } from './transport.js';
 import { announcedBytes, UnaskedBytes } from './unasked-bytes.js';
 import { networkOf } from './unproven-sockets.js';
 import { WaitingRequests } from './waiting-requests.js';
@@ -225,12 +225,16 @@ export class Connection implements ExchangeOwner {
     else if (this.#session !== undefined) this.#startIdling();
   }
 
-  /** Why it may not ask for that: its caller has too many connections, or the request is of another protocol. It ends with that answer. */
+  /** Why it may not ask for that. */
   refusal(request: IncomingMessage): Error | undefined {
-    const isMisfit = this.#session === undefined && !isOfHttp1(request);
-    if (this.isWithinQuota && !isMisfit) return undefined;
-    this.close();
-    return isMisfit ? new Refused(badRequest('this is no request of HTTP/1.1')) : this.refused('connections');
+    if (!this.isWithinQuota) return this.refused('connections');
+    const misfit = misfitOf(request);
+    return misfit && new Refused(misfit);
+  }
+
+  /** Its last answer is a refusal of that. Over HTTP/2 a request that does not fit says nothing of the others. */
+  closeWithRefusal(): void {
+    if (this.#session === undefined || !this.isWithinQuota) this.close();
   }
 
   /** Not while a request is under way: the upgrade would be answered before it, or into it. */

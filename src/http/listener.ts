@@ -151,7 +151,7 @@ export class Listener {
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       const connection = this.#connections.get(socket as TLSSocket);
       if (connection === undefined || !connection.mayBeHandedOver || !isOfHttp1(request)) return void socket.destroy();
-      const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
+      const refusal = connection.refusal(request);
       if (refusal === undefined) connection.handOver();
       parts.upgrade({ request, socket, head, caller: connection.caller, refusal, becomeWatch: () => connection.becomeWatch() });
     });
@@ -313,7 +313,8 @@ export class Listener {
 
   #serve(exchange: Exchange, connection: Connection): void {
     const refusal = connection.refusal(exchange.request);
-    if (refusal === undefined) this.#turns.add(connection.peer.id, exchange);
-    else this.#parts.handle(exchange, refusal);
+    if (refusal === undefined) return this.#turns.add(connection.peer.id, exchange);
+    connection.closeWithRefusal();
+    this.#parts.handle(exchange, refusal);
   }
 }

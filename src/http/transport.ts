@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { badRequest, type Refusal } from '../domain/errors.js';
 
 export type TransportEvents = Readonly<{
   /** The peer's end of the connection has taken the whole answer. */
@@ -40,6 +41,19 @@ export function isHttp2(request: unknown): request is Http2ServerRequest {
 /** Whether a request that came over HTTP/1.1 says so. */
 export function isOfHttp1({ httpVersionMajor }: IncomingMessage): boolean {
   return httpVersionMajor === 1;
+}
+
+/** Why a request cannot be taken as its peer means it, though Node passes over that: as Go, which answers before any handler. Undefined for all others. */
+export function misfitOf(request: IncomingMessage): Refusal | undefined {
+  const { headers, rawHeaders, httpVersionMinor } = request;
+  if (!isHttp2(request)) {
+    if (!isOfHttp1(request)) return badRequest('this is no request of HTTP/1.1');
+    const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length;
+    if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0)) return badRequest('a request of HTTP/1.1 has one Host header');
+    if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') return badRequest('unsupported transfer encoding');
+  }
+  if ((headers.expect || '100-continue').toLowerCase() === '100-continue') return undefined;
+  return { reason: 'ExpectationFailed', message: 'nothing but 100-continue may be expected' };
 }
 
 /** Whether a body comes with the request, or may come. */

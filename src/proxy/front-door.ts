@@ -13,7 +13,7 @@ import type { IncomingMessage } from 'node:http';
 import { CacheError, Refused } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
 import { hasBody } from '../http/transport.js';
-import { brokenOff, malformed, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
+import { brokenOff, expectationFailed, malformed, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
 import { BrokenOff, NotSent, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
 import { corsHeaders } from './cors.js';
@@ -135,6 +135,7 @@ export function answerTo(error: unknown): OwnAnswer | undefined {
   if (!(error instanceof Refused)) return undefined;
   if (error.refusal.reason === 'TooManyRequests') return tooMany(error.message);
   if (error.refusal.reason === 'BadRequest') return malformed;
+  if (error.refusal.reason === 'ExpectationFailed') return expectationFailed;
   return undefined;
 }
 

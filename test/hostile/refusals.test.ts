@@ -233,3 +233,56 @@ test.serial('a client that never stops sending after a refusal is cut within sec
   t.true(h1.isClosed);
   t.is((await h2.ask('GET', '/livez')).status, 200);
 });
+
+test.serial('a request of HTTP/1.1 of which Node passes something over is refused as Go refuses it, and nothing is done', async (t) => {
+  const { server } = await known;
+  const body = JSON.stringify(anApiExport({ name: 'misfit' }));
+  const [length, chunked] = [`Content-Length: ${body.length}`, `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`];
+  const asked: readonly (readonly [expected: string, heads: readonly string[], sent: string])[] = [
+    ['400 BadRequest', ['Host: x', 'Transfer-Encoding: gzip, chunked'], chunked],
+    ['400 BadRequest', ['Host: x', 'Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'], chunked],
+    ['400 BadRequest', [length], body],
+    ['400 BadRequest', ['Host: a', 'Host: b', length], body],
+    ['400 BadRequest', ['Host: a', 'host: a', length], body],
+    ['417 ExpectationFailed', ['Host: x', 'Expect: 200-maybe', length], body],
+    ['417 ExpectationFailed', ['Host: x', 'Expect: 100-continue, 200-maybe', length], body],
+    ['417 ExpectationFailed', ['Host: x', 'Expect: 100', length], body],
+  ];
+
+  for (const [expected, heads, sent] of asked) {
+    const client = await RawHttp1.open({ port: server.port, as: server.master });
+    client.send(`POST ${aPath()} HTTP/1.1\r\nContent-Type: application/json\r\n${heads.join('\r\n')}\r\n\r\n${sent}`);
+    const answer = await client.answer(0);
+    t.is(asStatus(answer?.status ?? 0, answer?.text ?? '{}'), expected, heads.join());
+    await client.until(() => client.isClosed, 'the end');
+    client.destroy();
+  }
+  t.is((await server.client().raw('GET', aPath({ name: 'misfit' }))).status, 404);
+
+  const client = await RawHttp1.open({ port: server.port, as: server.master });
+  t.teardown(() => client.destroy());
+  client.send(`POST ${aPath()} HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nTransfer-Encoding: Chunked\r\n\r\n${chunked}`);
+  t.is((await client.answer(0))?.status, 201);
+  t.is(client.interim, 1);
+  client.send('GET /livez HTTP/1.0\r\n\r\n');
+  t.is((await client.answer(1))?.status, 200, 'HTTP/1.0 needs no Host');
+});
+
+test.serial(
+  'over HTTP/2, another expectation than 100-continue is 417, the connection serves others, and a reset ends nothing',
+  async (t) => {
+    const { server } = await known;
+    const client = await RawHttp2.open({ port: server.port, as: server.master });
+    t.teardown(() => client.destroy());
+
+    const stream = client.request('POST', aPath(), { headers: { ...json, expect: '200-maybe' }, ends: false });
+    client.data(stream.id, Buffer.from(JSON.stringify(anApiExport({ name: 'expecting' }))), true);
+    await client.answered(stream);
+    t.is(asStatus(stream.status, stream.text), '417 ExpectationFailed');
+    client.socket.cork();
+    for (let i = 0; i < 8; i += 1) client.reset(client.request('POST', '/livez', { headers: { expect: 'x' }, ends: false }).id, 0);
+    client.socket.uncork();
+    t.is((await client.ask('GET', '/livez')).status, 200);
+    t.is((await server.client().raw('GET', aPath({ name: 'expecting' }))).status, 404);
+  },
+);

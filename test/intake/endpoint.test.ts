@@ -273,6 +273,7 @@ test('a page in a browser cannot push in its user’s name, nor anybody in anoth
   t.is(await upgrade('/services/cache/connect', {}), 101);
   t.is(await upgrade('/services/cache/connect', { origin: 'https://evil.example' }), 403);
   t.is(await upgrade('/services/cache/other', {}), 404);
+  t.is(await upgrade('/services/cache/connect', { expect: '200-maybe' }), 417);
   t.is(await upgrade('/services/cache/connect', { 'impersonate-user': 'nobody' }), 403);
   t.is(await upgrade('/services/cache/connect', { 'impersonate-group': 'strata' }), 400);
   t.is(await upgrade('/services/cache/connect', { 'sec-websocket-protocol': 'chat' }), 400);

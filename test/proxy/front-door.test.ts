@@ -490,6 +490,17 @@ test.serial('a mounted Workspace is asked at its URL, whatever follows it in the
   t.is((await echoed(door, '/clusters/root:org:mnt:child/api/echo?a=1')).target, '/mounted/api/echo?a=1');
 });
 
+test.serial('a request of HTTP/1.1 of which Node passes something over is refused as Go refuses it', async (t) => {
+  const { door, amber } = await shared();
+  const before = amber.asked;
+  const get = 'GET /clusters/root:org/echo HTTP/1.1\r\n';
+  t.regex(await asked(door, `${get}\r\n`), /^HTTP\/1.1 400 /, 'no Host');
+  t.regex(await asked(door, `${get}Host: a\r\nHost: b\r\n\r\n`), /^HTTP\/1.1 400 /);
+  t.regex(await asked(door, `${get}Host: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`), /^HTTP\/1.1 400 /);
+  t.regex(await asked(door, `${get}Host: a\r\nExpect: 200-maybe\r\n\r\n`), /^HTTP\/1.1 417 /);
+  t.is(amber.asked, before);
+});
+
 test.serial('health is for everybody, metrics for who may read, and both are answered here', async (t) => {
   const { door } = await shared();
   const nobody = door.authority.issue({ user: 'nobody', groups: [] });
