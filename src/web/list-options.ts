@@ -161,8 +161,9 @@ function watchCauses(query: URLSearchParams): readonly Cause[] {
     if (!query.has('sendInitialEvents'))
       causes.push(forbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
     if (match !== 'NotOlderThan') causes.push(notSupported(match, '"NotOlderThan"'));
-    if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
   }
+  // Upstream passes over it where a resourceVersion is named; where none is, it has filled in NotOlderThan by then.
+  if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
   return causes;
 }
 
