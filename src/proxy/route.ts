@@ -9,7 +9,7 @@
  *
  * ROUTE-1 What decides where a request goes is decoded once, here, and what is forwarded is made of what was decided: a backend never reads another logical
  *    cluster in it than the one that was resolved. What others may read as another path is refused: dots that are encoded, a backslash, a fragment, bytes
- *    outside ASCII, and a path that is below another mapping once it is decoded.
+ *    outside ASCII, and a path that is below another mapping, or about another logical cluster, once it is decoded.
  */
 import { clustersPath, type Mapping } from './mapping.js';
 
@@ -44,9 +44,14 @@ export function routeOf(target: string, mappings: readonly Mapping[]): Route {
   if (decoded === undefined || mapping !== mappings.find(({ path }) => isBelow(path, decoded))) return { kind: 'malformed' };
   if (mapping === undefined) return { kind: 'unmapped' };
   if (mapping.path === clustersPath) return clusterRoute(mapping, pathname, query);
-  const [, path = ''] = decoded.split(`${clustersPath}/`, 2);
-  const [wanted = ''] = path.split('/', 1);
+  const wanted = wantedIn(decoded);
+  if (decode(wantedIn(pathname)) !== wanted) return { kind: 'malformed' };
   return { kind: 'mapped', mapping, path: wanted === '' || wanted === '*' ? undefined : wanted, target };
+}
+
+function wantedIn(pathname: string): string {
+  const [, path = ''] = pathname.split(`${clustersPath}/`, 2);
+  return path.split('/', 1)[0] ?? '';
 }
 
 function clusterRoute(mapping: Mapping, pathname: string, query: string): Route {

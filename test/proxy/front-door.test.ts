@@ -132,7 +132,8 @@ for (const http2 of [false, true]) {
       '/services/cache/shards/*/clusters/*/apis',
     ])
       t.deepEqual(await ask(target).then(({ status, text }) => [status, text]), [404, '404 page not found\n'], target);
-    t.is((await ask('/clusters/root/%2e%2e/x')).status, 400);
+    for (const target of ['/clusters/root/%2e%2e/x', '/services/echo/a%2Fclusters%2Froot/clusters/root:nope/x'])
+      t.is((await ask(target)).status, 400, target);
     t.deepEqual([amber.asked, birch.asked], asked, 'no backend heard of any of it');
   });
 
