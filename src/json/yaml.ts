@@ -9,6 +9,7 @@
  * Y2 Aliases may add 3 MiB of text, so a billion laughs ends early. An alias shares its anchor's tree.
  * Y3 One document; no tags but YAML's own for JSON's types; keys become strings, a repeated one has its last value (as goyaml),
  *    or is refused where the caller asks for that.
+ *    Text that Go's reader divides into other lines is refused, and so is what stands where the library passes over it.
  * Y4 What formatYaml writes, parseYaml reads back as the same tree. Below 64 levels it writes JSON, which is YAML: indentation
  *    would grow with the square of the depth. A tree has no half of a surrogate pair (json-parser.ts): YAML cannot write one.
  */
@@ -26,6 +27,8 @@ const aliasedCharactersMax = 3 * 1024 * 1024;
 
 /** What YAML has as an escape only. */
 const unprintable = /[^\P{Cc}\t\n\r\u0085]|[\ufffe\uffff]/u;
+/** Go reads them as line breaks, and a byte order mark that begins a line as nothing. The library reads both as text. */
+const ambiguous = /\r(?!\n)|[\u0085\u2028\u2029]|(?!^)\ufeff/u;
 const loneSurrogate = /\p{Surrogate}/u;
 
 type Options = Readonly<{ duplicates?: 'last' | 'refused' }>;
@@ -33,6 +36,7 @@ type Options = Readonly<{ duplicates?: 'last' | 'refused' }>;
 export function parseYaml(text: string, { duplicates = 'last' }: Options = {}): Parsed<JsonTree> {
   return attempt(() => {
     if (unprintable.test(text)) throw bad('control characters are not allowed');
+    if (ambiguous.test(text)) throw bad('a line ends with LF or CRLF, and a byte order mark stands at the beginning only');
     const [document, second] = documentsOf(text);
     if (document === undefined) return null;
     if (second !== undefined) throw bad('more than one document');
@@ -57,6 +61,7 @@ function documentsOf(text: string): readonly Document.Parsed[] {
     strict: true,
     stringKeys: false,
     prettyErrors: false,
+    keepSourceTokens: true,
     logLevel: 'silent',
   });
   const documents: Document.Parsed[] = [];
@@ -117,7 +122,9 @@ class Reading {
     if (node.tag !== undefined && node.tag !== coreTag('map')) throw unknownTag(node.tag);
     const members = new Map<string, JsonTree>();
     const merges: JsonTree[] = [];
-    for (const { key, value } of node.items) {
+    for (const { key, value, srcToken } of node.items) {
+      // The library passes over what follows `? key` where no colon stands between them.
+      if (value === null && srcToken?.value !== undefined) throw bad("did not find expected ':'");
       if (isMergeKey(key)) {
         merges.push(this.treeOf(value));
         continue;
@@ -133,7 +140,7 @@ class Reading {
 
 function scalarOf(node: Exclude<ParsedNode, { items: unknown }>): JsonTree {
   if (!isScalar(node)) throw bad('a value without a form');
-  const text = String(node.value);
+  const text = textOf(node);
   if (loneSurrogate.test(text)) throw bad('found invalid Unicode character escape code');
   if (node.tag === undefined) return node.type === Scalar.PLAIN ? resolved(text) : text;
   if (node.tag === '!' || node.tag === coreTag('str')) return text;
@@ -141,6 +148,12 @@ function scalarOf(node: Exclude<ParsedNode, { items: unknown }>): JsonTree {
   const tree = resolved(text);
   if (node.tag !== coreTag(typeOf(tree)) && !(node.tag === coreTag('float') && isJsonNumber(tree))) throw unknownTag(node.tag);
   return tree;
+}
+
+/** A block of text has no line break at its end where the document has none. The library adds one. */
+function textOf({ value, srcToken }: Scalar.Parsed): string {
+  const text = String(value);
+  return srcToken?.type === 'block-scalar' && !/\n *$/.test(srcToken.source) ? text.replace(/\n$/, '') : text;
 }
 
 function resolved(text: string): JsonTree {

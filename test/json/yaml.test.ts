@@ -48,7 +48,7 @@ test('scalars mean what they mean to sigs.k8s.io/yaml, and numbers keep their di
     ['-', 'BadRequest'],
     ['.inf', 'BadRequest'],
     ['.nan', 'BadRequest'],
-    ['|\n  x\n  y', '"x\\ny\\n"'],
+    ['|\n  x\n  y\n', '"x\\ny\\n"'],
     ['>-\n  x\n  y', '"x y"'],
     ['!!str 5', '"5"'],
     ['!!int 5', '5'],
@@ -83,6 +83,22 @@ test('collections, keys, anchors and merges become JSON', (t) => {
   for (const [text, expected] of cases) t.is(jsonOf(text), expected, text);
 });
 
+test('lines end as they end for Go', (t) => {
+  const cases: [string, string][] = [
+    ['a: 1 # one\r\nb: 2\r\n', '{"a":1,"b":2}'],
+    ['\ufeffa: 1\n', '{"a":1}'],
+    ['a: "x\\r\\N\\L\\P\\ufeff"', '{"a":"x\\r\u0085\u2028\u2029\ufeff"}'],
+    ['a: |\r\n  x\r\n  y\r\n', '{"a":"x\\ny\\n"}'],
+    ['a: |\n  x', '{"a":"x"}'],
+    ['a: >\n  x\n  y', '{"a":"x y"}'],
+    ['a: |+\n  x\n\n  ', '{"a":"x\\n\\n"}'],
+    ['a: |\n  x\n  ', '{"a":"x\\n"}'],
+    ['a: |\n', '{"a":""}'],
+    ['? |\n  x', '{"x":null}'],
+  ];
+  for (const [text, expected] of cases) t.is(jsonOf(text), expected, text);
+});
+
 test('YAML that has no form in JSON is refused with the reason', (t) => {
   for (const text of [
     'a: *nope',
@@ -104,6 +120,23 @@ test('YAML that has no form in JSON is refused with the reason', (t) => {
     "'\u0001': 1",
     '"\\ud800": 1',
     'a: \ufffe',
+    'a: 1 # one\rb: 2\n',
+    'a: 1\r',
+    'a: 1\n\rb: 2\n',
+    'a: "x\ry"',
+    'a: 1\r\rb: 2',
+    'a: 1 # one\u0085b: 2\n',
+    'a: 1\u2028b: 2\n',
+    'a: 1 # one\u2029b: 2\n',
+    "a: 'x\u2028y'",
+    '{"a": "x\u2029y"}',
+    'a: |\n  x\u0085  y\n',
+    'a: 1\n\ufeffb: 2\n',
+    'a: \ufeff1\n',
+    '\ufeff\ufeffa: 1\n',
+    '? a\n- b\n',
+    'a: 1\n? b\n- c: 2\nd: 3\n',
+    '? a\n # c\n "\n',
   ]) {
     t.regex(jsonOf(text), /^BadRequest: error converting YAML to JSON: ./, text);
   }

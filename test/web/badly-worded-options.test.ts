@@ -94,13 +94,25 @@ for (const [body, expected] of bodies)
     t.is(await stored(), before);
   });
 
+/** Lines that Go's reader ends where a reader of YAML 1.2 does not, and what stands behind a key without a colon. */
+const otherLines = [
+  ...['\r', '\u0085', '\u2028', '\u2029'].flatMap((end) => [
+    `kind: DeleteOptions # no risk${end}dryRun: [All]${end}`,
+    `{kind: DeleteOptions} # no risk${end}`,
+    `kind: "Delete${end}Options"\n`,
+  ]),
+  'kind: DeleteOptions\n\ufeffdryRun: [All]\n',
+  'kind: DeleteOptions #\n\rdryRun: [All]\n',
+  '? dryRun\n- All\n',
+  '? dryRun\n # all\n "\n',
+];
 const duplicates = ['dryRun: [All]\ndryRun: []\n', 'dryRun: [All]\n"dryRun": null\n', '{preconditions: {uid: nope, uid: null}}\n'];
 
 test('DeleteOptions in YAML are held to the same', async (t) => {
   const { client, one, all, stored } = await aPlace();
   const before = await stored();
 
-  for (const body of ['dryRun: All\n', 'dryRun: [7]\n', 'preconditions: x\n', 'dryrun: [All]\n', ...duplicates])
+  for (const body of ['dryRun: All\n', 'dryRun: [7]\n', 'preconditions: x\n', 'dryrun: [All]\n', ...duplicates, ...otherLines])
     for (const path of [one, all])
       t.is(await refusedWith(client, 'DELETE', path, { body, headers: { 'content-type': 'application/yaml' } }), '400 BadRequest', body);
 

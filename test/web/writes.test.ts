@@ -311,6 +311,23 @@ test('objects written in YAML are stored as the same JSON, numbers included', as
   t.true(text.includes('"spec":{"big":9223372036854775807,"one":1.0}'), text);
 });
 
+test('YAML whose lines end differently for other readers is refused, and nothing is stored', async (t) => {
+  const { client, path } = await aCluster();
+  const head = 'apiVersion: apis.kcp.io/v1alpha2\nkind: APIExport\nmetadata:\n  name: one # the name';
+
+  for (const end of ['\r', '\u0085', '\u2028', '\u2029', '\n\ufeff']) {
+    const body = `${head}${end}  labels: {keep: "yes"}\n`;
+    const { status, text } = await client.raw('POST', `${path()}?fieldValidation=Strict`, {
+      headers: { 'content-type': 'application/yaml' },
+      body,
+    });
+    t.is(status, 400, JSON.stringify(body));
+    t.regex(text, /a line ends with LF or CRLF/);
+  }
+
+  t.deepEqual((await client.list(path())).items, []);
+});
+
 test('an unknown method, a named POST and a subresource are refused in kube’s words', async (t) => {
   const { client, path } = await aCluster();
   await client.create(path(), anApiExport());
