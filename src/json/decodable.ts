@@ -6,12 +6,13 @@
  * D2 A watch of tables puts four levels around an object, and nothing puts more. With them it nests no deeper than Go reads.
  * D3 Go matches `kind` and `apiVersion` without regard to case. Only these spellings are accepted.
  * D4 The metadata decodes as ObjectMeta (object-meta.ts). Go decodes every member that stands twice in a struct, not only the last one.
+ * D5 No object has `items`. Go's decoders of what has no Go type, kubectl's among them, take any object that has them for a list.
  *
  * Whether the rest decodes as its kind is the business of the shard that owns the object.
  */
 import { isUtf8 } from 'node:buffer';
 import { hasRepeats } from './duplicate-members.js';
-import { nestingMax, NotJson, type ObjectText, scanObject } from './object-text.js';
+import { member, nestingMax, NotJson, type ObjectText, scanObject } from './object-text.js';
 
 const levelsAround = 4;
 const shownCharactersMax = 32;
@@ -27,6 +28,7 @@ export function scanDecodable(bytes: Uint8Array, membersMax: number): ObjectText
   for (const { name } of top.list)
     if (name !== 'kind' && name !== 'apiVersion' && typeName.test(name))
       throw new NotJson(`${JSON.stringify(name)} is another spelling of ${name.length === 'kind'.length ? 'kind' : 'apiVersion'}`);
+  if (member(top, 'items') !== undefined) throw new NotJson('an object has no "items": clients take it for a list');
   if (structs.some(({ members }) => members !== undefined && hasRepeats(members)))
     throw new NotJson('a name stands twice in one of metadata.ownerReferences or metadata.managedFields');
   return text;

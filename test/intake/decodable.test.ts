@@ -18,6 +18,9 @@ const undecodable: readonly (readonly [what: string, metadata: string, rest: str
   ['an owner of two uids', ',"ownerReferences":[{"uid":5,"uid":"x"}]', ''],
   ['a time that is none', ',"managedFields":[{"time":"nonsense"}]', ''],
   ['another kind', '', ',"KIND":"Other"'],
+  ['items', '', ',"items":5'],
+  ['a list of items', '', ',"items":[{"kind":"APIExport","metadata":{"name":"other"}}]'],
+  ['null as items', '', ',"items":null'],
   ['more levels than a list has room for', '', `,"spec":${'['.repeat(9_998)}${']'.repeat(9_998)}`],
 ];
 
@@ -44,7 +47,7 @@ for (const [what, metadata, rest] of undecodable) {
 
     t.deepEqual(none, []);
     t.is(refused?.reason, 'BadRequest');
-    t.regex(refused?.message ?? '', /unmarshal|parsing time|another spelling|stands twice|max depth/);
+    t.regex(refused?.message ?? '', /unmarshal|parsing time|another spelling|stands twice|max depth|take it for a list/);
     const later = refusals(await pusher.acknowledged(pusher.put(exports, [bad(metadata, rest), pushedExport('two')])));
     t.is(later.length, 1);
     t.deepEqual(await names(server), ['one', 'two']);

@@ -24,6 +24,11 @@ const undecodable: readonly (readonly [what: string, metadata: string, rest: str
   ['another apiVersion', '', ',"APIVERSION":"a/b/c"'],
   ['an owner of two uids', ',"ownerReferences":[{"uid":5,"uid":"x"}]', ''],
   ['a time that stands twice', ',"managedFields":[{"time":"x","time":null}]', ''],
+  ['items', '', ',"items":5'],
+  ['a list of items', '', ',"items":[{"kind":"APIExport","metadata":{"name":"other"}}]'],
+  ['no items', '', ',"items":[]'],
+  ['null as items', '', ',"items":null'],
+  ['items whose name is escaped', '', ',"\\u0069tems":{}'],
   ['more levels than a list has room for', '', `,"spec":${'['.repeat(9_998)}${']'.repeat(9_998)}`],
 ];
 
@@ -44,7 +49,7 @@ for (const [what, metadata, rest] of undecodable)
 
     for (const { status, text: answer } of [posted, put]) {
       t.is(status, 400, answer.slice(0, 200));
-      t.regex(answer, /float64|another spelling|stands twice|max depth/);
+      t.regex(answer, /float64|another spelling|stands twice|max depth|take it for a list/);
     }
     t.deepEqual((await client.list(aPath({ cluster }))).items, [stored]);
   });
@@ -53,9 +58,12 @@ for (const [type, patch] of [
   ['application/merge-patch+json', '{"spec":{"x":1E400}}'],
   ['application/merge-patch+json', `{"metadata":{"managedFields":[{"fieldsV1":{"f:x":${digits}}}]}}`],
   ['application/merge-patch+json', '{"KIND":5}'],
+  ['application/merge-patch+json', '{"items":[]}'],
   ['application/json-patch+json', '[{"op":"add","path":"/spec/x","value":[-1E400]}]'],
+  ['application/json-patch+json', '[{"op":"add","path":"/items","value":null}]'],
   ['application/json-patch+json', '[{"op":"add","path":"/metadata/ownerReferences","value":[{"uid":5}]}]'],
   ['application/strategic-merge-patch+json', '{"rules":[{"x":1E400}]}'],
+  ['application/strategic-merge-patch+json', '{"items":5}'],
 ] as const)
   test(`${type} ${patch.slice(0, 60)}: what would come of it is refused`, async (t) => {
     const client = (await server).client();
@@ -73,7 +81,7 @@ for (const [type, patch] of [
     });
 
     t.true([400, 422].includes(status), answer.slice(0, 200));
-    t.regex(answer, /float64|another spelling|cannot unmarshal/);
+    t.regex(answer, /float64|another spelling|cannot unmarshal|take it for a list/);
     t.deepEqual((await client.list(aPath(at))).items, [stored]);
   });
 

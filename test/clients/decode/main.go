@@ -17,6 +17,7 @@ import (
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -136,6 +137,13 @@ func (c *clients) decodeObject(object []byte, note func(string, error)) {
 	c.answer = wrapped(`{"type":"ADDED","object":`, object, "}\n")
 	note("typed watch", first(c.typed.RbacV1().ClusterRoles().Watch(ctx, metav1.ListOptions{})))
 	note("dynamic watch", first(c.dynamic.Resource(clusterRoles).Watch(ctx, metav1.ListOptions{})))
+
+	// As kubectl reads one object, and each of a list.
+	single, err := runtime.Decode(unstructured.UnstructuredJSONScheme, object)
+	if _, isObject := single.(*unstructured.Unstructured); err == nil && !isObject {
+		err = errors.New("a list")
+	}
+	note("unstructured", err)
 
 	// Servers cut the metadata out for these clients.
 	var cut struct {
