@@ -1,7 +1,8 @@
 /**
  * Decides what a pusher sends of one key: the push that goes to the store, or why it is refused.
  *
- * P1 What is admitted reads back as it was pushed: a replica's uid, times and generation are its source's.
+ * P1 What is admitted reads back as it was pushed, but for what Kubernetes does not know in the metadata: a replica's uid, times and
+ *    generation are its source's.
  * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
  *    bug or from malice, and either should be reported, not overwritten.
  * P3 A body without a uid is refused: one made up here would differ at every sync.

@@ -2,7 +2,7 @@
  * From the bytes of a write to an object of the type its URL names, or why they are not one. Nothing is decoded but kind,
  * apiVersion and metadata.
  *
- * Bounds: nesting (json/decodable.ts); `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
+ * Bounds: nesting (json/decodable.ts); `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `strictCausesMax` warnings, or causes of a strict refusal.
  */
 import { invalid } from '../domain/invalid.js';
 import type { ServedType } from '../domain/catalogue.js';
@@ -12,8 +12,9 @@ import { scanDecodable } from '../json/decodable.js';
 import { member, NotJson, type ObjectText, valueText } from '../json/object-text.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { FieldValidation } from '../domain/write-request.js';
-import { cannotUnmarshal, typeAt } from '../json/meta-shape.js';
+import { cannotUnmarshal, typeAt, unknownMembers } from '../json/meta-shape.js';
 import { MisfitMeta, parseObjectMeta, type ObjectMeta } from '../json/object-meta.js';
+import { strictCause } from '../json/strict-cause.js';
 import { invalidValue } from './refusals.js';
 
 /** Of the object, its labels, its annotations and all that stands in its metadata: each is checked, and a megabyte could hold 300,000. */
@@ -23,10 +24,10 @@ const metadataBytesMax = 512 * 1024;
 /** Text in which a name stands twice is rewritten and read again. */
 const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
-const warningsMax = 100;
+const strictCausesMax = 100;
 const decoder = new TextDecoder();
 
-/** What the URL says about the object. `version` is the one of the URL. By default upstream warns of names that stand twice. */
+/** What the URL says about the object. `version` is the one of the URL. By default upstream warns of names that stand twice, and of those that it does not know. */
 export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation: FieldValidation }>;
 
 export type IncomingObject = Readonly<{ text: ObjectText; meta: ObjectMeta; warnings: readonly string[] }>;
@@ -44,7 +45,8 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
     return new Refused(badRequest(`${kind} in version ${named} cannot be handled as a ${type.kind}: ${why}`));
   };
   const meta = decodeMeta(text, unfit);
-  const warnings = repetitions(text, expected);
+  const warnings = expected.fieldValidation === 'Ignore' ? [] : strictCauses(text);
+  if (expected.fieldValidation === 'Strict' && warnings.length > 0) throw unfit(`strict decoding error: ${warnings.join(', ')}`);
   if (bytes.length > repeatedBytesMax && hasDuplicates(text))
     throw unfit(`a name stands twice, which is accepted up to ${repeatedBytesMax} bytes only`);
 
@@ -87,11 +89,14 @@ function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMe
   }
 }
 
-/** Those that the scan has seen. A strict write was refused before, whatever stands twice in it. */
-function repetitions(text: ObjectText, { fieldValidation }: Expected): readonly string[] {
-  if (fieldValidation === 'Ignore' || !hasDuplicates(text)) return [];
-  const repeated = new Set(duplicates(text));
-  return [...repeated].slice(0, warningsMax).map((path) => `duplicate field ${JSON.stringify(path)}`);
+/** Of what the scan has seen. Whatever stands twice in a strict write was refused before. */
+function strictCauses(text: ObjectText): readonly string[] {
+  const repeated = new Set(hasDuplicates(text) ? duplicates(text) : []);
+  const unknown = unknownMembers(text).flatMap(({ path, names }) => [...names].map((name) => `${path}.${name}`));
+  return [
+    ...[...repeated].slice(0, strictCausesMax).map((path) => strictCause('duplicate', path)),
+    ...unknown.slice(0, strictCausesMax).map((path) => strictCause('unknown', path)),
+  ].slice(0, strictCausesMax);
 }
 
 function unrecognized(bytes: Uint8Array, { kind }: ServedType, why: string): Refused {

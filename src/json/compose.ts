@@ -1,12 +1,13 @@
 /**
  * Makes the body that is stored from the text that came in: splices in what `Stamp` asks for, and copies everything else.
  *
- * Out goes `metadata.resourceVersion` (its revision is known only in the commit) and `selfLink`; in go both place
- * annotations, because every object that leaves the server must carry them. A name that stands twice keeps its last
+ * Out goes `metadata.resourceVersion` (its revision is known only in the commit), `selfLink`, and what Kubernetes does not
+ * know in the metadata: it drops that too. In go both place annotations, because every object that leaves the server must carry them. A name that stands twice keeps its last
  * value, as every reader of the text would have it.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import { hasDuplicates } from './duplicate-members.js';
+import { unknownMembers } from './meta-shape.js';
 import { member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
 import type { Body, Marks } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
@@ -42,13 +43,21 @@ export function compose(text: ObjectText, stamp: Stamp, allocate = ownBuffer): B
   if (hasDuplicates(text)) return compose(scanObject(withoutDuplicates(text), Infinity), stamp, allocate);
   if (text.metadata === undefined) throw new Error('an object without metadata was not refused');
 
-  const edits = [...outside(text), ...versionEdit(text, stamp), ...metadataEdits(text, text.metadata, stamp)];
-  const sorted = mergeEdits([...edits, ...placeEdits(text, text.metadata, stamp)]);
+  const { metadata } = text;
+  const unknown = unknownMembers(text);
+  const gone = dropped(stamp, unknown.find(({ members }) => members === metadata)?.names);
+  const edits = [
+    ...outside(text),
+    ...versionEdit(text, stamp),
+    ...metadataEdits(text, metadata, { stamp, gone }),
+    ...unknown.flatMap(({ members, names }) => (members === metadata ? [] : removals(members, names))),
+  ];
+  const sorted = mergeEdits([...edits, ...placeEdits(text, metadata, stamp)]);
   const bytes = sorted.length === 0 ? copied(text.bytes, allocate) : applyEdits(text.bytes, sorted, allocate);
   return {
     bytes: text.hasLineBreaks ? onOneLine(bytes) : bytes,
     version: stamp.version,
-    marks: marks(text, text.metadata, dropped(stamp), sorted),
+    marks: marks(text, metadata, gone, sorted),
   };
 }
 
@@ -86,8 +95,12 @@ function versionEdit({ bytes, top }: ObjectText, { apiVersion }: Stamp): readonl
 }
 
 /** Drops what is not stored, replaces what is there, and inserts what is missing behind the opening brace. */
-function metadataEdits({ bytes }: ObjectText, metadata: Members, stamp: Stamp): readonly Edit[] {
-  const edits: Edit[] = [...removals(metadata, dropped(stamp))];
+function metadataEdits(
+  { bytes }: ObjectText,
+  metadata: Members,
+  { stamp, gone }: Readonly<{ stamp: Stamp; gone: ReadonlySet<string> }>,
+): readonly Edit[] {
+  const edits: Edit[] = [...removals(metadata, gone)];
   for (const [name, value] of Object.entries(stamp.metadata)) {
     if (value === undefined) continue;
     const found = member(metadata, name);
@@ -102,8 +115,12 @@ function placeEdits(text: ObjectText, metadata: Members, { place }: Stamp): read
   return annotationEdits(text, metadata, { 'kcp.io/cluster': place.cluster, 'kcp.io/shard': place.shard });
 }
 
-function dropped(stamp: Stamp): ReadonlySet<string> {
-  return new Set([...neverStored, ...Object.entries(stamp.metadata).flatMap(([name, value]) => (value === undefined ? [name] : []))]);
+function dropped(stamp: Stamp, unknown: Iterable<string> = []): ReadonlySet<string> {
+  return new Set([
+    ...neverStored,
+    ...unknown,
+    ...Object.entries(stamp.metadata).flatMap(([name, value]) => (value === undefined ? [name] : [])),
+  ]);
 }
 
 /** Where the marks of the new text stand, computed from the old text and the edits. */

@@ -4,7 +4,7 @@
  *
  * D1 Every number fits a float64.
  * D2 A watch of tables puts four levels around an object, and nothing puts more. With them it nests no deeper than Go reads.
- * D3 Go matches `kind` and `apiVersion` without regard to case. Only these spellings are accepted.
+ * D3 Go matches `kind` and `apiVersion` without regard to case, and so do many Go programs `metadata` and what is in it. Only these spellings are accepted.
  * D4 The metadata decodes as ObjectMeta (object-meta.ts). Go decodes every member that stands twice in a struct, not only the last one.
  * D5 No object has `items`. Go's decoders of what has no Go type, kubectl's among them, take any object that has them for a list.
  *
@@ -13,10 +13,11 @@
 import { isUtf8 } from 'node:buffer';
 import { hasRepeats } from './duplicate-members.js';
 import { member, nestingMax, NotJson, type ObjectText, scanObject } from './object-text.js';
+import { otherSpelling, spellingsOf } from './other-spelling.js';
 
 const levelsAround = 4;
 const shownCharactersMax = 32;
-const typeName = /^(?:apiVersion|kind)$/iu;
+const structured = spellingsOf(['apiVersion', 'kind', 'metadata']);
 const decoder = new TextDecoder();
 
 /** The caller reads the metadata (D4). Throws NotJson. */
@@ -25,9 +26,10 @@ export function scanDecodable(bytes: Uint8Array, membersMax: number): ObjectText
   const text = scanObject(bytes, nestingMax - levelsAround, membersMax);
   const { overflowAt, top, structs } = text;
   if (overflowAt !== undefined) throw new NotJson(`cannot unmarshal number ${numberAt(bytes, overflowAt)} into Go value of type float64`);
-  for (const { name } of top.list)
-    if (name !== 'kind' && name !== 'apiVersion' && typeName.test(name))
-      throw new NotJson(`${JSON.stringify(name)} is another spelling of ${name.length === 'kind'.length ? 'kind' : 'apiVersion'}`);
+  for (const { name } of top.list) {
+    const meant = otherSpelling(name, structured);
+    if (meant !== undefined) throw new NotJson(`${JSON.stringify(name)} is another spelling of ${meant}`);
+  }
   if (member(top, 'items') !== undefined) throw new NotJson('an object has no "items": clients take it for a list');
   if (structs.some(({ members }) => members !== undefined && hasRepeats(members)))
     throw new NotJson('a name stands twice in one of metadata.ownerReferences or metadata.managedFields');

@@ -4,14 +4,19 @@
  * The first byte of a value says its type, so little is decoded. Go decodes every member, also one that stands twice.
  * `null` is Go's zero value and may stand anywhere but as a label or annotation: there it would become ''
  * for some readers and stay null for others. Whole numbers are checked by their text: 1.0 is none in Go.
+ * A member that ObjectMeta does not have may be anything, unless its name is another spelling of one that it has.
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
  */
 import { unreachable } from '../domain/errors.js';
 import { isTimestamp } from '../domain/timestamp.js';
 import { member, type Member, type Members, type ObjectText, valueText } from './object-text.js';
+import { otherSpelling, type Spellings, spellingsOf } from './other-spelling.js';
 
-type Shape = 'text' | 'truth' | 'integer' | 'time' | 'marks' | 'texts' | 'structs';
-type Shapes = ReadonlyMap<string, Shape>;
+type Shape = 'text' | 'truth' | 'integer' | 'time' | 'marks' | 'texts' | 'structs' | 'any';
+type Shapes = Readonly<{ known: ReadonlyMap<string, Shape>; spellings: Spellings }>;
+
+/** Those of the metadata, or of a struct in it, that Kubernetes' types do not have: they have no room for them. */
+export type UnknownMembers = Readonly<{ path: string; members: Members; names: ReadonlySet<string> }>;
 
 const ownerReference = shapes({
   apiVersion: 'text',
@@ -27,6 +32,7 @@ const managedField = shapes({
   apiVersion: 'text',
   time: 'time',
   fieldsType: 'text',
+  fieldsV1: 'any',
   subresource: 'text',
 });
 const objectMeta = shapes({
@@ -47,7 +53,16 @@ const objectMeta = shapes({
   managedFields: 'structs',
 });
 
-const goTypes = { text: 'string', truth: 'bool', integer: 'int64', time: 'string', marks: 'map[string]string', texts: '[]', structs: '[]' };
+const goTypes = {
+  text: 'string',
+  truth: 'bool',
+  integer: 'int64',
+  time: 'string',
+  marks: 'map[string]string',
+  texts: '[]',
+  structs: '[]',
+  any: 'any',
+};
 const integer = /^-?(?:0|[1-9]\d{0,18})$/;
 
 /** What is wrong with the metadata; undefined when all is well. */
@@ -57,6 +72,17 @@ export function metaMisfit(text: ObjectText): string | undefined {
   if (found === undefined || isNull(bytes, found.valueStart)) return undefined;
   if (typeAt(bytes, found.valueStart) !== 'object') return unmarshal(bytes, found.valueStart, 'ObjectMeta', 'struct');
   return membersMisfit(metadata, objectMeta, bytes, 'ObjectMeta') ?? marksMisfit(text) ?? structsMisfit(text);
+}
+
+export function unknownMembers({ metadata, structs }: ObjectText): readonly UnknownMembers[] {
+  const found = metadata === undefined ? [] : unknownIn(metadata, objectMeta, 'metadata');
+  const counts = new Map<string, number>();
+  for (const { list, members } of structs) {
+    const index = counts.get(list) ?? 0;
+    counts.set(list, index + 1);
+    if (members !== undefined) found.push(...unknownIn(members, shapesIn(list), `metadata.${list}[${index}]`));
+  }
+  return found;
 }
 
 export function cannotUnmarshal(type: string, path: string, goType: string): string {
@@ -82,10 +108,21 @@ export function typeAt(bytes: Uint8Array, at: number): 'object' | 'array' | 'str
   }
 }
 
-function membersMisfit(members: Members | undefined, known: Shapes, bytes: Uint8Array, path: string): string | undefined {
+function unknownIn(members: Members, { known }: Shapes, path: string): UnknownMembers[] {
+  const names = members.list.filter(({ name }) => !known.has(name)).map(({ name }) => name);
+  return names.length === 0 ? [] : [{ path, members, names: new Set(names) }];
+}
+
+function shapesIn(list: string): Shapes {
+  return list === 'ownerReferences' ? ownerReference : managedField;
+}
+
+function membersMisfit(members: Members | undefined, { known, spellings }: Shapes, bytes: Uint8Array, path: string): string | undefined {
   for (const value of members?.list ?? []) {
     const shape = known.get(value.name);
     if (shape !== undefined && !fits(bytes, value, shape)) return misfit(bytes, value, shape, `${path}.${value.name}`);
+    const meant = shape === undefined ? otherSpelling(value.name, spellings) : undefined;
+    if (meant !== undefined) return `${JSON.stringify(value.name)} is another spelling of ${meant} in ${path}`;
   }
   return undefined;
 }
@@ -94,6 +131,8 @@ function fits(bytes: Uint8Array, value: Member, shape: Shape): boolean {
   const type = typeAt(bytes, value.valueStart);
   if (type === 'null') return true;
   switch (shape) {
+    case 'any':
+      return true;
     case 'text':
       return type === 'string';
     case 'truth':
@@ -149,7 +188,7 @@ function structsMisfit({ bytes, structs }: ObjectText): string | undefined {
   for (const { list, start, members } of structs) {
     const path = `ObjectMeta.${list}`;
     if (members === undefined && !isNull(bytes, start)) return unmarshal(bytes, start, path, 'struct');
-    const found = membersMisfit(members, list === 'ownerReferences' ? ownerReference : managedField, bytes, path);
+    const found = membersMisfit(members, shapesIn(list), bytes, path);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -164,5 +203,5 @@ function isNull(bytes: Uint8Array, at: number): boolean {
 }
 
 function shapes(known: Readonly<Record<string, Shape>>): Shapes {
-  return new Map(Object.entries(known));
+  return { known: new Map(Object.entries(known)), spellings: spellingsOf(Object.keys(known)) };
 }

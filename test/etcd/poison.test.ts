@@ -59,6 +59,8 @@ test('an object in etcd that Go cannot decode is passed over and counted, alone 
   const undecodable = [
     ['', ',"spec":{"x":1E400}'],
     ['', ',"items":5'],
+    [',"Name":"other"', ''],
+    ['', ',"Metadata":{}'],
     ['', ',"items":[]'],
     [`,"generation":${'9'.repeat(400)}`, ''],
     [',"generation":1.5', ''],

@@ -21,6 +21,9 @@ const undecodable: readonly (readonly [what: string, metadata: string, rest: str
   ['items', '', ',"items":5'],
   ['a list of items', '', ',"items":[{"kind":"APIExport","metadata":{"name":"other"}}]'],
   ['null as items', '', ',"items":null'],
+  ['another metadata', '', ',"Metadata":{"name":"other"}'],
+  ['another name', ',"Name":"other"', ''],
+  ['another uid of an owner', ',"ownerReferences":[{"uid":"x","UID":"y"}]', ''],
   ['more levels than a list has room for', '', `,"spec":${'['.repeat(9_998)}${']'.repeat(9_998)}`],
 ];
 

@@ -62,9 +62,9 @@ test('what a text lacks is inserted, what differs is replaced, and members that 
     ['{"kind":"X","metadata":{"resourceVersion":"5","name":"n"}}', { uid: '"u"' }, { name: 'n', uid: 'u' }],
     ['{"kind":"X","metadata":{"name":"n","deletionTimestamp":"t","resourceVersion":"5"}}', { deletionTimestamp: undefined }, { name: 'n' }],
     [
-      '{"kind":"X","metadata":{"selfLink":"s","name":"n","resourceVersion":"5","selfLink2":"s"}}',
+      '{"kind":"X","metadata":{"selfLink":"s","name":"n","resourceVersion":"5","namespace":"s"}}',
       { uid: '"longer"' },
-      { name: 'n', selfLink2: 's', uid: 'longer' },
+      { name: 'n', namespace: 's', uid: 'longer' },
     ],
     [
       '{"kind":"X","metadata":{"uid":"old","resourceVersion":"5"}}',
@@ -161,4 +161,38 @@ test('nesting beyond the bound is refused, however deep, without recursion', (t)
   t.notThrows(() => scanObject(nested(99), 100));
   t.throws(() => scanObject(nested(100), 100), { instanceOf: NotJson, message: 'exceeded max depth of 100' });
   t.throws(() => scanObject(nested(1_000_000), 10_000), { instanceOf: NotJson });
+});
+
+test('what ObjectMeta does not know is dropped, wherever it stands', (t) => {
+  const known = '"name":"n","labels":{"x":"y"}';
+  const metadata = (text: string): Record<string, unknown> => {
+    const {
+      annotations: _,
+      resourceVersion: __,
+      ...others
+    } = composed(`{"apiVersion":"apis.kcp.io/v1","metadata":{${text}},"other":1}`).read.metadata;
+    return others;
+  };
+
+  for (const text of [
+    `"x":1,${known}`,
+    `${known},"x":1`,
+    `"x":1,${known},"y":{"a":[1]},"z":"resourceVersion"`,
+    `"name":"n", "x" : 1 ,"y":2, "labels":{"x":"y"}`,
+  ])
+    t.deepEqual(metadata(text), { name: 'n', labels: { x: 'y' } }, text);
+  for (const text of [
+    `"x":1,${known},"resourceVersion":"3"`,
+    `"resourceVersion":"3","x":1,${known}`,
+    `"x":1,"x":2,${known},"selfLink":"l","y":3`,
+  ])
+    t.deepEqual(metadata(text), { name: 'n', labels: { x: 'y' } }, text);
+  const structs =
+    '"name":"n","ownerReferences":[{"x":1},{"x":1,"uid":"u","y":2},{"uid":"v"}],"managedFields":[{"manager":"m","fieldsV1":{"x":1},"x":1}]';
+  t.deepEqual(metadata(structs), {
+    name: 'n',
+    ownerReferences: [{}, { uid: 'u' }, { uid: 'v' }],
+    managedFields: [{ manager: 'm', fieldsV1: { x: 1 } }],
+  });
+  t.true(composed(`{"metadata":{${known}},"other":1}`).stored.endsWith(',"other":1}'));
 });

@@ -25,7 +25,11 @@ const stricter: readonly (readonly [why: string, names: RegExp])[] = [
   ['29 February of the year 0', /0000-02-29/],
   ['a label or annotation that is null: readers differ', /^metadata "(?:labels|annotations)":\{"a":null\}$/],
   ['a name that stands twice in an owner reference or managed field', /"ownerReferences":\[\{"uid":"x","uid":"y"\}\]/],
-  ['another spelling of kind or apiVersion', /^member "Kind":/],
+  ['another spelling of kind, apiVersion or metadata', /^member "(?:Kind|Metadata|METADATA)":/],
+  [
+    'another spelling of what ObjectMeta has: encoding/json takes it for that',
+    /^metadata (?:"(?:Name|LABELS)":5|"ownerReferences":\[\{"uid":"x","UID")/,
+  ],
   [
     'a member that stands twice, the last time as null or empty: Go keeps the first value of a struct, others the last',
     /^(?:metadata "name":null|member "(?:apiVersion|metadata)":(?:null|\{\}))$/,

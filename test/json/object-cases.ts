@@ -251,6 +251,8 @@ const metadata: readonly string[] = [
   '"name":null',
   '"Name":5',
   '"LABELS":5',
+  '"ownerReferences":[{"uid":"x","UID":"y"}]',
+  '"managedFields":[{"manager":"x","UID":"y"}]',
   '"clusterName":5',
   '"other":{"x":[1]}',
   '"other":1E400',

@@ -22,6 +22,7 @@ const undecodable: readonly (readonly [what: string, metadata: string, rest: str
   ['another kind', '', ',"Kind":5'],
   ['another kind, spelled with the sign of Kelvin', '', ',"\\u212aind":"Other"'],
   ['another apiVersion', '', ',"APIVERSION":"a/b/c"'],
+  ['another metadata', '', ',"METADATA":{"name":"other"}'],
   ['an owner of two uids', ',"ownerReferences":[{"uid":5,"uid":"x"}]', ''],
   ['a time that stands twice', ',"managedFields":[{"time":"x","time":null}]', ''],
   ['items', '', ',"items":5'],

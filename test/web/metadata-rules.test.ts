@@ -109,3 +109,91 @@ test('a create drops the marks of a deletion, as upstream does, and a replica ke
   t.is(without.status, 200);
   t.deepEqual((JSON.parse(without.text) as KubeObject).metadata.finalizers, []);
 });
+
+const manager = { manager: 'm', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:spec': {} } };
+
+type Unknown = readonly [what: string, metadata: Readonly<Record<string, unknown>>, paths: readonly string[]];
+
+const unknown: readonly Unknown[] = [
+  ['a misspelled member', { lables: { a: 'b' } }, ['lables']],
+  ['one that Kubernetes had once', { clusterName: 'x', initializers: null }, ['clusterName', 'initializers']],
+  ['one without a name', { '': 5 }, ['']],
+  ['one of a name of JavaScript', { constructor: [] }, ['constructor']],
+  ['a member of the second owner', { ownerReferences: [owner, { ...owner, uid: '2', owner: true }] }, ['ownerReferences[1].owner']],
+  [
+    'a member of a managed field',
+    { managedFields: [{ tiem: 'x', ...manager, fieldsV2: {} }] },
+    ['managedFields[0].tiem', 'managedFields[0].fieldsV2'],
+  ],
+];
+
+for (const [what, metadata, paths] of unknown)
+  test(`${what} of metadata: refused by every strict write, else warned of unless that is ignored, and never stored`, async (t) => {
+    const client = (await server).client();
+    const path = aPath({ cluster: `unknown${(clusters += 1)}` });
+    const stored = await client.create(path, anApiExport());
+    const changed = { ...stored, metadata: { ...stored.metadata, ...metadata } };
+    const operations = Object.entries(metadata).map(([name, value]) => ({ op: 'add', path: `/metadata/${name}`, value }));
+    const ask = (query: string): ReturnType<typeof client.raw>[] => [
+      client.raw('POST', `${path}?${query}`, { body: anApiExport({ name: 'two', ...metadata }) }),
+      client.raw('PUT', `${path}/one?${query}`, { body: changed }),
+      client.raw('PUT', `${path}/one?${query}`, { body: JSON.stringify(changed), headers: { 'content-type': 'application/yaml' } }),
+      client.raw('PATCH', `${path}/one?${query}`, { body: operations, headers: { 'content-type': 'application/json-patch+json' } }),
+    ];
+    const causes = paths.map((each) => `unknown field "metadata.${each}"`);
+
+    for (const { status, text } of await Promise.all(ask('fieldValidation=Strict'))) {
+      t.is(status, 400, text);
+      const message = `APIExport in version "v1alpha2" cannot be handled as a APIExport: strict decoding error: ${causes.join(', ')}`;
+      t.is((JSON.parse(text) as KubeStatus).message, message);
+    }
+    t.deepEqual((await client.list(path)).items, [stored]);
+
+    for (const query of ['', 'fieldValidation=Warn', 'fieldValidation=Ignore']) {
+      for (const { status, headers, text } of await Promise.all(ask(`${query}&dryRun=All`))) {
+        t.true(status === 201 || status === 200, text);
+        const lines = query.endsWith('Ignore') ? undefined : causes.map((cause) => `299 - ${JSON.stringify(cause)}`).join(', ');
+        t.is(headers['warning'], lines);
+        for (const each of paths) t.false(text.includes(`${JSON.stringify(each.replace(/.*\./, ''))}:`), text);
+      }
+    }
+    await client.raw('POST', path, { body: anApiExport({ name: 'two', ...metadata }) });
+    const { metadata: kept } = await client.get(`${path}/two`);
+    const known = Object.entries(metadata).flatMap(([name, value]) =>
+      Array.isArray(value) && value.length > 0 ? [[name, value.length]] : [],
+    );
+    t.deepEqual(
+      Object.entries(kept).flatMap(([name, value]) => (Array.isArray(value) ? [[name, value.length]] : [])),
+      known,
+    );
+  });
+
+for (const metadata of [
+  { Name: 'x' },
+  { NAME: 5 },
+  { LABELS: { a: 'b' } },
+  { 'label\u017f': {} },
+  { Uid: 'x' },
+  { resourceversion: '1' },
+  { ownerReferences: [owner, { ...owner, uid: '2', UID: '3' }] },
+  { ownerReferences: [{ ...owner, '\u212aind': 'B' }] },
+  { managedFields: [{ ...manager, Time: '2020-01-02T03:04:05Z' }] },
+  { managedFields: [{ ...manager, fieldsv1: {} }] },
+])
+  test(`${JSON.stringify(metadata)}: another spelling of what metadata has is refused, however the write is validated`, async (t) => {
+    const client = (await server).client();
+    const path = aPath({ cluster: `spelled${(clusters += 1)}` });
+    const stored = await client.create(path, anApiExport());
+
+    for (const query of ['', '?fieldValidation=Strict', '?fieldValidation=Warn', '?fieldValidation=Ignore'])
+      for (const { status, text } of await Promise.all([
+        client.raw('POST', `${path}${query}`, { body: anApiExport({ name: 'two', ...metadata }) }),
+        client.raw('PUT', `${path}/one${query}`, { body: { ...stored, metadata: { ...stored.metadata, ...metadata } } }),
+        client.raw('PATCH', `${path}/one${query}`, { body: { metadata }, headers: { 'content-type': 'application/merge-patch+json' } }),
+      ])) {
+        t.is(status, 400, text);
+        t.regex(text, /is another spelling of [a-zA-Z1]+ in ObjectMeta/);
+      }
+
+    t.deepEqual((await client.list(path)).items, [stored]);
+  });

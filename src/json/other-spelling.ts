@@ -1,0 +1,16 @@
+/** Go's encoding/json takes a member for the one whose name differs in case alone. Unicode's folding counts: the sign of Kelvin is a k, the long s an s. */
+export type Spellings = ReadonlyMap<string, string>;
+
+export function spellingsOf(names: readonly string[]): Spellings {
+  return new Map(names.map((name) => [folded(name), name]));
+}
+
+/** The known name that this one is another spelling of. */
+export function otherSpelling(name: string, known: Spellings): string | undefined {
+  const meant = known.get(folded(name));
+  return meant === name ? undefined : meant;
+}
+
+function folded(name: string): string {
+  return name.toLowerCase().replaceAll('\u017f', 's');
+}
