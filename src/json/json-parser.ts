@@ -8,6 +8,7 @@
 import { badRequest, Refused } from '../domain/errors.js';
 import type { JsonTree } from './json-tree.js';
 import { nestingMax } from './object-text.js';
+import { strictCause } from './strict-cause.js';
 import { attempt } from '../domain/parsed.js';
 import type { Parsed } from '../domain/parsed.js';
 
@@ -117,7 +118,7 @@ class JsonParser {
 
   #placeMember(container: Map<string, JsonTree>, name: string, value: JsonTree): void {
     if (this.#refusesDuplicates && container.has(name))
-      throw refusal(`strict decoding error: duplicate field ${JSON.stringify(this.#pathTo(name))}`);
+      throw refusal(`strict decoding error: ${strictCause('duplicate', this.#pathTo(name))}`);
     container.set(name, value);
   }
 

@@ -63,6 +63,7 @@ const goTypes = {
   structs: '[]',
   any: 'any',
 };
+const shownCharactersMax = 64;
 const integer = /^-?(?:0|[1-9]\d{0,18})$/;
 
 /** What is wrong with the metadata; undefined when all is well. */
@@ -156,7 +157,7 @@ function fits(bytes: Uint8Array, value: Member, shape: Shape): boolean {
 function misfit(bytes: Uint8Array, value: Member, shape: Shape, path: string): string {
   const type = typeAt(bytes, value.valueStart);
   if (shape === 'time' && type === 'string')
-    return `parsing time ${valueText(bytes, value)} as "2006-01-02T15:04:05Z07:00": cannot parse ${path}`;
+    return `parsing time ${valueText(bytes, value).slice(0, shownCharactersMax)} as "2006-01-02T15:04:05Z07:00": cannot parse ${path}`;
   const stray = shape === 'texts' && type === 'array' ? strayIn(valueText(bytes, value)) : undefined;
   return stray === undefined ? cannotUnmarshal(type, path, goTypes[shape]) : cannotUnmarshal(stray, path, 'string');
 }

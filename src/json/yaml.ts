@@ -24,6 +24,8 @@ import { escapeUnprintable, formatScalar, resolvePlain } from './yaml-scalar.js'
 
 const depthMax = 200;
 const aliasedCharactersMax = 3 * 1024 * 1024;
+/** Messages quote names, and some the library. */
+const messageCharactersMax = 512;
 
 /** What YAML has as an escape only. */
 const unprintable = /[^\P{Cc}\t\n\r\u0085]|[\ufffe\uffff]/u;
@@ -192,7 +194,7 @@ function unknownTag(tag: string): Refused {
 }
 
 function bad(message: string): Refused {
-  return new Refused(badRequest(`error converting YAML to JSON: ${message}`));
+  return new Refused(badRequest(`error converting YAML to JSON: ${message.slice(0, messageCharactersMax)}`));
 }
 
 const blockDepthMax = 64;

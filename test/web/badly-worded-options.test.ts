@@ -387,6 +387,38 @@ test('strict validation refuses what stands twice at any depth, in JSON, in YAML
   }
 });
 
+test('the refusal of a strict write is short, however long the names and however many there are', async (t) => {
+  const { client, one, all, stored } = await aPlace();
+  const before = await stored();
+  const long = '\\"'.repeat(10_000);
+  const of = (metadata: string, rest = ''): string =>
+    `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one"${metadata}}${rest}}`;
+  const twice = '{"a":1,"a":2}';
+  const json = [
+    of('', `,"spec":${`{"${long}":`.repeat(50)}${twice}${'}'.repeat(50)}`),
+    of('', `,"spec":${`[{"a":`.repeat(2_000)}${twice}${'}]'.repeat(2_000)}`),
+    of('', `,"spec":{"${long}":1,"${long}":2}`),
+    of(`,"${long}":1`),
+    of(Array.from({ length: 5_000 }, (_, i) => `,"x${i}":1`).join('')),
+    of(`,"managedFields":[{${Array.from({ length: 200 }, (_, i) => `"${i}${'x'.repeat(2_000)}":1`).join()}}]`),
+  ];
+  const key = 'k'.repeat(100_000);
+  const yaml = [`"${key}": 1\n"${key}": 2\n`, `a: *${key}\n`, `a: !${key} 1\n`, `%${key}\n---\n`, `a: ${'9'.repeat(100_000)}e999x: 1\n`];
+
+  for (const [type, bodies] of [
+    ['application/json', json],
+    ['application/yaml', yaml],
+  ] as const)
+    for (const body of bodies)
+      for (const method of ['POST', 'PUT']) {
+        const path = `${method === 'POST' ? all : one}?fieldValidation=Strict`;
+        const { status, text } = await client.raw(method, path, { body, headers: { 'content-type': type } });
+        t.is(status, 400, body.slice(0, 200));
+        t.true(text.length < 64 * 1024, `${body.slice(0, 200)}: ${text.length}`);
+      }
+  t.is(await stored(), before);
+});
+
 test('a review takes the options of a create, and refuses those that are badly worded', async (t) => {
   const { client } = await aPlace();
   const reviews = aPath({ group: 'authentication.k8s.io', version: 'v1', resource: 'selfsubjectreviews' });
