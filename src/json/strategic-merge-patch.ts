@@ -3,6 +3,7 @@
  *
  * M1 Objects merge, null removes; a list replaces the old one unless `shapes` names its merge key (or that it is a set).
  * M2 Directives are obeyed and never stored: $patch (replace, delete, merge), $deleteFromPrimitiveList/…, $setElementOrder/…, $retainKeys.
+ *    One that is malformed is refused wherever it stands, also in what is new or replaced whole, where upstream drops or stores it.
  * M3 What the patch does not name is shared with the target, not copied (json-tree.ts T3).
  * M4 Members of a list are found by key in a map, so the work is linear in the lists that the patch names. Depth is that of the patch,
  *    at most 200.
@@ -54,17 +55,8 @@ type Place = Readonly<{ shape: Shape | undefined; depth: number }>;
 
 function mergeObject(original: JsonObject, patch: JsonObject, place: Place): JsonObject {
   if (place.depth > depthMax) throw bad(`the patch nests deeper than ${depthMax}`);
-  switch (patch.get('$patch')) {
-    case 'delete':
-      return new Map();
-    case 'replace':
-      return plain(patch, place.depth) as JsonObject;
-    case 'merge':
-    case undefined:
-      break;
-    default:
-      throw bad('unknown $patch directive');
-  }
+  const directive = directiveOf(patch);
+  if (directive === 'delete' || directive === 'replace') return (plain(patch, place.depth) ?? new Map()) as JsonObject;
 
   const merged = new Map(original);
   retainKeys(merged, patch);
@@ -100,12 +92,11 @@ function mergeMember(merged: Map<string, JsonTree>, name: string, value: JsonTre
 function mergeList(original: JsonArray, patch: JsonArray, place: Place & { mergeKey: string }): JsonArray {
   const { mergeKey } = place;
   const directives = patch.filter(isListDirective);
-  const replace = directives.some((directive) => directive.get('$patch') === 'replace');
+  const replace = directives.some((directive) => listDirectiveOf(directive) === 'replace');
   const merged = new Map<string, JsonTree[]>();
   for (const item of replace ? [] : original) append(merged, keyOf(item, mergeKey), item);
   for (const directive of directives) {
-    if (directive.get('$patch') === 'delete') merged.delete(keyOf(directive, mergeKey));
-    else if (directive.get('$patch') !== 'replace') throw bad('unknown $patch directive in a list');
+    if (listDirectiveOf(directive) === 'delete') merged.delete(keyOf(directive, mergeKey));
   }
 
   const named: string[] = [];
@@ -121,7 +112,7 @@ function mergeList(original: JsonArray, patch: JsonArray, place: Place & { merge
 }
 
 function deleteFromList(merged: Map<string, JsonTree>, name: string, values: JsonTree): void {
-  if (!isJsonArray(values)) throw bad('invalid patch format of primitive list');
+  assertList(values, 'primitive list');
   const current = merged.get(name);
   if (!isJsonArray(current)) return;
   const gone = new Set(values.map((value) => keyOf(value, '')));
@@ -136,7 +127,7 @@ function setOrder(
   name: string,
   { order, original, place }: { order: JsonTree; original: JsonObject; place: Place },
 ): void {
-  if (!isJsonArray(order)) throw bad('invalid patch format of setElementOrder list');
+  assertList(order, 'setElementOrder list');
   const current = merged.get(name);
   if (!isJsonArray(current)) return;
 
@@ -152,7 +143,7 @@ function setOrder(
 function retainKeys(merged: Map<string, JsonTree>, patch: JsonObject): void {
   const retained = patch.get('$retainKeys');
   if (retained === undefined) return;
-  if (!isJsonArray(retained)) throw bad('invalid patch format of retainKeys');
+  assertList(retained, 'retainKeys');
 
   const names = new Set(retained);
   for (const [name, value] of patch) {
@@ -168,19 +159,24 @@ function plain(value: JsonTree, depth: number): JsonTree | undefined {
   if (depth > depthMax) throw bad(`the patch nests deeper than ${depthMax}`);
   if (isJsonArray(value)) return value.flatMap((item) => plainItem(item, depth + 1));
   if (!isJsonObject(value)) return value;
-  if (value.get('$patch') === 'delete') return undefined;
 
   const members = new Map<string, JsonTree>();
+  retainKeys(members, value);
   for (const [name, member] of value) {
+    if (name.startsWith(deletePrefix)) assertList(member, 'primitive list');
+    if (name.startsWith(orderPrefix)) assertList(member, 'setElementOrder list');
     const taken = member === null || isDirective(name) ? undefined : plain(member, depth + 1);
     if (taken !== undefined) members.set(name, taken);
   }
-  return members;
+  return directiveOf(value) === 'delete' ? undefined : members;
 }
 
 /** An item of a list that is used whole; one that carries $patch is a directive and no item. */
 function plainItem(item: JsonTree, depth: number): readonly JsonTree[] {
-  if (isListDirective(item)) return [];
+  if (isListDirective(item)) {
+    listDirectiveOf(item);
+    return [];
+  }
   const taken = plain(item, depth);
   return taken === undefined ? [] : [taken];
 }
@@ -194,6 +190,24 @@ function isDirective(name: string): boolean {
 
 function isListDirective(item: JsonTree): item is JsonObject {
   return isJsonObject(item) && item.has('$patch');
+}
+
+/** Throws Refused where it is unknown. */
+function directiveOf(patch: JsonObject): 'delete' | 'replace' | 'merge' | undefined {
+  const directive = patch.get('$patch');
+  if (directive === undefined || directive === 'delete' || directive === 'replace' || directive === 'merge') return directive;
+  throw bad('unknown $patch directive');
+}
+
+/** The same for an item of a list. */
+function listDirectiveOf(item: JsonObject): 'delete' | 'replace' {
+  const directive = item.get('$patch');
+  if (directive === 'delete' || directive === 'replace') return directive;
+  throw bad('unknown $patch directive in a list');
+}
+
+function assertList(value: JsonTree, what: string): asserts value is JsonArray {
+  if (!isJsonArray(value)) throw bad(`invalid patch format of ${what}`);
 }
 
 /** What identifies a list item: the value of its merge key or, in a set, its own. */

@@ -128,6 +128,18 @@ test('directives are obeyed and never stored', (t) => {
   for (const [title, target, patch, expected] of cases) t.is(patched(target, patch), expected, title);
 });
 
+const malformed = [
+  '"$patch":"bogus"',
+  '"$patch":5',
+  '"$patch":null',
+  '"$patch":{}',
+  '"$retainKeys":5',
+  '"$retainKeys":{"b":1}',
+  '"$retainKeys":["c"],"d":1',
+  '"$deleteFromPrimitiveList/a":5',
+  '"$setElementOrder/a":"b"',
+];
+
 test('a patch that contradicts itself or the schema is a bad request', (t) => {
   for (const patch of [
     '[]',
@@ -139,6 +151,24 @@ test('a patch that contradicts itself or the schema is a bad request', (t) => {
     '{"metadata":{"$deleteFromPrimitiveList/finalizers":1}}',
     '{"$setElementOrder/webhooks":1}',
     '{"spec":{"$retainKeys":["a"],"b":1}}',
+    ...malformed.flatMap((directive) => [
+      `{"new":{${directive}}}`,
+      `{"new":{"a":{${directive},"b":1}}}`,
+      `{"new":[{"a":{${directive}}}]}`,
+      `{"spec":{"$patch":"replace","a":{${directive}}}}`,
+      `{"spec":{"$patch":"delete","a":{${directive}}}}`,
+      `{"metadata":{"labels":{${directive}}}}`,
+      `{"metadata":{"managedFields":[{"manager":"m","fieldsV1":{${directive}}}]}}`,
+      `{"webhooks":[{"name":"b","clientConfig":{${directive}}}]}`,
+      `{"webhooks":[{"$patch":"replace"},{"name":"b","rules":[{"scope":{${directive}}}]}]}`,
+    ]),
+    ...['"bogus"', '5', 'null', '"merge"', '["delete"]', '"Replace"'].flatMap((directive) => [
+      `{"rules":[{"verbs":["d"],"$patch":${directive}}]}`,
+      `{"new":[{"$patch":${directive}}]}`,
+      `{"webhooks":[{"name":"a","rules":[{"$patch":${directive},"operations":["CREATE"]}]}]}`,
+      `{"webhooks":[{"name":"b","rules":[{"$patch":${directive},"operations":["CREATE"]}]}]}`,
+      `{"webhooks":[{"name":"b","$patch":${directive}}]}`,
+    ]),
     '{"a":'.repeat(300) + '1' + '}'.repeat(300),
   ]) {
     t.regex(patched('{"webhooks":[{"name":"a"}],"spec":{},"metadata":{"finalizers":["a"]}}', patch), /^BadRequest: /, patch.slice(0, 80));

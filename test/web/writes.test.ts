@@ -328,6 +328,30 @@ test('YAML whose lines end differently for other readers is refused, and nothing
   t.deepEqual((await client.list(path())).items, []);
 });
 
+test('a malformed directive of a strategic merge patch is refused wherever it stands, and nothing is changed', async (t) => {
+  const client = (await server).client();
+  const place = { cluster: 'directives', group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' };
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'one' }, rules: [{ verbs: ['get'] }] };
+  const stored = await client.create(aPath(place), role);
+
+  for (const body of [
+    { rules: [{ verbs: ['list'], $patch: 'bogus' }] },
+    { rules: [{ verbs: ['list'] }, { $patch: 'merge' }] },
+    { aggregationRule: { $patch: 'bogus' } },
+    { aggregationRule: { clusterRoleSelectors: [{ matchLabels: { $retainKeys: 5 } }] } },
+    { metadata: { labels: { $patch: 5 } } },
+    { metadata: { annotations: { $retainKeys: 5, a: 'b' } } },
+    { metadata: { '$setElementOrder/finalizers': 'a/b' } },
+  ]) {
+    const headers = { 'content-type': 'application/strategic-merge-patch+json' };
+    const { status, text } = await client.raw('PATCH', aPath({ ...place, name: 'one' }), { headers, body });
+    t.is(status, 400, text);
+    t.is((JSON.parse(text) as KubeStatus).reason, 'BadRequest');
+  }
+
+  t.deepEqual(await client.get(aPath({ ...place, name: 'one' })), stored);
+});
+
 test('an unknown method, a named POST and a subresource are refused in kube’s words', async (t) => {
   const { client, path } = await aCluster();
   await client.create(path(), anApiExport());
