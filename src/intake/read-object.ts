@@ -24,6 +24,8 @@ const metadataBytesMax = 512 * 1024;
 /** Text in which a name stands twice is rewritten and read again. */
 const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
+/** Of a kind or an apiVersion, which refusals quote more than once. A group has 253 at most, a version or a kind 63. */
+const typeCharactersMax = 512;
 const strictCausesMax = 100;
 const decoder = new TextDecoder();
 
@@ -74,7 +76,10 @@ function scan(bytes: Uint8Array, type: ServedType): ObjectText {
 function typeText(text: ObjectText, type: ServedType, name: string): string {
   const found = member(text.top, name);
   const value: unknown = found === undefined ? null : JSON.parse(valueText(text.bytes, found));
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string') {
+    if (value.length <= typeCharactersMax) return value;
+    throw unrecognized(text.bytes, type, `couldn't get version/kind: ${name} has more than ${typeCharactersMax} characters`);
+  }
   if (value === null) return '';
   const why = cannotUnmarshal(typeAt(text.bytes, found?.valueStart ?? 0), `.${name}`, 'string');
   throw unrecognized(text.bytes, type, `couldn't get version/kind; json parse error: ${why}`);

@@ -121,7 +121,7 @@ function aCache(): RequestListener {
   const app = createApp(
     {
       console: undefined,
-      ports: { clock: systemClock } as unknown as KubePorts,
+      ports: { clock: systemClock, heavy: { of: () => ({}) } } as unknown as KubePorts,
       freshness: { report: async () => aStatusReport(), ofType: () => Promise.reject(new Error('no look-up')) },
       shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },
       paths: { ...noPaths, answer: async (path) => answers[path] ?? { kind: 'unknown' } },

@@ -75,7 +75,6 @@ export class TestAuthority {
     const names = [...uris.map((uri) => der(member(6), Buffer.from(uri))), ...hosts.map(hostName)];
     const extensions = [
       extension('usages', sequence(...usages.map((usage) => usageIds[usage]))),
-      extension('authorityKey', sequence(der(member(0), this.#issuer.keys.id))),
       ...(names.length === 0 ? [] : [extension('alternativeNames', sequence(...names))]),
     ];
     const validMs = validitySeconds === undefined ? validityDays * dayMs : validitySeconds * 1000;
@@ -128,7 +127,8 @@ function signed(issuer: Issuer, { name, keys, validMs, extensions }: Signed): st
     sequence(time(fromMs), time(untilMs)),
     name,
     keys.spki,
-    der(member(3, true), sequence(...extensions)),
+    // Which of several authorities of one name has signed it.
+    der(member(3, true), sequence(extension('authorityKey', sequence(der(member(0), issuer.keys.id))), ...extensions)),
   );
   const certificate = sequence(body, ecdsaWithSha256, der(tags.bits, Buffer.of(0), sign('sha256', body, issuer.keys.privateKey)));
   const lines = certificate.toString('base64').match(new RegExp(`.{1,${lineChars}}`, 'g')) ?? [];

@@ -400,6 +400,8 @@ test('the refusal of a strict write is short, however long the names and however
     of('', `,"spec":{"${long}":1,"${long}":2}`),
     of(`,"${long}":1`),
     of(Array.from({ length: 5_000 }, (_, i) => `,"x${i}":1`).join('')),
+    `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"${long}","metadata":{"name":"one"}}`,
+    `{"apiVersion":"${long}","kind":"APIExport","metadata":{"name":"one"}}`,
     of(`,"managedFields":[{${Array.from({ length: 200 }, (_, i) => `"${i}${'x'.repeat(2_000)}":1`).join()}}]`),
   ];
   const key = 'k'.repeat(100_000);
