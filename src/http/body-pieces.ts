@@ -55,4 +55,6 @@ export function takePieces(message: IncomingMessage, take: (bytes: number) => bo
   const body: Readable = isHttp2(message) ? message.stream : message;
   const push = body.push.bind(body);
   body.push = (piece: Buffer | null) => (piece === null || take(piece.length)) && push(piece);
+  // Of a body that nobody has begun to read when it is answered, Node would drop the rest past `push`.
+  if (body === message) message.read(0);
 }

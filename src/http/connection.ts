@@ -34,7 +34,7 @@ import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
 import { hasBody, misfitOf } from './transport.js';
-import { announcedBytes, UnaskedBytes } from './unasked-bytes.js';
+import { UnaskedBytes } from './unasked-bytes.js';
 import { networkOf } from './unproven-sockets.js';
 import { WaitingRequests } from './waiting-requests.js';
 
@@ -72,8 +72,6 @@ export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head:
 
 /** A client may take requests back; one that asks only to take back (rapid reset) is cut off. */
 const takenBackMax = 50;
-/** What carries a byte of another protocol may be as long: that is counted by whoever speaks it. */
-const recordBytesPerByte = 8;
 /** How long the last frame may take to leave. */
 const farewellMs = 1_000;
 
@@ -194,16 +192,12 @@ export class Connection implements ExchangeOwner {
     return this.#parts.refused(limit, this.peer, this.caller);
   }
 
-  dropsBody({ request }: Exchange): void {
-    if (this.#session === undefined) this.#unasked.dropped(announcedBytes(request));
-  }
-
   /** Ends it if its peer sends much that is no part of a request. */
   checkTraffic(): void {
     if (this.#isClosed) return;
     const { bytesRead, bytesWritten } = this.#socket;
-    const unread = this.#wire.bytesRead - (this.#isHandedOver ? recordBytesPerByte * bytesRead : 0);
-    if (this.#unasked.isTooMuch({ bytesRead: unread, bytesWritten, openMs: this.clock.now() - this.#openedMs })) this.#cutOff();
+    const [wireBytes, openMs, isHttp] = [this.#wire.bytesRead, this.clock.now() - this.#openedMs, !this.#isHandedOver];
+    if (this.#unasked.isTooMuch({ wireBytes, bytesRead, bytesWritten, openMs, isHttp })) this.#cutOff();
   }
 
   /** What the exchange holds in memory keeps the rest of its connection waiting: cutting one after the other would take as long as there are. */
@@ -214,7 +208,6 @@ export class Connection implements ExchangeOwner {
 
   ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
-    if (!exchange.bodyIsIn) this.#unasked.endedEarly();
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
     if (this.#exchanges.size > 0 || this.#isClosed) return;

@@ -43,8 +43,6 @@ export interface ExchangeOwner {
   partsTaken: number;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
-  /** It is answered, and nobody reads what is to come of its body. */
-  dropsBody(exchange: Exchange): void;
   /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
   stalled(exchange: Exchange, anythingTaken: boolean): void;
   /** Called once, at its end. */
@@ -90,11 +88,6 @@ export class Exchange {
   /** Whether its peer took it back before its turn came. */
   get wasTakenBack(): boolean {
     return this.#isEnded && !this.#hasBegun;
-  }
-
-  /** Whether its request has come in whole. */
-  get bodyIsIn(): boolean {
-    return this.#transport.bodyIsIn;
   }
 
   /** Its turn has come: it is being answered. */
@@ -226,10 +219,10 @@ export class Exchange {
   #onTaken(): void {
     this.#owner.partsTaken += 1;
     this.room.clear();
-    if (this.#isEnded || this.#transport.bodyIsIn) return;
-    this.#cancelStall?.();
-    this.#owner.dropsBody(this);
+    if (this.#isEnded) return;
     this.#transport.dropBody();
+    if (this.#transport.bodyIsIn) return;
+    this.#cancelStall?.();
     this.#cancelStall = this.#owner.clock.after(dropMs, () => {
       this.#transport.endBody();
       this.end();

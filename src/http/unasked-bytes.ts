@@ -1,53 +1,46 @@
 /**
- * What a peer has sent on a connection beside its requests: frames of HTTP/2 that ask for nothing, empty lines between requests of HTTP/1.1, records of TLS that
- * bring nothing or a byte. Node reads them without a word, megabytes in a turn of the event loop, and everybody waits.
+ * What a peer has sent on a connection beside its requests. Node reads it without a word, megabytes in a turn of the event loop, and everybody waits.
  *
- * Bound: what is sent on the connection, `bytesPerSecond`, and `bytesMax` more. A peer that reads much sends much: it confirms what it has read.
+ * Of two kinds, each with the same bound: `bytesMax`, and `bytesPerSecond`.
+ * - Frames of HTTP/2 that ask for nothing, empty lines between requests of HTTP/1.1. As much as is sent to the peer may come in addition: who reads much confirms it.
+ * - What TLS puts around bytes: changes of keys, records that bring a byte. They cost a hundred times what other bytes do, so little of what is asked or sent
+ *   explains them.
  */
-import type { IncomingMessage } from 'node:http';
-
 const bytesMax = 256 * 1024;
 const bytesPerSecond = 8 * 1024;
-/** What a request takes beside its headers and its body. */
+/** What a request takes beside its headers and its body, and what TLS puts around it. */
 const requestBytes = 1024;
-/** What may come of the body of a request that has ended. */
-const lateBodyBytesMax = 64 * 1024;
-/** A body of HTTP/1.1 without a length that is not read, but for this much. */
-const droppedBytesMax = 4 * 1024 * 1024;
+const requestRecordBytes = 128;
+/** Frames that bring little of a body weigh as much as what they bring; and some of a body may come that is not wanted any more. */
+const weightOfBody = 3;
+/** What TLS puts around bytes, at most, in records of 220 bytes. */
+const recordShare = 0.1;
+/** The same for what is no HTTP any more: whoever speaks it counts its bytes. */
+const otherRecordShare = 8;
 const msPerSecond = 1000;
 
-/** Bytes since the connection was opened; those read are those of the wire. */
-export type Traffic = Readonly<{ bytesRead: number; bytesWritten: number; openMs: number }>;
+/** Bytes since the connection was opened. `wireBytes`: read of the socket under its TLS. `isHttp`: whether it still carries requests. */
+export type Traffic = Readonly<{ wireBytes: number; bytesRead: number; bytesWritten: number; openMs: number; isHttp: boolean }>;
 
 export class UnaskedBytes {
-  #explained = 0;
+  #asked = 0;
+  #requests = 0;
 
   /** A request has come, with headers of so many bytes. */
   request(headerBytes: number): void {
-    this.#explained += requestBytes + headerBytes;
+    this.#asked += requestBytes + headerBytes;
+    this.#requests += 1;
   }
 
-  /** So many bytes of a body have come. Frames that bring little of it at a time weigh as much as what they bring. */
+  /** So many bytes of a body have come. */
   body(bytes: number): void {
-    this.#explained += 2 * bytes;
+    this.#asked += weightOfBody * bytes;
   }
 
-  /** So much of a body may come that nobody reads: Node drops it by itself, without a word. */
-  dropped(bytes: number): void {
-    this.#explained += bytes;
+  isTooMuch({ wireBytes, bytesRead, bytesWritten, openMs, isHttp }: Traffic): boolean {
+    const mayBe = bytesMax + (openMs / msPerSecond) * bytesPerSecond;
+    if (isHttp && bytesRead - this.#asked - bytesWritten > mayBe) return true;
+    const around = (isHttp ? recordShare : otherRecordShare) * (bytesRead + bytesWritten) + requestRecordBytes * this.#requests;
+    return wireBytes - bytesRead - around > mayBe;
   }
-
-  /** A request has ended whose body had not come whole. */
-  endedEarly(): void {
-    this.#explained += lateBodyBytesMax;
-  }
-
-  isTooMuch({ bytesRead, bytesWritten, openMs }: Traffic): boolean {
-    return bytesRead - this.#explained - bytesWritten - (openMs / msPerSecond) * bytesPerSecond > bytesMax;
-  }
-}
-
-/** What the headers of a request over HTTP/1.1 announce of its body. Of one without a length, as much as there is ever dropped. */
-export function announcedBytes({ headers }: IncomingMessage): number {
-  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : droppedBytesMax;
 }

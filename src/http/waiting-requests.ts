@@ -6,7 +6,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
 import { headerBytesOf } from './session-settings.js';
-import { announcedBytes } from './unasked-bytes.js';
 
 /** Clients that pipeline send a few requests at a time. */
 const waitingMax = 32;
@@ -51,5 +50,7 @@ export class WaitingRequests {
 }
 
 function bytesOf(request: IncomingMessage): number {
-  return requestBytes + headerBytesOf(request) + Math.min(announcedBytes(request), unreadBodyBytesMax);
+  const { headers } = request;
+  const bodyBytes = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : unreadBodyBytesMax;
+  return requestBytes + headerBytesOf(request) + Math.min(bodyBytes, unreadBodyBytesMax);
 }

@@ -16,7 +16,7 @@ const unknownType = 0x42;
 const unknownFrame = Buffer.from([0, 0, 1, unknownType, 0, 0, 0, 0, 0, 0]);
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
 /** Far less than what is free of it when bytes count after decryption. */
-const recordBytesMax = 24 * 1024 * 1024;
+const recordBytesMax = 16 * 1024 * 1024;
 
 type Frames = Parameters<RawHttp2['frames']>[0];
 
@@ -89,6 +89,19 @@ for (const isNamed of [false, true]) {
       const asked = Buffer.concat(Array.from({ length: 100 }, () => (protocol === 'h2' ? unknownFrame : Buffer.from('\r\n'))));
       t.true((await bytesUntilCut(slow, () => slow.sendByteByByte(asked))) < recordBytesMax);
     });
+
+  test(`requests whose bodies are announced and do not come explain nothing, ${who} a certificate`, async (t) => {
+    const server = await aServer(t);
+    const client = await TlsRecords.open({ port: server.port, as: isNamed ? server.master : null }, 'http/1.1');
+    t.teardown(() => client.destroy());
+    for (let i = 0; i < 20; i += 1) {
+      client.sendByteByByte(Buffer.from('POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n'));
+      t.regex(await client.answer(), /^HTTP\/1\.1 4/);
+      client.sendByteByByte(Buffer.from('0\r\n\r\n'));
+    }
+    t.true((await bytesUntilCut(client, () => client.updateKeys(framesAtOnce))) < recordBytesMax);
+    t.true(client.isClosed);
+  });
 
   test(`a connection of HTTP/1.1 that brings nothing but empty lines is ended, ${who} a certificate`, async (t) => {
     const server = await aServer(t);

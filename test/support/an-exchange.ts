@@ -26,7 +26,6 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     partsTaken: 0,
     refused: tooMany,
     stalled: (exchange) => exchange.cut(),
-    dropsBody: () => {},
     ended: () => {},
   });
 }

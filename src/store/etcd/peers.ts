@@ -67,6 +67,8 @@ export class EtcdPeers implements Peers {
   #entering: Promise<void> | undefined;
   /** The revision of the heartbeat that etcd confirmed last. */
   #heartbeat: Revision = 0;
+  /** What etcd held when that was asked, and is published here before the next heartbeat. A server that stays some seconds behind asks once for each. */
+  #due: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   /** Why etcd did not take what was asked last; undefined: it did. */
   #failure: EtcdError | undefined;
   /** What was to be told last could not be. */
@@ -230,7 +232,10 @@ export class EtcdPeers implements Peers {
   }
 
   async #raiseHeartbeat(): Promise<void> {
-    await this.#reachSoon((await this.#heartbeatInEtcd()).revision);
+    const nowMs = this.#parts.clock.now();
+    if (this.#due === undefined || nowMs - this.#due.askedMs > leaseMs) this.#due = { ...(await this.#heartbeatInEtcd()), askedMs: nowMs };
+    await this.#reachSoon(this.#due.revision);
+    this.#due = undefined;
     const key = this.#keyOf({ kind: 'heartbeat', id: this.id });
     const compare = [{ key, revision: this.#heartbeat }];
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
