@@ -80,15 +80,15 @@ function withoutDuplicates(text: Uint8Array): Uint8Array {
 
 function patched({ target, patch, language, bytesMax, duplicates = 'last' }: PatchTask): Uint8Array {
   if (!hasFewValues(target, patch)) throw tooManyValues;
-  const change = patchIn(mustParse(parseJson(patch, { duplicates })), language);
+  const change = patchIn(mustParse(parseJson(patch, { duplicates })), language, duplicates === 'refused');
   const after = change(mustParse(parseJson(target)));
   if (measureJson(after, bytesMax) > bytesMax) throw tooLarge(bytesMax);
   return bounded(formatJson(after), bytesMax);
 }
 
-function patchIn(tree: JsonTree, language: PatchLanguage): (target: JsonTree) => JsonTree {
+function patchIn(tree: JsonTree, language: PatchLanguage, isStrict: boolean): (target: JsonTree) => JsonTree {
   if (language.kind === 'json') {
-    const operations = mustParse(parseJsonPatch(tree));
+    const operations = mustParse(parseJsonPatch(tree, { isStrict }));
     return (target) => mustParse(applyJsonPatch(target, operations));
   }
   if (!isJsonObject(tree)) throw new Refused(badRequest('a patch must be an object'));

@@ -15,9 +15,11 @@ import { parseJsonPointer } from './json-pointer.js';
 import type { JsonPointer } from './json-pointer.js';
 import { equalJson, formatJson, isJsonArray, isJsonObject, measureJson } from './json-tree.js';
 import type { JsonObject, JsonTree } from './json-tree.js';
+import { strictCause } from './strict-cause.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { Parsed } from '../domain/parsed.js';
 
+const operationMembers: ReadonlySet<string> = new Set(['op', 'path', 'from', 'value']);
 const operationsMax = 10_000;
 const copiedCharactersMax = 3 * 1024 * 1024;
 const movedElementsMax = 50_000_000;
@@ -29,13 +31,14 @@ type Operation =
   | Readonly<{ kind: 'remove'; path: JsonPointer; label: string }>
   | Readonly<{ kind: 'move' | 'copy'; path: JsonPointer; from: JsonPointer; label: string }>;
 
-export function parseJsonPatch(tree: JsonTree): Parsed<JsonPatch> {
+/** RFC 6902 has members that it does not know passed over; a strict patch has none. */
+export function parseJsonPatch(tree: JsonTree, { isStrict = false } = {}): Parsed<JsonPatch> {
   return attempt(() => {
     if (!isJsonArray(tree)) throw new Refused(badRequest('a JSON patch is an array of operations'));
     if (tree.length > operationsMax) {
       throw new Refused(tooMuch(`The allowed maximum operations in a JSON patch is ${operationsMax}, got ${tree.length}`));
     }
-    return tree.map(parseOperation);
+    return tree.map((operation, index) => parseOperation(operation, index, isStrict));
   });
 }
 
@@ -47,10 +50,13 @@ export function applyJsonPatch(target: JsonTree, patch: JsonPatch): Parsed<JsonT
   });
 }
 
-function parseOperation(tree: JsonTree, index: number): Operation {
+function parseOperation(tree: JsonTree, index: number, isStrict: boolean): Operation {
   if (!isJsonObject(tree)) throw new Refused(badRequest(`operation ${index} of the JSON patch is not an object`));
   const kind = tree.get('op');
   const label = `operation ${index} (${typeof kind === 'string' ? kind : '?'} ${formatJson(tree.get('path') ?? null)})`;
+  const stray = isStrict ? [...tree.keys()].find((name) => !operationMembers.has(name)) : undefined;
+  if (stray !== undefined) throw failed(label, `strict decoding error: ${strictCause('unknown', `[${index}].${stray}`)}`);
+  if (typeof (tree.get('from') ?? '') !== 'string') throw failed(label, 'has a "from" that is no text');
   const path = pointerIn(tree, 'path', label);
 
   switch (kind) {

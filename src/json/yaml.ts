@@ -31,6 +31,11 @@ const messageCharactersMax = 512;
 const unprintable = /[^\P{Cc}\t\n\r\u0085]|[\ufffe\uffff]/u;
 /** Go reads them as line breaks, and a byte order mark that begins a line as nothing. The library reads both as text. */
 const ambiguous = /\r(?!\n)|[\u0085\u2028\u2029]|(?!^)\ufeff/u;
+/** The library ends a quoted text where a line is less indented, and looks at its last character only. */
+const wholeQuotes: ReadonlyMap<string, RegExp> = new Map([
+  ['single-quoted-scalar', /^'(?:[^']|'')*'$/],
+  ['double-quoted-scalar', /^"(?:[^"\\]|\\[^])*"$/],
+]);
 const loneSurrogate = /\p{Surrogate}/u;
 
 type Options = Readonly<{ duplicates?: 'last' | 'refused' }>;
@@ -155,6 +160,8 @@ function scalarOf(node: Exclude<ParsedNode, { items: unknown }>): JsonTree {
 /** A block of text has no line break at its end where the document has none. The library adds one. */
 function textOf({ value, srcToken }: Scalar.Parsed): string {
   const text = String(value);
+  const quoted = wholeQuotes.get(srcToken?.type ?? '');
+  if (quoted !== undefined && srcToken !== undefined && !quoted.test(srcToken.source)) throw bad('a quoted text does not end');
   return srcToken?.type === 'block-scalar' && !/\n *$/.test(srcToken.source) ? text.replace(/\n$/, '') : text;
 }
 

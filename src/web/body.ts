@@ -43,9 +43,13 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   return whole;
 }
 
-/** The media type of a body; no Content-Type means JSON: kcp's deletes have none. */
+/** A type, and parameters that nobody reads (RFC 9110, 8.3.1). */
+const mediaTypeForm = /^([^\s;,]+)(?:\s*;\s*(?:[^\s;="]+=(?:[^\s;"]+|"(?:[^"\\]|\\.)*"))?)*$/;
+
+/** The media type of a body; no Content-Type means JSON: kcp's deletes have none. One that is malformed is none that anybody takes. */
 export function mediaType(request: IncomingMessage): string {
-  return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() || 'application/json';
+  const text = (request.headers['content-type'] ?? '').trim();
+  return text === '' ? 'application/json' : (mediaTypeForm.exec(text)?.[1]?.toLowerCase() ?? text);
 }
 
 /** The body as the text of a JSON value; JSON stays as it was sent. Throws Refused: 415 for what is neither JSON nor YAML. */

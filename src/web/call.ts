@@ -4,7 +4,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
 import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
 import { badRequest, expired, Refused, type Refusal } from '../domain/errors.js';
-import type { Key } from '../domain/key.js';
+import type { Commit } from '../domain/change.js';
+import { formatClientKey, type Key } from '../domain/key.js';
+import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, HeavyWork, HeavyWorks, Intake, Snapshots, Watches } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
@@ -44,9 +46,9 @@ export type Call = Readonly<{
 
 /**
  * What was read to learn which objects are asked for. `at`: no later than when it was read. `path`: the canonical path that led to the cluster, when the URL had one.
- * `since`: before this revision a view may have shown others.
+ * `shownBy`: what says which objects a view shows.
  */
-export type Bound = Readonly<{ at: Revision; path: CanonicalPath | undefined; since: Revision }>;
+export type Bound = Readonly<{ at: Revision; path: CanonicalPath | undefined; shownBy: StoredObject | undefined }>;
 
 /** What verbs need of the other rooms. */
 export type KubePorts = Readonly<{
@@ -86,8 +88,17 @@ export type Answer =
   | Readonly<{ kind: 'streamed' }>;
 
 /** Whether what is asked for may be other objects than at that revision. */
-export function showsOthersSince(revision: Revision, { path, since }: Bound, movedPaths: KubePorts['movedPaths']): boolean {
-  return revision < since || (path !== undefined && movedPaths.hasMovedSince(path, revision));
+export function showsOthersSince(revision: Revision, { path, shownBy }: Bound, movedPaths: KubePorts['movedPaths']): boolean {
+  return revision < (shownBy?.revision ?? 0) || (path !== undefined && movedPaths.hasMovedSince(path, revision));
+}
+
+/** Whether it may be other objects from this commit on. */
+export function changesWhatIsShown({ movedPaths, changes }: Commit, { path, shownBy }: Bound): boolean {
+  if (path !== undefined && movedPaths.includes(path)) return true;
+  return (
+    shownBy !== undefined &&
+    changes.some(({ key }) => key.name === shownBy.key.name && formatClientKey(key) === formatClientKey(shownBy.key))
+  );
 }
 
 export function showsOthers(): Refusal {

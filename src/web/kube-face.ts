@@ -106,7 +106,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (resource.subresource !== undefined) throw new Refused(objectNotFound(resource, resource.name ?? ''));
 
   const { type, identity } = resolution;
-  const bound = { at, path: path.cluster.kind === 'path' ? path.cluster.path : undefined, since: view?.since ?? 0 };
+  const bound = { at, path: path.cluster.kind === 'path' ? path.cluster.path : undefined, shownBy: view?.shownBy };
   const heavy = ports.heavy.of(caller.user);
   const where = { shard: admitted?.shard ?? path.shard, cluster, bound, labels: view?.labels ?? [] };
   return run({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);

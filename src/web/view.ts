@@ -3,13 +3,13 @@
  *
  * VIEW-1 Below an APIExport nothing shows but objects of the APIs that it exports, under the identity that it exports them with: its own, or that of what is cached for it
  *    (`storage.virtual`). Types that have no identity are none of these, whatever an export says.
- * VIEW-2 Which identity that is is read for each request, so a watch shows that of its beginning. A watch that goes on from before the APIExport's last change is 410.
+ * VIEW-2 Which identity that is is read for each request. A change of the APIExport ends its watches with 410, and one that goes on from before it is 410.
  */
 import type { Catalogue, Resolution, ServedType, TypeRequest } from '../domain/catalogue.js';
 import type { ClusterName } from '../domain/cluster.js';
 import { Refused } from '../domain/errors.js';
 import type { Resource } from '../domain/resource.js';
-import type { Revision } from '../domain/revision.js';
+import type { StoredObject } from '../domain/object.js';
 import type { Selector } from '../domain/selector.js';
 import type { Objects } from '../domain/store-port.js';
 import { inSeveralPlaces } from './get.js';
@@ -21,8 +21,8 @@ import { syncerLabel, type ViewPath } from './view-path.js';
 export interface View {
   /** What every object of it carries. */
   readonly labels: Selector['labels'];
-  /** Before this revision it may have shown other objects. */
-  readonly since: Revision;
+  /** What says which objects it shows, and when that has changed last; undefined where nothing does. */
+  readonly shownBy: StoredObject | undefined;
   resolve(asked: TypeRequest): Resolution;
   /** What discovery shows below a logical cluster, or below '*'. */
   types(cluster: ClusterName | '*'): readonly Documented[];
@@ -51,11 +51,11 @@ export async function openView(
   const exported = only && exportedResources(only.body.bytes);
   if (only === undefined || exported === undefined || (path.identity !== undefined && path.identity !== exported.identity))
     throw new Refused(objectNotFound(exportType, name));
-  return viewOfExport(only.revision, new Map(exported.resources.map((each) => [familyOf(each), each.identity])), catalogue);
+  return viewOfExport(only, new Map(exported.resources.map((each) => [familyOf(each), each.identity])), catalogue);
 }
 
 /** `identities`: by group and resource. */
-function viewOfExport(since: Revision, identities: ReadonlyMap<string, string>, catalogue: Catalogue): View {
+function viewOfExport(shownBy: StoredObject, identities: ReadonlyMap<string, string>, catalogue: Catalogue): View {
   const resolve: View['resolve'] = (asked) => {
     const identity = identities.get(familyOf(asked));
     if (identity === undefined || identity === '' || asked.identity !== undefined) return { kind: 'unknown' };
@@ -63,13 +63,13 @@ function viewOfExport(since: Revision, identities: ReadonlyMap<string, string>, 
     return found.kind === 'found' && found.identity === identity ? found : { kind: 'unknown' };
   };
   const isShown = (type: ServedType): boolean => type.identity !== '' && identities.get(familyOf(type)) === type.identity;
-  return { labels: [], since, resolve, types: () => catalogue.declared().filter(isShown).map(readOnly) };
+  return { labels: [], shownBy, resolve, types: () => catalogue.declared().filter(isShown).map(readOnly) };
 }
 
 function viewOfSyncer(id: string, catalogue: Catalogue): View {
   return {
     labels: [{ kind: 'exists', key: syncerLabel(id) }],
-    since: 0,
+    shownBy: undefined,
     resolve: (asked) => catalogue.resolve(asked),
     types: (cluster) => catalogue.forCluster(cluster).map(readOnly),
   };

@@ -15,7 +15,18 @@ import { mustParse } from '../domain/parsed.js';
 import type { WatchRequest, WatchStart } from '../domain/ports.js';
 import type { Room } from '../domain/room.js';
 import type { Exchange } from '../http/exchange.js';
-import { answeredAs, formOf, narrow, showsOthers, showsOthersSince, type Answer, type Bound, type Call, type KubePorts } from './call.js';
+import {
+  answeredAs,
+  changesWhatIsShown,
+  formOf,
+  narrow,
+  showsOthers,
+  showsOthersSince,
+  type Answer,
+  type Bound,
+  type Call,
+  type KubePorts,
+} from './call.js';
 import { watchRepresentation } from './encodings.js';
 import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../http/send.js';
@@ -48,12 +59,10 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 }
 
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
-  const { exchange } = call;
-  const { path } = call.bound;
+  const { exchange, bound } = call;
   const open = ports.watches.open(request);
-  // A watch of a canonical path is bound when it opens.
-  const moves = ports.commits.subscribe(({ movedPaths }) => {
-    if (path !== undefined && movedPaths.includes(path)) open.end(showsOthers());
+  const moves = ports.commits.subscribe((commit) => {
+    if (changesWhatIsShown(commit, bound)) open.end(showsOthers());
   });
   exchange.onEnd(() => open.abandon());
   exchange.limit(request.timeoutMs + lastBytesMs, () => exchange.cut());

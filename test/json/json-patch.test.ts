@@ -93,10 +93,20 @@ test('a failing operation refuses the whole patch, and the error names it', (t) 
     ['{}', '{"op":"add","path":"a","value":1}', /no JSON pointer in "path"/],
     ['{}', '{"op":"add","path":"/~2","value":1}', /no JSON pointer in "path"/],
     ['{}', '{"op":"move","path":"/a"}', /no JSON pointer in "from"/],
+    ['{}', '{"op":"add","path":"/a","value":1,"from":5}', /a "from" that is no text/],
     ['{}', '{"op":"spam","path":"/a"}', /operation 0 \(spam "\/a"\): is no operation/],
   ];
   for (const [target, operation, message] of cases) t.regex(patched(target, `[${operation}]`), message, operation);
   for (const [target, operation] of cases) t.regex(patched(target, `[${operation}]`), /^Invalid: /, operation);
+});
+
+test('what RFC 6902 does not know is passed over, but in a strict patch', (t) => {
+  for (const member of ['"bogus":1', '"Op":"remove"', '"form":"/x"', '"not":true']) {
+    const patch = tree(`[{"op":"add","path":"/a","value":1,${member}}]`);
+    t.is(parseJsonPatch(patch).kind, 'parsed', member);
+    const strict = parseJsonPatch(patch, { isStrict: true });
+    t.true(strict.kind === 'refused' && /unknown field "\[0\]\.\w+"/.test(strict.refusal.message), member);
+  }
 });
 
 test('anything but a list of operations is a bad request', (t) => {

@@ -137,6 +137,11 @@ test('YAML that has no form in JSON is refused with the reason', (t) => {
     '? a\n- b\n',
     'a: 1\n? b\n- c: 2\nd: 3\n',
     '? a\n # c\n "\n',
+    'x: "a\\"\ndryRun: [All]\ny: b"\n',
+    "x: 'a''\ndryRun: [All]\ny: b'\n",
+    "k: 'it''\n",
+    "- 'it''\n- b\n",
+    "'k'': 1\nb: 2\n",
   ]) {
     t.regex(jsonOf(text), /^BadRequest: error converting YAML to JSON: ./, text);
   }

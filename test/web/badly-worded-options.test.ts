@@ -379,6 +379,8 @@ test('strict validation refuses what stands twice at any depth, in JSON, in YAML
   t.is(await refusedWith(client, 'PUT', `${one}?${strict}`, yaml('one')), '400 BadRequest');
   for (const options of patches)
     t.is(await refusedWith(client, 'PATCH', `${one}?${strict}`, options), '400 BadRequest', String(options.body));
+  const stray = patch('json-patch', '[{"op":"add","path":"/spec/a","value":1,"dryrun":true}]');
+  t.is(await refusedWith(client, 'PATCH', `${one}?${strict}`, stray), '422 Invalid');
   t.is(await stored(), before);
 
   for (const validation of ['', 'fieldValidation=Warn', 'fieldValidation=Ignore']) {

@@ -117,16 +117,25 @@ test('discovery shows what the export has, and that it is read only', async (t) 
   t.is((await client.raw('GET', `${view}/openapi/v3`)).status, 200);
 });
 
-test('whoever watches a view from before its APIExport changed has to list again', async (t) => {
+test('whoever watches a view when its APIExport changes, or from before that, has to list again', async (t) => {
   const server = await anInstallation(t);
   const client = server.client();
   const view = `/services/apiexport/provider/widgets/clusters/*/${ownApi}`;
   const { metadata } = await client.list(view);
   const home = aPath({ ...apiExports, shard: 'amber', cluster: 'provider', name: 'widgets' });
+  let opened = (): void => {};
+  const isOpen = new Promise<void>((resolve) => (opened = resolve));
+  const open = (async () => {
+    let last = '';
+    for await (const { text } of client.watch(`${view}?watch=true`, { opened })) last = text;
+    return last;
+  })();
+  await isOpen;
   await client.replace(home, { ...(await client.get(home)), status: { identityHash: 'other' } });
 
   const from = async (revision = ''): Promise<string> =>
     (await client.raw('GET', `${view}?watch=true&timeoutSeconds=1&resourceVersion=${revision}`)).text;
+  t.true((await open).includes('"code":410'));
   t.true((await from(metadata.resourceVersion)).includes('"code":410'));
   const again = await client.list(view);
   t.deepEqual(
