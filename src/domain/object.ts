@@ -7,8 +7,8 @@ import type { Revision } from './revision.js';
  *   {"apiVersion":"…","kind":"…","metadata":{"annotations":{"kcp.io/cluster":"…",…},…},…}
  *                                            metadataStart ┘  annotationsAt ┘        └ metadataEnd (behind the brace)
  *
- * `revisionAt` is where `"resourceVersion":"…"` belongs: before the member that starts there with '"', or else after
- * the last member.
+ * `revisionAt` is where `"resourceVersion":"…"` belongs: before the member that starts there with '"', or with white space behind the opening brace, or else
+ * after the last member.
  */
 export type Marks = Readonly<{
   metadataStart: number;

@@ -7,10 +7,13 @@ import type { Body } from '../domain/object.js';
 
 const encoder = new TextEncoder();
 const quote = 0x22;
+const openingBrace = 0x7b;
 
-/** The text that belongs at `revisionAt`: before a member that begins there, else after the last one. */
+/** The text that belongs at `revisionAt`: before a member that begins there, or before the first one and the white space before it; else after the last one. */
 export function revisionText({ bytes, marks: { revisionAt } }: Body, resourceVersion: string): string {
-  return bytes[revisionAt] === quote ? `"resourceVersion":"${resourceVersion}",` : `,"resourceVersion":"${resourceVersion}"`;
+  return bytes[revisionAt] === quote || bytes[revisionAt - 1] === openingBrace
+    ? `"resourceVersion":"${resourceVersion}",`
+    : `,"resourceVersion":"${resourceVersion}"`;
 }
 
 /** The whole object as JSON text. */

@@ -56,6 +56,31 @@ test('a body that carries both place annotations comes back byte for byte, with 
   }
 });
 
+test('wherever white space stands, and whatever stands in the metadata already, the revision has its place', (t) => {
+  const names = ['uid', 'generation', 'labels', 'annotations', 'resourceVersion', 'selfLink', 'creationTimestamp', 'strange'];
+  const values: Record<string, string> = { annotations: '{"kcp.io/cluster":"acme","kcp.io/shard":"amber"}', labels: '{}', generation: '1' };
+  // An object without a name is refused before.
+  const namedMembers = fc
+    .tuple(fc.uniqueArray(fc.constantFrom(...names)), fc.nat())
+    .map(([members, at]) => members.toSpliced(at % (members.length + 1), 0, 'name'));
+  const gap = fc.constantFrom('', '', ' ', '\n', '\r\n  ', '\t');
+  const shapes = fc.tuple(namedMembers, fc.infiniteStream(gap), fc.boolean());
+  fc.assert(
+    fc.property(shapes, ([members, gaps, isStamped]) => {
+      const space = (): string => gaps.next().value;
+      const spaced = (parts: readonly string[]): string => parts.map((part) => `${space()}${part}${space()}`).join(',');
+      const metadata = `{${spaced(members.map((name) => `"${name}"${space()}:${space()}${values[name] ?? '"x"'}`))}}`;
+      const text = `{${spaced(['"apiVersion":"apis.kcp.io/v1"', '"kind":"X"', `"metadata"${space()}:${space()}${metadata}`])}}`;
+      const { read } = composed(text, isStamped ? { uid: '"u"' } : {});
+      const kept = members.filter((name) => !['resourceVersion', 'selfLink', 'strange'].includes(name));
+      const shown = new Set([...kept, 'annotations', 'resourceVersion', ...(isStamped ? ['uid'] : [])]);
+      t.deepEqual(Object.keys(read.metadata).toSorted(), [...shown].toSorted(), text);
+      t.is(read.metadata.resourceVersion, '4711');
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
 test('what a text lacks is inserted, what differs is replaced, and members that are not stored are dropped', (t) => {
   const cases: [string, MetadataStamp, Record<string, unknown>][] = [
     ['{"kind":"X","metadata":{"name":"n"}}', { uid: '"u"', generation: '1' }, { name: 'n', uid: 'u', generation: 1 }],
