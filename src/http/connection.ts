@@ -97,7 +97,7 @@ export class Connection implements ExchangeOwner {
   readonly #exchanges = new Set<Exchange>();
   readonly #waiting: WaitingRequests;
   readonly #unasked = new UnaskedBytes();
-  readonly #pieces: BodyPieces;
+  readonly #pieces: BodyPieces<IncomingMessage>;
   readonly #openedMs: number;
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
@@ -172,8 +172,7 @@ export class Connection implements ExchangeOwner {
   take(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isClosed) return;
     this.#unasked.request(headerBytesOf(request));
-    this.#pieces.request();
-    if (hasBody(request)) takePieces(request, (bytes) => this.#takePiece(bytes));
+    if (hasBody(request)) takePieces(request, (bytes) => this.#takePiece(request, bytes));
     // What follows it would only wait in memory.
     if (this.#session === undefined && this.#isClosing) return void this.#socket.pause();
     if (this.#session !== undefined || this.#exchanges.size === 0) return this.#open(request, response);
@@ -208,6 +207,7 @@ export class Connection implements ExchangeOwner {
 
   ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
+    this.#pieces.ended(exchange.request);
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
     if (this.#exchanges.size > 0 || this.#isClosed) return;
@@ -263,10 +263,10 @@ export class Connection implements ExchangeOwner {
     if (last?.headersSent === false) last.setHeader('connection', 'close');
   }
 
-  #takePiece(bytes: number): boolean {
+  #takePiece(request: IncomingMessage, bytes: number): boolean {
     if (this.#isClosed) return false;
     this.#unasked.body(bytes);
-    const isTaken = this.#pieces.tryTake(bytes);
+    const isTaken = this.#pieces.tryTake(request, bytes);
     if (!isTaken) this.#cutOff();
     return isTaken;
   }

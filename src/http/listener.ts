@@ -113,7 +113,10 @@ export class Listener {
     });
     // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
     Object.assign(
-      this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'maxHeadersCount'> & {
+      this.#server as unknown as Pick<
+        Server,
+        'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'maxHeadersCount' | 'closeIdleConnections'
+      > & {
         connectionsCheckingInterval: number;
       },
       {
@@ -122,6 +125,8 @@ export class Listener {
         keepAliveTimeout: options.keepAliveTimeoutMs,
         // All of them: Node passes over what comes behind the thousandth, and their bytes are bounded.
         maxHeadersCount: 0,
+        // At a stop each connection ends itself. Node takes one for idle whose last answer is written, though it has requests that wait.
+        closeIdleConnections: () => {},
         connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
       },
     );
