@@ -21,6 +21,8 @@ import type { Parsed } from '../domain/parsed.js';
 
 const operationMembers: ReadonlySet<string> = new Set(['op', 'path', 'from', 'value']);
 const operationsMax = 10_000;
+/** Of what a refusal quotes. */
+const shownCharactersMax = 512;
 const copiedCharactersMax = 3 * 1024 * 1024;
 const movedElementsMax = 50_000_000;
 
@@ -223,7 +225,8 @@ function indexOf(name: string, max: number, label: string): number {
 }
 
 /** Upstream's message says nothing; kubectl prints the causes, so that is where the operation is named. */
-function failed(label: string, why: string): Refused {
+function failed(operation: string, reason: string): Refused {
+  const [label, why] = [operation, reason].map((text) => text.slice(0, shownCharactersMax)) as [string, string];
   return new Refused({
     reason: 'Invalid',
     message: `the server rejected our request due to an error in our request: ${label}: ${why}`,

@@ -43,13 +43,17 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   return whole;
 }
 
-/** A type, and parameters that nobody reads (RFC 9110, 8.3.1). */
-const mediaTypeForm = /^([^\s;,]+)(?:\s*;\s*(?:[^\s;="]+=(?:[^\s;"]+|"(?:[^"\\]|\\.)*"))?)*$/;
+/** Each matches in one way only, so a long header costs no more than its length. */
+const typeForm = /^[^\s,]+$/;
+const parameterForm = /^[^\s="]+=(?:[^\s"]+|"[^"]*")$/;
 
 /** The media type of a body; no Content-Type means JSON: kcp's deletes have none. One that is malformed is none that anybody takes. */
 export function mediaType(request: IncomingMessage): string {
   const text = (request.headers['content-type'] ?? '').trim();
-  return text === '' ? 'application/json' : (mediaTypeForm.exec(text)?.[1]?.toLowerCase() ?? text);
+  if (text === '') return 'application/json';
+  const [type = '', ...parameters] = text.split(';').map((part) => part.trim());
+  const isWellFormed = typeForm.test(type) && parameters.every((parameter) => parameter === '' || parameterForm.test(parameter));
+  return isWellFormed ? type.toLowerCase() : text;
 }
 
 /** The body as the text of a JSON value; JSON stays as it was sent. Throws Refused: 415 for what is neither JSON nor YAML. */

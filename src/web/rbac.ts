@@ -72,7 +72,9 @@ function ruleAllows(rule: Members, action: Action): boolean {
 
 /** A star at the end stands for any rest. */
 function covers(url: string, path: string): boolean {
-  return url === path || (url.endsWith('*') && path.startsWith(url.replace(/\*+$/, '')));
+  let end = url.length;
+  while (url[end - 1] === '*') end -= 1;
+  return url === path || (end < url.length && path.startsWith(url.slice(0, end)));
 }
 
 function hasAny(values: unknown, ...wanted: readonly string[]): boolean {

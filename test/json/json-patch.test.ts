@@ -114,6 +114,16 @@ test('anything but a list of operations is a bad request', (t) => {
   t.regex(patched('{}', '[1]'), /^BadRequest: operation 0/);
 });
 
+test('a refusal quotes little of what it refuses', (t) => {
+  const long = '\u0001'.repeat(100_000);
+  for (const operation of [
+    { op: long, path: '/a' },
+    { op: 'remove', path: `/${long}` },
+    { op: 'add', path: long, value: 1 },
+  ])
+    t.true(patched('{}', JSON.stringify([operation])).length < 2_000);
+});
+
 test('more than 10,000 operations are too many', (t) => {
   const operations = (count: number): string => `[${Array(count).fill('{"op":"test","path":"","value":{}}').join()}]`;
 

@@ -222,6 +222,12 @@ for (const [what, headers, body, expected] of [
   ['a body over 3 MiB', json, Buffer.alloc(3 * mebibyte + 1, 0x20), '413 RequestEntityTooLarge'],
   ['a media type with half a parameter', { 'content-type': 'application/json; x' }, '{}', '415 UnsupportedMediaType'],
   ['a media type whose parameter does not end', { 'content-type': 'application/json; a="b' }, '{}', '415 UnsupportedMediaType'],
+  [
+    'a media type with thousands of empty parameters, and half a one',
+    { 'content-type': `application/json${'; '.repeat(5_000)}"` },
+    '{}',
+    '415 UnsupportedMediaType',
+  ],
   ['two media types', { 'content-type': 'application/json, text/plain' }, '{}', '415 UnsupportedMediaType'],
   ['an unknown media type', { 'content-type': 'text/plain' }, raw('one', ''), '415 UnsupportedMediaType'],
   ['protobuf', { 'content-type': 'application/vnd.kubernetes.protobuf' }, Buffer.from([0x6b, 0x38, 0x73, 0]), '415 UnsupportedMediaType'],

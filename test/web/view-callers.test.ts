@@ -138,6 +138,7 @@ const cases: readonly (readonly [what: string, pushed: Pushed, expected: readonl
   ['another group of APIs', { roles: [aRole('r', [access, { ...content, apiGroups: [''] }])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['names that are no list', { roles: [providerObject({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name: 'r' }, rules: [access, { ...content, resourceNames: 'others' }] })], bindings: bound('r', alice) }, [403, 403, 403]],
   ['a path below', { roles: [aRole('r', [{ ...access, nonResourceURLs: ['/a*', '/*/'] }, content])], bindings: bound('r', alice) }, [403, 403, 403]],
+  ['stars, and what is no path', { roles: [aRole('r', [{ ...access, nonResourceURLs: [`${'*'.repeat(50_000)}x*`] }, content])], bindings: bound('r', alice) }, [403, 403, 403]],
   ['every path', { roles: [aRole('r', [{ ...access, nonResourceURLs: ['/*'] }, content])], bindings: bound('r', alice) }, [200, 200, 200]],
   ['no role of that name', { roles: [aRole('r', [access, content])], bindings: bound('s', alice) }, [403, 403, 403]],
   ['a role elsewhere', { roles: [aRole('r', [access, content], 'others')], bindings: bound('r', alice) }, [403, 403, 403]],

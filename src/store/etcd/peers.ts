@@ -226,7 +226,12 @@ export class EtcdPeers implements Peers {
   async #keepOnce(): Promise<void> {
     const { client, clock } = this.#parts;
     const askedMs = clock.now();
-    if ((await client.keepLease(this.#lease, answerMsMax)) <= 0) return this.#enterAgain();
+    const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch((error: unknown) => {
+      // It may be another etcd that answers next.
+      this.#due = undefined;
+      throw error;
+    });
+    if (leftSeconds <= 0) return this.#enterAgain();
     this.#leaseUntilMs = askedMs + leaseMs;
     await this.#raiseHeartbeat();
   }
