@@ -130,7 +130,7 @@ export class Exchange {
     this.#take('watches', 1);
     this.#giveBack('requests');
     this.#cancelDeadline?.();
-    this.#transport.dropBody();
+    this.#dropBody();
   }
 
   /** Calls `late` unless the exchange has ended within that time; a later call replaces it. */
@@ -220,13 +220,19 @@ export class Exchange {
     this.#owner.partsTaken += 1;
     this.room.clear();
     if (this.#isEnded) return;
-    this.#transport.dropBody();
+    this.#dropBody();
     if (this.#transport.bodyIsIn) return;
     this.#cancelStall?.();
     this.#cancelStall = this.#owner.clock.after(dropMs, () => {
       this.#transport.endBody();
       this.end();
     });
+  }
+
+  /** Reads what is left of it. */
+  #dropBody(): void {
+    this.request.on('data', () => {});
+    this.request.resume();
   }
 
   /** Its reader has some time to take what was written. */

@@ -25,8 +25,6 @@ export interface Transport {
   listen(events: TransportEvents): void;
   /** Calls back once, when more can be sent. */
   onceDrained(resume: () => void): void;
-  /** Reads what is left of the body, and drops it. */
-  dropBody(): void;
   /** Ends an answered request whose body is not wanted: HTTP/2 the stream, HTTP/1.1 the connection. */
   endBody(): void;
   /** Ends it half way, so that the peer knows it is not whole. */
@@ -101,10 +99,6 @@ class Http1 implements Transport {
     this.#response.once('drain', resume);
   }
 
-  dropBody(): void {
-    dropFrom(this.#request);
-  }
-
   endBody(): void {
     this.#socket.destroy();
   }
@@ -149,10 +143,6 @@ class Http2 implements Transport {
     this.#stream.once('drain', resume);
   }
 
-  dropBody(): void {
-    dropFrom(this.#request);
-  }
-
   endBody(): void {
     this.#stream.close(constants.NGHTTP2_NO_ERROR);
   }
@@ -170,11 +160,6 @@ class Http2 implements Transport {
  */
 export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
-}
-
-function dropFrom(request: IncomingMessage): void {
-  request.on('data', ignored);
-  request.resume();
 }
 
 /** The end that follows reports the error. */

@@ -48,7 +48,8 @@ export class UnaskedBytes {
     const beside = isHttp ? bytesRead - this.#asked - bytesWritten : 0;
     const explained = isHttp ? recordShare * bytesRead + confirmingShare * bytesWritten : otherRecordShare * bytesRead;
     const around = wireBytes - bytesRead - explained - requestRecordBytes * this.#requests;
-    return [this.#isOver('beside', beside, nowAllowed), this.#isOver('around', around, nowAllowed)].includes(true);
+    const isTooMuchBeside = this.#isOver('beside', beside, nowAllowed);
+    return this.#isOver('around', around, nowAllowed) || isTooMuchBeside;
   }
 
   #isOver(kind: 'beside' | 'around', bytes: number, nowAllowed: number): boolean {

@@ -98,10 +98,8 @@ function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMe
 function strictCauses(text: ObjectText): readonly string[] {
   const repeated = new Set(hasDuplicates(text) ? duplicates(text) : []);
   const unknown = unknownMembers(text).flatMap(({ path, names }) => [...names].map((name) => `${path}.${name}`));
-  return [
-    ...[...repeated].slice(0, strictCausesMax).map((path) => strictCause('duplicate', path)),
-    ...unknown.slice(0, strictCausesMax).map((path) => strictCause('unknown', path)),
-  ].slice(0, strictCausesMax);
+  const flaws = [...[...repeated].map((path) => ['duplicate', path] as const), ...unknown.map((path) => ['unknown', path] as const)];
+  return flaws.slice(0, strictCausesMax).map(([flaw, path]) => strictCause(flaw, path));
 }
 
 function unrecognized(bytes: Uint8Array, { kind }: ServedType, why: string): Refused {

@@ -61,15 +61,19 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
 async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
   const { exchange, bound } = call;
   const open = ports.watches.open(request);
-  const moves = ports.commits.subscribe((commit) => {
-    if (changesWhatIsShown(commit, bound)) open.end(showsOthers());
-  });
+  // Most watches show what their URL names, whatever is committed.
+  const canShowOthers = bound.path !== undefined || bound.shownBy !== undefined;
+  const moves = canShowOthers
+    ? ports.commits.subscribe((commit) => {
+        if (changesWhatIsShown(commit, bound)) open.end(showsOthers());
+      })
+    : undefined;
   exchange.onEnd(() => open.abandon());
   exchange.limit(request.timeoutMs + lastBytesMs, () => exchange.cut());
   try {
     await send(open, exchange);
   } finally {
-    moves.cancel();
+    moves?.cancel();
   }
 }
 
