@@ -1,9 +1,24 @@
-/** How long a task takes on a machine that others use too: its fastest round, in milliseconds. */
+import { readFileSync } from 'node:fs';
+
+/**
+ * How long a task takes on a machine that others use too, in milliseconds: its fastest round by the clock, or what a round takes of
+ * the processor on average, whichever is less. A short task fits between the others; a long one never does.
+ */
 export function fastestMs(task: () => void, rounds: number): number {
+  const before = processorMs();
   const took = Array.from({ length: rounds }, () => {
     const begun = performance.now();
     task();
     return performance.now() - begun;
   });
-  return Math.min(...took);
+  return Math.min(...took, (processorMs() - before) / rounds);
+}
+
+/** What this thread has had of the processor, to 4 ms. Where the kernel does not tell, the time that has passed. */
+function processorMs(): number {
+  try {
+    return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[0]) / 1e6;
+  } catch {
+    return performance.now();
+  }
 }
