@@ -48,13 +48,13 @@ import { ToldPeers } from './intake/told-peers.js';
 import { version } from './version.js';
 import { Hub } from './watch/hub.js';
 import { Pace } from './domain/pace.js';
+import { RecentChanges } from './domain/recent-changes.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
 import { Gzip } from './web/gzip.js';
 import { RootSchemas } from './web/root-schemas.js';
 import { ViewCallers } from './web/view-callers.js';
-import { MovedPaths } from './web/moved-paths.js';
 
 export type OpenServer = Readonly<{
   port: number;
@@ -199,6 +199,10 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   });
 
   const paths = openPaths({ store, freshness, changedAt: (type) => newest.of(type), metrics, clock, log });
+  const movedPaths = new RecentChanges(store.published);
+  store.subscribe((commit) => {
+    for (const path of commit.movedPaths) movedPaths.record(path, commit.revision);
+  });
   const heavy = new HeavyThread({ clock, log }, heavyLimits);
   const ports: KubePorts = {
     objects: store,
@@ -206,7 +210,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     revisions: store,
     commits: store,
     paths: store,
-    movedPaths: new MovedPaths({ commits: store, revisions: store }),
+    movedPaths,
     snapshots,
     watches: hub,
     catalogue,

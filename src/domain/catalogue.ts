@@ -17,7 +17,9 @@
  */
 import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { DeclarationRooms } from './declaration-rooms.js';
+import { RecentChanges } from './recent-changes.js';
 import { formatResource, type Resource } from './resource.js';
+import type { Revision } from './revision.js';
 import type { ShardName } from './shard.js';
 import { compareTexts, compareVersions } from './version-order.js';
 
@@ -77,6 +79,8 @@ export class Catalogue {
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
   /** Logical cluster, then place. */
   readonly #byCluster = new Map<string, Map<string, Declaration>>();
+  /** By logical cluster, group and resource: which identity is meant where none is named. */
+  readonly #identityChanges = new RecentChanges(0);
   /** What `declared` has found, until something changes. */
   #declared: readonly ServedType[] | undefined;
 
@@ -110,19 +114,24 @@ export class Catalogue {
   }
 
   /**
-   * Records a ClusterCachedResource that appeared or changed; `body` is its JSON text. Returns the types that nobody
+   * Records a ClusterCachedResource that appeared or changed at that revision; `body` is its JSON text. Returns the types that nobody
    * declares any longer because of this change.
    */
-  declare(place: Place, body: Uint8Array): readonly Declared[] {
+  declare(place: Place, body: Uint8Array, revision: Revision): readonly Declared[] {
     const declaration = parseDeclaration(place, body);
     const family = declaration === undefined ? '' : formatFamily(declaration.group, declaration.resource);
     const isBuiltIn = this.#builtIn.has(family) || this.#unserved.has(family);
-    return this.#replace(place, isBuiltIn ? undefined : declaration);
+    return this.#replace(place, isBuiltIn ? undefined : declaration, revision);
   }
 
   /** Records that a ClusterCachedResource is gone. Returns the types that nobody declares any longer because of this. */
-  withdraw(place: Place): readonly Declared[] {
-    return this.#replace(place, undefined);
+  withdraw(place: Place, revision: Revision): readonly Declared[] {
+    return this.#replace(place, undefined, revision);
+  }
+
+  /** Whether a request that names no identity may have meant another one at that revision than it does now. */
+  meantOtherSince({ cluster, group, resource }: Pick<TypeRequest, 'cluster' | 'group' | 'resource'>, revision: Revision): boolean {
+    return this.#identityChanges.hasChangedSince(formatFamilyIn(cluster, formatFamily(group, resource)), revision);
   }
 
   /** Every declared type, one per identity, in the order of their names. */
@@ -177,14 +186,27 @@ export class Catalogue {
     return declarations.map((declaration) => typeOf(this.#find(declaration))).filter((type) => type !== undefined);
   }
 
+  /** For the logical clusters and types of these: the identity that is meant where none is named. */
+  #meantBy(declarations: readonly Declaration[]): ReadonlyMap<string, string | undefined> {
+    return new Map(
+      declarations.map(({ group, resource, place: { cluster } }) => {
+        const family = formatFamily(group, resource);
+        return [formatFamilyIn(cluster, family), this.#firstIn(cluster, family, undefined)?.identity];
+      }),
+    );
+  }
+
   #find({ group, resource, identity }: Declared): DeclaredType | undefined {
     return this.#declaredTypes.get(formatFamily(group, resource))?.get(identity);
   }
 
-  #replace(place: Place, declaration: Declaration | undefined): readonly Declared[] {
+  #replace(place: Place, declaration: Declaration | undefined, revision: Revision): readonly Declared[] {
     const { former, ended, begun } = this.#rooms.replace(place, declaration);
+    const meant = this.#meantBy([...ended, ...begun]);
     for (const each of ended) this.#remove(each);
     for (const each of begun) this.#add(each);
+    for (const [name, identity] of this.#meantBy([...ended, ...begun]))
+      if (identity !== meant.get(name)) this.#identityChanges.record(name, revision);
     if (ended.length + begun.length > 0) this.#declared = undefined;
     if (former === undefined || this.declares(former)) return [];
     return [{ group: former.group, resource: former.resource, identity: former.identity }];
@@ -227,6 +249,10 @@ function byFamily(types: readonly ServedType[]): ReadonlyMap<string, ServedType>
 /** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */
 function formatFamily(group: string, resource: string): string {
   return group === coreAlias ? `/${resource}` : `${group}/${resource}`;
+}
+
+function formatFamilyIn(cluster: string, family: string): string {
+  return JSON.stringify([cluster, family]);
 }
 
 /** A declared type as all its declarations make it, or as those of `shard` do, if it has any (C4). */

@@ -16,6 +16,7 @@ import type { Clock, Subscription, Watches } from '../domain/ports.js';
 import type { Commits, Objects, PushLane, Pushes, Revisions } from '../domain/store-port.js';
 import type { PushOutcome } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
+import type { Revision } from '../domain/revision.js';
 import type { Scope } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { Log } from '../diagnostics/log.js';
@@ -55,9 +56,10 @@ export class DeclaredTypes {
   /** `held` are the resources that hold objects: one that nothing declares was left when a server died. */
   static async open(parts: DeclaredTypesParts, held: readonly Resource[]): Promise<DeclaredTypes> {
     const opened = new DeclaredTypes(parts);
-    const declarations = parts.objects.snapshot(everything(declaring), parts.revisions.published);
+    const { published } = parts.revisions;
+    const declarations = parts.objects.snapshot(everything(declaring), published);
     for await (const objects of snapshotPages(declarations))
-      for (const { key, body } of objects) parts.catalogue.declare(placeOf(key), body.bytes);
+      for (const { key, body } of objects) parts.catalogue.declare(placeOf(key), body.bytes, published);
     opened.#remove(held.filter((resource) => opened.#isGone(resource)));
     return opened;
   }
@@ -72,10 +74,10 @@ export class DeclaredTypes {
     return this.#removals;
   }
 
-  #follow({ changes }: Commit): void {
+  #follow({ changes, revision }: Commit): void {
     for (const change of changes) {
       const { resource } = change.key;
-      if (isDeclaring(resource)) this.#remove(this.#declare(change));
+      if (isDeclaring(resource)) this.#remove(this.#declare(change, revision));
       else if (change.kind === 'put' && this.#isGone(resource)) this.#remove([resource]);
     }
     if (changes.some(({ key }) => isDeclaring(key.resource))) this.#parts.sessions.declared();
@@ -85,11 +87,11 @@ export class DeclaredTypes {
     return resource.identity !== '' && !this.#parts.catalogue.declares(resource);
   }
 
-  #declare(change: Change): readonly Declared[] {
+  #declare(change: Change, revision: Revision): readonly Declared[] {
     const { catalogue } = this.#parts;
     return change.kind === 'put'
-      ? catalogue.declare(placeOf(change.key), change.object.body.bytes)
-      : catalogue.withdraw(placeOf(change.key));
+      ? catalogue.declare(placeOf(change.key), change.object.body.bytes, revision)
+      : catalogue.withdraw(placeOf(change.key), revision);
   }
 
   #remove(gone: readonly Resource[]): void {

@@ -9,6 +9,7 @@ import { formatClientKey, type Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, HeavyWork, HeavyWorks, Intake, Snapshots, Watches } from '../domain/ports.js';
+import type { RecentChanges } from '../domain/recent-changes.js';
 import type { Revision } from '../domain/revision.js';
 import type { CanonicalPaths, Commits, History, Objects, Revisions } from '../domain/store-port.js';
 import type { Scope } from '../domain/scope.js';
@@ -24,7 +25,6 @@ import type { Part } from './parts.js';
 import type { RootSchemas } from './root-schemas.js';
 import { parseIncludeObject } from './table.js';
 import type { ViewCallers } from './view-callers.js';
-import type { MovedPaths } from './moved-paths.js';
 
 export type Call = Readonly<{
   verb: Verb;
@@ -46,9 +46,14 @@ export type Call = Readonly<{
 
 /**
  * What was read to learn which objects are asked for. `at`: no later than when it was read. `path`: the canonical path that led to the cluster, when the URL had one.
- * `shownBy`: what says which objects a view shows.
+ * `shownBy`: what says which objects a view shows. `declaredBy`: the logical cluster whose ClusterCachedResource says which identity is meant, when the URL names none.
  */
-export type Bound = Readonly<{ at: Revision; path: CanonicalPath | undefined; shownBy: StoredObject | undefined }>;
+export type Bound = Readonly<{
+  at: Revision;
+  path: CanonicalPath | undefined;
+  shownBy: StoredObject | undefined;
+  declaredBy: ClusterName | undefined;
+}>;
 
 /** What verbs need of the other rooms. */
 export type KubePorts = Readonly<{
@@ -58,7 +63,7 @@ export type KubePorts = Readonly<{
   intake: Intake;
   commits: Commits;
   paths: CanonicalPaths;
-  movedPaths: Pick<MovedPaths, 'hasMovedSince'>;
+  movedPaths: Pick<RecentChanges, 'hasChangedSince'>;
   snapshots: Snapshots;
   watches: Watches;
   catalogue: Catalogue;
@@ -88,16 +93,29 @@ export type Answer =
   | Readonly<{ kind: 'streamed' }>;
 
 /** Whether what is asked for may be other objects than at that revision. */
-export function showsOthersSince(revision: Revision, { path, shownBy }: Bound, movedPaths: KubePorts['movedPaths']): boolean {
-  return revision < (shownBy?.revision ?? 0) || (path !== undefined && movedPaths.hasMovedSince(path, revision));
+export function showsOthersSince(
+  revision: Revision,
+  { bound: { path, shownBy, declaredBy }, type }: Pick<Call, 'bound' | 'type'>,
+  { movedPaths, catalogue }: Pick<KubePorts, 'movedPaths' | 'catalogue'>,
+): boolean {
+  return (
+    revision < (shownBy?.revision ?? 0) ||
+    (path !== undefined && movedPaths.hasChangedSince(path, revision)) ||
+    (declaredBy !== undefined && catalogue.meantOtherSince({ ...type, cluster: declaredBy }, revision))
+  );
 }
 
-/** Whether it may be other objects from this commit on. */
-export function changesWhatIsShown({ movedPaths, changes }: Commit, { path, shownBy }: Bound): boolean {
-  if (path !== undefined && movedPaths.includes(path)) return true;
+/** Whether it may be other objects from this commit on, which the catalogue has read before. */
+export function changesWhatIsShown(
+  { movedPaths, changes, revision }: Commit,
+  { bound: { path, shownBy, declaredBy }, type }: Pick<Call, 'bound' | 'type'>,
+  catalogue: Catalogue,
+): boolean {
   return (
-    shownBy !== undefined &&
-    changes.some(({ key }) => key.name === shownBy.key.name && formatClientKey(key) === formatClientKey(shownBy.key))
+    (path !== undefined && movedPaths.includes(path)) ||
+    (declaredBy !== undefined && catalogue.meantOtherSince({ ...type, cluster: declaredBy }, revision - 1)) ||
+    (shownBy !== undefined &&
+      changes.some(({ key }) => key.name === shownBy.key.name && formatClientKey(key) === formatClientKey(shownBy.key)))
   );
 }
 

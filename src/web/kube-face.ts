@@ -1,7 +1,7 @@
 /** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../domain/caller.js';
-import { serves, type Catalogue } from '../domain/catalogue.js';
+import { serves, type Catalogue, type ServedType } from '../domain/catalogue.js';
 import { badRequest, Refused, unreachable } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
 import type { Exchange } from '../http/exchange.js';
@@ -106,10 +106,20 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (resource.subresource !== undefined) throw new Refused(objectNotFound(resource, resource.name ?? ''));
 
   const { type, identity } = resolution;
-  const bound = { at, path: path.cluster.kind === 'path' ? path.cluster.path : undefined, shownBy: view?.shownBy };
+  const bound = {
+    at,
+    path: path.cluster.kind === 'path' ? path.cluster.path : undefined,
+    shownBy: view?.shownBy,
+    declaredBy: isMeant(resource, type) && view?.shownBy === undefined && cluster !== '*' ? cluster : undefined,
+  };
   const heavy = ports.heavy.of(caller.user);
   const where = { shard: admitted?.shard ?? path.shard, cluster, bound, labels: view?.labels ?? [] };
   return run({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
+}
+
+/** Whether the URL leaves open which identity it means. */
+function isMeant(asked: ResourcePath, type: Pick<ServedType, 'identity'>): boolean {
+  return asked.identity === undefined && type.identity !== '';
 }
 
 /** Whether all that is asked for may be shown, once `*` is narrowed to what was admitted. */

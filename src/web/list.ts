@@ -50,8 +50,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const { scope, selector } = narrow(call, options.selector);
   const { page, items, end } = await read(pageOf(options, scope, selector, ports), form, ports);
   // While it waited for others that read the same.
-  if (showsOthersSince(call.bound.at, call.bound, ports.movedPaths) || (await hasChanged(call.bound, ports)))
-    throw new Refused(showsOthers());
+  if (showsOthersSince(call.bound.at, call, ports) || (await hasChanged(call.bound, ports))) throw new Refused(showsOthers());
   return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);
 }
 

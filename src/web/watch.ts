@@ -23,7 +23,6 @@ import {
   showsOthers,
   showsOthersSince,
   type Answer,
-  type Bound,
   type Call,
   type KubePorts,
 } from './call.js';
@@ -45,7 +44,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   exchange.becomeWatch(selectorBytes(call.query));
 
   const representation = watchRepresentation(form);
-  const start = startOf(options, call.bound, ports);
+  const start = startOf(options, call, ports);
   if (exchange.isOver) return { kind: 'streamed' };
   openResponse(exchange);
   if (call.request.method === 'HEAD') exchange.finish();
@@ -62,10 +61,10 @@ async function follow(call: Call, ports: KubePorts, request: WatchRequest): Prom
   const { exchange, bound } = call;
   const open = ports.watches.open(request);
   // Most watches show what their URL names, whatever is committed.
-  const canShowOthers = bound.path !== undefined || bound.shownBy !== undefined;
+  const canShowOthers = [bound.path, bound.shownBy, bound.declaredBy].some((leads) => leads !== undefined);
   const moves = canShowOthers
     ? ports.commits.subscribe((commit) => {
-        if (changesWhatIsShown(commit, bound)) open.end(showsOthers());
+        if (changesWhatIsShown(commit, call, ports.catalogue)) open.end(showsOthers());
       })
     : undefined;
   exchange.onEnd(() => open.abandon());
@@ -85,17 +84,14 @@ function openResponse({ response }: Exchange): void {
   response.flushHeaders();
 }
 
-function startOf(
-  options: WatchOptions,
-  bound: Bound,
-  { revisions, history, movedPaths }: KubePorts,
-): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
+function startOf(options: WatchOptions, call: Call, ports: KubePorts): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
   const { resourceVersion, sendInitialEvents, bookmarks } = options;
   // Only a WatchList gets a mark where its initial events end.
   const endsWithBookmark = bookmarks && sendInitialEvents === true;
+  const { revisions, history } = ports;
   const { published } = revisions;
-  const hasMoved = (since: Revision): boolean => showsOthersSince(since, bound, movedPaths);
-  if (hasMoved(bound.at)) return { kind: 'refused', refusal: showsOthers() };
+  const hasMoved = (since: Revision): boolean => showsOthersSince(since, call, ports);
+  if (hasMoved(call.bound.at)) return { kind: 'refused', refusal: showsOthers() };
   if (resourceVersion === '' || resourceVersion === '0') {
     return sendInitialEvents === false
       ? { kind: 'after', revision: published }

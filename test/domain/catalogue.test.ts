@@ -43,6 +43,18 @@ function aRequest(request: Partial<TypeRequest> = {}): TypeRequest {
   };
 }
 
+let revision = 0;
+
+function declareIn(catalogue: Catalogue, place: Place, body: Uint8Array): ReturnType<Catalogue['declare']> {
+  revision += 1;
+  return catalogue.declare(place, body, revision);
+}
+
+function withdrawFrom(catalogue: Catalogue, place: Place): ReturnType<Catalogue['withdraw']> {
+  revision += 1;
+  return catalogue.withdraw(place, revision);
+}
+
 /** What was found, in one word: the identity to look under, or 'unknown'. */
 function shown(resolution: Resolution): string {
   return resolution.kind === 'found' ? resolution.identity : resolution.kind;
@@ -114,7 +126,7 @@ test('the identity in the URL of a built-in type is ignored, and its version cou
 
 test('names that every JavaScript object has are unknown, as group, resource, identity, version and cluster', (t) => {
   const catalogue = new Catalogue(kcpTypes);
-  catalogue.declare(aPlace(), aClusterCachedResource());
+  declareIn(catalogue, aPlace(), aClusterCachedResource());
   for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
     for (const part of ['group', 'resource', 'identity', 'version', 'cluster'] as const) {
       t.is(shown(catalogue.resolve(aRequest({ identity: 'hash-a', [part]: name }))), 'unknown', `${part} ${name}`);
@@ -125,8 +137,8 @@ test('names that every JavaScript object has are unknown, as group, resource, id
 
 test('a declared type is found by every request that may name it', (t) => {
   const catalogue = new Catalogue(kcpTypes);
-  catalogue.declare(aPlace(), aClusterCachedResource());
-  catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b', version: 'v1' }));
+  declareIn(catalogue, aPlace(), aClusterCachedResource());
+  declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b', version: 'v1' }));
   const cases: [Partial<TypeRequest>, string][] = [
     // One cluster: its own ClusterCachedResource decides, with or without the identity.
     [{}, 'hash-a'],
@@ -158,9 +170,9 @@ test('a declared type is found by every request that may name it', (t) => {
 test('a declared type has kind and scope of the annotations and all versions of those that share its identity', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   for (const version of ['v1beta1', 'v2', 'v1', 'v1alpha1']) {
-    catalogue.declare(aPlace({ cluster: `cluster-${version}` }), aClusterCachedResource({ version, scope: 'Namespaced' }));
+    declareIn(catalogue, aPlace({ cluster: `cluster-${version}` }), aClusterCachedResource({ version, scope: 'Namespaced' }));
   }
-  catalogue.declare(aPlace({ cluster: 'other' }), aClusterCachedResource({ version: 'v7', identity: 'hash-b' }));
+  declareIn(catalogue, aPlace({ cluster: 'other' }), aClusterCachedResource({ version: 'v7', identity: 'hash-b' }));
 
   const resolution = catalogue.resolve(aRequest({ cluster: '*', identity: 'hash-a' }));
 
@@ -208,13 +220,13 @@ test('a ClusterCachedResource declares nothing before kind, scope and identity a
   for (const said of unusable) {
     const catalogue = new Catalogue(kcpTypes);
 
-    t.deepEqual(catalogue.declare(aPlace(), aClusterCachedResource(said)), []);
+    t.deepEqual(declareIn(catalogue, aPlace(), aClusterCachedResource(said)), []);
 
     t.deepEqual(catalogue.declared(), [], JSON.stringify(said));
   }
   for (const text of ['{}', '[]', 'null', '{"spec":null,"status":7}', '{"__proto__":{"spec":{"resource":"x"}}}']) {
     const catalogue = new Catalogue(kcpTypes);
-    t.deepEqual(catalogue.declare(aPlace(), encoder.encode(text)), []);
+    t.deepEqual(declareIn(catalogue, aPlace(), encoder.encode(text)), []);
     t.deepEqual(catalogue.declared(), []);
   }
 });
@@ -222,7 +234,7 @@ test('a ClusterCachedResource declares nothing before kind, scope and identity a
 test('a built-in type cannot be declared again', (t) => {
   const catalogue = new Catalogue(kcpTypes);
 
-  catalogue.declare(aPlace(), aClusterCachedResource({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9', kind: 'Evil' }));
+  declareIn(catalogue, aPlace(), aClusterCachedResource({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9', kind: 'Evil' }));
 
   t.deepEqual(catalogue.declared(), []);
   t.is(shown(catalogue.resolve(aRequest({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9' }))), 'unknown');
@@ -231,7 +243,8 @@ test('a built-in type cannot be declared again', (t) => {
 test('the core group is the same whether it is spelled core or left out', (t) => {
   for (const group of ['', 'core']) {
     const catalogue = new Catalogue(kcpTypes);
-    catalogue.declare(
+    declareIn(
+      catalogue,
       aPlace(),
       aClusterCachedResource({ group, resource: 'configmaps', version: 'v1', kind: 'ConfigMap', scope: 'Namespaced' }),
     );
@@ -246,26 +259,26 @@ test('the core group is the same whether it is spelled core or left out', (t) =>
 test('the end of an identity is reported once, when the last declaration of it changes or goes', (t) => {
   const gone = [{ group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' }];
   const catalogue = new Catalogue(kcpTypes);
-  catalogue.declare(aPlace(), aClusterCachedResource());
-  catalogue.declare(aPlace({ shard: 'birch' }), aClusterCachedResource());
-  catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource());
+  declareIn(catalogue, aPlace(), aClusterCachedResource());
+  declareIn(catalogue, aPlace({ shard: 'birch' }), aClusterCachedResource());
+  declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource());
 
-  t.deepEqual(catalogue.withdraw(aPlace()), []);
-  t.deepEqual(catalogue.withdraw(aPlace()), []);
+  t.deepEqual(withdrawFrom(catalogue, aPlace()), []);
+  t.deepEqual(withdrawFrom(catalogue, aPlace()), []);
   t.is(shown(catalogue.resolve(aRequest())), 'hash-a', 'the other shard still has the same ClusterCachedResource');
-  t.deepEqual(catalogue.withdraw(aPlace({ shard: 'birch' })), []);
+  t.deepEqual(withdrawFrom(catalogue, aPlace({ shard: 'birch' })), []);
   t.is(shown(catalogue.resolve(aRequest())), 'unknown');
   t.deepEqual(
-    catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ version: 'v2' })),
+    declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ version: 'v2' })),
     [],
     'another version, the same identity',
   );
-  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' })), gone);
+  t.deepEqual(declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' })), gone);
   t.is(shown(catalogue.resolve(aRequest({ cluster: '*', identity: 'hash-a' }))), 'unknown');
-  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: undefined })), [
+  t.deepEqual(declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: undefined })), [
     { ...gone[0], identity: 'hash-b' },
   ]);
-  t.deepEqual(catalogue.withdraw(aPlace({ cluster: 'beta' })), []);
+  t.deepEqual(withdrawFrom(catalogue, aPlace({ cluster: 'beta' })), []);
   t.is(shown(catalogue.resolve(aRequest({ cluster: '*', partial: true }))), 'unknown');
 });
 
@@ -280,7 +293,7 @@ test('the served types do not depend on the order in which ClusterCachedResource
   ];
   const views = [seen, seen.toReversed()].map((order) => {
     const catalogue = new Catalogue([]);
-    for (const [place, body] of order) catalogue.declare(place, body);
+    for (const [place, body] of order) declareIn(catalogue, place, body);
     return [catalogue.declared(), catalogue.resolve(aRequest()), catalogue.forCluster('acme'), catalogue.forCluster('*')];
   });
   t.deepEqual(views[0], views[1]);
@@ -294,26 +307,26 @@ test('what a shard pushes is checked against what that shard declares, whoever e
     const type = catalogue.find(resource, shard);
     return type && [type.kind, type.namespaced, type.storageVersion];
   };
-  catalogue.declare(aPlace({ shard: 'bravo' }), aClusterCachedResource());
+  declareIn(catalogue, aPlace({ shard: 'bravo' }), aClusterCachedResource());
   t.deepEqual(judged(), ['Instance', false, 'v1alpha1']);
 
-  catalogue.declare(aPlace({ name: '0' }), aClusterCachedResource({ kind: 'Copied', scope: 'Namespaced', version: 'v9' }));
+  declareIn(catalogue, aPlace({ name: '0' }), aClusterCachedResource({ kind: 'Copied', scope: 'Namespaced', version: 'v9' }));
 
   t.deepEqual(judged(bravo), ['Instance', false, 'v1alpha1']);
   t.deepEqual(judged(amber), ['Copied', true, 'v9']);
   t.deepEqual(judged(cedar), ['Copied', true, 'v9'], 'for a shard that declares nothing, as readers see it');
-  catalogue.declare(aPlace({ shard: 'bravo' }), aClusterCachedResource({ version: 'v2' }));
+  declareIn(catalogue, aPlace({ shard: 'bravo' }), aClusterCachedResource({ version: 'v2' }));
   t.deepEqual(judged(bravo), ['Instance', false, 'v2']);
-  catalogue.withdraw(aPlace({ shard: 'bravo' }));
+  withdrawFrom(catalogue, aPlace({ shard: 'bravo' }));
   t.deepEqual(judged(bravo), ['Copied', true, 'v9']);
-  catalogue.withdraw(aPlace({ name: '0' }));
+  withdrawFrom(catalogue, aPlace({ name: '0' }));
   t.is(judged(bravo), undefined);
 });
 
 test('a key is of a type only in exactly its group: core is a spelling of URLs', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const amber = shardName('amber');
-  catalogue.declare(aPlace(), aClusterCachedResource({ group: 'core', resource: 'configmaps', version: 'v1', kind: 'ConfigMap' }));
+  declareIn(catalogue, aPlace(), aClusterCachedResource({ group: 'core', resource: 'configmaps', version: 'v1', kind: 'ConfigMap' }));
   const configMaps = { group: '', resource: 'configmaps', identity: 'hash-a' };
 
   t.is(catalogue.find(configMaps, amber)?.kind, 'ConfigMap');
@@ -336,10 +349,10 @@ test('a ClusterCachedResource of more than 64 KiB declares nothing, and revokes 
   };
   t.true(length < 64 * 1024);
 
-  catalogue.declare(aPlace(), padded(64 * 1024));
+  declareIn(catalogue, aPlace(), padded(64 * 1024));
   t.is(catalogue.declared().length, 1);
 
-  t.is(catalogue.declare(aPlace(), padded(64 * 1024 + 1)).length, 1);
+  t.is(declareIn(catalogue, aPlace(), padded(64 * 1024 + 1)).length, 1);
   t.is(catalogue.declared().length, 0);
 });
 
@@ -352,7 +365,7 @@ for (const { of, max, at } of [
     const catalogue = new Catalogue(kcpTypes);
     const place = (index: number, shard: string) => aPlace({ shard, cluster: `${at(index).cluster}-${shard}`, name: `of-${index}` });
     const declare = (index: number, shard = 'amber') =>
-      catalogue.declare(place(index, shard), aClusterCachedResource({ identity: at(index).identity }));
+      declareIn(catalogue, place(index, shard), aClusterCachedResource({ identity: at(index).identity }));
     const declares = (index: number, shard = 'amber') => {
       const { cluster } = place(index, shard);
       return catalogue.resolve(aRequest({ cluster, identity: at(index).identity })).kind === 'found';
@@ -366,7 +379,7 @@ for (const { of, max, at } of [
     t.true(declares(0, 'birch'));
     t.deepEqual(declare(7), [], 'one that declares already may be written again');
     t.false(declares(max), 'it keeps its room');
-    catalogue.withdraw(place(0, 'amber'));
+    withdrawFrom(catalogue, place(0, 'amber'));
     t.true(declares(max), 'the one that waited');
     declare(0);
     t.false(declares(0));
@@ -376,18 +389,18 @@ test('a type that only waiting ClusterCachedResources name is not served, and it
   const catalogue = new Catalogue(kcpTypes);
   const full = aClusterCachedResource({ identity: 'other' });
   for (let index = 0; index < 20_000; index += 1)
-    catalogue.declare(aPlace({ cluster: `c${index}` }), aClusterCachedResource({ identity: `other-${index}` }));
+    declareIn(catalogue, aPlace({ cluster: `c${index}` }), aClusterCachedResource({ identity: `other-${index}` }));
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const first = aPlace({ cluster: 'c1' });
 
-  t.deepEqual(catalogue.declare(first, aClusterCachedResource({ identity: 'other-0' })), [{ ...type, identity: 'other-1' }]);
-  catalogue.declare(aPlace({ cluster: 'late' }), aClusterCachedResource());
-  catalogue.declare(aPlace({ cluster: 'later' }), aClusterCachedResource());
+  t.deepEqual(declareIn(catalogue, first, aClusterCachedResource({ identity: 'other-0' })), [{ ...type, identity: 'other-1' }]);
+  declareIn(catalogue, aPlace({ cluster: 'late' }), aClusterCachedResource());
+  declareIn(catalogue, aPlace({ cluster: 'later' }), aClusterCachedResource());
 
   t.is(catalogue.find(type, shardName('amber')), undefined);
   t.true(catalogue.declares(type));
-  t.deepEqual(catalogue.withdraw(aPlace({ cluster: 'late' })), []);
-  t.deepEqual(catalogue.declare(aPlace({ cluster: 'later' }), full), [type]);
+  t.deepEqual(withdrawFrom(catalogue, aPlace({ cluster: 'late' })), []);
+  t.deepEqual(declareIn(catalogue, aPlace({ cluster: 'later' }), full), [type]);
   t.false(catalogue.declares(type));
 });
 
@@ -396,32 +409,32 @@ test('objects of a type stay while any of 1,700 ClusterCachedResources declares 
   const places = Array.from({ length: 1_700 }, (_, index) => aPlace({ cluster: `c${index % 30}`, name: `of-${index}` }));
   for (const order of [places, places.toReversed()]) {
     const catalogue = new Catalogue(kcpTypes);
-    for (const place of places) catalogue.declare(place, aClusterCachedResource());
+    for (const place of places) declareIn(catalogue, place, aClusterCachedResource());
     for (const place of order.slice(0, -1)) {
-      t.deepEqual(catalogue.withdraw(place), []);
+      t.deepEqual(withdrawFrom(catalogue, place), []);
       if (catalogue.find(type, shardName('amber')) === undefined) t.fail(`not served once ${place.name} is gone`);
     }
-    t.deepEqual(catalogue.withdraw(order.at(-1)!), [type]);
+    t.deepEqual(withdrawFrom(catalogue, order.at(-1)!), [type]);
   }
 });
 
 test('of those that wait the first that has room everywhere is next: one that waits for another room as well is passed over', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const declare = (cluster: string, name: string, identity: string): readonly unknown[] =>
-    catalogue.declare(aPlace({ cluster, name }), aClusterCachedResource({ identity }));
+    declareIn(catalogue, aPlace({ cluster, name }), aClusterCachedResource({ identity }));
   const serves = (cluster: string, identity: string): boolean => catalogue.resolve(aRequest({ cluster, identity })).kind === 'found';
   for (let index = 0; index < 1_000; index += 1) declare(`c${index}`, 'popular', 'popular');
   for (let index = 0; index < 1_000; index += 1) declare('full', `of-${index}`, `own-${index}`);
   declare('full', 'popular', 'popular');
   declare('free', 'popular', 'popular');
 
-  catalogue.withdraw(aPlace({ cluster: 'c0', name: 'popular' }));
+  withdrawFrom(catalogue, aPlace({ cluster: 'c0', name: 'popular' }));
   t.false(serves('full', 'popular'));
   t.true(serves('free', 'popular'));
 
-  catalogue.withdraw(aPlace({ cluster: 'full', name: 'of-0' }));
+  withdrawFrom(catalogue, aPlace({ cluster: 'full', name: 'of-0' }));
   t.false(serves('full', 'popular'), 'its type has no room');
-  catalogue.withdraw(aPlace({ cluster: 'c1', name: 'popular' }));
+  withdrawFrom(catalogue, aPlace({ cluster: 'c1', name: 'popular' }));
   t.true(serves('full', 'popular'));
 });
 
@@ -429,24 +442,25 @@ test('20,000 ClusterCachedResources of a shard wait at most', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const last = { ...type, identity: 'hash-z' };
-  for (let index = 0; index < 21_000; index += 1) catalogue.declare(aPlace({ cluster: `c${index}` }), aClusterCachedResource());
+  for (let index = 0; index < 21_000; index += 1) declareIn(catalogue, aPlace({ cluster: `c${index}` }), aClusterCachedResource());
   for (let index = 0; index < 19_000; index += 1)
-    catalogue.declare(aPlace({ cluster: `d${index}` }), aClusterCachedResource({ identity: `own-${index}` }));
+    declareIn(catalogue, aPlace({ cluster: `d${index}` }), aClusterCachedResource({ identity: `own-${index}` }));
 
-  catalogue.declare(aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));
+  declareIn(catalogue, aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));
   t.false(catalogue.declares(last), 'forgotten');
-  catalogue.withdraw(aPlace({ cluster: 'c20999' }));
-  catalogue.declare(aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));
+  withdrawFrom(catalogue, aPlace({ cluster: 'c20999' }));
+  declareIn(catalogue, aPlace({ cluster: 'late' }), aClusterCachedResource({ identity: 'hash-z' }));
   t.true(catalogue.declares(last), 'written again, it waits');
-  catalogue.declare(aPlace({ shard: 'birch' }), aClusterCachedResource({ identity: 'hash-b' }));
+  declareIn(catalogue, aPlace({ shard: 'birch' }), aClusterCachedResource({ identity: 'hash-b' }));
   t.not(catalogue.find({ ...type, identity: 'hash-b' }, shardName('birch')), undefined, 'another shard has room of its own');
 });
 
 test('discovery below a cluster shows the built-in types and those that cluster declares, below the wildcard everything once', (t) => {
   const catalogue = new Catalogue(kcpTypes);
-  catalogue.declare(aPlace(), aClusterCachedResource());
-  catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' }));
-  catalogue.declare(
+  declareIn(catalogue, aPlace(), aClusterCachedResource());
+  declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' }));
+  declareIn(
+    catalogue,
     aPlace({ cluster: 'beta', name: 'disks' }),
     aClusterCachedResource({ identity: 'hash-c', resource: 'disks', kind: 'Disk' }),
   );
@@ -484,7 +498,7 @@ test('a ClusterCachedResource as kcp wrote it declares its type from the moment 
     .filter(({ method, url, status }) => method !== 'GET' && url.includes('/clustercachedresources') && status < 300);
   t.true(writes.length > 5);
   for (const { body } of writes) {
-    const gone = catalogue.declare(place, encoder.encode(body));
+    const gone = declareIn(catalogue, place, encoder.encode(body));
 
     const identity = JSON.parse(body).status?.identityHash;
     t.deepEqual(gone, []);
@@ -493,7 +507,7 @@ test('a ClusterCachedResource as kcp wrote it declares its type from the moment 
       identity === undefined ? [] : [['Instance', 'machines.svm.io', false, identity]],
     );
   }
-  t.is(catalogue.withdraw(place).length, 1);
+  t.is(withdrawFrom(catalogue, place).length, 1);
   t.deepEqual(catalogue.declared(), []);
 });
 
@@ -501,4 +515,35 @@ test('short names are those of the definitions of kcp and of Kubernetes', (t) =>
   const named = kcpTypes.flatMap(({ resource, shortNames }) => shortNames.map((name) => `${name} ${resource}`));
 
   t.deepEqual(named, ['crd customresourcedefinitions', 'crds customresourcedefinitions']);
+});
+
+test('a request without an identity means another one only since the first ClusterCachedResource of its logical cluster names another', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const asked = { group: 'machines.svm.io', resource: 'instances', cluster: 'acme' };
+  const steps: readonly [string, isOther: boolean, () => unknown][] = [
+    ['the first', true, () => declareIn(catalogue, aPlace({ name: 'm' }), aClusterCachedResource())],
+    ['a later name', false, () => declareIn(catalogue, aPlace({ name: 'z' }), aClusterCachedResource({ identity: 'hash-b' }))],
+    [
+      'another logical cluster',
+      false,
+      () => declareIn(catalogue, aPlace({ cluster: 'beta', name: 'a' }), aClusterCachedResource({ identity: 'hash-b' })),
+    ],
+    [
+      'another type',
+      false,
+      () => declareIn(catalogue, aPlace({ name: 'b' }), aClusterCachedResource({ resource: 'others', identity: 'hash-b' })),
+    ],
+    ['the first again', false, () => declareIn(catalogue, aPlace({ name: 'm' }), aClusterCachedResource({ version: 'v2' }))],
+    ['an earlier name', true, () => declareIn(catalogue, aPlace({ name: 'a' }), aClusterCachedResource({ identity: 'hash-b' }))],
+    ['one that is not the first goes', false, () => withdrawFrom(catalogue, aPlace({ name: 'm' }))],
+    ['the first goes, the next names the same', false, () => withdrawFrom(catalogue, aPlace({ name: 'a' }))],
+    ['the last goes', true, () => withdrawFrom(catalogue, aPlace({ name: 'z' }))],
+  ];
+
+  for (const [title, isOther, step] of steps) {
+    const before = revision;
+    step();
+    t.is(catalogue.meantOtherSince(asked, before), isOther, title);
+    t.false(catalogue.meantOtherSince(asked, revision), title);
+  }
 });

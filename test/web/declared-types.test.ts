@@ -135,6 +135,42 @@ test('each identity has a key space of its own: the same name under two of them 
   t.is((await client.list(instances({ cluster: '*', shard: '*', identity: 'second' }))).items.length, 1);
 });
 
+test('a watch without an identity ends with 410 when the logical cluster declares another one, and none goes on from before', async (t) => {
+  const client = (await aServer(t)).client();
+  const first = async (revision: string): Promise<string> => {
+    for await (const { type, object } of client.watch(`${instances()}?watch=true&resourceVersion=${revision}&timeoutSeconds=1`))
+      return `${type} ${type === 'ERROR' ? object['code'] : object.metadata.name}`;
+    return 'nothing';
+  };
+  await client.create(declarations({ cluster: 'beta' }), aClusterCachedResource('hash-a', { name: 'kept' }));
+  await client.create(declarations(), aClusterCachedResource('hash-a', { name: 'm' }));
+  await client.create(instances({ identity: 'hash-a' }), anInstance('old'));
+  const before = (await client.list(instances())).metadata.resourceVersion ?? '';
+  const [unnamed, named] = [following(client, instances()), following(client, instances({ identity: 'hash-a' }))];
+  await until(() => unnamed.received.length === 1 && named.received.length === 1);
+
+  await client.create(declarations(), aClusterCachedResource('hash-b', { name: 'z' }));
+  await client.create(declarations({ cluster: 'beta' }), aClusterCachedResource('hash-b', { name: 'a' }));
+  await client.create(instances({ identity: 'hash-b' }), anInstance('new'));
+  await client.create(instances({ identity: 'hash-a' }), anInstance('older'));
+  await until(() => unnamed.received.length === 2 && named.received.length === 2);
+  t.is(await first(before), 'ADDED older');
+  await client.create(declarations(), aClusterCachedResource('hash-b', { name: 'a' }));
+  await until(unnamed.isOver);
+
+  t.deepEqual(unnamed.received.slice(0, -1), ['ADDED old', 'ADDED older']);
+  t.is(unnamed.events.at(-1)?.object['code'], 410);
+  t.is(await first(before), 'ERROR 410');
+  const { items, metadata } = await client.list(instances());
+  t.deepEqual(
+    items.map((item) => item.metadata.name),
+    ['new'],
+  );
+  await client.create(instances({ identity: 'hash-b' }), anInstance('newer'));
+  t.is(await first(metadata.resourceVersion ?? ''), 'ADDED newer');
+  t.false(named.isOver());
+});
+
 test('an object of a namespaced declared type may name its namespace in the body only, as kcp replicates it', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(declarations(), aClusterCachedResource('hash', { scope: 'Namespaced' }));
