@@ -1,8 +1,9 @@
 /** Views through the wire: what an APIExport's URL shows, what a syncer's, to whom, and what neither ever shows. */
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import type { KubeClient } from '../support/kube-client.js';
+import type { KubeClient, KubeList } from '../support/kube-client.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
+import { RawHttp1 } from '../support/raw-http1.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';
 
 const apiExports = { group: 'apis.kcp.io', resource: 'apiexports', version: 'v1alpha2' };
@@ -143,6 +144,44 @@ test('whoever watches a view when its APIExport changes, or from before that, ha
     ['x'],
   );
   t.is(await from(again.metadata.resourceVersion), '');
+});
+
+test('a list of a view that waits for another reader while its APIExport changes shows what the view showed at its version, or is 410', async (t) => {
+  const server = await anInstallation(t);
+  const client = server.client();
+  const place = { ...instances, shard: 'amber', cluster: 'c1', identity: 'hash' };
+  const anInstance = (name: string, fill = ''): object => ({
+    apiVersion: 'machines.svm.io/v1',
+    kind: 'Instance',
+    metadata: { name },
+    spec: { fill },
+  });
+  for (let i = 0; i < 20; i += 1) await client.create(aPath(place), anInstance(`large${i}`, 'x'.repeat(400_000)));
+  const home = { ...apiExports, shard: 'amber', cluster: 'provider' };
+  let waited = 0;
+
+  for (let round = 0; round < 3; round += 1) {
+    const made = await client.create(aPath(home), anExport(`e${round}`, 'hash'));
+    const view = `/services/apiexport/provider/e${round}/clusters/*/${ownApi}`;
+    const slow = await RawHttp1.open({ port: server.port, as: server.master });
+    t.teardown(() => slow.destroy());
+    slow.head('GET', view);
+    await slow.until(() => slow.unread !== '', 'the beginning of a list');
+    slow.stopReading();
+    await client.create(aPath(place), anInstance(`another${round}`));
+
+    const listed = client.raw('GET', view);
+    const changed = await client.replace(aPath({ ...home, name: `e${round}` }), { ...made, status: { identityHash: 'other' } });
+    const { status, text } = await listed;
+
+    slow.destroy();
+    if (status === 410) waited += 1;
+    const isBefore = (version = '0'): boolean => BigInt(version) < BigInt(changed.metadata.resourceVersion ?? 0);
+    const { items = [], metadata } = JSON.parse(text) as KubeList;
+    t.true(status === 410 || items.length === (isBefore(metadata.resourceVersion) ? 24 + round : 1), `round ${round}: ${items.length}`);
+  }
+
+  t.log(`${waited} of 3 lists waited for the change`);
 });
 
 test('what is not there, has another identity or another place is not found, and nothing is written through a view', async (t) => {
