@@ -91,7 +91,7 @@ export class ServingCertificate {
 /** Every name that a client of this machine may use: kcp's tests ask for localhost, operators for the rest. A zone (`%eth0`) is left out. */
 export function servingNames(bindAddress: string): [string, ...string[]] {
   const everywhere = bindAddress === '0.0.0.0' || bindAddress === '::';
-  const specific = everywhere ? [] : [bindAddress.replace(/%.*$/, '')];
+  const specific = everywhere ? [] : bindAddress.split('%', 1);
   const others = new Set(['127.0.0.1', '::1', hostname(), ...specific]);
   others.delete('localhost');
   return ['localhost', ...others];

@@ -10,5 +10,5 @@ export function formatProgress({ slices, refused }: Pick<SenderState, 'slices' |
 
 /** The same in every locale: other programs read logs. */
 function count(number: number): string {
-  return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+  return number.toLocaleString('en-US');
 }

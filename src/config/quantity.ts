@@ -16,7 +16,7 @@ const durationUnitsMs: Readonly<Record<string, number>> = {
 };
 const durationPart = '(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h|d)';
 const durationPattern = new RegExp(`^(?:${durationPart})+$`);
-const durationPartPattern = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g;
+const durationPartPattern = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/gy;
 
 /** Go's duration text (`100ms`, `1m30s`, `0`) and days besides, in whole milliseconds; undefined when the text is not one. */
 export function parseDurationMs(text: string): number | undefined {

@@ -57,14 +57,14 @@ function splitTerms(text: string): readonly string[] {
   return [...terms, text.slice(start)];
 }
 
-const termPattern = /^([^=!]*(?:!(?!=)[^=!]*)*)(!=|==|=)(.*)$/s;
+const operatorPattern = /!=|==?/;
 
 function parseTerm(term: string, selector: string): FieldTerm {
-  const [, field, operator, rawValue] = termPattern.exec(term) ?? [];
-  if (field === undefined || rawValue === undefined) {
-    throw new Refused(badRequest(`invalid selector: '${selector}'; can't understand '${term}'`));
-  }
-  const value = unescapeValue(rawValue);
+  const found = operatorPattern.exec(term);
+  if (found === null) throw new Refused(badRequest(`invalid selector: '${selector}'; can't understand '${term}'`));
+  const [operator] = found;
+  const field = term.slice(0, found.index);
+  const value = unescapeValue(term.slice(found.index + operator.length));
   if (field !== 'metadata.name' && field !== 'metadata.namespace') throw new Refused(badRequest(`field label not supported: ${field}`));
   return { field, kind: operator === '!=' ? 'is not' : 'is', value };
 }

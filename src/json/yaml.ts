@@ -206,8 +206,8 @@ function bad(message: string): Refused {
 
 const blockDepthMax = 64;
 const implicitKeyCharactersMax = 1000;
-/** A string of compact JSON, and the colon behind a name. */
-const jsonString = /"[^"\\]*(?:\\.[^"\\]*)*":?/g;
+/** A string of compact JSON, with the colon behind a name, or what stands between two. */
+const jsonPart = /"[^"\\]*(?:\\.[^"\\]*)*":?|[^"]+/gy;
 
 type Block = readonly JsonTree[] | JsonObject;
 /** `lead` begins the first line, `pad` the others: after "- " a collection begins on the same line. */
@@ -252,7 +252,7 @@ function formatKey(name: string, pad: string): string {
 function formatInline(tree: JsonTree): string {
   if (typeof tree === 'string') return formatScalar(tree);
   // Every string is looked at, so that none begins where another ends.
-  return escapeUnprintable(formatJson(tree)).replaceAll(jsonString, (text) =>
-    text.endsWith(':') && text.length > implicitKeyCharactersMax ? `? ${text.slice(0, -1)} :` : text,
+  return escapeUnprintable(formatJson(tree)).replaceAll(jsonPart, (text) =>
+    text.startsWith('"') && text.endsWith(':') && text.length > implicitKeyCharactersMax ? `? ${text.slice(0, -1)} :` : text,
   );
 }

@@ -110,5 +110,7 @@ function headerIn(members: Members, name: string, report: (name: string, message
 }
 
 function withoutEnd(path: string): string {
-  return path.replace(/\/+$/, '');
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }

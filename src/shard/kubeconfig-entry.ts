@@ -128,7 +128,7 @@ function serverOf(server: string, fail: Fail): string {
   const url = URL.canParse(server) ? new URL(server) : undefined;
   if (url === undefined || url.protocol !== 'https:')
     throw fail(`the server ${url === undefined ? '' : `${url.protocol}//${url.host} `}is no https URL`);
-  return `${url.origin}${url.pathname.replace(/\/clusters\/.*$/, '').replace(/\/$/, '')}`;
+  return `${url.origin}${url.pathname.split('/clusters/', 1)[0]!.replace(/\/$/, '')}`;
 }
 
 function execOf({ name, exec }: User, { folder, cluster, fail }: Readonly<{ folder: string; cluster: unknown; fail: Fail }>): ExecCommand {

@@ -18,7 +18,7 @@ export type Clause = Readonly<{ type: string; parameters: ReadonlyMap<string, st
 const accepted = 'application/json, application/yaml';
 /** Of more than that none is read. */
 const clausesMax = 64;
-const weightPattern = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+const weightPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
 export function negotiate(accept: string | undefined, asked: Asked): Parsed<Answered> {
   const answered = firstServed(accept, (clause) => serve(clause, asked));

@@ -94,7 +94,7 @@ function parseSlice([, start, end, step]: readonly (string | undefined)[]): Json
 }
 
 function parseFilter(text: string): JsonPath | undefined {
-  const [, leftText = text, operator, rightText = ''] = /^([^!<>=]+)([!<>=]+)(.+)$/.exec(text) ?? [];
+  const [, leftText = text, operator, rightText = ''] = /^([^!<>=]+)([!<>=]{1,2})(.+)$/s.exec(text) ?? [];
   const left = parseOperand(leftText);
   if (left === undefined) return undefined;
   if (operator === undefined) return [{ kind: 'filter', left, test: undefined }];

@@ -35,7 +35,7 @@ const options: Readonly<Record<Verb, readonly string[]>> = {
 };
 /** As Go writes and reads a time. */
 const durationPattern = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
-const durationParts = /(\d*)\.?(\d*)(ns|us|µs|μs|ms|s|m|h)/g;
+const durationParts = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/gy;
 const unitNs: Readonly<Record<string, bigint>> = {
   ns: 1n,
   us: 1_000n,
@@ -79,7 +79,7 @@ export function checkRepeated(query: URLSearchParams, names: readonly string[] =
 function isDuration(text: string): boolean {
   if (!durationPattern.test(text)) return false;
   let ns = 0n;
-  for (const [, whole = '', fraction = '', unit = ''] of text.matchAll(durationParts)) {
+  for (const [, whole = '', fraction = '', unit = ''] of text.replace(/^[+-]/, '').matchAll(durationParts)) {
     const digits = fraction.slice(0, fractionDigitsMax);
     ns += (BigInt(`${whole}${digits}`) * (unitNs[unit] ?? 0n)) / 10n ** BigInt(digits.length);
   }

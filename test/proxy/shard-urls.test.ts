@@ -27,3 +27,12 @@ test('a shard is where its Shard says, and nowhere where that is no plain https 
   ] as const)
     t.is(await urlOf(baseURL), expected, String(baseURL));
 });
+
+test('a Shard whose URL has 60,000 slashes is read in no time', async (t) => {
+  const path = `${'/'.repeat(60_000)}x`;
+  const beganMs = performance.now();
+
+  t.is(await urlOf(`https://amber${path}`), `https://amber${path}`);
+  t.is(await urlOf(`https://amber/${'/'.repeat(60_000)}`), 'https://amber');
+  t.true(performance.now() - beganMs < 1_000);
+});

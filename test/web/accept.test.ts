@@ -106,3 +106,11 @@ test('a header of more clauses than are read is refused as a whole, and quickly'
   t.is(shown(header, 'one'), 'NotAcceptable');
   t.true(fastestMs(() => shown(header, 'one'), 3) < 100);
 });
+
+test('a long weight is read in no time, whether it is a number or not', (t) => {
+  const long = '0'.repeat(62_000);
+
+  t.is(shown(`application/json;q=${long}x`, 'one'), 'json object');
+  t.is(shown(`application/json;q=${long}x,application/yaml;q=${long}1`, 'one'), 'yaml object');
+  t.true(fastestMs(() => shown(`application/json;q=${long}x`, 'one'), 3) < 100);
+});
