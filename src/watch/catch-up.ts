@@ -71,7 +71,7 @@ export class CatchUp<Member extends Follower> {
   readonly #cohortOf = new Map<Member, Cohort<Member>>();
   /** Cohorts between two chunks, by type and position: a watcher at the same position may join. */
   readonly #standing = new Map<string, Map<Revision, Cohort<Member>>>();
-  /** Those that may read on. */
+  /** Those of them that may read on. */
   readonly #ready = new Set<Cohort<Member>>();
   #isRunning = false;
 
@@ -127,7 +127,7 @@ export class CatchUp<Member extends Follower> {
       for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
         // Watchers that reached this position in the round go on from here together with those who were here.
         const cohort = this.#standing.get(type)?.get(position);
-        if (cohort === undefined || !this.#ready.delete(cohort)) continue;
+        if (cohort === undefined || !this.#ready.has(cohort)) continue;
         if (isTimeUp()) {
           await turn();
           isTimeUp = timeShare(this.#parts.clock);
@@ -217,6 +217,8 @@ export class CatchUp<Member extends Follower> {
 
   #unstand(cohort: Cohort<Member>): void {
     cohort.cancelPatience();
+    // A member may have left, or taken what it had, in the turn since its round began.
+    this.#ready.delete(cohort);
     cohort.patienceEndMs = Infinity;
     const type = textOf(cohort.type);
     const standing = this.#standing.get(type);

@@ -93,9 +93,10 @@ export class FanOut<Member extends Receiver> {
         places.add(place);
       }
     }
+    const before = this.#revision;
     this.#revision = revision;
     for (const place of places) {
-      for (const group of place.groups.values()) this.#expect(group);
+      for (const group of place.groups.values()) this.#expect(group, before);
       if (place.changes.length > revisionChangesMax || place.bytes > revisionBytesMax) dropTooLarge(place);
       if (place.changes.length > waitingMax || place.bytes > waitingBytesMax) this.#shed(place);
     }
@@ -166,10 +167,12 @@ export class FanOut<Member extends Receiver> {
     if (items.length > 0) for (const member of members) member.offer(piece);
   }
 
-  #expect(group: Group<Member>): void {
+  /** `before`: up to where a group that waits for nothing has got everything. */
+  #expect(group: Group<Member>, before: Revision): void {
     const due = this.#dueOf(group);
     if (due.has(group)) return;
     due.add(group);
+    group.after = before;
     group.place.due += 1;
   }
 

@@ -134,6 +134,30 @@ test('a member that leaves while the log is read does not disturb the others, an
   t.is(clock.timers, timers);
 });
 
+test('once all members have left, in whichever turn, nothing goes on working', async (t) => {
+  for (let ofTurn = 0; ofTurn < 30; ofTurn += 1) {
+    const { hub, clock } = aHubWith(30, 3);
+    const now = clock.now.bind(clock);
+    let asked = 0;
+    // Every turn is over as soon as it has begun.
+    clock.now = () => {
+      asked += 1;
+      clock.pass(10);
+      return now();
+    };
+    const watches = Array.from({ length: 4 }, (_, i) => hub.open(aWatch({ start: { kind: 'after', revision: i } })));
+    for (const watch of watches) void new Reader(watch).step();
+
+    await turns(ofTurn);
+    for (const watch of watches) watch.abandon();
+    await turns(50);
+    const askedBefore = asked;
+    await turns(50);
+
+    t.is(asked, askedBefore, `they left in turn ${ofTurn}`);
+  }
+});
+
 test('a failed reading ends all members that wait for it, each with its own error event', async (t) => {
   const { hub, store } = aHubWith(30, 10, { pieceBytesMax: 100 });
   const readers = Array.from({ length: 3 }, () => new Reader(hub.open(aWatch())));

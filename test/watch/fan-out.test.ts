@@ -248,6 +248,23 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('handOut' as const), visits: fc.integer({ min: 1, max: 3 }) }) },
 ); // prettier-ignore
 
+test('a group that had everything before more waits than may falls back to there, however long it had nothing to do', (t) => {
+  const fanOut = new FanOut<Sink>(0);
+  const idle = Array.from({ length: 3 }, (_, i) => new Sink(aView({ cluster: 'acme' }, `team=t${i}`)));
+  for (const sink of idle) fanOut.join(sink.view, sink);
+  for (let revision = 1; revision <= 1_000; revision += 1) fanOut.publish([aPutAt(revision, { name: 'n', cluster: 'beta' })], revision);
+  while (!fanOut.handOut(after(100)));
+
+  for (let revision = 1_001; revision <= 12_000; revision += 1)
+    fanOut.publish([aPutAt(revision, { name: 'n', cluster: 'acme' })], revision);
+  while (!fanOut.handOut(after(100)));
+
+  t.deepEqual(
+    idle.map(({ fellBackTo }) => fellBackTo),
+    [1_000, 1_000, 1_000],
+  );
+});
+
 test('whatever joins, leaves or is flushed: each gets its part of what came since, in order, once', (t) => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
