@@ -75,8 +75,8 @@ type TypeSum = TypeName & { shards: number; objects: number; bytes: number };
 
 /** Of each type, over all shards. */
 class TypeSums {
-  /** By resource: few have a name in common, so no text is made for each slice. */
-  readonly #byResource = new Map<string, TypeSum[]>();
+  /** By resource, group and identity: no text is made for each slice. */
+  readonly #byResource = new Map<string, Map<string, Map<string, TypeSum>>>();
 
   add(slice: TypeName & Pick<SliceStatus, 'objects' | 'bytes'>): void {
     const { objects, bytes } = slice;
@@ -87,16 +87,21 @@ class TypeSums {
   }
 
   of({ group, resource, identity }: TypeName): TypeSum | undefined {
-    return this.#byResource.get(resource)?.find((sum) => sum.group === group && sum.identity === identity);
+    return this.#byResource.get(resource)?.get(group)?.get(identity);
   }
 
   #begin({ group, resource, identity }: TypeName): TypeSum {
     const sum = { group, resource, identity, shards: 0, objects: 0, bytes: 0 };
-    const namesakes = this.#byResource.get(resource);
-    if (namesakes === undefined) this.#byResource.set(resource, [sum]);
-    else namesakes.push(sum);
+    const byGroup = entryOf(this.#byResource, resource, () => new Map<string, Map<string, TypeSum>>());
+    entryOf(byGroup, group, () => new Map<string, TypeSum>()).set(identity, sum);
     return sum;
   }
+}
+
+function entryOf<Value>(map: Map<string, Value>, name: string, create: () => Value): Value {
+  const entry = map.get(name) ?? create();
+  map.set(name, entry);
+  return entry;
 }
 
 /** Every served type, those with objects first. */

@@ -68,6 +68,9 @@ export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: s
  */
 type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
+/** As many as one logical cluster may declare. */
+const describedMax = 1_000;
+
 const unknown: Resolution = { kind: 'unknown' };
 
 export class Catalogue {
@@ -142,11 +145,12 @@ export class Catalogue {
       .sort(compareTypes));
   }
 
-  /** What discovery shows below a logical cluster, or below '*'; of same-named resources only the first. */
+  /** What discovery shows below a logical cluster, or below '*'; of same-named resources only the first, and no more than `describedMax` that are declared. */
   forCluster(cluster: string): readonly ServedType[] {
     const declared = cluster === '*' ? this.declared() : this.#declaredIn(cluster);
     const firsts = new Map<string, ServedType>();
     for (const type of declared) {
+      if (firsts.size === describedMax) break;
       const family = formatFamily(type.group, type.resource);
       if (!firsts.has(family)) firsts.set(family, type);
     }

@@ -36,26 +36,28 @@ export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | 
 export function coreVersions(types: readonly Described[], form: DiscoveryForm): Answer {
   const core = types.filter(({ group }) => group === '');
   if (form !== 'legacy') return aggregated(core, form);
-  return json({ kind: 'APIVersions', apiVersion: 'v1', versions: versionsOf(core, ''), serverAddressByClientCIDRs: [] });
+  const versions = [...(byGroup(core).get('')?.keys() ?? [])];
+  return json({ kind: 'APIVersions', apiVersion: 'v1', versions, serverAddressByClientCIDRs: [] });
 }
 
 /** /apis: every group but the core. */
 export function apiGroups(types: readonly Described[], form: DiscoveryForm): Answer {
   const named = types.filter(({ group }) => group !== '');
   if (form !== 'legacy') return aggregated(named, form);
-  return json({ kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf(named).map((group) => groupOf(named, group)) });
+  return json({ kind: 'APIGroupList', apiVersion: 'v1', groups: [...byGroup(named)].map(groupOf) });
 }
 
 /** /apis/GROUP */
 export function apiGroup(types: readonly Described[], group: string): Answer | undefined {
-  if (group === '' || !types.some((type) => type.group === group)) return undefined;
-  return json({ kind: 'APIGroup', apiVersion: 'v1', ...groupOf(types, group) });
+  const versions = byGroup(types.filter((type) => type.group === group)).get(group);
+  return group === '' || versions === undefined ? undefined : json({ kind: 'APIGroup', apiVersion: 'v1', ...groupOf([group, versions]) });
 }
 
 /** /apis/GROUP/VERSION, and /api/v1 with the group ''. */
 export function apiResources(types: readonly Described[], group: string, version: string): Answer | undefined {
-  if (!versionsOf(types, group).includes(version)) return undefined;
-  const resources = servedAt(types, group, version).map((type) => ({
+  const served = servedAt(types, group, version);
+  if (served.length === 0) return undefined;
+  const resources = served.map((type) => ({
     name: type.resource,
     singularName: type.singular,
     namespaced: type.namespaced,
@@ -66,15 +68,19 @@ export function apiResources(types: readonly Described[], group: string, version
   return json({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: formatApiVersion(group, version), resources });
 }
 
-/** Groups in the order of the types that name them first. */
-export function groupsOf(types: readonly Described[]): readonly string[] {
-  return [...new Set(types.map(({ group }) => group))];
-}
-
-/** The versions of a group, the preferred one first. */
-export function versionsOf(types: readonly Described[], group: string): readonly string[] {
-  const names = types.filter((type) => type.group === group).flatMap(({ versions }) => versions.map(({ name }) => name));
-  return [...new Set(names)].sort(compareVersions);
+/** What is served in each version of each group: groups in the order of the types that name them first, the preferred version first. */
+export function byGroup<Type extends Described>(types: readonly Type[]): ReadonlyMap<string, ReadonlyMap<string, readonly Type[]>> {
+  const groups = new Map<string, Map<string, Type[]>>();
+  for (const type of types) {
+    const versions = groups.get(type.group) ?? new Map<string, Type[]>();
+    groups.set(type.group, versions);
+    for (const { name } of type.versions) {
+      const served = versions.get(name);
+      if (served === undefined) versions.set(name, [type]);
+      else served.push(type);
+    }
+  }
+  return new Map([...groups].map(([group, versions]) => [group, new Map([...versions].sort(([a], [b]) => compareVersions(a, b)))]));
 }
 
 /** The types of a group that are served in a version. */
@@ -83,11 +89,11 @@ export function servedAt<Type extends Described>(types: readonly Type[], group: 
 }
 
 function aggregated(types: readonly Described[], form: 'v2' | 'v2beta1'): Answer {
-  const items = groupsOf(types).map((group) => ({
+  const items = [...byGroup(types)].map(([group, versions]) => ({
     metadata: { name: group, creationTimestamp: null },
-    versions: versionsOf(types, group).map((version) => ({
+    versions: [...versions].map(([version, served]) => ({
       version,
-      resources: servedAt(types, group, version).map((type) => aggregatedResource(type, version)),
+      resources: served.map((type) => aggregatedResource(type, version)),
       freshness: 'Current',
     })),
   }));
@@ -106,8 +112,8 @@ function aggregatedResource(type: Described, version: string): object {
   };
 }
 
-function groupOf(types: readonly Described[], group: string): object {
-  const versions = versionsOf(types, group).map((version) => ({ groupVersion: formatApiVersion(group, version), version }));
+function groupOf([group, served]: readonly [string, ReadonlyMap<string, unknown>]): object {
+  const versions = [...served.keys()].map((version) => ({ groupVersion: formatApiVersion(group, version), version }));
   return { name: group, versions, preferredVersion: versions[0] };
 }
 

@@ -17,9 +17,12 @@ export type SchemaTexts = ReadonlyMap<string, string>;
 
 /** The schema of a kind as JSON text: as a shard has published it, or what every object of the kind may have. */
 export function schemaText(type: Documented, version: string, published: SchemaTexts): string {
-  // A declared type may have the name of a built-in one.
-  const known = type.identity === '' ? published.get(schemaName(type, version)) : undefined;
-  return known ?? formatSchema(type, version, type.schema ?? { fields: fieldsOf(type) });
+  return publishedText(type, version, published) ?? formatSchema(type, version, type.schema ?? { fields: fieldsOf(type) });
+}
+
+/** A declared type may have the name of a built-in one. */
+export function publishedText(type: Documented, version: string, published: SchemaTexts): string | undefined {
+  return type.identity === '' ? published.get(schemaName(type, version)) : undefined;
 }
 
 /** kubectl must not take a field for unknown, whatever the schema leaves out. */

@@ -11,11 +11,12 @@
  * /openapi/v2 is not served (404). kubectl needs it, as protobuf, only when v3 fails or lacks the kind; apply asks for it
  * once more before it patches, and a 404 sends it on to those built-in types.
  *
- * A document is addressed by its hash, so that a client may keep it for ever; the hash is the ETag as well.
+ * A document is addressed by a hash of what it is made of, so that a client may keep it for ever; the hash is the ETag as well. The index so makes no document.
  */
 import { createHash } from 'node:crypto';
-import { groupsOf, servedAt, versionsOf, type Answer } from './discovery.js';
-import { groupVersionKind, schemaName, schemaText, type Documented, type SchemaTexts } from './openapi-schema.js';
+import { version as release } from '../version.js';
+import { byGroup, servedAt, type Answer } from './discovery.js';
+import { groupVersionKind, publishedText, schemaName, schemaText, type Documented, type SchemaTexts } from './openapi-schema.js';
 
 /** An answer a client may keep; `etag` comes with its quotes. */
 export type TaggedAnswer = Answer & Readonly<{ etag: string }>;
@@ -23,18 +24,20 @@ export type TaggedAnswer = Answer & Readonly<{ etag: string }>;
 type GroupVersion = Readonly<{ group: string; version: string }>;
 
 const documentPrefix = '/openapi/v3';
+/** Another release may say something else of the same types. */
+const ofRelease = release();
 
 /** /openapi/v3: which documents there are. Clients put the prefix of the cache in front of the root-relative URLs. */
 export function openApiIndex(types: readonly Documented[], published: SchemaTexts): TaggedAnswer {
   const paths: [string, object][] = [];
-  for (const group of groupsOf(types)) {
-    for (const version of versionsOf(types, group)) {
+  for (const [group, versions] of byGroup(types)) {
+    for (const [version, served] of versions) {
       const path = formatPath(group, version);
-      const { hash } = documentOf(types, published, { group, version });
-      paths.push([path, { serverRelativeURL: `${documentPrefix}/${path}?hash=${hash}` }]);
+      paths.push([path, { serverRelativeURL: `${documentPrefix}/${path}?hash=${hashOf(served, published, version)}` }]);
     }
   }
-  return tagged(JSON.stringify({ paths: Object.fromEntries(paths) }));
+  const body = JSON.stringify({ paths: Object.fromEntries(paths) });
+  return tagged(body, createHash('sha256').update(body).digest('hex').toUpperCase());
 }
 
 /** /openapi/v3/apis/GROUP/VERSION, and /openapi/v3/api/v1 with the group ''; undefined when nothing is served there. */
@@ -43,30 +46,30 @@ export function openApiDocument(
   published: SchemaTexts,
   { group, version }: GroupVersion,
 ): TaggedAnswer | undefined {
-  if (servedAt(types, group, version).length === 0) return undefined;
-  return tagged(documentOf(types, published, { group, version }).body);
+  const served = servedAt(types, group, version);
+  return served.length === 0 ? undefined : tagged(documentOf(served, published, version), hashOf(served, published, version));
 }
 
-function documentOf(
-  types: readonly Documented[],
-  published: SchemaTexts,
-  { group, version }: GroupVersion,
-): Readonly<{ body: string; hash: string }> {
-  const served = servedAt(types, group, version);
+function documentOf(served: readonly Documented[], published: SchemaTexts, version: string): string {
   const paths = Object.fromEntries(served.flatMap((type) => pathsOf(type, version)));
   const rest = JSON.stringify({ openapi: '3.0.0', info: { title: 'Strata', version }, paths });
   const texts = new Map(served.map((type) => [schemaName(type, version), schemaText(type, version, published)]));
   const schemas = [...texts].map(([name, text]) => `${JSON.stringify(name)}:${text}`);
-  const body = `${rest.slice(0, -1)},"components":{"schemas":{${schemas.join(',')}}}}`;
-  return { body, hash: hashOf(body) };
+  return `${rest.slice(0, -1)},"components":{"schemas":{${schemas.join(',')}}}}`;
 }
 
-function tagged(body: string): TaggedAnswer {
-  return { contentType: 'application/json', body, etag: `"${hashOf(body)}"` };
+function tagged(body: string, hash: string): TaggedAnswer {
+  return { contentType: 'application/json', body, etag: `"${hash}"` };
 }
 
-function hashOf(body: string): string {
-  return createHash('sha256').update(body).digest('hex').toUpperCase();
+/** Of all that `documentOf` reads. */
+function hashOf(served: readonly Documented[], published: SchemaTexts, version: string): string {
+  const hash = createHash('sha256').update(`${ofRelease} ${version}`);
+  for (const type of served) {
+    const { group, resource, kind, namespaced, identity, verbs } = type;
+    hash.update(JSON.stringify([group, resource, kind, namespaced, identity === '', verbs, publishedText(type, version, published)]));
+  }
+  return hash.digest('hex').toUpperCase();
 }
 
 /** The two paths of a type: its collection and one object. What can only be created has one. */

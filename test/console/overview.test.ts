@@ -55,6 +55,22 @@ test('a type is one line: those with the most objects first, and every served ty
   t.is(types.length, kcpTypes.length);
 });
 
+test('20,000 types of one name cost no more than as many of different names', async (t) => {
+  const many = (of: (i: number) => Partial<typeof slice>): ShardStatus => ({
+    ...shard,
+    slices: Array.from({ length: 20_000 }, (_, i) => ({ ...slice, ...of(i) })),
+  });
+  const tookMs = async (status: ShardStatus): Promise<number> => {
+    const beganMs = performance.now();
+    await overviewOf(parts([status]), turn);
+    return performance.now() - beganMs;
+  };
+  const differentMs = await tookMs(many((i) => ({ resource: `r${i}` })));
+  const namesakesMs = await tookMs(many((i) => ({ identity: `hash-${i}` })));
+
+  t.true(namesakesMs < 10 * differentMs + 100, `${namesakesMs} ms, ${differentMs} ms`);
+});
+
 function parts(shards: readonly ShardStatus[]) {
   const report: StatusReport = { ...aStatusReport(), shards };
   return {

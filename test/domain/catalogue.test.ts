@@ -547,3 +547,19 @@ test('a request without an identity means another one only since the first Clust
     t.false(catalogue.meantOtherSince(asked, revision), title);
   }
 });
+
+test('discovery below * shows the first 1,000 declared types by name, and one below a logical cluster all of it', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  for (let i = 0; i < 1_500; i += 1)
+    declareIn(
+      catalogue,
+      aPlace({ cluster: `c${i % 2}`, name: `n${i}` }),
+      aClusterCachedResource({ group: `g${String(i).padStart(4, '0')}.io`, identity: `h${i}` }),
+    );
+
+  const all = catalogue.forCluster('*').filter(({ identity }) => identity !== '');
+
+  t.is(all.length, 1_000);
+  t.is(all.at(-1)?.group, 'g0999.io');
+  t.is(catalogue.forCluster('c1').filter(({ identity }) => identity !== '').length, 750);
+});

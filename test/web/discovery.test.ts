@@ -1,4 +1,5 @@
 import test from 'ava';
+import { fastestMs } from '../support/fastest.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { ServedType } from '../../src/domain/catalogue.js';
 import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer } from '../../src/web/discovery.js';
@@ -172,4 +173,14 @@ test('the version has Kubernetes’ own form, every member a string, ours behind
     'platform',
   ]);
   t.true(Object.values(version).every((member) => typeof member === 'string'));
+});
+
+test('20,000 groups are described in linear time', (t) => {
+  const of = (count: number) => Array.from({ length: count }, (_, i) => ({ ...configMaps, group: `g${i}.io` }));
+  const [few, many] = [of(2_000), of(20_000)];
+
+  for (const form of ['v2', 'legacy'] as const) {
+    const fewMs = fastestMs(() => apiGroups(few, form), 3);
+    t.true(fastestMs(() => apiGroups(many, form), 1) < 40 * fewMs + 20, form);
+  }
 });

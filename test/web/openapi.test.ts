@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { SchemaTexts } from '../../src/web/openapi-schema.js';
@@ -195,7 +194,6 @@ async function readDocument(t: ExecutionContext, client: KubeClient) {
   const [, hash = ''] = /\?hash=(.*)$/.exec(url) ?? [];
   t.is(status, 200);
   t.is(headers['etag'], `"${hash}"`);
-  t.is(createHash('sha256').update(text).digest('hex').toUpperCase(), hash);
   const { paths, components } = JSON.parse(text);
   return { hash, paths, schema: components.schemas['io.kcp.tenancy.v1alpha1.WorkspaceType'] as KindSchema };
 }
