@@ -35,8 +35,9 @@ export function firstServed<Served>(accept: string | undefined, serve: (clause: 
 }
 
 /** Whether the answer will be metadata only, so that a type may be found by any identity. */
-export function asksPartial(accept: string | undefined): boolean {
-  return parseClauses(accept)[0]?.parameters.get('as')?.startsWith('PartialObjectMetadata') ?? false;
+export function asksPartial(accept: string | undefined, asked: Asked): boolean {
+  const answered = negotiate(accept, asked);
+  return answered.kind === 'parsed' && answered.value.form === 'partial';
 }
 
 export function notAcceptable(): Refusal {

@@ -123,6 +123,9 @@ export function showsOthers(): Refusal {
   return expired('what this URL leads to has changed, please list again');
 }
 
+/** How many logical clusters a conflict names. */
+export const placesNamedMax = 10;
+
 export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
 /** The logical cluster of a read. Throws Refused: 404 when a canonical path leads nowhere, 409 when to several. */
@@ -133,10 +136,11 @@ export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): P
   if (only === undefined)
     throw new Refused({ reason: 'NotFound', message: `no logical cluster has the canonical path ${JSON.stringify(cluster.path)}` });
   if (others.length === 0) return only;
-  const names = [only, ...others].join(', ');
+  const named = [only, ...others.slice(0, placesNamedMax - 1)].join(', ');
+  const more = others.length < placesNamedMax ? '' : ' and others';
   throw new Refused({
     reason: 'Conflict',
-    message: `the canonical path ${JSON.stringify(cluster.path)} leads to several logical clusters: ${names}`,
+    message: `the canonical path ${JSON.stringify(cluster.path)} leads to several logical clusters: ${named}${more}`,
   });
 }
 

@@ -11,12 +11,9 @@ import { formatGroupResource } from '../domain/resource.js';
 import type { Scope } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import { objectAnswer } from './answer.js';
-import { answeredAs, formOf, namespaceOf, type Answer, type Call, type KubePorts } from './call.js';
+import { answeredAs, formOf, namespaceOf, placesNamedMax, type Answer, type Call, type KubePorts } from './call.js';
 import { objectNotFound } from './kube-request.js';
 import { parseResourceVersion } from './list-options.js';
-
-/** How many logical clusters a conflict names. */
-const placesNamedMax = 10;
 
 export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'one');

@@ -99,7 +99,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
     resource: resource.resource,
     identity: resource.identity,
     cluster,
-    partial: asksPartial(request.headers.accept),
+    partial: asksPartial(request.headers.accept, verb === 'list' || verb === 'watch' ? verb : 'one'),
   });
   if (resolution.kind === 'unknown' || resource.identity === '') throw new Refused(resourceNotFound(resource));
   if (verb === undefined) throw new Refused(methodNotAllowed(method, resource));

@@ -89,12 +89,16 @@ for (const [accept, asked, expected] of [
   });
 }
 
-test('only the best clause decides whether metadata alone is wanted', (t) => {
-  t.true(asksPartial(partial('PartialObjectMetadataList')));
-  t.true(asksPartial(`${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`));
-  t.false(asksPartial(`application/json,${partial('PartialObjectMetadata')}`));
-  t.false(asksPartial(kubectl));
-  t.false(asksPartial(undefined));
+test('metadata alone is wanted where the clause that is served says so', (t) => {
+  const inProtobuf = `${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
+
+  t.true(asksPartial(partial('PartialObjectMetadataList'), 'list'));
+  t.true(asksPartial(`${inProtobuf},${partial('PartialObjectMetadata')}`, 'one'));
+  t.false(asksPartial(inProtobuf, 'one'));
+  t.false(asksPartial(`${inProtobuf},application/json`, 'one'));
+  t.false(asksPartial(`application/json,${partial('PartialObjectMetadata')}`, 'watch'));
+  t.false(asksPartial(kubectl, 'list'));
+  t.false(asksPartial(undefined, 'list'));
 });
 
 test('a header of more clauses than are read is refused as a whole, and quickly', (t) => {
