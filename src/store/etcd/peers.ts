@@ -10,11 +10,12 @@
  * arrive any more.
  *
  * Each also has a heartbeat, which it writes again and again. A heartbeat that changes is the only proof that a server runs: etcd gives every lease its whole time
- * again when another member leads. A server raises none after a restore, and learns of it: etcd takes a heartbeat only where it holds the one before, and what a
+ * again when another member leads. One that is silent while this server raises its own four times is none of `others`; a leader that is silent three times as long is
+ * replaced. A server raises no heartbeat after a restore, and learns of it: etcd takes a heartbeat only where it holds the one before, and what a
  * restored etcd holds, which may be that one, is never published here.
  *
  * V1 Two servers never both take themselves for the leader, as far as their clocks run equally fast: a leader stops a lease's time after it asked to keep it,
- *    and etcd gives the lead away no earlier.
+ *    and etcd gives the lead away no earlier; it stops 30 s after it last raised its heartbeat, and others take the lead 40 s after that was published.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { pause } from '../../domain/pause.js';
@@ -48,6 +49,11 @@ const keepIntervalMs = leaseMs / 3;
 const retryMs = 200;
 /** A new leader of etcd is there sooner, and does not know of what the former was asked. */
 const answerMsMax = 2_000;
+/** Of heartbeats of this server: then another one that has raised none is silent. Between two of them lie `keepIntervalMs`. */
+const silentAfter = 4;
+/** Then it leads no more: whoever is behind etcd for long raises none, and yet may lead. */
+const leaderSilentAfter = 12;
+const leadsSilentlyMsMax = 30_000;
 const unsaid = new Uint8Array();
 const nothingMore = { compare: [], success: [] };
 /** What has changed is told together. */
@@ -69,6 +75,9 @@ export class EtcdPeers implements Peers {
   #heartbeat: Revision = 0;
   /** What etcd held when that was asked, and is published here before the next heartbeat. A server that stays some seconds behind asks once for each. */
   #due: Readonly<{ revision: Revision; askedMs: number }> | undefined;
+  #leadsUntilMs = 0;
+  /** For each server its last heartbeat, and how often this one has raised its own since. */
+  readonly #heard = new Map<string, Readonly<{ heartbeat: Revision; raised: number }>>();
   /** Why etcd did not take what was asked last; undefined: it did. */
   #failure: EtcdError | undefined;
   /** What was to be told last could not be. */
@@ -112,12 +121,13 @@ export class EtcdPeers implements Peers {
   }
 
   get #isLeader(): boolean {
-    return this.#parts.published.leader === this.id && this.#parts.clock.now() < this.#leaseUntilMs;
+    return this.#parts.published.leader === this.id && this.#parts.clock.now() < Math.min(this.#leaseUntilMs, this.#leadsUntilMs);
   }
 
   get others(): ReadonlyMap<string, PeerState> {
     const others = new Map(this.#parts.published.servers);
     others.delete(this.id);
+    for (const id of others.keys()) if (this.#isSilent(id, silentAfter)) others.delete(id);
     return others;
   }
 
@@ -158,8 +168,9 @@ export class EtcdPeers implements Peers {
   /** What is published of servers may have changed. */
   look(): void {
     const { published, log, clock } = this.#parts;
-    const leader = published.leader === undefined ? undefined : published.servers.get(published.leader);
-    if (leader === undefined && this.#lease !== 0 && !this.#isTaking) void this.#lead();
+    const { leader } = published;
+    const isLed = leader !== undefined && published.servers.has(leader) && !this.#isSilent(leader, leaderSilentAfter);
+    if (!isLed && this.#lease !== 0 && !this.#isTaking) void this.#lead();
     const isLeader = this.#isLeader;
     if (isLeader !== (this.#ledSinceMs !== undefined)) {
       this.#ledSinceMs = isLeader ? clock.now() : undefined;
@@ -187,6 +198,7 @@ export class EtcdPeers implements Peers {
       this.#heartbeat = revision;
       this.#lease = lease;
       this.#leaseUntilMs = askedMs + leaseMs;
+      this.#leadsUntilMs = askedMs + leadsSilentlyMsMax;
     }
     await reach(revision);
     return succeeded;
@@ -244,11 +256,29 @@ export class EtcdPeers implements Peers {
     const key = this.#keyOf({ kind: 'heartbeat', id: this.id });
     const compare = [{ key, revision: this.#heartbeat }];
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
+    const askedMs = this.#parts.clock.now();
     const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax);
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
     // Later than the one compared: one that was not answered has arrived, or this server has entered again meanwhile.
-    if (at >= this.#heartbeat) this.#heartbeat = at;
-    else await this.#enterAgain();
+    if (at < this.#heartbeat) return this.#enterAgain();
+    this.#heartbeat = at;
+    if (!succeeded) return;
+    this.#leadsUntilMs = askedMs + leadsSilentlyMsMax;
+    this.#hear();
+  }
+
+  /** This server has raised its heartbeat, and what etcd held shortly before is published: which of the others have raised theirs? */
+  #hear(): void {
+    const { heartbeats } = this.#parts.published;
+    for (const id of this.#heard.keys()) if (!heartbeats.has(id)) this.#heard.delete(id);
+    for (const [id, heartbeat] of heartbeats) {
+      const before = this.#heard.get(id);
+      this.#heard.set(id, { heartbeat, raised: before?.heartbeat === heartbeat ? before.raised + 1 : 0 });
+    }
+  }
+
+  #isSilent(id: string, after: number): boolean {
+    return id !== this.id && (this.#heard.get(id)?.raised ?? 0) >= after;
   }
 
   /** Throws EtcdError where that takes long: a server that is behind keeps its lease meanwhile. */

@@ -18,8 +18,12 @@ type Server = Readonly<{
 }>;
 
 /** A server that has caught up. */
-async function serverOf(etcd: FakeEtcd, clock: ManualClock): Promise<Server> {
-  const { published, reach } = etcd.published();
+async function serverOf(etcd: FakeEtcd, clock: ManualClock, isBehind = (): boolean => false): Promise<Server> {
+  const { published, reach: reachNow } = etcd.published();
+  const reach = async (): Promise<void> => {
+    if (isBehind()) await new Promise(() => {});
+    await reachNow();
+  };
   await reach();
   const logged: string[] = [];
   let isContradicted = false;
@@ -36,8 +40,8 @@ async function serverOf(etcd: FakeEtcd, clock: ManualClock): Promise<Server> {
 }
 
 /** One that runs. */
-async function runningServer(etcd: FakeEtcd, clock: ManualClock): Promise<Server> {
-  const server = await serverOf(etcd, clock);
+async function runningServer(etcd: FakeEtcd, clock: ManualClock, isBehind?: () => boolean): Promise<Server> {
+  const server = await serverOf(etcd, clock, isBehind);
   await server.peers.enter();
   await server.peers.join();
   return server;
@@ -162,3 +166,45 @@ for (const [what, set] of [
     t.false(running.isContradicted());
     await running.peers.leave();
   });
+
+test('a server that died is none of the others, and leads no more, though etcd goes on giving its lease the whole time', async (t) => {
+  const [etcd, clock, clockOfDead] = [new FakeEtcd(), new ManualClock(), new ManualClock()];
+  const dead = await runningServer(etcd, clockOfDead);
+  await pass(clockOfDead, 4_000, dead);
+  t.not(dead.peers.leadsSinceMs, undefined);
+  const running = await runningServer(etcd, clock);
+
+  await pass(clock, 10_000, running);
+  t.is(running.peers.others.size, 1);
+  await pass(clock, 10_000, running);
+  t.is(running.peers.others.size, 0);
+  await pass(clock, 15_000, running);
+  t.is(running.peers.leadsSinceMs, undefined);
+  await pass(clock, 15_000, running);
+  t.not(running.peers.leadsSinceMs, undefined);
+
+  // It was frozen, and finds itself replaced.
+  await pass(clockOfDead, 4_000, dead);
+  t.is(dead.peers.leadsSinceMs, undefined);
+  for (const { peers } of [running, dead]) await peers.leave();
+});
+
+test('a leader that is too far behind etcd to raise its heartbeat leads no more before another one does', async (t) => {
+  const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+  let isBehind = false;
+  const leader = await runningServer(etcd, clock, () => isBehind);
+  await pass(clock, 1_000, leader);
+  const other = await runningServer(etcd, clock);
+  await pass(clock, 5_000, leader, other);
+  isBehind = true;
+
+  const led: string[] = [];
+  for (let passed = 0; passed < 60_000; passed += 500) {
+    await pass(clock, 500, other);
+    const who = [leader, other].map(({ peers }) => (peers.leadsSinceMs === undefined ? '-' : 'leads')).join(' ');
+    if (led.at(-1) !== who) led.push(who);
+  }
+
+  t.deepEqual(led, ['leads -', '- -', '- leads']);
+  for (const { peers } of [leader, other]) await peers.leave();
+});
