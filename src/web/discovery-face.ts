@@ -2,7 +2,7 @@
 import type { Refusal } from '../domain/errors.js';
 import { notAcceptable } from './accept.js';
 import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer, type Described } from './discovery.js';
-import { openApiDocument, openApiIndex, type TaggedAnswer } from './openapi.js';
+import { openApiDocument, openApiIndex, type Sources, type TaggedAnswer } from './openapi.js';
 import type { Documented, SchemaTexts } from './openapi-schema.js';
 import { versionAnswer } from './version.js';
 
@@ -28,7 +28,7 @@ export function discover(
       if (own.length === 1) return found(apiGroup(described(), own[0] ?? ''));
       return own.length === 2 ? found(apiResources(described(), own[0] ?? '', own[1] ?? '')) : undefined;
     case 'openapi':
-      return own[0] === 'v3' ? found(openApi(own.slice(1), described, schemas)) : undefined;
+      return own[0] === 'v3' ? found(openApi(own.slice(1), described, { published: schemas, release: version })) : undefined;
     default:
       return undefined;
   }
@@ -44,9 +44,9 @@ function aggregated(make: typeof coreVersions, accept: string | undefined, types
 }
 
 /** The index, or the document of `apis/G/V` or `api/V`. */
-function openApi(own: readonly string[], types: () => readonly Documented[], schemas: SchemaTexts): DiscoveryAnswer | undefined {
+function openApi(own: readonly string[], types: () => readonly Documented[], sources: Sources): DiscoveryAnswer | undefined {
   const [root, first = '', second = '', ...more] = own;
-  if (root === undefined) return openApiIndex(types(), schemas);
-  if (root === 'api') return openApiDocument(types(), schemas, { group: '', version: first });
-  return root === 'apis' && more.length === 0 ? openApiDocument(types(), schemas, { group: first, version: second }) : undefined;
+  if (root === undefined) return openApiIndex(types(), sources);
+  if (root === 'api') return openApiDocument(types(), sources, { group: '', version: first });
+  return root === 'apis' && more.length === 0 ? openApiDocument(types(), sources, { group: first, version: second }) : undefined;
 }

@@ -14,26 +14,26 @@
  * A document is addressed by a hash of what it is made of, so that a client may keep it for ever; the hash is the ETag as well. The index so makes no document.
  */
 import { createHash } from 'node:crypto';
-import { version as release } from '../version.js';
 import { byGroup, servedAt, type Answer } from './discovery.js';
 import { groupVersionKind, publishedText, schemaName, schemaText, type Documented, type SchemaTexts } from './openapi-schema.js';
 
 /** An answer a client may keep; `etag` comes with its quotes. */
 export type TaggedAnswer = Answer & Readonly<{ etag: string }>;
 
+/** What documents are made of beside the types. `release`: of this software; another one may say something else of the same types. */
+export type Sources = Readonly<{ published: SchemaTexts; release: string }>;
+
 type GroupVersion = Readonly<{ group: string; version: string }>;
 
 const documentPrefix = '/openapi/v3';
-/** Another release may say something else of the same types. */
-const ofRelease = release();
 
 /** /openapi/v3: which documents there are. Clients put the prefix of the cache in front of the root-relative URLs. */
-export function openApiIndex(types: readonly Documented[], published: SchemaTexts): TaggedAnswer {
+export function openApiIndex(types: readonly Documented[], sources: Sources): TaggedAnswer {
   const paths: [string, object][] = [];
   for (const [group, versions] of byGroup(types)) {
     for (const [version, served] of versions) {
       const path = formatPath(group, version);
-      paths.push([path, { serverRelativeURL: `${documentPrefix}/${path}?hash=${hashOf(served, published, version)}` }]);
+      paths.push([path, { serverRelativeURL: `${documentPrefix}/${path}?hash=${hashOf(served, sources, version)}` }]);
     }
   }
   const body = JSON.stringify({ paths: Object.fromEntries(paths) });
@@ -43,14 +43,14 @@ export function openApiIndex(types: readonly Documented[], published: SchemaText
 /** /openapi/v3/apis/GROUP/VERSION, and /openapi/v3/api/v1 with the group ''; undefined when nothing is served there. */
 export function openApiDocument(
   types: readonly Documented[],
-  published: SchemaTexts,
+  sources: Sources,
   { group, version }: GroupVersion,
 ): TaggedAnswer | undefined {
   const served = servedAt(types, group, version);
-  return served.length === 0 ? undefined : tagged(documentOf(served, published, version), hashOf(served, published, version));
+  return served.length === 0 ? undefined : tagged(documentOf(served, sources, version), hashOf(served, sources, version));
 }
 
-function documentOf(served: readonly Documented[], published: SchemaTexts, version: string): string {
+function documentOf(served: readonly Documented[], { published }: Sources, version: string): string {
   const paths = Object.fromEntries(served.flatMap((type) => pathsOf(type, version)));
   const rest = JSON.stringify({ openapi: '3.0.0', info: { title: 'Strata', version }, paths });
   const texts = new Map(served.map((type) => [schemaName(type, version), schemaText(type, version, published)]));
@@ -63,8 +63,8 @@ function tagged(body: string, hash: string): TaggedAnswer {
 }
 
 /** Of all that `documentOf` reads. */
-function hashOf(served: readonly Documented[], published: SchemaTexts, version: string): string {
-  const hash = createHash('sha256').update(`${ofRelease} ${version}`);
+function hashOf(served: readonly Documented[], { release, published }: Sources, version: string): string {
+  const hash = createHash('sha256').update(`${release} ${version}`);
   for (const type of served) {
     const { group, resource, kind, namespaced, identity, verbs } = type;
     hash.update(JSON.stringify([group, resource, kind, namespaced, identity === '', verbs, publishedText(type, version, published)]));

@@ -3,9 +3,11 @@ import test from 'ava';
 import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
+import { openReader } from '../../src/store/sqlite/database.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
-import { mustWrite } from '../contract/read-all.js';
+import { list, mustWrite } from '../contract/read-all.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
+import { aDrop } from '../support/pushes.js';
 import { aWritingHalf } from './a-database.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
@@ -98,4 +100,34 @@ test('a delete does not read the objects of its cluster’s namesake on another 
 
   t.log(`200 deletes beside 50,000 namesakes committed in ${shortest.toFixed(1)} ms`);
   t.true(shortest <= 100, `${shortest} ms`);
+});
+
+test('types of many identities are read in linear time, and identities that nothing remembers cost nothing', async (t) => {
+  const engine = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 }, history: { historyAgeMs: 0, tombstoneAgeMs: 0 } });
+  const identities = Array.from({ length: 4_000 }, (_, i) => `hash-${i}`);
+  const write = async (mutations: readonly Parameters<SqliteStore['submit']>[0][]): Promise<void> => {
+    for (const mutation of mutations) void engine.store.submit(mutation);
+    await mustWrite(engine.store, aPut({ name: `end${engine.store.published}` }, 'absent'));
+  };
+  await write(identities.slice(0, 400).map((identity) => aPut({ identity, resource: 'few' }, 'absent')));
+  await write(identities.map((identity) => aPut({ identity, resource: 'many' }, 'absent')));
+  const scopes = (place: Place): Scope[] => [aScope({ ...place, identity: '*' }), aScope({ ...place, identity: '*', name: 'nowhere' })];
+
+  for (const [few, many] of scopes({ resource: 'few' }).map((scope, i) => [scope, scopes({ resource: 'many' })[i]!] as const)) {
+    const found = (await list(engine.store, many)).map(({ key }) => key.resource.identity);
+    t.deepEqual(found, many.name === undefined ? identities.toSorted() : []);
+    const fewMs = await fastest(() => list(engine.store, few));
+    const manyMs = await fastest(() => list(engine.store, many));
+    t.true(manyMs < 40 * fewMs + 20, `${manyMs} ms for 4,000, ${fewMs} ms for 400`);
+  }
+
+  await write(identities.slice(1).map((identity) => aDelete({ identity, resource: 'many' })));
+  for (const identity of identities.slice(1)) await engine.store.lane().push([aDrop({ identity, resource: 'many' })]);
+  engine.clock.advance(10_000);
+  await write([]);
+  await engine.compact();
+  await engine.restart();
+  const database = openReader(engine.file('strata.db'));
+  t.teardown(() => database.close());
+  t.deepEqual(database.prepare(`SELECT identity FROM resources WHERE resource = 'many'`).pluck().all(), ['hash-0']);
 });

@@ -1,7 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
-import type { SchemaTexts } from '../../src/web/openapi-schema.js';
-import { openApiDocument, openApiIndex } from '../../src/web/openapi.js';
+import { openApiDocument, openApiIndex, type Sources } from '../../src/web/openapi.js';
 import { reviewTypes } from '../../src/web/review-types.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { anApiExport, anApiResourceSchema, aPath } from '../support/objects.js';
@@ -10,7 +9,7 @@ import { aServer } from '../support/test-server.js';
 const served = kcpTypes.flatMap((type) => type.versions.map(({ name }) => ({ type, version: name })));
 
 /** Published by no shard. */
-const nothing: SchemaTexts = new Map();
+const nothing: Sources = { published: new Map(), release: '1.2.3' };
 const kindExtension = 'x-kubernetes-group-version-kind';
 
 type PatchOperation = Readonly<{

@@ -119,7 +119,7 @@ export class ChangeLog {
   }
 
   #pageBack(type: LogType, { after, upTo }: Range): readonly ChangeRow[] {
-    const ids = this.#rows.resourceIds(type);
+    const ids = this.#rows.resourceIds(type, 2);
     const [only] = ids;
     if (only === undefined) return [];
     const range = { after, upTo, isFalling: true };
@@ -129,7 +129,7 @@ export class ChangeLog {
   }
 
   #page(type: LogType, { after, upTo }: Range): readonly LogRow[] {
-    const ids = this.#rows.resourceIds(type);
+    const ids = this.#rows.resourceIds(type, 2);
     const [only] = ids;
     if (only === undefined) return [];
     if (ids.length > 1) return this.#everything({ after, upTo });

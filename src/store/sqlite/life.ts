@@ -31,6 +31,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
       const revision = readMeta(database, 'revision');
       const last = readEpochs(database).at(-1);
       dropEpochs(database, revision);
+      dropResources(database);
       // What is there without an epoch had resourceVersions of another form, which nobody may mistake for present ones.
       beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
       failpoint('epoch.before');
@@ -45,6 +46,14 @@ export function begin(database: Connection, parts: EpochParts): Life {
     .immediate();
   failpoint('epoch.after');
   return life;
+}
+
+/** Types that hold nothing and that nothing remembers: identities come and go. Not while a process runs, which may know their ids. */
+function dropResources(database: Connection): void {
+  database
+    .prepare(/*sql*/ `DELETE FROM resources WHERE id NOT IN (SELECT resource FROM slices)
+               AND NOT EXISTS (SELECT 1 FROM changes INDEXED BY changes_by_resource WHERE changes.resource = resources.id)`)
+    .run();
 }
 
 /** A store of an older schema may have had no id when it was migrated: what is local gets its origin here. */

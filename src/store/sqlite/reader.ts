@@ -15,6 +15,9 @@ import { summedColumns, tombstone, type SummedRow } from './change-row.js';
 import type { Rows, Version } from './rows.js';
 import type { Walks } from './walks.js';
 
+/** Of how many identities of one type keys are counted. */
+const countedStretchesMax = 100;
+
 type Deleted = SummedRow & Version;
 
 export type ReaderParts = Readonly<{ rows: Rows; walks: Walks; published: () => Revision }>;
@@ -68,13 +71,13 @@ export class Reader {
   }
 
   count(scope: Scope, after: Key | undefined, max: number): number | undefined {
-    let [looked, counted] = [0, 0];
-    for (const [i, resource] of this.#parts.walks.resources(scope, after).entries()) {
-      const rowsMax = max - looked + 1;
-      const found = this.#parts.walks.count({ scope, resource, after: i === 0 ? after : undefined, rowsMax });
+    let [looked, counted, stretches] = [0, 0, 0];
+    for (const stretch of this.#parts.walks.stretches(scope, after, max + 1)) {
+      const found = this.#parts.walks.count({ ...stretch, rowsMax: max - looked + 1 });
       looked += found.looked;
       counted += found.counted;
-      if (looked > max) return undefined;
+      stretches += 1;
+      if (looked > max || stretches > countedStretchesMax) return undefined;
     }
     return counted;
   }

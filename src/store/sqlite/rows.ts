@@ -113,13 +113,13 @@ export class Rows {
     return known;
   }
 
-  /** The ids of the resources a scope covers, rising; an identity '*' may cover several. */
-  resourceIds({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>): readonly number[] {
-    if (identity === '*') return this.#statements.resourceIds.all({ group, resource, identity });
+  /** The ids of the resources a scope covers, rising; an identity '*' may cover many, of which `max` are wanted. */
+  resourceIds({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>, max = everyOne): readonly number[] {
+    if (identity === '*') return this.#statements.resourceIds.all({ group, resource, identity, max });
     const text = formatResource({ group, resource, identity });
     const known = this.#ids.get(text);
     if (known !== undefined) return known;
-    const ids = this.#statements.resourceIds.all({ group, resource, identity });
+    const ids = this.#statements.resourceIds.all({ group, resource, identity, max });
     // A resource that exists stays; one that does not may come.
     if (ids.length > 0) this.#ids.set(text, ids);
     return ids;
@@ -141,6 +141,9 @@ export class Rows {
   }
 }
 
+/** SQLite's LIMIT of what has none. */
+const everyOne = -1;
+
 function isSameKey(a: Key, b: Key): boolean {
   if (a.name !== b.name || a.cluster !== b.cluster || a.shard !== b.shard || a.namespace !== b.namespace) return false;
   return a.resource === b.resource || formatResource(a.resource) === formatResource(b.resource);
@@ -160,8 +163,8 @@ function prepare(database: Connection) {
       .pluck(),
     resource: database.prepare<[number], Resource>(/*sql*/ `SELECT api_group AS "group", resource, identity FROM resources WHERE id = ?`),
     resourceIds: database
-      .prepare<[{ group: string; resource: string; identity: string }], number>(
-        /*sql*/ `SELECT id FROM resources WHERE api_group = @group AND resource = @resource AND (@identity = '*' OR identity = @identity) ORDER BY id`,
+      .prepare<[{ group: string; resource: string; identity: string; max: number }], number>(
+        /*sql*/ `SELECT id FROM resources WHERE api_group = @group AND resource = @resource AND (@identity = '*' OR identity = @identity) ORDER BY id LIMIT @max`,
       )
       .pluck(),
   };

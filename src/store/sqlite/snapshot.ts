@@ -57,13 +57,15 @@ export class SqliteSnapshot implements Snapshot {
   async page(after: Key | undefined): Promise<SnapshotPage> {
     // Also for a type that holds nothing: it may have held something then.
     this.#assertCovered();
-    const resources = this.#walks.resources(this.#scope, after);
-    for (const [i, resource] of resources.entries()) {
-      const stretch = { scope: this.#scope, resource, after: i === 0 ? after : undefined, rowsMax: this.#limits.rowsMax };
+    const isOneOfMany = this.#scope.identity === '*';
+    let untilMs = performance.now() + turnMs;
+    for (const stretch of this.#walks.stretches(this.#scope, after, this.#limits.rowsMax)) {
       const { held, last } = await this.#look(stretch);
-      const isLast = i === resources.length - 1;
-      if (held.length === 0 && last === undefined && !isLast) continue;
-      return this.#read(() => this.#objects(held, last ?? (isLast ? undefined : held.at(-1)?.key)));
+      if (held.length > 0 || last !== undefined)
+        return this.#read(() => this.#objects(held, last ?? (isOneOfMany ? held.at(-1)?.key : undefined)));
+      if (performance.now() < untilMs) continue;
+      await turn();
+      untilMs = performance.now() + turnMs;
     }
     return { objects: [], next: undefined };
   }

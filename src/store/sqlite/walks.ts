@@ -19,6 +19,9 @@ type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, 
 
 type Names = Pick<Key, 'shard' | 'cluster' | 'namespace' | 'name'>;
 
+/** There may be thousands of identities, and most pages begin and end in one of them. */
+const resourcesAtOnce = 16;
+
 /** After every possible name. */
 const end = '\u{10FFFF}';
 
@@ -34,11 +37,23 @@ export class Walks {
     this.#statements = prepare(rows.database);
   }
 
-  /** The resources of a scope from the one of `after` on. */
-  resources(scope: Scope, after: Key | undefined): readonly number[] {
-    const ids = this.#rows.resourceIds(scope);
-    const first = after === undefined ? 0 : ids.findIndex((id) => this.#rows.resource(id).identity === after.resource.identity);
-    return ids.slice(Math.max(0, first));
+  /** The stretches of a scope that hold or held something, in the order of their identities; from a key on. */
+  *stretches(scope: Scope, after: Key | undefined, rowsMax: number): Generator<Stretch> {
+    if (scope.identity !== '*') {
+      for (const resource of this.#rows.resourceIds(scope)) yield { scope, resource, after, rowsMax };
+      return;
+    }
+    const { group, resource: name } = scope;
+    let from = after?.resource.identity ?? '';
+    for (let found = resourcesAtOnce; found === resourcesAtOnce;) {
+      const resources = this.#statements.resources.all({ group, resource: name, from, max: resourcesAtOnce });
+      found = resources.length;
+      for (const { id, identity } of resources) {
+        yield { scope, resource: id, after: identity === after?.resource.identity ? after : undefined, rowsMax };
+        // The text that comes next.
+        from = `${identity}\0`;
+      }
+    }
   }
 
   /** What exists now. */
@@ -148,6 +163,11 @@ function prepare(database: Connection) {
     };
   };
   return {
+    resources: database.prepare<
+      [object],
+      { id: number; identity: string }
+    >(/*sql*/ `SELECT id, identity FROM resources AS r WHERE api_group = @group AND resource = @resource AND identity >= @from
+               AND EXISTS (SELECT 1 FROM changes INDEXED BY changes_by_resource WHERE resource = r.id) ORDER BY identity LIMIT @max`),
     everything: walk({ within: 'resource = @resource', order: 'shard, cluster, namespace, name' }),
     shard: walk({ within: 'resource = @resource AND shard = @inShard', order: 'cluster, namespace, name' }),
     shardCluster: walk({ within: 'resource = @resource AND shard = @inShard AND cluster = @inCluster', order: 'namespace, name' }),
