@@ -3,8 +3,7 @@
  * async iterable of events. It decodes nothing the test did not ask for; `text` is what came over the wire.
  *
  * Over HTTP/1.1 it has a connection per request in flight; over HTTP/2 everything is on one connection, as kcp does.
- * A test that does not choose with `http2` runs over both: `npm test` runs the files that speak HTTP a second
- * time with TEST_HTTP=2. A watch has no buffer of its own: a caller that does not read stops the socket, which is how a slow watcher is played.
+ * A test that does not choose with `http2` speaks what TEST_HTTP says (`choose-http.ts`). A watch has no buffer of its own: a caller that does not read stops the socket, which is how a slow watcher is played.
  */
 import { once } from 'node:events';
 import { connect, constants, type ClientHttp2Session } from 'node:http2';
