@@ -12,6 +12,7 @@ import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
 import { projectFile } from '../support/project.js';
 import { silent, storeLimits } from '../support/test-store.js';
+import { startCommitterHere } from './committer-here.js';
 import { ManualClock } from './manual-clock.js';
 
 /** Longer than compaction ever waits for its next step. */
@@ -84,7 +85,7 @@ export class SqliteEngine {
       },
     };
     const parts = { log: this.#log, clock: this.clock, random: this.#random, observe };
-    this.store = await openSqlite(this.directory, projectFile('migrations'), limits, parts);
+    this.store = await openSqlite(this.directory, projectFile('migrations'), limits, parts, startCommitterHere);
     return this.store;
   }
 

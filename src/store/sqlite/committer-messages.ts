@@ -1,4 +1,5 @@
 /** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool. */
+import type { Worker } from 'node:worker_threads';
 import type { Unfinished } from '../asked.js';
 import type { MovedPath } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
@@ -12,6 +13,9 @@ import type { WireBatch } from './wire-batch.js';
 import type { WireDecisions } from './wire-decisions.js';
 
 export type CommitterOptions = Readonly<{ databaseFile: string; momentIntervalMs: number }>;
+
+/** Where the committer runs. */
+export type CommitterThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
 
 export type ToCommitter =
   | Readonly<{ kind: 'commit'; batch: WireBatch; nowMs: number }>

@@ -21,6 +21,8 @@ export type Life = Readonly<{
   logBytes: number;
 }>;
 
+const unusedResourcesMax = 1_000;
+
 export function begin(database: Connection, parts: EpochParts): Life {
   const life = database
     .transaction((): Life => {
@@ -48,12 +50,15 @@ export function begin(database: Connection, parts: EpochParts): Life {
   return life;
 }
 
-/** Types that hold nothing and that nothing remembers: identities come and go. Not while a process runs, which may know their ids. */
+/** Types that hold nothing and that nothing remembers, because identities come and go. Not while a process runs, which may know their ids; and a few are no trouble. */
 function dropResources(database: Connection): void {
-  database
-    .prepare(/*sql*/ `DELETE FROM resources WHERE id NOT IN (SELECT resource FROM slices)
+  const unused = database
+    .prepare<[], number>(/*sql*/ `SELECT id FROM resources WHERE id NOT IN (SELECT resource FROM slices)
                AND NOT EXISTS (SELECT 1 FROM changes INDEXED BY changes_by_resource WHERE changes.resource = resources.id)`)
-    .run();
+    .pluck()
+    .all();
+  const drop = database.prepare<[number]>(/*sql*/ `DELETE FROM resources WHERE id = ?`);
+  if (unused.length > unusedResourcesMax) for (const id of unused) drop.run(id);
 }
 
 /** A store of an older schema may have had no id when it was migrated: what is local gets its origin here. */

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { deferred } from '../../domain/deferred.js';
-import type { CommitterOptions } from './committer-messages.js';
+import type { CommitterOptions, CommitterThread } from './committer-messages.js';
 import { enterStore } from './enter-store.js';
 import { openGuardedReader } from './guarded-reader.js';
 import { lockStore } from './lock.js';
@@ -14,7 +14,13 @@ import { databaseName } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 
 /** Opens or creates the store in `directory`. Throws a CacheError that says what is wrong. */
-export async function openSqlite(directory: string, migrations: string, limits: StoreLimits, parts: StoreParts): Promise<SqliteStore> {
+export async function openSqlite(
+  directory: string,
+  migrations: string,
+  limits: StoreLimits,
+  parts: StoreParts,
+  startCommitter = startCommitterThread,
+): Promise<SqliteStore> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const lock = lockStore(directory);
   try {
@@ -32,7 +38,7 @@ export async function openSqlite(directory: string, migrations: string, limits: 
   }
 }
 
-async function startCommitter(options: CommitterOptions): Promise<Worker> {
+async function startCommitterThread(options: CommitterOptions): Promise<CommitterThread> {
   const worker = new Worker(new URL('./committer-worker.js', import.meta.url), { workerData: options });
   const started = deferred<void>();
   worker.once('message', () => started.resolve());

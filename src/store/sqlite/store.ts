@@ -11,7 +11,6 @@
 import { sweepDeletesMax } from '../asked.js';
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
-import type { Worker } from 'node:worker_threads';
 import type { Commit } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -28,7 +27,7 @@ import type { Located, Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import { ChangeLog } from './change-log.js';
-import type { FromCommitter, ToCommitter } from './committer-messages.js';
+import type { CommitterThread, FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
 import { commitBytesMax, Holds, type LogState } from '../compactor.js';
 import type { Connection } from './database.js';
@@ -60,7 +59,7 @@ export class SqliteStore implements Store {
   readonly unreadableKeys = 0;
   readonly cacheId: string;
   readonly #lock: Lock;
-  readonly #worker: Worker;
+  readonly #worker: CommitterThread;
   readonly #reader: Connection;
   readonly #epochs: Epochs;
   readonly #recent: RecentObjects;
@@ -90,7 +89,7 @@ export class SqliteStore implements Store {
   #logBytes: number;
   #closing = false;
 
-  constructor(opened: { lock: Lock; life: Life; worker: Worker; reader: Connection }, limits: StoreLimits, parts: StoreParts) {
+  constructor(opened: { lock: Lock; life: Life; worker: CommitterThread; reader: Connection }, limits: StoreLimits, parts: StoreParts) {
     const { lock, life, worker, reader } = opened;
     this.#lock = lock;
     this.#worker = worker;
