@@ -132,8 +132,9 @@ export class Catalogue {
     return this.#replace(place, undefined, revision);
   }
 
-  /** Whether a request that names no identity may have meant another one at that revision than it does now. */
+  /** Whether a request that names no identity may have meant another one at that revision than it does now, or none. */
   meantOtherSince({ cluster, group, resource }: Pick<TypeRequest, 'cluster' | 'group' | 'resource'>, revision: Revision): boolean {
+    if (revision >= this.#identityChanges.latest) return false;
     return this.#identityChanges.hasChangedSince(formatFamilyIn(cluster, formatFamily(group, resource)), revision);
   }
 
@@ -209,8 +210,9 @@ export class Catalogue {
     const meant = this.#meantBy([...ended, ...begun]);
     for (const each of ended) this.#remove(each);
     for (const each of begun) this.#add(each);
+    // Nothing is no other identity: a watch ends with the type that it is of, once its objects are gone.
     for (const [name, identity] of this.#meantBy([...ended, ...begun]))
-      if (identity !== meant.get(name)) this.#identityChanges.record(name, revision);
+      if (identity !== undefined && identity !== meant.get(name)) this.#identityChanges.record(name, revision);
     if (ended.length + begun.length > 0) this.#declared = undefined;
     if (former === undefined || this.declares(former)) return [];
     return [{ group: former.group, resource: former.resource, identity: former.identity }];

@@ -11,10 +11,17 @@ const namesMax = 10_000;
 export class RecentChanges {
   readonly #changedAt = new Map<string, Revision>();
   #unknownUpTo: Revision;
+  #latest: Revision;
 
   /** Nothing is known of the changes up to `unknownUpTo`. */
   constructor(unknownUpTo: Revision) {
     this.#unknownUpTo = unknownUpTo;
+    this.#latest = unknownUpTo;
+  }
+
+  /** Since this revision no name has changed. */
+  get latest(): Revision {
+    return this.#latest;
   }
 
   /** Whether it may have stood for something else at that revision than it does now. */
@@ -26,6 +33,7 @@ export class RecentChanges {
   record(name: string, revision: Revision): void {
     this.#changedAt.delete(name);
     this.#changedAt.set(name, revision);
+    this.#latest = revision;
     if (this.#changedAt.size <= namesMax) return;
     const [[oldest, at] = ['', 0]] = this.#changedAt;
     this.#changedAt.delete(oldest);

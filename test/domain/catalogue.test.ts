@@ -537,7 +537,8 @@ test('a request without an identity means another one only since the first Clust
     ['an earlier name', true, () => declareIn(catalogue, aPlace({ name: 'a' }), aClusterCachedResource({ identity: 'hash-b' }))],
     ['one that is not the first goes', false, () => withdrawFrom(catalogue, aPlace({ name: 'm' }))],
     ['the first goes, the next names the same', false, () => withdrawFrom(catalogue, aPlace({ name: 'a' }))],
-    ['the last goes', true, () => withdrawFrom(catalogue, aPlace({ name: 'z' }))],
+    ['the last goes', false, () => withdrawFrom(catalogue, aPlace({ name: 'z' }))],
+    ['another identity comes after it', true, () => declareIn(catalogue, aPlace({ name: 'm' }), aClusterCachedResource())],
   ];
 
   for (const [title, isOther, step] of steps) {

@@ -5,7 +5,9 @@ test('a name has changed since a revision if its last change came after it', (t)
   const changes = new RecentChanges(5);
   changes.record('a', 7);
   changes.record('b', 8);
+  t.is(changes.latest, 8);
   changes.record('a', 9);
+  t.is(changes.latest, 9);
 
   t.deepEqual(
     [8, 9].map((revision) => changes.hasChangedSince('a', revision)),

@@ -63,12 +63,12 @@ test('a type is unknown before it is declared, served while it is, and gone with
   t.is(await statusOf(client, instances({ cluster: '*', shard: '*' })), 404);
   t.is(await statusOf(client, instances({ version: 'v2' })), 404);
 
-  const watch = following(client, instances({ cluster: '*', shard: '*', identity: 'hash' }));
-  await until(() => watch.received.length === 2);
+  const watches = [following(client, instances({ cluster: '*', shard: '*', identity: 'hash' })), following(client, instances())];
+  await until(() => watches.every(({ received }) => received.length === 2));
   await client.delete(declarations({ name: 'instances' }));
-  await watch.done;
+  await Promise.all(watches.map(({ done }) => done));
 
-  t.deepEqual(watch.received, ['ADDED a', 'ADDED b', 'DELETED a', 'DELETED b']);
+  for (const { received } of watches) t.deepEqual(received, ['ADDED a', 'ADDED b', 'DELETED a', 'DELETED b']);
   t.is(await statusOf(client, instances({ cluster: '*', shard: '*', identity: 'hash' })), 404);
   t.is(await statusOf(client, instances()), 404);
 });

@@ -257,7 +257,11 @@ export class EtcdPeers implements Peers {
     const compare = [{ key, revision: this.#heartbeat }];
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
     const askedMs = this.#parts.clock.now();
-    const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax);
+    const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax).catch((error: unknown) => {
+      // A full etcd takes no heartbeat of anybody, and needs a leader that compacts.
+      if (error instanceof EtcdError && error.kind === 'full') this.#leadsUntilMs = askedMs + leadsSilentlyMsMax;
+      throw error;
+    });
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
     // Later than the one compared: one that was not answered has arrived, or this server has entered again meanwhile.
     if (at < this.#heartbeat) return this.#enterAgain();

@@ -189,6 +189,21 @@ test('a server that died is none of the others, and leads no more, though etcd g
   for (const { peers } of [running, dead]) await peers.leave();
 });
 
+test('while etcd is full its leader leads on, because somebody has to compact', async (t) => {
+  const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+  const [leader, other] = [await runningServer(etcd, clock), await runningServer(etcd, clock)];
+  await pass(clock, 5_000, leader, other);
+  const since = leader.peers.leadsSinceMs;
+  t.not(since, undefined);
+
+  etcd.isFull = true;
+  await pass(clock, 90_000, leader, other);
+
+  t.is(leader.peers.leadsSinceMs, since);
+  t.is(other.peers.leadsSinceMs, undefined);
+  for (const { peers } of [leader, other]) await peers.leave();
+});
+
 test('a leader that is too far behind etcd to raise its heartbeat leads no more before another one does', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   let isBehind = false;
