@@ -15,18 +15,22 @@ export type OverviewParts = Readonly<{
   lines: readonly LastLine[];
 }>;
 
-/** How many shards are looked at in one turn of the event loop. */
-const shardsPerTurn = 250;
+/** How many shards and slices are looked at in one turn of the event loop, unless one shard has more. */
+const looksPerTurn = 750;
 
 /** `turn` gives the event loop back. */
 export async function overviewOf({ report, types, activity, lines }: OverviewParts, turn: () => Promise<void>): Promise<Overview> {
   const { cache, tree, shards, certificates } = report;
   const views: ShardView[] = [];
   const sums = new TypeSums();
-  for (const [at, shard] of shards.entries()) {
+  let looks = 0;
+  for (const shard of shards) {
     views.push(shardOf(shard));
     for (const slice of shard.slices) sums.add(slice);
-    if (at % shardsPerTurn === shardsPerTurn - 1) await turn();
+    looks += 1 + shard.slices.length;
+    if (looks < looksPerTurn) continue;
+    await turn();
+    looks = 0;
   }
   return {
     cache,

@@ -7,7 +7,7 @@
  *   a link             what the cache at the other end reports; away, while the link is down
  *   none               away
  *
- * Cost: of a report one look at each slice, `shardsPerTurn` shards in a turn of the event loop; of a type one look at each of its slices and at each
+ * Cost: of a report one look at each shard and slice, `looksPerTurn` in a turn of the event loop, or those of one shard; of a type one look at each of its slices and at each
  * shard, `shardsPerTurnOfType` in a turn. Each shard is looked at within one turn, so what is said of it was true at one moment.
  */
 import { isWrittenPlainly, type ShardState } from '../domain/claim.js';
@@ -60,7 +60,8 @@ export type FreshnessParts = Readonly<{
   certificates: () => readonly CertificateStatus[];
 }>;
 
-const shardsPerTurn = 50;
+/** Of shards, and of their slices. */
+const looksPerTurn = 2_500;
 const shardsPerTurnOfType = 1_000;
 
 /** Who reports on a shard: whether they are there, since when, and what they reported of a slice. */
@@ -83,9 +84,14 @@ export class Freshness implements FreshnessPort {
     const tree = await this.#parts.tree();
     const nowMs = clock.now();
     const statuses: ShardStatus[] = [];
-    for (const [i, shard] of [...known.names].toSorted().entries()) {
-      if (i % shardsPerTurn === shardsPerTurn - 1) await turn();
-      statuses.push(this.#shard(shard, nowMs));
+    let looks = 0;
+    for (const shard of [...known.names].toSorted()) {
+      const status = this.#shard(shard, nowMs);
+      statuses.push(status);
+      looks += 1 + status.slices.length;
+      if (looks < looksPerTurn) continue;
+      await turn();
+      looks = 0;
     }
     return { cache: this.#cache(), tree, certificates: this.#parts.certificates(), shards: statuses };
   }

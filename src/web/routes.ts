@@ -1,4 +1,5 @@
 /** Routes beside the kube face: health for everybody, metrics, status, freshness and what paths lead to for readers, ending shards and caches for masters. */
+import { setImmediate as turn } from 'node:timers/promises';
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
@@ -10,6 +11,7 @@ import { mustParse } from '../domain/parsed.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import type { Caches, Clock, Freshness, HeavyWorks, Paths, Removals, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
+import type { StatusReport } from '../domain/status.js';
 import type { Exchange } from '../http/exchange.js';
 import { negotiate } from './accept.js';
 import { encoded, jsonAnswer } from './answer.js';
@@ -17,7 +19,7 @@ import { authorize } from './authorize.js';
 import { readBody } from './body.js';
 import type { Answer } from './call.js';
 import { parseFreshnessQuestion } from './freshness-question.js';
-import { encode } from './parts.js';
+import { encode, type Part } from './parts.js';
 import { parseResolveQuestion } from './resolve-question.js';
 import { respond } from './respond.js';
 import { parseTarget, withoutQuery } from './target.js';
@@ -35,6 +37,8 @@ export type RouteParts = Readonly<{
 
 /** Room that a report waits for before it is made: metrics and status grow with what the store holds. */
 const reportBytesMax = 8 * 1024 * 1024;
+/** As much of it is written in one turn of the event loop, or one shard. */
+const turnBytesMin = 512 * 1024;
 /** A hundred shards of one type at most. */
 const freshnessBytesMax = 64 * 1024;
 /** At most a line for each shard that a path of the greatest length may lead over, or that is not current. */
@@ -73,7 +77,7 @@ export function routes(
     contentType: metrics.contentType,
     parts: [Buffer.from(await metrics.render())],
   }));
-  read('/services/cache/status', reportBytesMax, async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
+  read('/services/cache/status', reportBytesMax, async () => reportAnswer(await freshness.report()));
   read('/services/cache/freshness', freshnessBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await freshness.ofType(mustParse(parseFreshnessQuestion(query))))),
   );
@@ -133,4 +137,20 @@ function authorizePath({ caller, request }: Exchange): void {
   const asked = { path: withoutQuery(url), method, shard: undefined, resource: undefined, verb: undefined };
   const forbidden = authorize(caller, asked);
   if (forbidden !== undefined) throw new Refused(forbidden);
+}
+
+/** The shards come last, each written in a turn of its own where it has many slices. */
+async function reportAnswer({ shards, ...others }: StatusReport): Promise<Answer> {
+  const parts: Part[] = [encode(`${JSON.stringify(others).slice(0, -1)},"shards":[`)];
+  let bytes = 0;
+  for (const [at, shard] of shards.entries()) {
+    const part = encode(`${at === 0 ? '' : ','}${JSON.stringify(shard)}`);
+    parts.push(part);
+    bytes += part.length;
+    if (bytes < turnBytesMin) continue;
+    await turn();
+    bytes = 0;
+  }
+  parts.push(encode(']}'));
+  return { kind: 'bytes', code: 200, contentType: 'application/json', parts };
 }
