@@ -17,6 +17,8 @@ export class KnownShards {
   readonly #slices = new Map<ShardName, Map<string, SliceState>>();
   /** By group and resource, then by identity. */
   readonly #types = new Map<string, Map<string, Map<ShardName, SliceState>>>();
+  /** What `isPlainSynced` has found, until something of the shard changes. */
+  readonly #plainSynced = new Map<ShardName, boolean>();
   readonly #subscription: Subscription;
   #changes = 0;
 
@@ -91,7 +93,16 @@ export class KnownShards {
     if (shard?.via === undefined) return false;
     const known = this.slice(slice);
     if (known !== undefined) return known.syncedTerm === shard.term;
-    return shard.plain && [...this.slicesOf(slice.shard)].some(({ syncedTerm }) => syncedTerm === shard.term);
+    return this.isPlainSynced(slice.shard);
+  }
+
+  /** Whether what plain writers wrote to the shard counts as synced. */
+  isPlainSynced(name: ShardName): boolean {
+    const shard = this.#shards.get(name);
+    if (shard?.plain !== true) return false;
+    const known = this.#plainSynced.get(name) ?? [...this.slicesOf(name)].some(({ syncedTerm }) => syncedTerm === shard.term);
+    this.#plainSynced.set(name, known);
+    return known;
   }
 
   close(): void {
@@ -100,7 +111,9 @@ export class KnownShards {
 
   #learn({ shards, slices }: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>): void {
     this.#changes += shards.length;
+    for (const { slice } of slices) this.#plainSynced.delete(slice.shard);
     for (const state of shards) {
+      this.#plainSynced.delete(state.shard);
       if (!isUnknown(state)) this.#shards.set(state.shard, state);
       else {
         this.#shards.delete(state.shard);

@@ -35,7 +35,7 @@ type SliceFilter = Readonly<{ covered: boolean; ends: readonly (readonly Predica
 export class LinkFilter {
   readonly #ends: readonly (readonly Grant[])[];
   readonly #sliceFilters = new Map<string, SliceFilter>();
-  /** By the texts of the predicates of each end, which say all about them. */
+  /** By which rules of each end are for them. */
   readonly #kinds = new Map<string, SliceFilter>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
@@ -98,17 +98,18 @@ export class LinkFilter {
   /** Objects usually come slice by slice, so most of them need not even the slice's text. */
   #sliceFilter(slice: Slice): SliceFilter {
     if (this.#last !== undefined && isSameSlice(this.#last.slice, slice)) return this.#last.sliceFilter;
-    const sliceFilter = remembered(this.#sliceFilters, formatSlice(slice), () =>
-      this.#kindOf(this.#ends.map((grants) => predicatesOf(grants, slice))),
-    );
+    const sliceFilter = remembered(this.#sliceFilters, formatSlice(slice), () => this.#kindOf(slice));
     this.#last = { slice: { shard: slice.shard, resource: slice.resource }, sliceFilter };
     return sliceFilter;
   }
 
-  /** Many thousand slices have few kinds. */
-  #kindOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFilter {
-    const text = JSON.stringify(ends.map((predicates) => [...predicates.keys()]));
-    return remembered(this.#kinds, text, () => sliceFilterOf(ends));
+  /** Many thousand slices have few kinds, and rules may have long texts. */
+  #kindOf({ shard, resource }: Slice): SliceFilter {
+    const isFor = ({ types, shards }: Grant): boolean => shards?.has(shard) !== false && types.has(resource);
+    const rules = this.#ends.map((grants) => grants.flatMap((grant, at) => (isFor(grant) ? [at] : [])));
+    return remembered(this.#kinds, rules.join(';'), () =>
+      sliceFilterOf(rules.map((ofEnd, end) => predicatesOf(ofEnd.map((at) => this.#ends[end]![at]!)))),
+    );
   }
 }
 
@@ -128,9 +129,8 @@ function setOf(shards: readonly ShardName[]): ReadonlySet<ShardName> {
 }
 
 /** By their texts, in order. One that lets everything through makes the others superfluous. */
-function predicatesOf(grants: readonly Grant[], { shard, resource }: Slice): ReadonlyMap<string, Predicate> {
-  const concerned = grants.filter(({ types, shards }) => shards?.has(shard) !== false && types.has(resource));
-  const byText = new Map(concerned.map(({ predicate }) => [predicate.text, predicate]));
+function predicatesOf(grants: readonly Grant[]): ReadonlyMap<string, Predicate> {
+  const byText = new Map(grants.map(({ predicate }) => [predicate.text, predicate]));
   const everything = byText.get('');
   if (everything !== undefined) return new Map([['', everything]]);
   return new Map([...byText].toSorted(([left], [right]) => (left < right ? -1 : 1)));

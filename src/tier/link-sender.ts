@@ -199,7 +199,7 @@ export class LinkSender {
   /** The other end's choice for a shard: whether it takes it from here, and which claim it knows. Resolves once the next may be learned. */
   async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
     const { shard } = claim;
-    const afterMs = this.#syncs.learnChoice(claim);
+    const afterMs = await this.#syncs.learnChoice(claim, this.#parts.turn);
     if (afterMs > 0) this.#parts.boundedLog.info('link.resync', { shard, reason: 'the other end takes it from here again', afterMs });
     this.#answer(shard);
     this.#notifier.notify();

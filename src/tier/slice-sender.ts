@@ -11,6 +11,7 @@ import { emptyDigest, formatDigest } from '../domain/digest.js';
 import type { MovedPath } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
+import { Line } from '../domain/line.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/store-port.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
@@ -39,12 +40,14 @@ export type SliceSenderParts = Readonly<{
 
 const syncsMax = 4;
 const stalePerTurn = 256;
+/** Of slices of which nothing crosses: they are begun, and need no reading. */
+const begunPerTurn = 256;
 
 export class SliceSender {
   readonly #parts: SliceSenderParts;
   readonly #syncing: SliceSync[] = [];
   readonly #comparisons: Comparisons;
-  readonly #digestsDue = new Set<SliceSync>();
+  readonly #digestsDue = new Line<SliceSync>();
   /** The walk of a digest. */
   #checked: Readonly<{ sync: SliceSync; walk: SliceWalk }> | undefined;
 
@@ -88,7 +91,8 @@ export class SliceSender {
   async walk(): Promise<boolean> {
     const { syncs, tail } = this.#parts;
     if (this.#goOn()) return true;
-    while (this.#syncing.length < syncsMax) {
+    let begun = 0;
+    for (; this.#syncing.length < syncsMax && begun < begunPerTurn; begun += 1) {
       const isDeclaring = this.#syncing.some(({ declaresTypes }) => declaresTypes);
       const sync = syncs.takeWaiting(tail.position, isDeclaring ? 'declaring' : undefined);
       if (sync === undefined) break;
@@ -103,7 +107,7 @@ export class SliceSender {
       if (sync.phase === 'comparing' && (await this.#comparisons.page(sync))) this.#syncing.push(sync);
       return true;
     }
-    if (this.#checked === undefined) return false;
+    if (this.#checked === undefined) return begun > 0;
     const { sync: checked, walk } = this.#checked;
     if (checked.walk !== walk || !(await this.#page(checked))) this.#checked = undefined;
     return true;
@@ -112,11 +116,17 @@ export class SliceSender {
   /** Sends the digest of a slice whose turn it is, or begins to read it. False: none is due. Called when all changes are sent. */
   digest(): boolean {
     const { syncs, known, queue } = this.#parts;
-    for (const sync of this.#digestsDue) {
+    const due = this.#digestsDue;
+    for (let left = due.size; left > 0; left -= 1) {
+      const sync = due.first;
+      if (sync === undefined) return false;
       const { slice } = sync;
       // What the other end refuses of it is not known before all of it is acknowledged.
-      if (queue.isUnderWay(sync)) continue;
-      this.#digestsDue.delete(sync);
+      if (queue.isUnderWay(sync)) {
+        due.passFirst();
+        continue;
+      }
+      due.delete(sync);
       if (syncs.of(slice) !== sync || sync.phase !== 'current' || sync === this.#checked?.sync) continue;
       const sum = sync.walk?.sum;
       sync.closeWalk();

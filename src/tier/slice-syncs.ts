@@ -59,6 +59,8 @@ export class SliceSyncs {
   /** What the other end holds, until it has a slice sync or the shard is not ours to send. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
   readonly #unknown: UnknownSlices;
+  /** Shards of plain writers, when they were last looked at: whether what these wrote counted as synced. */
+  readonly #plainSynced = new Map<ShardName, boolean>();
   readonly #waiting = new WaitingSyncs();
   readonly #due = new Set<SliceSync>();
   /** In the order in which they were found to be whole. */
@@ -89,7 +91,7 @@ export class SliceSyncs {
 
   /** Makes slice syncs for all that is known, giving the event loop back between shards. Nothing is sent before. */
   async open(turn: () => Promise<void>): Promise<void> {
-    await this.#followAll(turn);
+    await this.#followInTurns(this.#shards(), turn);
     this.#canResume = false;
     this.#isOpen = true;
   }
@@ -109,12 +111,12 @@ export class SliceSyncs {
     return this.#unknown.asked(shard);
   }
 
-  /** The other end has chosen where it has a shard from. Returns for how long what it takes from here has to wait. */
-  learnChoice(claim: FrameOf<'claim'>): number {
+  /** The other end has chosen where it has a shard from. Resolves with how long what it takes from here has to wait. */
+  async learnChoice(claim: FrameOf<'claim'>, turn: () => Promise<void>): Promise<number> {
     const { shard, isYours } = claim;
     const hadIt = this.#taken.has(shard);
     if (!this.#taken.learnChoice(claim)) return 0;
-    this.followShard(shard);
+    await this.#followInTurns([shard], turn);
     if (!isYours) this.#held.delete(shard);
     if (hadIt || !this.#taken.has(shard)) return 0;
     const pace = this.#paces.get(shard) ?? new ResyncPace(this.#parts);
@@ -250,7 +252,7 @@ export class SliceSyncs {
       this.want(sync);
       this.marked.add(sync);
     }
-    await this.#followAll(turn);
+    await this.#followInTurns(this.#shards(), turn);
   }
 
   /** Something of the shard has changed. */
@@ -265,12 +267,17 @@ export class SliceSyncs {
 
   /** Something of these has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
   followSlices(slices: Iterable<Slice>): void {
-    const plain = new Set<ShardName>();
+    const shards = new Set<ShardName>();
     for (const slice of slices) {
       this.#follow(slice);
-      if (this.#parts.known.shard(slice.shard)?.plain === true) plain.add(slice.shard);
+      shards.add(slice.shard);
     }
-    for (const shard of plain) for (const sync of this.ofShard(shard)) this.#changed(sync);
+    for (const shard of shards) {
+      const isSynced = this.#parts.known.isPlainSynced(shard);
+      if (isSynced === (this.#plainSynced.get(shard) ?? false)) continue;
+      this.#plainSynced.set(shard, isSynced);
+      for (const sync of this.ofShard(shard)) this.#changed(sync);
+    }
   }
 
   close(): void {
@@ -282,9 +289,13 @@ export class SliceSyncs {
     this.#waiting.clear();
   }
 
-  async #followAll(turn: () => Promise<void>): Promise<void> {
+  *#shards(): Iterable<ShardName> {
+    for (const { shard } of this.#parts.known.shards) yield shard;
+  }
+
+  async #followInTurns(shards: Iterable<ShardName>, turn: () => Promise<void>): Promise<void> {
     let looks = 0;
-    for (const { shard } of this.#parts.known.shards) {
+    for (const shard of shards) {
       for (const _ of this.#followEach(shard)) {
         looks += 1;
         if (looks % slicesPerTurn === 0) await turn();
@@ -376,6 +387,7 @@ export class SliceSyncs {
 
   /** The other end may go on to believe that it is current with slices of it, and may have the shard from here again. */
   #dropShard(shard: ShardName): void {
+    this.#plainSynced.delete(shard);
     const held = this.#held.get(shard) ?? new Map<string, HeldSlice>();
     for (const [name, sync] of this.#byShard.get(shard) ?? []) {
       const { slice, phase, filterHash, endedFor } = sync;

@@ -6,7 +6,9 @@ import { formatGroupResource } from '../../src/domain/resource.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { LinkFilter } from '../../src/tier/link-filter.js';
 import { aDeclaration, anObject, aPolicy, sliceOf, type WrittenRule } from '../support/link-rules.js';
+import { fastestMs } from '../support/fastest.js';
 import { aKey, shardName } from '../support/objects.js';
+import { aSlice } from '../support/pushes.js';
 
 const everything: WrittenRule = { types: ['*'] };
 const rbacGroup = 'rbac.authorization.k8s.io';
@@ -333,4 +335,17 @@ test('a filter still decides right for more slices than it remembers', (t) => {
 
   t.true(filter.isWhole(aKey({ group: '', resource: 'secrets' })));
   t.false(filter.covers(aKey()));
+});
+
+test('what a slice costs does not grow with the texts of the rules', (t) => {
+  const rules = (characters: number): readonly WrittenRule[] =>
+    Array.from({ length: 100 }, (_, i) => ({ types: ['*'], labels: `l${i}=${'x'.repeat(characters)}` }));
+  const tookMs = (characters: number): number =>
+    fastestMs(() => {
+      const filter = new LinkFilter(aPolicy(...rules(characters)), aPolicy(...rules(characters)));
+      for (let i = 0; i < 2_000; i += 1) filter.covers(aSlice({ resource: `r${i}` }));
+    }, 3);
+
+  const [short, long] = [tookMs(2), tookMs(60)];
+  t.true(long < 5 * short + 20, `${long} ms with long rules, ${short} ms with short ones`);
 });

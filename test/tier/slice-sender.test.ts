@@ -69,7 +69,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
     { to: 'parent', filter: new LinkFilter(policy, everything), held: [], canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, notify }, store.published);
-  syncs.learnChoice(aClaimFrame({ term: firstTerm, origin: store.cacheId, isYours: true }));
+  await syncs.learnChoice(aClaimFrame({ term: firstTerm, origin: store.cacheId, isYours: true }), async () => {});
   await syncs.open(async () => {});
   const resynced: string[] = [];
   const resync = (sync: SliceSync, afterMs: number, reason: string): void => {
@@ -228,4 +228,19 @@ test('a slice that is resynced while its digest is read has the digest of what w
 
   const digests = frames.flatMap((frame) => (frame.kind === 'digest' ? [frame.value] : []));
   t.deepEqual(new Set(digests), new Set([known.slice(aSlice())?.digest]));
+});
+
+test('of slices of which nothing crosses some are begun at a time', async (t) => {
+  const { sliceSender, syncs, sent } = await aFilteringSender(aPolicy({ types: ['apiexports.apis.kcp.io'] }), []);
+  syncs.hold(Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `gone${i}` }), filterHash: '', syncedTerm: 0 })));
+  sent();
+
+  const begun: number[] = [];
+  while (await sliceSender.walk()) begun.push(sent().filter((kind) => kind === 'begin').length);
+
+  t.is(
+    begun.reduce((sum, count) => sum + count, 0),
+    1_001,
+  );
+  t.true(Math.max(...begun) <= 256, begun.join());
 });

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { SliceState } from '../../src/domain/push.js';
@@ -74,8 +75,9 @@ async function someSyncs({
     { to, filter, held, canResume },
   );
   /** The other end chooses this end for the shard, if it can. */
-  const hear = (state: ShardState): number => syncs.learnChoice(aClaimFrame({ ...state, isYours: flows(state.via, to) }));
-  hear(shard ?? aShardState(amber, 5));
+  const hear = (state: ShardState): Promise<number> =>
+    syncs.learnChoice(aClaimFrame({ ...state, isYours: flows(state.via, to) }), async () => {});
+  await hear(shard ?? aShardState(amber, 5));
   await syncs.open(turn);
   const report = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = [], isHeard = true): void => {
     const full = states.map((state) => {
@@ -85,7 +87,7 @@ async function someSyncs({
     const received = full.filter((state) => state !== undefined);
     for (const listener of pushes.listeners) listener({ shards, slices: received });
     for (const state of shards) syncs.followShard(state.shard);
-    if (isHeard) for (const state of shards) hear(state);
+    if (isHeard) for (const state of shards) void hear(state);
     syncs.followSlices(received.map(({ slice }) => slice));
   };
   const phases = (): Readonly<Record<string, string>> =>
@@ -292,7 +294,9 @@ test('a shard that moves to the other end of the link is no longer sent; when it
   t.deepEqual(phases(), {});
   t.is(syncs.takeWaiting(0), undefined);
   t.is(syncs.takeDue(0), undefined);
+  await turn();
   report([aShardState(amber, 7)]);
+  await turn();
   t.deepEqual(phases(), { apiexports: 'new' });
 });
 
@@ -355,9 +359,14 @@ test('a slice wanted after a while waits until then and notifies; a later reques
 
 test('a shard that the other end takes from here again and again is synced after growing waits, which are reported', async (t) => {
   const { syncs, clock } = await someSyncs({ slices: [exports], canResume: false });
-  const choose = (isYours: boolean): number => syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours }));
+  const choose = (isYours: boolean): Promise<number> =>
+    syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours }), async () => {});
 
-  const waits = [1, 2, 3].map(() => (choose(false), choose(true)));
+  const waits: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    await choose(false);
+    waits.push(await choose(true));
+  }
 
   t.deepEqual(waits, [500, 1_000, 2_000]);
   t.is(syncs.takeWaiting(0), undefined);
@@ -416,7 +425,7 @@ function heldMany(count: number): readonly HeldSlice[] {
   return Array.from({ length: count }, (_, i) => heldAt(filter, aSlice({ resource: `r${i}` })));
 }
 
-test('the event loop is given back within a shard of many slices, at the opening and when policies change', async (t) => {
+test('the event loop is given back within a shard of many slices: at the opening, when policies change and when the other end takes it', async (t) => {
   let turns = 0;
   const turn = async (): Promise<void> => void (turns += 1);
   const { syncs } = await someSyncs({ held: heldMany(many / 10), turn });
@@ -424,9 +433,31 @@ test('the event loop is given back within a shard of many slices, at the opening
   turns = 0;
 
   await syncs.changeFilter(aFilter(noSchemas), turn);
+  const changing = turns;
+  await syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: false }), turn);
+  syncs.hold(heldMany(many / 10));
+  turns = 0;
+  await syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: true }), turn);
 
   t.true(opening >= 50, `${opening}`);
+  t.true(changing >= 50, `${changing}`);
   t.true(turns >= 50, `${turns}`);
+});
+
+test('a change of a plain shard marks all of its slices only when what was written there begins to count as synced, or ends to', async (t) => {
+  const plain = aShardState(amber, 5, { plain: true });
+  const { syncs, report } = await someSyncs({ shard: plain, slices: [exports], held: heldMany(100) });
+  const markedBy = (state: Partial<SliceState>): number => {
+    syncs.marked.clear();
+    report([], [{ slice: exports, ...state }]);
+    return syncs.marked.size;
+  };
+  markedBy({ syncedTerm: 5 });
+
+  t.is(markedBy({ syncedTerm: 5, objects: 7 }), 1);
+  t.true(markedBy({ syncedTerm: 0 }) > 100);
+  t.is(markedBy({ syncedTerm: 0, objects: 8 }), 1);
+  t.true(markedBy({ syncedTerm: 5 }) > 100);
 });
 
 test('ends that have become void are passed over some at a time', async (t) => {
@@ -434,7 +465,7 @@ test('ends that have become void are passed over some at a time', async (t) => {
   store.published = 1;
   syncAll(syncs);
   while (syncs.hasDue(0)) syncs.takeDue(0);
-  syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: false }));
+  await syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours: false }), async () => {});
 
   let turns = 0;
   for (; syncs.hasDue(1); turns += 1) t.is(syncs.takeDue(1), undefined);
