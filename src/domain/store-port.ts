@@ -165,8 +165,10 @@ export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; 
 export interface Peers {
   /** Since when this server does what is to be done once, in milliseconds of the clock; undefined while another does. */
   readonly leadsSinceMs: number | undefined;
-  /** What they have said last, by their ids. */
+  /** What they have said last, by their ids; without those that are silent. */
   readonly others: ReadonlyMap<string, PeerState>;
+  /** Whether nobody is to be told anything: no other is known, not even a silent one, which may go on. */
+  readonly isAlone: boolean;
   tell(state: PeerState): void;
   /** Calls when one of them has said something, or has come or gone, or the lead has changed. */
   follow(listener: () => void): Subscription;

@@ -54,7 +54,7 @@ export class ToldPeers {
 
   #tell(): void {
     const { peers, sessions, plainWrites, clock } = this.#parts;
-    if (peers.others.size === 0) return;
+    if (peers.isAlone) return;
     const heard = new Map(this.#told.heard);
     for (const [shard, heardMs] of plainWrites.heardHere) if (heardMs - (heard.get(shard) ?? 0) >= heardToldMs) heard.set(shard, heardMs);
     const state = { pushers: sessions.here(clock.now()), heard };

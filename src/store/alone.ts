@@ -4,6 +4,7 @@ import type { Peers } from '../domain/store-port.js';
 export const alone: Peers = Object.freeze({
   leadsSinceMs: 0,
   others: new Map(),
+  isAlone: true,
   tell: () => {},
   follow: () => ({ cancel: () => {} }),
 });

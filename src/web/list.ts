@@ -49,8 +49,9 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const { page, items, end } = await read(pageOf(options, scope, selector, ports), form, ports);
-  // While it waited for others that read the same.
-  if (showsOthersSince(call.bound.at, call, ports) || (await hasChanged(call.bound, ports))) throw new Refused(showsOthers());
+  // At an exact version, or while it waited for others that read the same.
+  if (showsOthersSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
+    throw new Refused(showsOthers());
   return answerList(call, listBytes({ page, items, end }, form, ports), answered, ports);
 }
 

@@ -6,6 +6,8 @@ import type { ShardName } from '../../src/domain/shard.js';
 export class FakePeers implements Peers {
   leadsSinceMs: number | undefined;
   readonly others = new Map<string, PeerState>();
+  /** One that says nothing is known too. */
+  isAlone = true;
   readonly told: PeerState[] = [];
   readonly #listeners = new Set<() => void>();
 
@@ -22,6 +24,7 @@ export class FakePeers implements Peers {
   hear(id: string, state: Partial<PeerState> | undefined): void {
     if (state === undefined) this.others.delete(id);
     else this.others.set(id, { pushers: new Map(), heard: new Map(), ...state });
+    this.isAlone = this.others.size === 0;
     for (const listener of this.#listeners) listener();
   }
 }

@@ -161,6 +161,7 @@ test('a watch without an identity ends with 410 when the logical cluster declare
   t.deepEqual(unnamed.received.slice(0, -1), ['ADDED old', 'ADDED older']);
   t.is(unnamed.events.at(-1)?.object['code'], 410);
   t.is(await first(before), 'ERROR 410');
+  t.is(await statusOf(client, `${instances()}?resourceVersion=${before}&resourceVersionMatch=Exact`), 410);
   const { items, metadata } = await client.list(instances());
   t.deepEqual(
     items.map((item) => item.metadata.name),

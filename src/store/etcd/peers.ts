@@ -131,6 +131,11 @@ export class EtcdPeers implements Peers {
     return others;
   }
 
+  get isAlone(): boolean {
+    const { servers } = this.#parts.published;
+    return servers.size === (servers.has(this.id) ? 1 : 0);
+  }
+
   tell(state: PeerState): void {
     this.#state = state;
     this.#cancelTell ??= this.#parts.clock.after(tellDelayMs, () => {
@@ -241,6 +246,8 @@ export class EtcdPeers implements Peers {
     const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch((error: unknown) => {
       // It may be another etcd that answers next.
       this.#due = undefined;
+      // Some answer all but this.
+      if (clock.now() >= this.#leaseUntilMs) return 0;
       throw error;
     });
     if (leftSeconds <= 0) return this.#enterAgain();

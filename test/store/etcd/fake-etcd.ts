@@ -18,6 +18,8 @@ export class FakeEtcd {
   isFull = false;
   /** Answers nothing. */
   isAway = false;
+  /** Answers nothing that would keep a lease. */
+  keepsNoLease = false;
   /** The next answer to a read is held back until this is resolved. */
   heldRead: Promise<void> | undefined;
 
@@ -28,6 +30,7 @@ export class FakeEtcd {
     },
     keepLease: async (id) => {
       this.#assertThere();
+      if (this.keepsNoLease) throw new EtcdError('unknown', 'no answer');
       return this.#state.leases.has(id) ? 10 : 0;
     },
     endLease: async (id) => this.expire(id),

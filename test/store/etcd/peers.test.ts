@@ -189,6 +189,34 @@ test('a server that died is none of the others, and leads no more, though etcd g
   for (const { peers } of [running, dead]) await peers.leave();
 });
 
+test('a server whose lease nobody keeps enters again, though all else is answered', async (t) => {
+  const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
+  const server = await runningServer(etcd, clock);
+  const [first] = etcd.leases;
+  etcd.keepsNoLease = true;
+
+  await pass(clock, leaseMs, server);
+  etcd.expire(first!);
+  await pass(clock, 4_000, server);
+
+  t.is(etcd.leases.length, 1);
+  t.not(etcd.leases[0], first);
+  await server.peers.leave();
+});
+
+test('a silent server is none of the others, and is to be told all the same', async (t) => {
+  const [etcd, clock, clockOfFrozen] = [new FakeEtcd(), new ManualClock(), new ManualClock()];
+  const running = await runningServer(etcd, clock);
+  t.true(running.peers.isAlone);
+  const frozen = await runningServer(etcd, clockOfFrozen);
+
+  await pass(clock, 20_000, running);
+
+  t.is(running.peers.others.size, 0);
+  t.false(running.peers.isAlone);
+  for (const { peers } of [running, frozen]) await peers.leave();
+});
+
 test('while etcd is full its leader leads on, because somebody has to compact', async (t) => {
   const [etcd, clock] = [new FakeEtcd(), new ManualClock()];
   const [leader, other] = [await runningServer(etcd, clock), await runningServer(etcd, clock)];
