@@ -243,12 +243,13 @@ export class EtcdPeers implements Peers {
   async #keepOnce(): Promise<void> {
     const { client, clock } = this.#parts;
     const askedMs = clock.now();
-    const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch((error: unknown) => {
+    const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch(async (error: unknown) => {
       // It may be another etcd that answers next.
       this.#due = undefined;
-      // Some answer all but this.
-      if (clock.now() >= this.#leaseUntilMs) return 0;
-      throw error;
+      if (clock.now() < this.#leaseUntilMs) throw error;
+      // Some answer all but this. What lies in the lease ends first: it may name this server as the leader.
+      await client.endLease(this.#lease);
+      return 0;
     });
     if (leftSeconds <= 0) return this.#enterAgain();
     this.#leaseUntilMs = askedMs + leaseMs;

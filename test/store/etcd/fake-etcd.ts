@@ -33,7 +33,10 @@ export class FakeEtcd {
       if (this.keepsNoLease) throw new EtcdError('unknown', 'no answer');
       return this.#state.leases.has(id) ? 10 : 0;
     },
-    endLease: async (id) => this.expire(id),
+    endLease: async (id) => {
+      this.#assertThere();
+      this.expire(id);
+    },
     range: async ({ key }) => {
       this.#assertThere();
       const found = this.#range(key);
