@@ -306,6 +306,7 @@ export class SliceSyncs {
   /** A step for each slice; the shard may go between two. */
   *#followEach(shard: ShardName): Iterable<void> {
     if (!this.#taken.has(shard)) return this.#dropShard(shard);
+    this.#plainSynced.set(shard, this.#parts.known.isPlainSynced(shard));
     for (const { slice } of this.#parts.known.slicesOf(shard)) yield void this.#find(slice);
     for (const { slice } of this.#held.get(shard)?.values() ?? []) yield void this.#find(slice);
     for (const sync of this.ofShard(shard)) {

@@ -458,6 +458,9 @@ test('a change of a plain shard marks all of its slices only when what was writt
   t.true(markedBy({ syncedTerm: 0 }) > 100);
   t.is(markedBy({ syncedTerm: 0, objects: 8 }), 1);
   t.true(markedBy({ syncedTerm: 5 }) > 100);
+  // A new term of the shard is synced by nobody yet.
+  report([aShardState(amber, 6, { plain: true })]);
+  t.true(markedBy({ syncedTerm: 6 }) > 100);
 });
 
 test('ends that have become void are passed over some at a time', async (t) => {
