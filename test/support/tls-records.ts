@@ -17,7 +17,7 @@ const cipher = {
 } as const;
 const contentTypes = { handshake: 22, applicationData: 23 } as const;
 const counterAt = 8;
-const answerMsMax = 20_000;
+const answerMsMax = 60_000;
 /** It asks for none in return. */
 const keyUpdate = Buffer.from([24, 0, 0, 1, 0]);
 
