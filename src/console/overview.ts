@@ -4,6 +4,7 @@
  */
 import type { LastLine } from '../diagnostics/last-lines.js';
 import type { ServedType } from '../domain/catalogue.js';
+import { entryOf } from '../domain/entry-of.js';
 import type { LinkStatus, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
 import { sumSlices, type SliceSums } from '../domain/slice-sums.js';
 import type { Activity, NeighbourView, Overview, ShardState, ShardView, TreeView, TypeView } from './page/overview.js';
@@ -100,12 +101,6 @@ class TypeSums {
     entryOf(byGroup, group, () => new Map<string, TypeSum>()).set(identity, sum);
     return sum;
   }
-}
-
-function entryOf<Value>(map: Map<string, Value>, name: string, create: () => Value): Value {
-  const entry = map.get(name) ?? create();
-  map.set(name, entry);
-  return entry;
 }
 
 /** Every served type, those with objects first. */

@@ -17,6 +17,7 @@
  */
 import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { DeclarationRooms } from './declaration-rooms.js';
+import { entryOf } from './entry-of.js';
 import { RecentChanges } from './recent-changes.js';
 import { formatResource, type Resource } from './resource.js';
 import type { Revision } from './revision.js';
@@ -292,14 +293,6 @@ function synthesize(declarations: readonly Declaration[]): ServedType {
     versions: versions.map((name) => ({ name, columns: [] })),
     storageVersion: versions[0] ?? first.version,
   };
-}
-
-function entryOf<Value>(map: Map<string, Value>, name: string, create: () => Value): Value {
-  const existing = map.get(name);
-  if (existing !== undefined) return existing;
-  const created = create();
-  map.set(name, created);
-  return created;
 }
 
 function removeFrom(outer: Map<string, Map<string, unknown>>, outerName: string, innerName: string): void {

@@ -3,6 +3,7 @@
  * and by type. Bound: one entry per shard and two per slice, as many as in the store.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
+import { entryOf } from '../domain/entry-of.js';
 import type { Subscription } from '../domain/ports.js';
 import type { Pushes } from '../domain/store-port.js';
 import { isForgotten, type SliceState } from '../domain/push.js';
@@ -128,8 +129,9 @@ export class KnownShards {
 
   #keep(state: SliceState): void {
     const { shard, resource } = state.slice;
-    entry(this.#slices, shard).set(formatResource(resource), state);
-    entry(entry(this.#types, formatGroupResource(resource)), resource.identity).set(shard, state);
+    entryOf(this.#slices, shard, () => new Map<string, SliceState>()).set(formatResource(resource), state);
+    const ofType = entryOf(this.#types, formatGroupResource(resource), () => new Map<string, Map<ShardName, SliceState>>());
+    entryOf(ofType, resource.identity, () => new Map<ShardName, SliceState>()).set(shard, state);
   }
 
   #forget({ shard, resource }: Slice): void {
@@ -142,13 +144,4 @@ export class KnownShards {
     if (ofType?.size === 0) identities?.delete(resource.identity);
     if (identities?.size === 0) this.#types.delete(type);
   }
-}
-
-/** The map that stands there, made when there is none. */
-function entry<Outer, Inner, Value>(maps: Map<Outer, Map<Inner, Value>>, at: Outer): Map<Inner, Value> {
-  const known = maps.get(at);
-  if (known !== undefined) return known;
-  const made = new Map<Inner, Value>();
-  maps.set(at, made);
-  return made;
 }

@@ -2,6 +2,7 @@
  * Slices that a neighbour is asked about: `askedMax` at a time. The others wait, in the order in which they came, until one of these need not be asked
  * about any more. Bound of those that wait: whoever adds them has one.
  */
+import { Line } from '../domain/line.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 
@@ -9,8 +10,8 @@ export class AskedSlices {
   readonly #askedMax: number;
   readonly #byShard = new Map<ShardName, Map<string, Slice>>();
   readonly #waiting = new Map<string, Slice>();
-  /** It is kept, because one that begins anew goes through all that were deleted before the first. */
-  #order = this.#waiting.values();
+  /** Their names. */
+  readonly #line = new Line<string>();
   #count = 0;
 
   constructor(askedMax: number) {
@@ -28,6 +29,7 @@ export class AskedSlices {
     if (this.#waiting.has(name) || this.#byShard.get(slice.shard)?.has(name) === true) return false;
     if (this.#count < this.#askedMax) return this.#ask(slice);
     this.#waiting.set(name, slice);
+    this.#line.add(name);
     return false;
   }
 
@@ -35,7 +37,7 @@ export class AskedSlices {
   delete(slice: Slice): Slice | undefined {
     const name = formatSlice(slice);
     const ofShard = this.#byShard.get(slice.shard);
-    if (this.#waiting.delete(name) || ofShard?.delete(name) !== true) return undefined;
+    if (this.#leaveLine(name) || ofShard?.delete(name) !== true) return undefined;
     if (ofShard.size === 0) this.#byShard.delete(slice.shard);
     this.#count -= 1;
     const next = this.#takeWaiting();
@@ -51,11 +53,15 @@ export class AskedSlices {
   }
 
   #takeWaiting(): Slice | undefined {
-    if (this.#waiting.size === 0) return undefined;
-    let next = this.#order.next();
-    if (next.done === true) next = (this.#order = this.#waiting.values()).next();
-    if (next.done === true) return undefined;
-    this.#waiting.delete(formatSlice(next.value));
-    return next.value;
+    const name = this.#line.first;
+    if (name === undefined) return undefined;
+    const next = this.#waiting.get(name);
+    this.#leaveLine(name);
+    return next;
+  }
+
+  #leaveLine(name: string): boolean {
+    this.#line.delete(name);
+    return this.#waiting.delete(name);
   }
 }

@@ -10,6 +10,7 @@
  * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
  */
 import { serves, type ServedType } from '../domain/catalogue.js';
+import { entryOf } from '../domain/entry-of.js';
 import { compareVersions } from '../domain/version-order.js';
 import { formatApiVersion } from '../domain/resource.js';
 import { firstServed, type Clause } from './accept.js';
@@ -72,13 +73,8 @@ export function apiResources(types: readonly Described[], group: string, version
 export function byGroup<Type extends Described>(types: readonly Type[]): ReadonlyMap<string, ReadonlyMap<string, readonly Type[]>> {
   const groups = new Map<string, Map<string, Type[]>>();
   for (const type of types) {
-    const versions = groups.get(type.group) ?? new Map<string, Type[]>();
-    groups.set(type.group, versions);
-    for (const { name } of type.versions) {
-      const served = versions.get(name);
-      if (served === undefined) versions.set(name, [type]);
-      else served.push(type);
-    }
+    const versions = entryOf(groups, type.group, () => new Map<string, Type[]>());
+    for (const { name } of type.versions) entryOf(versions, name, (): Type[] => []).push(type);
   }
   return new Map([...groups].map(([group, versions]) => [group, new Map([...versions].sort(([a], [b]) => compareVersions(a, b)))]));
 }
