@@ -2,8 +2,8 @@
  * Updates the catalogue from the ClusterCachedResources in the store: what they declare is served as soon as
  * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end.
  *
- * T1 A drop is made only while nothing declares the type, and spares what is written once it has begun: nothing that is
- *    acknowledged after the type came back is lost.
+ * T1 A drop is made only while nothing declares the type, and removes what was written through the revision at which that was seen. What is acknowledged after the
+ *    type came back has a later one, also where another server of the same etcd acknowledges it while this one is behind.
  * T2 Nothing stays of a type that is gone: what was admitted before, and is stored only after the drop, is dropped by another one.
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
@@ -106,11 +106,11 @@ export class DeclaredTypes {
   }
 
   async #removeAll(resource: Resource): Promise<void> {
-    const { catalogue, watches, sessions, clock, log } = this.#parts;
+    const { catalogue, revisions, watches, sessions, clock, log } = this.#parts;
     const { signal } = this.#closing;
     this.#waiting.delete(formatResource(resource));
     while (!signal.aborted && !catalogue.declares(resource)) {
-      const [outcome] = await this.#lane.push([{ kind: 'drop', resource }]);
+      const [outcome] = await this.#lane.push([{ kind: 'drop', resource, through: revisions.published }]);
       if (outcome?.kind === 'unavailable') {
         if (signal.aborted) return;
         log.warn('type.removal-delayed', { ...resource, message: outcome.refusal.message });

@@ -123,6 +123,23 @@ test('what fails is told apart: gone with compaction, too large, full, not answe
   client.close();
 });
 
+test('a lease is kept and ended, and one that is gone is gone, whoever ended it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const client = etcd.client();
+  await client.grantLease({ id: 7, ttlSeconds: 60 });
+  t.is(await client.keepLease(7), 60);
+
+  await client.endLease(7);
+
+  t.is(await client.keepLease(7), 0);
+  await t.notThrowsAsync(client.endLease(7));
+  const underIt = client.txn({ compare: [], success: [{ kind: 'put', key: bytes('/a'), value: bytes('1'), lease: 7 }], failure: [] });
+  t.is(await kindOf(t, underIt), 'unknown');
+  client.close();
+});
+
 test('with certificates on three members, a read goes on at the next one when one is gone, and a watch says that it has ended', async (t) => {
   const etcd = await members(t, { members: 3, isSecure: true });
   if (etcd === undefined) return;

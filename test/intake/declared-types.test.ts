@@ -24,8 +24,8 @@ function instances(identity = 'hash'): Resource {
   return { group: 'machines.svm.io', resource: 'instances', identity };
 }
 
-function drop(identity?: string): Push {
-  return { kind: 'drop', resource: instances(identity) };
+function drop(identity?: string, through = 0): Push {
+  return { kind: 'drop', resource: instances(identity), through };
 }
 
 /** The test answers drops one by one. */
@@ -56,7 +56,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
-async function setUp(held: readonly Resource[] = []) {
+async function setUp(held: readonly Resource[] = [], published = 0) {
   const clock = new ManualClock();
   const pushes = new HeldPushes();
   const catalogue = new Catalogue(kcpTypes);
@@ -73,7 +73,7 @@ async function setUp(held: readonly Resource[] = []) {
       catalogue,
       objects,
       revisions: {
-        published: 0,
+        published,
         compacted: 0,
         format: String,
         locate: () => ({ kind: 'above' }),
@@ -116,6 +116,12 @@ async function setUp(held: readonly Resource[] = []) {
   };
   return { clock, pushes, types, ended, logged, asked, declare, withdraw, put };
 }
+
+test('a drop says up to which revision nothing declared its type', async (t) => {
+  const { pushes } = await setUp([instances()], 12);
+
+  t.deepEqual(pushes.pushed, [drop('hash', 12)]);
+});
 
 test('a type that nothing declares any more is dropped by one push, and its watches end afterwards', async (t) => {
   const { pushes, ended, logged, declare, withdraw } = await setUp();

@@ -80,7 +80,7 @@ test('requests reach the committer whole: every kind, in order, bodies byte for 
     aClear('birch', { fence: false, nowMs: 0 }),
     resume(aClear('cedar', { fence: true }), 2),
     resume(aClear('cedar', { fence: false }), 3),
-    aDrop({ identity: 'hash' }),
+    aDrop({ identity: 'hash' }, 7),
     resume(aDrop(), 900_000),
   ];
 

@@ -105,8 +105,9 @@ export function aClear(shard = 'amber', { fence = true, nowMs = 5_000 } = {}): P
   return { kind: 'clear', shard: shardName(shard), fence, nowMs };
 }
 
-export function aDrop(place: Place = {}): Push {
-  return { kind: 'drop', resource: aKey(place).resource };
+/** Of all that is there when it begins, unless it says less. */
+export function aDrop(place: Place = {}, through = Number.MAX_SAFE_INTEGER): Push {
+  return { kind: 'drop', resource: aKey(place).resource, through };
 }
 
 /** A full sync from begin to end. */

@@ -5,7 +5,7 @@
  *    again.
  * E2 Every call ends: with an answer, or with an EtcdError after `timeoutMs` at the latest. A watch ends when the client says so, or when it is told so.
  */
-import { Metadata, type ServiceError } from '@grpc/grpc-js';
+import { Metadata, status, type ServiceError } from '@grpc/grpc-js';
 import type { Clock } from '../../domain/ports.js';
 import { EtcdError, etcdErrorOf } from './etcd-error.js';
 import { Members, type EtcdTls, type Member } from './members.js';
@@ -56,6 +56,8 @@ type Method<Request, Response> = Readonly<{
   path: string;
   encode: (request: Request) => Uint8Array;
   decode: (bytes: Uint8Array) => Response;
+  /** It asks for what is so already where etcd does not know of it. */
+  isDoneIfGone?: boolean;
 }>;
 
 const range: Method<RangeRequest, RangeResponse> = { path: '/etcdserverpb.KV/Range', encode: encodeRange, decode: decodeRange };
@@ -67,7 +69,12 @@ const statusOf: Method<null, StatusResponse> = {
   decode: decodeStatus,
 };
 const leaseGrant: Method<LeaseRequest, number> = { path: '/etcdserverpb.Lease/LeaseGrant', encode: encodeLeaseGrant, decode: decodeLease };
-const leaseEnd: Method<number, void> = { path: '/etcdserverpb.Lease/LeaseRevoke', encode: encodeLeaseId, decode: () => {} };
+const leaseEnd: Method<number, void> = {
+  path: '/etcdserverpb.Lease/LeaseRevoke',
+  encode: encodeLeaseId,
+  decode: () => {},
+  isDoneIfGone: true,
+};
 const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
@@ -163,6 +170,7 @@ export class EtcdClient {
     });
   }
 
+  /** Resolves where it has ended before, too. */
   endLease(id: number): Promise<void> {
     return this.#once(leaseEnd, id);
   }
@@ -228,7 +236,7 @@ export class EtcdClient {
 
   /** After a failure that another endpoint may not have, the next call goes there. */
   async #once<Request, Response>(
-    { path, encode, decode }: Method<Request, Response>,
+    { path, encode, decode, isDoneIfGone = false }: Method<Request, Response>,
     request: Request,
     timeoutMs = this.#timeoutMs,
     member = this.#openMember(),
@@ -250,8 +258,8 @@ export class EtcdClient {
         request,
         (error: ServiceError | null, response?: Response) => {
           overdue();
-          if (error !== null) fail(etcdErrorOf(member.endpoint, error));
-          else resolve(response as Response);
+          if (error === null || (isDoneIfGone && error.code === status.NOT_FOUND)) resolve(response as Response);
+          else fail(etcdErrorOf(member.endpoint, error));
         },
       );
     });

@@ -64,7 +64,7 @@ export class Decider {
       case 'clear':
         return this.#removals.clear(asked);
       case 'drop':
-        return this.#removals.drop(asked.resource);
+        return this.#removals.drop(asked);
       case 'assume':
         return this.#syncs.assume(asked.shard);
       case 'meet':

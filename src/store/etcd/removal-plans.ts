@@ -44,8 +44,8 @@ export class RemovalPlans {
     return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
   }
 
-  drop(resource: Resource): Plan {
-    return this.#begin({ resource: this.#parts.idOf(resource) });
+  drop({ resource, through }: PushOf<'drop'>): Plan {
+    return this.#begin({ resource: this.#parts.idOf(resource) }, through);
   }
 
   /** `undefined`: there is no such walk. */
@@ -65,8 +65,8 @@ export class RemovalPlans {
     return this.#parts.published.shards.sliceRecord(slice)?.record.removal === this.#parts.server;
   }
 
-  /** Objects that are written or synced while the removal is under way stay: they belong to the time after it. */
-  #begin(range: SliceRange): Plan {
+  /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
+  #begin(range: SliceRange, through = Number.MAX_SAFE_INTEGER): Plan {
     const { published, records, underWay, server, idOf } = this.#parts;
     const slices = this.#in(range);
     underWay.forgetRange(range);
@@ -77,12 +77,12 @@ export class RemovalPlans {
       if (!this.mayRemove(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
         records.putFacts(written, slice, { ...unsynced, cameOver }, { voids: true, removal: server });
     }
-    if (written.operations.length > 0) return writeInSteps(written, () => this.#begin(range));
+    if (written.operations.length > 0) return writeInSteps(written, () => this.#begin(range, through));
     const holding = slices
       .filter(({ objects }) => objects > 0)
       .map(({ slice }) => ({ id: idOf(slice.resource), slice }))
       .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
-    const walk = underWay.beginRemoval(range, published.revision, holding);
+    const walk = underWay.beginRemoval(range, Math.min(through, published.revision), holding);
     this.#ranges.set(walk, range);
     return this.#remove(walk);
   }

@@ -115,7 +115,7 @@ export class MemoryCommitter {
       case 'clear':
         return this.#clear(asked);
       case 'drop':
-        return this.#beginRemoval({ resource: this.#idOf(asked.resource) });
+        return this.#beginRemoval({ resource: this.#idOf(asked.resource) }, asked.through);
       case 'meet':
         return this.#links.meet(asked.neighbour, asked.cacheId);
       case 'reach':
@@ -247,8 +247,8 @@ export class MemoryCommitter {
     return this.#beginRemoval({ shard });
   }
 
-  /** Objects that are written or synced while the removal is under way stay: they belong to the time after it. */
-  #beginRemoval(range: SliceRange): PushDecision {
+  /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
+  #beginRemoval(range: SliceRange, through = Number.MAX_SAFE_INTEGER): PushDecision {
     this.#underWay.forgetRange(range);
     const slices = this.#in(range);
     for (const { slice } of slices) this.#disk.slices.sync(slice, { syncedTerm: 0, everSynced: false, filterHash: '' });
@@ -256,7 +256,7 @@ export class MemoryCommitter {
       .filter(({ objects }) => objects.size > 0)
       .map(({ slice }) => ({ id: this.#idOf(slice.resource), slice }))
       .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
-    return this.#remove(this.#underWay.beginRemoval(range, this.#changes.revision, holding));
+    return this.#remove(this.#underWay.beginRemoval(range, Math.min(through, this.#changes.revision), holding));
   }
 
   #remove(walk: Walk): PushDecision {

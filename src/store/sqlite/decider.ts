@@ -70,7 +70,7 @@ export class Decider {
       case 'clear':
         return this.#clear(asked);
       case 'drop':
-        return this.#beginRemoval({ resource: this.#parts.writer.resource(asked.resource) });
+        return this.#beginRemoval({ resource: this.#parts.writer.resource(asked.resource) }, asked.through);
       case 'assume':
         return this.#assume(asked);
       case 'meet':
@@ -273,12 +273,12 @@ export class Decider {
     return unchanged;
   }
 
-  /** Objects that are written or synced while the removal is under way stay: they belong to the life after it. */
-  #beginRemoval(range: SliceRange): Decided {
+  /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
+  #beginRemoval(range: SliceRange, through = Number.MAX_SAFE_INTEGER): Decided {
     const { slices, writer, underWay } = this.#parts;
     underWay.forgetRange(range);
     slices.forgetSynced(range);
-    return this.#remove(underWay.beginRemoval(range, writer.revision, slices.held(range)));
+    return this.#remove(underWay.beginRemoval(range, Math.min(through, writer.revision), slices.held(range)));
   }
 
   #remove(walk: Walk): Decided {

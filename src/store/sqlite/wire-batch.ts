@@ -148,7 +148,7 @@ class Packer {
         return this.#put(kind, 0, asked.nowMs, walk, asked.fence ? fences : asked.onlyRemoved === true ? onlyIfRemoved : 0);
       case 'drop':
         this.#say('');
-        return this.#put(kind, this.#index(asked.resource), 0, walk, 0);
+        return this.#put(kind, this.#index(asked.resource), asked.through, walk, 0);
       default:
         return unreachable(asked);
     }
@@ -242,7 +242,7 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
   }
 
   assert(resource !== undefined, 'a slice and a key are of a type');
-  if (kind === 'drop') return resumed({ kind, resource }, number(3));
+  if (kind === 'drop') return resumed({ kind, resource, through: expect }, number(3));
   if (kind === 'begin') return { kind, slice: { shard, resource }, ...inCluster(text(1)), by: speakerOf(expect) };
   if (kind === 'invalidate') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
