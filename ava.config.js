@@ -1,13 +1,28 @@
 /**
- * `npm test`. Each file speaks HTTP/1.1 or HTTP/2 to its servers, by its name and the commit, so that the next commits try the other one; a file that chooses for
- * itself keeps to that. TEST_HTTP=1 or TEST_HTTP=2 chooses for all, TEST_HTTP=other turns the choice round: `.ci/run` so runs what speaks HTTP over both.
+ * `npm test`: all that needs no process that is killed, no real client and no quiet machine, in entry files (`test/support/entry-files.ts`). Files that are named on
+ * the command line run in workers of their own.
+ *
+ * Each file speaks HTTP/1.1 or HTTP/2 to its servers (`test/support/http-of-file.ts`). TEST_HTTP=other turns the choice round: `.ci/run` so runs what speaks HTTP
+ * over both.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { writeEntryFiles } from './build/test/support/entry-files.js';
+import { httpOfFile } from './build/test/support/http-of-file.js';
 
-const isOther = process.env['TEST_HTTP'] === 'other';
+const asked = process.env['TEST_HTTP'];
+const isMeasured = process.env['TEST_TIMES'] !== undefined;
+const namesFiles = process.argv.slice(2).some((argument) => argument.startsWith('build/'));
+const commit = readCommit();
+const build = fileURLToPath(new URL('build', import.meta.url));
+const all = readdirSync(build, { recursive: true, encoding: 'utf8' })
+  .filter((file) => /^test\/.*\.test\.js$/.test(file))
+  .filter((file) => !/^test\/(?:crash|e2e|clients|etcd|machines|package|hostile\/slow|entries)\/|^test\/contract\/sqlite-from-disk\./.test(file))
+  .toSorted();
+const files = asked === 'other' ? all.filter(speaksHttp) : all;
 
-function commit() {
+function readCommit() {
   try {
     return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   } catch {
@@ -15,28 +30,27 @@ function commit() {
   }
 }
 
-/** What speaks HTTP to see how the server speaks it, and leaves the protocol to its client. */
-function speakingHttp() {
+/** To see how the server speaks it, and leaves the protocol to its client. */
+function speaksHttp(file) {
   const others =
-    /^(?:crash|e2e|clients|etcd|machines|package|demo|hostile|simulation|lookup|sender|tier)\/|^web\/(?:hostile|send|slow-readers)\.test\.js$|^store\/served-bounds\.test\.js$/;
-  const built = new URL('build/test/', import.meta.url);
-  return readdirSync(built, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.test.js') && !others.test(file))
-    .filter((file) => /\b(?:aServer|TestServer|StrataProcess)\b/.test(readFileSync(new URL(file, built), 'utf8')))
-    .map((file) => `build/test/${file}`);
+    /^test\/(?:demo|hostile|simulation|lookup|sender|tier)\/|^test\/web\/(?:hostile|send|slow-readers)\.test\.js$|^test\/store\/served-bounds\.test\.js$/;
+  return !others.test(file) && /\b(?:aServer|TestServer|StrataProcess)\b/.test(readFileSync(`${build}/${file}`, 'utf8'));
 }
 
+const inEntries = namesFiles || isMeasured ? files : writeEntryFiles(build, files, (file) => httpOfFile(file, { asked, commit }));
+
 export default {
-  files: isOther
-    ? speakingHttp()
-    : [
-        'build/test/**/*.test.js',
-        '!build/test/{crash,e2e,clients,etcd,machines,package}/**',
-        '!build/test/hostile/slow/**',
-        '!build/test/contract/sqlite-from-disk.test.js',
-      ],
-  require: ['./build/test/support/choose-http.js', './build/test/support/end-of-worker.js'],
-  environmentVariables: { TEST_HTTP: process.env['TEST_HTTP'] ?? 'by file', TEST_COMMIT: commit() },
+  files: inEntries.map((file) => `build/${file}`),
+  require: [
+    ...(isMeasured ? ['./build/test/support/worker-times.js'] : []),
+    './build/test/support/choose-http.js',
+    './build/test/support/end-of-worker.js',
+  ],
+  environmentVariables: { TEST_HTTP: asked ?? 'by file', TEST_COMMIT: commit },
   timeout: '60s',
-  concurrency: 2,
+  // One test at a time in each worker, and enough workers that the processor is busy while some wait.
+  serial: true,
+  concurrency: 10,
+  // `npm run test:times`: the figures of a process are those of one file.
+  ...(isMeasured && { workerThreads: false, concurrency: 1 }),
 };

@@ -87,6 +87,7 @@ export class TestServer {
     const logged: Logged[] = [];
     const log = recording(logged);
     const watchPolicies: ServerParts['watchPolicies'] = (publish) => PolicyFile.watch({ clock, log, sources, running: settings }, publish);
+    performance.mark('server started');
     const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies, frontDoor });
     return new TestServer({ folder, running, authority, master, logged });
   }

@@ -1,0 +1,27 @@
+/**
+ * Entry files: each runs many files of tests in one worker of AVA, one test after the other. A worker of their own costs most files more than their tests, because
+ * it loads AVA, the server and its libraries anew. The tests of an entry keep their titles, which are unique in the whole project.
+ */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Http } from './http-of-file.js';
+
+/** Enough that the last of them is short, and few enough that starting them costs little. */
+const entriesPerHttp = 12;
+
+/** Writes the entries for files below `build`, in the place of those of before, and returns their names below it. */
+export function writeEntryFiles(build: string, files: readonly string[], httpOf: (file: string) => Http): readonly string[] {
+  const folder = join('test', 'entries');
+  rmSync(join(build, folder), { recursive: true, force: true });
+  mkdirSync(join(build, folder));
+  return (['1', '2'] as const).flatMap((http) => {
+    const ofHttp = files.filter((file) => httpOf(file) === http);
+    return Array.from({ length: Math.min(entriesPerHttp, ofHttp.length) }, (_, entry) => {
+      // Neighbours take similar time: each entry has some of each folder.
+      const imports = ofHttp.filter((_file, index) => index % entriesPerHttp === entry).map((file) => `import '../../${file}';\n`);
+      const name = join(folder, `http-${http}-${entry + 1}.test.js`);
+      writeFileSync(join(build, name), [`import 'data:text/javascript,process.env.TEST_HTTP = "${http}"';\n`, ...imports].join(''));
+      return name;
+    });
+  });
+}
