@@ -23,7 +23,7 @@ test('each file of tests is in one entry, which speaks its HTTP', (t) => {
   t.deepEqual(found.toSorted(), files.toSorted());
   for (const text of entries) {
     const [, http] = /^import 'data:.*TEST_HTTP = "(.)"';/.exec(text) ?? [];
-    for (const [, file] of text.matchAll(/^import '..\/..\/(.*)';$/gm)) t.is(httpOf(file!) as string, http);
+    for (const [, file] of text.matchAll(/^import '..\/..\/(.*)';$/gm)) t.is(httpOf(file!), http as Http);
   }
 });
 

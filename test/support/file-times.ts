@@ -34,7 +34,7 @@ print(
   `all ${files.length} files; to start their processes took ${seconds(sum((times) => times.startS))} s`,
 );
 const dear = files.filter((times) => processorSeconds(times) > processorSecondsMax);
-for (const { file } of dear) console.log(`takes more than ${processorSecondsMax} s: ${file}`);
+for (const { file } of dear) print(`takes more than ${processorSecondsMax} s: ${file}`);
 process.exitCode = code || (dear.length === 0 ? 0 : 1);
 
 /** Runs AVA with the arguments of this program and those given. */
@@ -59,5 +59,6 @@ function seconds(value: number): string {
 }
 
 function print(...columns: readonly (string | number)[]): void {
-  console.log(columns.map((column, index) => (index === columns.length - 1 ? column : String(column).padStart(11))).join('  '));
+  const padded = columns.map((column, index) => (index === columns.length - 1 ? column : String(column).padStart(11)));
+  process.stdout.write(`${padded.join('  ')}\n`);
 }
