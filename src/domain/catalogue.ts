@@ -118,19 +118,26 @@ export class Catalogue {
   }
 
   /**
-   * Records a ClusterCachedResource that appeared or changed at that revision; `body` is its JSON text. Returns the types that nobody
-   * declares any longer because of this change.
+   * Records a ClusterCachedResource that appeared or changed at that revision; `body` is its JSON text. Returns the type that it declared before, as that was
+   * served, if this change ends it: nobody declares it any longer, or what is declared now does not cover it (`covers`).
    */
-  declare(place: Place, body: Uint8Array, revision: Revision): readonly Declared[] {
+  declare(place: Place, body: Uint8Array, revision: Revision): ServedType | undefined {
     const declaration = parseDeclaration(place, body);
     const family = declaration === undefined ? '' : formatFamily(declaration.group, declaration.resource);
     const isBuiltIn = this.#builtIn.has(family) || this.#unserved.has(family);
     return this.#replace(place, isBuiltIn ? undefined : declaration, revision);
   }
 
-  /** Records that a ClusterCachedResource is gone. Returns the types that nobody declares any longer because of this. */
-  withdraw(place: Place, revision: Revision): readonly Declared[] {
+  /** Records that a ClusterCachedResource is gone. Returns what `declare` does. */
+  withdraw(place: Place, revision: Revision): ServedType | undefined {
     return this.#replace(place, undefined, revision);
+  }
+
+  /** Whether requests for the type as it was served are still served, with objects of the same kind. */
+  covers(former: ServedType): boolean {
+    const type = typeOf(this.#find(former));
+    if (type === undefined || type.kind !== former.kind || type.namespaced !== former.namespaced) return false;
+    return former.versions.every(({ name }) => serves(type, name));
   }
 
   /** Whether a request that names no identity may have meant another one at that revision than it does now, or none. */
@@ -206,8 +213,9 @@ export class Catalogue {
     return this.#declaredTypes.get(formatFamily(group, resource))?.get(identity);
   }
 
-  #replace(place: Place, declaration: Declaration | undefined, revision: Revision): readonly Declared[] {
+  #replace(place: Place, declaration: Declaration | undefined, revision: Revision): ServedType | undefined {
     const { former, ended, begun } = this.#rooms.replace(place, declaration);
+    const served = former && (typeOf(this.#find(former)) ?? synthesize([former]));
     const meant = this.#meantBy([...ended, ...begun]);
     for (const each of ended) this.#remove(each);
     for (const each of begun) this.#add(each);
@@ -215,8 +223,9 @@ export class Catalogue {
     for (const [name, identity] of this.#meantBy([...ended, ...begun]))
       if (identity !== undefined && identity !== meant.get(name)) this.#identityChanges.record(name, revision);
     if (ended.length + begun.length > 0) this.#declared = undefined;
-    if (former === undefined || this.declares(former)) return [];
-    return [{ group: former.group, resource: former.resource, identity: former.identity }];
+    if (served === undefined) return undefined;
+    const isWhole = this.#rooms.isAwaited(served) || this.covers(served);
+    return isWhole ? undefined : served;
   }
 
   #add(declaration: Declaration): void {

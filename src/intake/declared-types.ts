@@ -1,14 +1,15 @@
 /**
  * Updates the catalogue from the ClusterCachedResources in the store: what they declare is served as soon as
- * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end.
+ * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end. They end as well when its kind, its scope or a
+ * version of it is another one from now on.
  *
  * T1 A drop is made only while nothing declares the type, and removes what was written through the revision at which that was seen. What is acknowledged after the
  *    type came back has a later one, also where another server of the same etcd acknowledges it while this one is behind.
  * T2 Nothing stays of a type that is gone: what was admitted before, and is stored only after the drop, is dropped by another one.
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
-import type { Catalogue } from '../domain/catalogue.js';
-import { declaring, isDeclaring, type Declared } from '../domain/declaration.js';
+import type { Catalogue, ServedType } from '../domain/catalogue.js';
+import { declaring, isDeclaring } from '../domain/declaration.js';
 import type { Change, Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
@@ -60,7 +61,7 @@ export class DeclaredTypes {
     const declarations = parts.objects.snapshot(everything(declaring), published);
     for await (const objects of snapshotPages(declarations))
       for (const { key, body } of objects) parts.catalogue.declare(placeOf(key), body.bytes, published);
-    opened.#remove(held.filter((resource) => opened.#isGone(resource)));
+    for (const resource of held) if (opened.#isGone(resource)) opened.#remove(resource);
     return opened;
   }
 
@@ -77,8 +78,8 @@ export class DeclaredTypes {
   #follow({ changes, revision }: Commit): void {
     for (const change of changes) {
       const { resource } = change.key;
-      if (isDeclaring(resource)) this.#remove(this.#declare(change, revision));
-      else if (change.kind === 'put' && this.#isGone(resource)) this.#remove([resource]);
+      if (isDeclaring(resource)) this.#replace(change, revision);
+      else if (change.kind === 'put' && this.#isGone(resource)) this.#remove(resource);
     }
     if (changes.some(({ key }) => isDeclaring(key.resource))) this.#parts.sessions.declared();
   }
@@ -87,25 +88,28 @@ export class DeclaredTypes {
     return resource.identity !== '' && !this.#parts.catalogue.declares(resource);
   }
 
-  #declare(change: Change, revision: Revision): readonly Declared[] {
+  #replace(change: Change, revision: Revision): void {
     const { catalogue } = this.#parts;
-    return change.kind === 'put'
-      ? catalogue.declare(placeOf(change.key), change.object.body.bytes, revision)
-      : catalogue.withdraw(placeOf(change.key), revision);
+    const former =
+      change.kind === 'put'
+        ? catalogue.declare(placeOf(change.key), change.object.body.bytes, revision)
+        : catalogue.withdraw(placeOf(change.key), revision);
+    if (former === undefined) return;
+    const { group, resource, identity } = former;
+    this.#remove({ group, resource, identity }, former);
   }
 
-  #remove(gone: readonly Resource[]): void {
-    for (const resource of gone) {
-      const text = formatResource(resource);
-      if (this.#waiting.has(text)) continue;
-      this.#waiting.add(text);
-      this.#removals = this.#removals
-        .then(() => this.#removeAll(resource))
-        .catch((error: unknown) => this.#parts.log.error('type.removal-failed', { ...resource, error }));
-    }
+  /** `former`: as it was served, which somebody may watch. */
+  #remove(resource: Resource, former?: ServedType): void {
+    const text = formatResource(resource);
+    if (this.#waiting.has(text)) return;
+    this.#waiting.add(text);
+    this.#removals = this.#removals
+      .then(() => this.#removeAll(resource, former))
+      .catch((error: unknown) => this.#parts.log.error('type.removal-failed', { ...resource, error }));
   }
 
-  async #removeAll(resource: Resource): Promise<void> {
+  async #removeAll(resource: Resource, former: ServedType | undefined): Promise<void> {
     const { catalogue, revisions, watches, sessions, clock, log } = this.#parts;
     const { signal } = this.#closing;
     this.#waiting.delete(formatResource(resource));
@@ -119,9 +123,11 @@ export class DeclaredTypes {
       }
       const objects = sweptBy(outcome);
       sessions.drop(resource);
-      if (!signal.aborted && !catalogue.declares(resource)) watches.endOf(resource);
-      return log.info('type.removed', { ...resource, objects });
+      log.info('type.removed', { ...resource, objects });
+      break;
     }
+    const isServed = former === undefined ? catalogue.declares(resource) : catalogue.covers(former);
+    if (!signal.aborted && !isServed) watches.endOf(resource);
   }
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import { Catalogue, type Resolution, type TypeRequest } from '../../src/domain/catalogue.js';
-import type { Place } from '../../src/domain/declaration.js';
+import { Catalogue, type Resolution, type ServedType, type TypeRequest } from '../../src/domain/catalogue.js';
+import type { Declared, Place } from '../../src/domain/declaration.js';
 import { compareVersions } from '../../src/domain/version-order.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { shardName } from '../support/objects.js';
@@ -45,14 +45,19 @@ function aRequest(request: Partial<TypeRequest> = {}): TypeRequest {
 
 let revision = 0;
 
-function declareIn(catalogue: Catalogue, place: Place, body: Uint8Array): ReturnType<Catalogue['declare']> {
+/** Returns the types that this ends, by their names. */
+function declareIn(catalogue: Catalogue, place: Place, body: Uint8Array): readonly Declared[] {
   revision += 1;
-  return catalogue.declare(place, body, revision);
+  return namesOf(catalogue.declare(place, body, revision));
 }
 
-function withdrawFrom(catalogue: Catalogue, place: Place): ReturnType<Catalogue['withdraw']> {
+function withdrawFrom(catalogue: Catalogue, place: Place): readonly Declared[] {
   revision += 1;
-  return catalogue.withdraw(place, revision);
+  return namesOf(catalogue.withdraw(place, revision));
+}
+
+function namesOf(type: ServedType | undefined): readonly Declared[] {
+  return type === undefined ? [] : [{ group: type.group, resource: type.resource, identity: type.identity }];
 }
 
 /** What was found, in one word: the identity to look under, or 'unknown'. */
@@ -270,7 +275,7 @@ test('the end of an identity is reported once, when the last declaration of it c
   t.is(shown(catalogue.resolve(aRequest())), 'unknown');
   t.deepEqual(
     declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ version: 'v2' })),
-    [],
+    gone,
     'another version, the same identity',
   );
   t.deepEqual(declareIn(catalogue, aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' })), gone);
@@ -280,6 +285,20 @@ test('the end of an identity is reported once, when the last declaration of it c
   ]);
   t.deepEqual(withdrawFrom(catalogue, aPlace({ cluster: 'beta' })), []);
   t.is(shown(catalogue.resolve(aRequest({ cluster: '*', partial: true }))), 'unknown');
+});
+
+test('a type ends as well where another kind, scope or version is served from now on, and not while another declaration has all of it', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  declareIn(catalogue, aPlace(), aClusterCachedResource());
+  const ends = (said: Said): boolean => declareIn(catalogue, aPlace(), aClusterCachedResource(said)).length > 0;
+
+  t.deepEqual(
+    [{}, { kind: 'Machine' }, { kind: 'Machine', scope: 'Namespaced' }, {}, { version: 'v2' }].map((said) => ends(said)),
+    [false, true, true, true, true],
+  );
+  declareIn(catalogue, aPlace({ shard: 'birch' }), aClusterCachedResource({ version: 'v2' }));
+  t.false(ends({ version: 'v3' }), 'the other shard has v2');
+  t.true(ends({ version: 'v4' }));
 });
 
 test('the served types do not depend on the order in which ClusterCachedResources came', (t) => {

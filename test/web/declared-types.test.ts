@@ -172,6 +172,38 @@ test('a watch without an identity ends with 410 when the logical cluster declare
   t.false(named.isOver());
 });
 
+test('a watch ends when its type gets another version or kind, at once or after it was gone, and others go on', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  const wildcard = instances({ cluster: '*', shard: '*', identity: 'hash' });
+  const replaceWith = async (definition: Parameters<typeof aClusterCachedResource>[1]): Promise<void> => {
+    const { metadata } = await client.get(declarations({ name: 'instances' }));
+    const body = { ...aClusterCachedResource('hash', definition), metadata };
+    t.is(await statusOf(client, declarations({ name: 'instances' }), 'PUT', body), 200);
+  };
+  await client.create(declarations({ cluster: 'other' }), aClusterCachedResource('another', { name: 'others' }));
+  const other = following(client, instances({ cluster: '*', shard: '*', identity: 'another' }));
+  await client.create(declarations(), aClusterCachedResource('hash'));
+  await client.create(instances({ identity: 'hash' }), anInstance('a'));
+
+  const ofFirst = following(client, wildcard);
+  await until(() => ofFirst.received.length === 1);
+  await replaceWith({ version: 'v2' });
+  await ofFirst.done;
+  t.deepEqual(ofFirst.received, ['ADDED a']);
+  t.is(await statusOf(client, wildcard), 404);
+
+  const ofSecond = following(client, instances({ cluster: '*', shard: '*', identity: 'hash', version: 'v2' }));
+  await until(() => ofSecond.received.length === 1);
+  await client.delete(declarations({ name: 'instances' }));
+  await client.create(declarations(), aClusterCachedResource('hash', { version: 'v2', kind: 'Machine' }));
+  await ofSecond.done;
+
+  await client.create(instances({ cluster: 'other', identity: 'another' }), anInstance('b'));
+  await until(() => other.received.length === 1);
+  t.false(other.isOver());
+});
+
 test('an object of a namespaced declared type may name its namespace in the body only, as kcp replicates it', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(declarations(), aClusterCachedResource('hash', { scope: 'Namespaced' }));
