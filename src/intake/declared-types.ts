@@ -9,7 +9,7 @@
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
-import { declaring, isDeclaring } from '../domain/declaration.js';
+import { declaring, formatPlace, isDeclaring } from '../domain/declaration.js';
 import type { Change, Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
@@ -47,6 +47,8 @@ export class DeclaredTypes {
   /** Settles when every removal so far has. */
   #removals: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
+  /** Places that a commit has changed since the snapshot that is read at the start. */
+  #newerThanSnapshot: Set<string> | undefined = new Set();
 
   private constructor(parts: DeclaredTypesParts) {
     this.#parts = parts;
@@ -60,7 +62,9 @@ export class DeclaredTypes {
     const { published } = parts.revisions;
     const declarations = parts.objects.snapshot(everything(declaring), published);
     for await (const objects of snapshotPages(declarations))
-      for (const { key, body } of objects) parts.catalogue.declare(placeOf(key), body.bytes, published);
+      for (const { key, body } of objects)
+        if (!opened.#newerThanSnapshot?.has(formatPlace(placeOf(key)))) parts.catalogue.declare(placeOf(key), body.bytes, published);
+    opened.#newerThanSnapshot = undefined;
     for (const resource of held) if (opened.#isGone(resource)) opened.#remove(resource);
     return opened;
   }
@@ -90,10 +94,10 @@ export class DeclaredTypes {
 
   #replace(change: Change, revision: Revision): void {
     const { catalogue } = this.#parts;
+    const place = placeOf(change.key);
+    this.#newerThanSnapshot?.add(formatPlace(place));
     const former =
-      change.kind === 'put'
-        ? catalogue.declare(placeOf(change.key), change.object.body.bytes, revision)
-        : catalogue.withdraw(placeOf(change.key), revision);
+      change.kind === 'put' ? catalogue.declare(place, change.object.body.bytes, revision) : catalogue.withdraw(place, revision);
     if (former === undefined) return;
     const { group, resource, identity } = former;
     this.#remove({ group, resource, identity }, former);

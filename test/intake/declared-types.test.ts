@@ -3,6 +3,7 @@ import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Change, Commit } from '../../src/domain/change.js';
 import { deferred, type Deferred } from '../../src/domain/deferred.js';
+import type { StoredObject } from '../../src/domain/object.js';
 import type { Objects } from '../../src/domain/store-port.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import type { Resource } from '../../src/domain/resource.js';
@@ -26,6 +27,12 @@ function instances(identity = 'hash'): Resource {
 
 function drop(identity?: string, through = 0): Push {
   return { kind: 'drop', resource: instances(identity), through };
+}
+
+function aDeclaration(identity: string, revision = 1): StoredObject {
+  const key = aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: identity });
+  const bytes = new TextEncoder().encode(JSON.stringify(aClusterCachedResource(identity)));
+  return { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
 }
 
 /** The test answers drops one by one. */
@@ -56,7 +63,15 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
-async function setUp(held: readonly Resource[] = [], published = 0) {
+/** `duringPage`: what is committed while the one page that a start reads is on its way. */
+async function setUp(
+  held: readonly Resource[] = [],
+  {
+    published = 0,
+    page = [],
+    duringPage = () => {},
+  }: { published?: number; page?: readonly StoredObject[]; duringPage?: (publish: (change: Change) => void) => void } = {},
+) {
   const clock = new ManualClock();
   const pushes = new HeldPushes();
   const catalogue = new Catalogue(kcpTypes);
@@ -66,7 +81,16 @@ async function setUp(held: readonly Resource[] = [], published = 0) {
   const note = (event: string): void => void logged.push(event);
   const listeners = new Set<(commit: Commit) => void>();
   const objects = {
-    snapshot: () => ({ revision: 0, page: async () => ({ objects: [], next: undefined }), close: () => {} }),
+    snapshot: () => ({
+      revision: 0,
+      page: async () => {
+        duringPage((change) =>
+          listeners.forEach((listener) => listener({ revision: 1, changes: [change], movedPaths: [], swept: new Set() })),
+        );
+        return { objects: page, next: undefined };
+      },
+      close: () => {},
+    }),
   } as unknown as Objects;
   const types = await DeclaredTypes.open(
     {
@@ -96,17 +120,20 @@ async function setUp(held: readonly Resource[] = [], published = 0) {
     for (const listener of listeners) listener({ revision, changes: [change], movedPaths: [], swept: new Set() });
     await settled();
   };
-  const keyOf = (identity: string) => aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: identity });
   const declare = (identity = 'hash'): Promise<void> => {
-    const key = keyOf(identity);
     revision += 1;
-    const bytes = new TextEncoder().encode(JSON.stringify(aClusterCachedResource(identity)));
-    const object = { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
-    return publish({ kind: 'put', key, revision, object, created: true, previous: () => undefined });
+    const object = aDeclaration(identity, revision);
+    return publish({ kind: 'put', key: object.key, revision, object, created: true, previous: () => undefined });
   };
   const withdraw = (identity = 'hash'): Promise<void> => {
     revision += 1;
-    return publish({ kind: 'delete', key: keyOf(identity), revision, resourceVersion: String(revision), previous: () => undefined });
+    return publish({
+      kind: 'delete',
+      key: aDeclaration(identity).key,
+      revision,
+      resourceVersion: String(revision),
+      previous: () => undefined,
+    });
   };
   const put = ({ identity }: Resource): Promise<void> => {
     revision += 1;
@@ -114,11 +141,11 @@ async function setUp(held: readonly Resource[] = [], published = 0) {
     const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
     return publish({ kind: 'put', key, revision, object, created: true, previous: () => undefined });
   };
-  return { clock, pushes, types, ended, logged, asked, declare, withdraw, put };
+  return { clock, catalogue, pushes, types, ended, logged, asked, declare, withdraw, put };
 }
 
 test('a drop says up to which revision nothing declared its type', async (t) => {
-  const { pushes } = await setUp([instances()], 12);
+  const { pushes } = await setUp([instances()], { published: 12 });
 
   t.deepEqual(pushes.pushed, [drop('hash', 12)]);
 });
@@ -222,6 +249,21 @@ test('at the start, objects of undeclared types that a dead server left are drop
   const { pushes } = await setUp([builtIn, instances('left')]);
 
   t.deepEqual(pushes.pushed, [drop('left')]);
+});
+
+test('what a commit changes while a start reads what was declared before counts, and not what is read then', async (t) => {
+  const [gone, changed, kept] = ['gone', 'changed', 'kept'].map((name) => aDeclaration(name));
+  const { catalogue } = await setUp([], {
+    page: [gone!, changed!, kept!],
+    duringPage: (publish) => {
+      publish({ kind: 'delete', key: gone!.key, revision: 1, resourceVersion: '1', previous: () => undefined });
+      const object = { ...aDeclaration('new'), key: changed!.key };
+      publish({ kind: 'put', key: changed!.key, revision: 1, object, created: false, previous: () => undefined });
+    },
+  });
+
+  const served = ['gone', 'changed', 'kept', 'new'].filter((identity) => catalogue.declares(instances(identity)));
+  t.deepEqual(served, ['kept', 'new']);
 });
 
 test('closing waits for the drop under way, and begins none afterwards', async (t) => {
