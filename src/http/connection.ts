@@ -34,6 +34,7 @@ import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
 import { hasBody, misfitOf } from './transport.js';
+import type { Turns } from './turns.js';
 import { UnaskedBytes } from './unasked-bytes.js';
 import { networkOf } from './unproven-sockets.js';
 import { WaitingRequests } from './waiting-requests.js';
@@ -47,11 +48,16 @@ export type ConnectionParts = Readonly<{
   quotas: Quotas;
   /** What is written of long answers in a turn of the event loop. */
   pace: Pick<Pace, 'turn'>;
+  /** Of all connections together: who may read the body that is here. */
+  bodyTurns: Pick<Turns<BodyTurn>, 'add'>;
   /** Called when a limit is reached; returns what to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
   /** Called when a request's turn on its connection has come. */
   opened: (exchange: Exchange) => void;
 }>;
+
+/** `go`: its body may be read now. */
+export type BodyTurn = Readonly<{ isEnded: false; go: () => void }>;
 
 /** The authorities whose client certificates are trusted. */
 export type TrustedAuthorities = Readonly<{ pem: string; vouchesFor: (certificate: X509Certificate) => boolean }>;
@@ -185,6 +191,10 @@ export class Connection implements ExchangeOwner {
 
   get validUntilMs(): number | undefined {
     return this.caller.validUntilMs;
+  }
+
+  bodyTurn(bytes: number): Promise<void> {
+    return new Promise((go) => this.#parts.bodyTurns.add(this.peer.id, { isEnded: false, go }, bytes));
   }
 
   refused(limit: LimitName): Error {

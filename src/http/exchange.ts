@@ -41,6 +41,8 @@ export interface ExchangeOwner {
   readonly validUntilMs: number | undefined;
   /** How many parts the peer has taken, of all that is on the connection. */
   partsTaken: number;
+  /** Resolves once a body of so many bytes may be read, in a later turn of the event loop. */
+  bodyTurn(bytes: number): Promise<void>;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
   /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
@@ -152,6 +154,11 @@ export class Exchange {
     if (pieces.length > 1) response.uncork();
     // Nobody waits here until some is taken, so this is asked when the time is up; whatever is written meanwhile begins it anew.
     if (this.#transport.isFull) this.#expectTaken(() => !this.#transport.isFull);
+  }
+
+  /** Resolves once its body of so many bytes may be read, in a later turn of the event loop. */
+  bodyTurn(bytes: number): Promise<void> {
+    return this.#owner.bodyTurn(bytes);
   }
 
   /** Writes pieces that room was taken for, and returns the room as they are taken. Resolves when more may be written. */

@@ -19,7 +19,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
 import { cannotListen } from './cannot-listen.js';
-import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
+import {
+  Connection,
+  type BodyTurn,
+  type ConnectionOptions,
+  type ConnectionParts,
+  type TrustedAuthorities,
+  type Upgrade,
+} from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
 import { isHttp2, isOfHttp1, takeBytesOnlyWhenAsked } from './transport.js';
@@ -43,7 +50,7 @@ export type ListenerOptions = ConnectionOptions &
     requestTimeoutMs: number;
   }>;
 
-export type ListenerParts = Omit<ConnectionParts, 'opened'> &
+export type ListenerParts = Omit<ConnectionParts, 'opened' | 'bodyTurns'> &
   Readonly<{
     callerOf: (socket: TLSSocket) => Caller;
     handle: (exchange: Exchange, refusal: Error | undefined) => void;
@@ -68,6 +75,10 @@ const trafficCheckMs = 250;
 const handshakeBytesMax = 64 * 1024;
 /** A load balancer may bring many at once. */
 const handshakesPerAddressMax = 1_000;
+/** Some five milliseconds' worth. */
+const requestsInOneTurn = 32;
+/** 8 ms' worth of metadata at its densest; all else is faster. */
+const bodyBytesInOneTurn = 64 * 1024;
 const mebibyte = 1024 * 1024;
 
 export class Listener {
@@ -80,10 +91,15 @@ export class Listener {
   readonly #handshakes = new UnprovenSockets();
   /** Those of them without a certificate, or beyond what their caller may have. */
   readonly #unproven = new UnprovenSockets();
-  readonly #turns = new Turns((exchange) => {
-    exchange.begin();
-    this.#parts.handle(exchange, undefined);
-  });
+  readonly #turns = new Turns<Exchange>(
+    (exchange) => {
+      exchange.begin();
+      this.#parts.handle(exchange, undefined);
+    },
+    { costMax: requestsInOneTurn },
+  );
+  /** Of those whose bodies are here, by their bytes. */
+  readonly #bodyTurns = new Turns<BodyTurn>(({ go }) => go(), { costMax: bodyBytesInOneTurn });
   readonly #connections = new Map<TLSSocket, Connection>();
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
   /** The connection whose session Node makes in the same tick. */
@@ -274,7 +290,7 @@ export class Listener {
     this.#handshakes.delete(end);
     const caller = this.#parts.callerOf(socket);
     const opened = (exchange: Exchange): void => this.#serve(exchange, connection);
-    const connection = new Connection({ socket, wire, caller }, { ...this.#parts, opened }, this.#options);
+    const connection = new Connection({ socket, wire, caller }, { ...this.#parts, opened, bodyTurns: this.#bodyTurns }, this.#options);
     if (connection.peer.kind === 'anonymous' || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));

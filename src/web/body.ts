@@ -1,7 +1,6 @@
 /** Reads the body of a request: bounded, within a time, as the bytes of one JSON object whatever it was sent as. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Duplicates } from '../domain/heavy-task.js';
 import type { HeavyWork } from '../domain/ports.js';
@@ -9,7 +8,6 @@ import type { Exchange } from '../http/exchange.js';
 
 /** Reading YAML takes a hundred times as long as reading JSON; longer text would delay others who send YAML. */
 const yamlBytesMax = 256 * 1024;
-const turnBytesMin = 256 * 1024;
 /** Media types that Kubernetes' own messages name. */
 const acceptedBodies = 'application/json, application/yaml';
 
@@ -35,12 +33,10 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
     if (error instanceof Refused) throw error;
     throw new Refused(badRequest('the body of the request broke off'));
   }
+  if (length > 0) await exchange.bodyTurn(length);
+  if (exchange.isOver) throw new Refused(badRequest('the client went before its body was read'));
   // One chunk is the usual case; it may be a view of a pool, which `compose` copies.
-  if (chunks.length === 1 && chunks[0] !== undefined) return chunks[0];
-  const whole = Buffer.concat(chunks);
-  // Receiving the end of a large body and reading it are two turns of the event loop.
-  if (whole.length > turnBytesMin) await turn();
-  return whole;
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
 }
 
 /** As Go's mime.ParseMediaType reads it; a semicolon may stand at the end. It matches in one way only. */
