@@ -48,8 +48,7 @@ export default {
   ],
   environmentVariables: { TEST_HTTP: asked ?? 'by file', TEST_COMMIT: commit },
   timeout: '60s',
-  // One test at a time in each worker, and enough workers that the processor is busy while some wait.
-  serial: true,
+  // Each worker runs one test at a time (`test/support/test.ts`): enough of them that the processor is busy while some wait.
   concurrency: 10,
   // `npm run test:times`: the figures of a process are those of one file.
   ...(isMeasured && { workerThreads: false, concurrency: 1 }),

@@ -4,7 +4,8 @@ import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from './support/test.js';
 import { runProgram, type Ran } from './clients/installed.js';
 import { projectFile } from './support/project.js';
 import { spawn } from './support/children.js';

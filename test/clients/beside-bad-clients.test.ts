@@ -9,7 +9,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { MixerProcess } from '../hostile/mixer-process.js';
 import { StrataProcess } from '../support/strata-process.js';
 import type { Certificate } from '../support/test-authority.js';

@@ -1,6 +1,7 @@
 /** `strata kubeconfig` */
 import { KubeConfig } from '@kubernetes/client-node';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -2,7 +2,8 @@
  * What every engine behind the port `Pushes` must do for a tree of caches, beside push-contract.ts: neighbours, links, current slices,
  * digests, and what a link reads. An engine is passed in as a factory; the suite knows nothing else of it.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/buckets.js';
 import type { Change } from '../../src/domain/change.js';
 import { unknownShard, type ShardState } from '../../src/domain/claim.js';

@@ -2,7 +2,8 @@
  * What every engine behind the ports `Pushes` and `StoreIdentity` must do, beside store-contract.ts. An engine is passed in
  * as a factory; the suite knows nothing else of it.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Commit } from '../../src/domain/change.js';
 import type { PushLane, Store } from '../../src/domain/store-port.js';

@@ -2,7 +2,8 @@
  * What every engine behind the Store port must do. An engine is passed in as a factory; the suite knows nothing else
  * of it. What only one engine has (files, locks, epochs) is tested beside that engine.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';

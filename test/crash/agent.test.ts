@@ -4,7 +4,8 @@
  * resumed all the way has seen it happen. TEST_SEED=n repeats the choices of a run, though not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { AgentProcess } from '../support/agent-process.js';
 import type { KubeClient, KubeObject } from '../support/kube-client.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';

@@ -3,7 +3,8 @@
  * stale view is reported as current, whoever was cut off comes back, and time in which a process was paused counts against nobody.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { freeze, thaw } from '../support/freeze.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { StrataProcess } from '../support/strata-process.js';

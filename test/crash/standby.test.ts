@@ -5,7 +5,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { AgentProcess } from '../support/agent-process.js';
 import { freeze, thaw } from '../support/freeze.js';

@@ -2,7 +2,8 @@
  * A chain of three caches with a shard at each. One of them loses its disk or gets an older one (F17): it receives everything
  * again, its neighbours keep what they have, and what was deleted meanwhile does not stay.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { until } from '../support/test-server.js';
 import { aModelShard, type ModelShard } from './model-shard.js';
 import { anOnlooker } from './onlooker.js';

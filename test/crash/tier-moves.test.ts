@@ -5,7 +5,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';

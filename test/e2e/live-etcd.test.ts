@@ -8,7 +8,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { BalancedServers } from '../etcd/balanced-servers.js';
 import { EtcdMembers } from '../etcd/etcd-members.js';
 import { etcdProgram } from '../etcd/etcd-program.js';

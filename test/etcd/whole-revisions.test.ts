@@ -2,7 +2,8 @@
  * What others do with one transaction has one revision in etcd: a range delete, many puts, the end of a lease. Every watch gets it as a whole, or is told
  * to list anew. Over HTTP/1.1 and HTTP/2.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { seeded } from '../crash/random.js';
 import { aPath } from '../support/objects.js';
 import { aServer, until } from '../support/test-server.js';

@@ -4,7 +4,8 @@
  *
  * On commit e892933 no limit was per caller: everybody was answered 429, and silent connections kept the administrator out.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { connect } from 'node:net';
 import type { KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';

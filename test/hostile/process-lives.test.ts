@@ -2,7 +2,8 @@
  * Requests that make Node or this program throw where nobody catches: none ends the process, and each gets an answer or the end of its connection.
  * A child process is asked, because a crash would take the test along.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { anInstallation } from '../proxy/a-front-door.js';
 import { encodeFields } from '../support/hpack.js';
 import { flags, frameTypes, RawHttp2 } from '../support/raw-http2.js';

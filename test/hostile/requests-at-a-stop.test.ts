@@ -2,7 +2,8 @@
  * What becomes of requests when the server stops. Whatever it handles is answered whole, and over HTTP/1.1 the last answer says `Connection: close`.
  * What it does not answer, it has not done.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { aClient, get, post } from './http1-requests.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import type { RawAnswer, RawHttp1 } from '../support/raw-http1.js';

@@ -1,7 +1,8 @@
 /** What costs a peer nothing and asks for nothing: the connection that brings megabytes of it is ended, whoever sends it. What a watch holds of its request is counted. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { frameTypes, RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';

@@ -1,7 +1,8 @@
 /** Connections of an agent to its shard, by what the shard sees of them. */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import { CacheError } from '../../src/domain/errors.js';
 import type { Clock } from '../../src/domain/ports.js';

@@ -1,4 +1,5 @@
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { CacheReader } from '../../src/lookup/cache-reader.js';
 import { CacheFault } from '../../src/lookup/cache-fault.js';
 import { defaultLookupBounds } from '../../src/lookup/lookup-options.js';

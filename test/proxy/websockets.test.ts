@@ -1,7 +1,8 @@
 /** How connections end that are no HTTP any more, and how they do not begin. */
 import { connect, type TLSSocket } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import type { Certificate } from '../support/test-authority.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation } from './a-front-door.js';

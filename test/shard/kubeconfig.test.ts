@@ -1,7 +1,8 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { KubeClient } from '../../src/kube/kube-client.js';

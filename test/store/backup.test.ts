@@ -16,7 +16,8 @@ import {
   closeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { copyDatabase } from '../../src/store/sqlite/backup.js';
 import { DamagedStore } from '../../src/store/damaged-store.js';

@@ -2,7 +2,8 @@
  * A row that differs from the one that was written, though SQLite finds nothing wrong (F5): its reader gets an error, the store ends, the
  * row is never served, and the next start sets the store aside.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { DamagedStore } from '../../src/store/damaged-store.js';
 import { openWriter } from '../../src/store/sqlite/database.js';

@@ -1,7 +1,8 @@
 /** Stores that an earlier release has left, and what this one makes of them when it opens them. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import { formatDigest } from '../../src/domain/digest.js';
 import type { SliceState } from '../../src/domain/push.js';

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from './test.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 /** A client and its target behind a proxy, each with what it has received. */

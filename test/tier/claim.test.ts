@@ -1,4 +1,4 @@
-import test from 'ava';
+import test from '../support/test.js';
 import fc from 'fast-check';
 import {
   arrived,

@@ -1,4 +1,5 @@
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../support/test.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { openApiDocument, openApiIndex, type Sources } from '../../src/web/openapi.js';
 import { reviewTypes } from '../../src/web/review-types.js';

@@ -2,7 +2,8 @@
  * What arrives while a server gets no processor time, it finds all at once: no turn of its event loop works for long on that. The server is stopped
  * (SIGSTOP) meanwhile, so the batch is as large as it says, whatever the machine does.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -2,7 +2,8 @@
  * Thousands of watches at once over HTTP/2, and what they must not harm: the turns of the event loop, another client's writes, another
  * informer. They have selectors, they come back together after a restart, they are all behind.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -2,7 +2,8 @@
  * Floods from many connections at once, and what they must not harm: another client's delay, memory, descriptors. Each flood ends in a GOAWAY
  * or a closed connection, or costs nothing worth ending it for.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Bystander, formatDelays, type Delays } from '../../support/bystander.js';

@@ -4,7 +4,8 @@
  * The fastest of some rounds counts, because something else held up the others. Each bound is more than three times the measured time, and less
  * than half of the time on e892933, which stands beside the test.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath } from '../../support/objects.js';
 import { pushedExport, pushedObject } from '../../support/raw-pusher.js';

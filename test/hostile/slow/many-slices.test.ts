@@ -4,7 +4,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { Frame } from '../../../src/frames/frame.js';

@@ -2,7 +2,8 @@
  * A client that reads nothing is cut after `--send-timeout`, whatever it asked for and over both protocols; its memory
  * is free again. Its cost meanwhile is measured in slow/unread-answers.test.ts.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';

@@ -3,7 +3,8 @@
  *
  * Figures are those of a server in a process of its own. For those on e892933 see the note beside each test.
  */
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import { Bystander, formatDelays } from '../../support/bystander.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { descriptors, residentMiB, residentMiBDuring } from '../../support/process-figures.js';

@@ -1,7 +1,8 @@
 /** What a start makes of the versions that members say they have. The members are gRPC servers that answer `Status` and nothing else. */
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import { EtcdClient } from '../../../src/store/etcd/client.js';

@@ -1,0 +1,12 @@
+/**
+ * AVA's `test`, one after the other in each worker. AVA's own option for that allows one worker alone; and tests of one file that start together, with a server
+ * each, wait for one another until their time is over.
+ */
+import ava, { type TestFn } from 'ava';
+
+/** What AVA has of serial tests, and what is the same for all of them. */
+const test = new Proxy(ava.serial, {
+  get: (serial, name) => Reflect.get(name in serial ? serial : ava, name) as unknown,
+}) as TestFn;
+
+export default test;
