@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { ExecutionContext } from 'ava';
-import test from './support/test.js';
+import { test } from './support/test.js';
 import { runProgram, type Ran } from './clients/installed.js';
 import { projectFile } from './support/project.js';
 import { spawn } from './support/children.js';

@@ -1,4 +1,4 @@
-import test from './support/test.js';
+import { test } from './support/test.js';
 import { openSender, parseShardName, type SliceSource } from '../src/client.js';
 import { aPath } from './support/objects.js';
 import { pushedExport, sliceOf } from './support/raw-pusher.js';

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from './support/test.js';
+import { test } from './support/test.js';
 import { Authority } from '../src/certificates/authority.js';
 import { systemClock } from '../src/clock.js';
 import { builtMain } from './support/project.js';

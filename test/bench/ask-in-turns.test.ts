@@ -1,7 +1,7 @@
 import { once as onceEvent } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { askInTurns } from '../../bench/harness/ask-in-turns.js';
 import { readProcessorMs } from '../../bench/harness/process-usage.js';
 import type { Answer, Bench, Question } from '../../bench/harness/question.js';

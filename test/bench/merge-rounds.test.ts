@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { mergeRounds, type Sample } from '../../bench/harness/merge-rounds.js';
 import { atLeast, misses } from '../../bench/harness/question.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { countsByResource, mixedObject, mixedTypes, nameDigits, nameMark, roundMark } from '../../bench/harness/mixed-objects.js';
 
 const objects = Array.from({ length: 4_000 }, (_, index) => mixedObject(index));

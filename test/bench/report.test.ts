@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { drawFamily } from '../../bench/harness/picture.js';
 import { formatBar } from '../../bench/harness/progress.js';
 import { formatMarkdown, formatSummary } from '../../bench/harness/publish.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Authority, type CertificateAndKey } from '../../src/certificates/authority.js';
 import { callerOf } from '../../src/certificates/caller-from-certificate.js';
 import { anonymous, callerAt, isMaster, type Caller } from '../../src/domain/caller.js';

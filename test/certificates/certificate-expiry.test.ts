@@ -1,6 +1,6 @@
 /** When certificates expire, and what is logged of that. */
 import { X509Certificate } from 'node:crypto';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Authority } from '../../src/certificates/authority.js';
 import { CertificateExpiry, certificatesIn, type UsedCertificates } from '../../src/certificates/certificate-expiry.js';
 import type { Log, LogFields } from '../../src/diagnostics/log.js';

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { ClientAuthorities } from '../../src/certificates/client-authorities.js';
 import type { LogFields } from '../../src/diagnostics/log.js';
 import type { Log } from '../../src/diagnostics/log.js';

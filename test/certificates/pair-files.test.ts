@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { replaceFile } from '../../src/certificates/pair-files.js';
 
 function aFolder(t: ExecutionContext): string {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { connect, createServer, type Server } from 'node:tls';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Authority } from '../../src/certificates/authority.js';
 import type { SecureContextPair } from '../../src/certificates/pair-files.js';
 import { ServingCertificate, servingNames } from '../../src/certificates/serving-certificate.js';

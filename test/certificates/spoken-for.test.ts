@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseCaller } from '../../src/certificates/caller-from-certificate.js';
 import { parseSpokenFor } from '../../src/certificates/spoken-for.js';
 import { formatSpokenFor, type Caller, type SpokenFor } from '../../src/domain/caller.js';

@@ -10,7 +10,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { MixerProcess } from '../hostile/mixer-process.js';
 import { StrataProcess } from '../support/strata-process.js';
 import type { Certificate } from '../support/test-authority.js';

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { buildInformerProgram, InformerProgram, type Requests } from './informer-program.js';
 import { installed } from './installed.js';

@@ -1,6 +1,6 @@
 /** The console in a real Chromium, as somebody uses it: the link of `strata console`, the mouse and the keyboard. Skipped, and said so, where there is no Chromium. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { chromium, type Browser } from 'playwright-core';
 import { PushingShard, putBatches, sync } from '../../bench/harness/pushing-shard.js';
 import { builtMain } from '../support/project.js';

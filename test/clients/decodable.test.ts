@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { recordedVerdicts } from '../json/go-verdicts.js';
 import { buildDecoders, goVerdicts } from './go-decoders.js';
 import { installed } from './installed.js';

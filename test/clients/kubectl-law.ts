@@ -1,6 +1,6 @@
 /** Tests that need kubectl, all of a file on one server. Where kubectl is missing, each logs that it was skipped. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { installed } from './installed.js';
 import { Kubectl } from './kubectl.js';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { consoleLink } from '../../src/commands/console.js';
 import { kubeconfig } from '../../src/commands/kubeconfig.js';
 import { shardsForget, shardsList, shardsRemove } from '../../src/commands/shards.js';

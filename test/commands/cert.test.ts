@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Authority } from '../../src/certificates/authority.js';
 import { parseCaller } from '../../src/certificates/caller-from-certificate.js';
 import { certAdmin, certCache, certServing, certShard } from '../../src/commands/cert.js';

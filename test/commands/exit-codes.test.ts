@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { commandGroups, commands } from '../../src/commands/commands.js';
 import type { Surroundings } from '../../src/commands/command.js';
 import { resolve } from '../../src/commands/resolve.js';

@@ -1,7 +1,7 @@
 /** `strata kubeconfig` */
 import { KubeConfig } from '@kubernetes/client-node';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { RequestListener } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Authority } from '../../src/certificates/authority.js';
 import { callerOf } from '../../src/certificates/caller-from-certificate.js';
 import { systemClock } from '../../src/clock.js';

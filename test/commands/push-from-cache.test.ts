@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { push } from '../../src/commands/push.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { deferred } from '../../src/domain/deferred.js';

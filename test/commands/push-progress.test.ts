@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { SliceProgress } from '../../src/sender/sender-state.js';
 import { formatProgress } from '../../src/commands/push-progress.js';
 import { shardName } from '../support/objects.js';

@@ -11,7 +11,7 @@ import type { TLSSocket } from 'node:tls';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { callerOf } from '../../src/certificates/caller-from-certificate.js';
 import { systemClock } from '../../src/clock.js';
 import { certServing, certShard } from '../../src/commands/cert.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { fileStem, parseServingName } from '../../src/commands/serving-name.js';
 
 for (const name of [

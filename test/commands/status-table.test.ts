@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatShardList, formatStatusTable } from '../../src/commands/status-table.js';
 import { aStatusReport } from '../support/status-report.js';
 

@@ -1,6 +1,6 @@
 /** What an operator reads who names a folder that holds no store. */
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { backup } from '../../src/commands/store-files.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { storeDirectory } from '../support/test-store.js';

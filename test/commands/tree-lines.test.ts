@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { policyCharactersOfTerminal, treeLines } from '../../src/commands/tree-lines.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { aCertificate, aChildStatus, aParentStatus, aStatusReport, aTreeStatus } from '../support/status-report.js';

@@ -1,5 +1,5 @@
 /** Boolean flags are read as pflag reads them, in every command and in the command lines of kcp's own programs. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { commands } from '../../src/commands/commands.js';
 import type { Surroundings } from '../../src/commands/command.js';
 import { cacheServerFlags } from '../../src/config/cache-server-flags.js';

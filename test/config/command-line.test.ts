@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../src/config/command-options.js';
 import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
 import { options } from '../../src/config/options.js';

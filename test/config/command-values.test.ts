@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../src/config/command-options.js';
 import { readCommandValues, type CommandOptions } from '../../src/config/command-values.js';
 import { environmentName, type CommandOption } from '../../src/config/option.js';

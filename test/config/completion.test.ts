@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Surroundings } from '../../src/commands/command.js';
 import { commands } from '../../src/commands/commands.js';
 import { formatCompletion } from '../../src/config/completion.js';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatLinkPolicy } from '../../src/domain/link-policy.js';
 import { parseConfigDocument } from '../../src/json/config-document.js';
 import { linkPoliciesOf, loadSettings, type Settings } from '../../src/config/settings.js';

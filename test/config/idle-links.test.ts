@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { idleLinks } from '../../src/config/idle-links.js';
 import { loadSettings } from '../../src/config/settings.js';
 

@@ -1,5 +1,5 @@
 /** What a mistyped word was probably meant to be. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { nearest } from '../../src/config/nearest.js';
 
 const variables = ['STRATA_CERT_DIR', 'STRATA_ROOT_DIRECTORY', 'STRATA_CA_DIRECTORY', 'STRATA_CACHE', 'STRATA_CACHE_KUBECONFIG'];

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Log, LogFields } from '../../src/diagnostics/log.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { PolicyFile } from '../../src/config/policy-file.js';

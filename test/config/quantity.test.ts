@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { nearest } from '../../src/config/nearest.js';
 import { formatBytes, formatDuration, parseBytes, parseDurationMs } from '../../src/config/quantity.js';
 

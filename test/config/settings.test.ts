@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { environmentName, type Option } from '../../src/config/option.js';
 import { options } from '../../src/config/options.js';
 import { loadSettings, type Settings } from '../../src/config/settings.js';

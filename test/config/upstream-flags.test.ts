@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { options } from '../../src/config/options.js';
 import { loadSettings } from '../../src/config/settings.js';
 import { cacheServerDefaults, cacheServerFlags } from '../../src/config/cache-server-flags.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { ActivityLog, type Totals } from '../../src/console/activity.js';
 import { ManualClock } from '../store/manual-clock.js';
 

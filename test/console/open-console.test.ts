@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { LastLines } from '../../src/diagnostics/last-lines.js';
 import { createMetrics } from '../../src/diagnostics/metrics.js';
 import { Catalogue } from '../../src/domain/catalogue.js';

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { overviewOf } from '../../src/console/overview.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { parseShardName } from '../../src/domain/shard.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatBytes, formatDuration } from '../../src/console/page/format.js';
 import { formatPlace, parsePlace, type ObjectsPlace } from '../../src/console/page/place.js';
 import { after, begin, type State } from '../../src/console/page/state.js';

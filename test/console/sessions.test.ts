@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { ConsoleSessions } from '../../src/console/sessions.js';
 import type { Caller } from '../../src/domain/caller.js';
 import { ManualClock } from '../store/manual-clock.js';

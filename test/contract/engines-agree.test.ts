@@ -2,7 +2,7 @@
  * The memory engine against the one that ships: given the same requests, both decide, publish and keep the same. So what a
  * simulation shows on the one is true of the other. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../src/domain/change.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';

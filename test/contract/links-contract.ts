@@ -3,7 +3,7 @@
  * digests, and what a link reads. An engine is passed in as a factory; the suite knows nothing else of it.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/buckets.js';
 import type { Change } from '../../src/domain/change.js';
 import { unknownShard, type ShardState } from '../../src/domain/claim.js';

@@ -3,7 +3,7 @@
  * as a factory; the suite knows nothing else of it.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Commit } from '../../src/domain/change.js';
 import type { PushLane, Store } from '../../src/domain/store-port.js';

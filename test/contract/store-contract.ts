@@ -3,7 +3,7 @@
  * of it. What only one engine has (files, locks, epochs) is tested beside that engine.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';

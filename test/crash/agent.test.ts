@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { AgentProcess } from '../support/agent-process.js';
 import type { KubeClient, KubeObject } from '../support/kube-client.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';

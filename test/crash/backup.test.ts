@@ -5,7 +5,7 @@
 import { closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeList } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';

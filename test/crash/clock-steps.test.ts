@@ -1,5 +1,5 @@
 /** Somebody sets the clock of the machine while the server runs: an hour back, a day ahead. No interval may notice. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { changesBehind, list, textOf } from '../contract/read-all.js';
 import { SqliteEngine } from '../store/sqlite-engine.js';
 import { aScope } from '../support/objects.js';

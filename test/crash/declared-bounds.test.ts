@@ -3,7 +3,7 @@
  * is served, and not again and again for the rest; when one goes, the one that waited is read and pushed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { AgentProcess } from '../support/agent-process.js';
 import { aClusterCachedResource } from '../support/objects.js';
 import { ShardStandIn } from '../support/shard-stand-in.js';

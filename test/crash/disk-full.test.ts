@@ -5,7 +5,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { LongWatch } from '../machines/long-watch.js';
 import { fill, filler, smallDisk } from '../store/small-disk.js';
 import { KubeError } from '../support/kube-client.js';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Failpoint } from '../../src/diagnostics/failpoint.js';
 import { openReader } from '../../src/store/sqlite/database.js';
 import { strataCommand } from '../demo/strata-command.js';

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { FrontDoorProcess } from '../e2e/front-door-process.js';
 import { aShard } from '../proxy/a-front-door.js';
 import { KubeClient } from '../support/kube-client.js';

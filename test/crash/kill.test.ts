@@ -5,7 +5,7 @@
  * TEST_SEED=n repeats the choices of a run, though not its timing. TEST_KILLS=n kills n times: 1,000 take some twenty minutes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
 import { seeded } from './random.js';

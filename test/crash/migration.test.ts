@@ -5,7 +5,7 @@
  */
 import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Failpoint } from '../../src/diagnostics/failpoint.js';
 import { openReader, openWriter } from '../../src/store/sqlite/database.js';
 import { migrate, schemaOf } from '../../src/store/sqlite/migrate.js';

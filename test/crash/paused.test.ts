@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { freeze, thaw } from '../support/freeze.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { StrataProcess } from '../support/strata-process.js';

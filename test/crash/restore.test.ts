@@ -6,7 +6,7 @@
 import { closeSync, cpSync, existsSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Failpoint } from '../../src/diagnostics/failpoint.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';

@@ -3,7 +3,7 @@
  * Then the parent names it, and the leaf's watches receive that it is gone. kcp waits for that: its informers keep what a relist lacks,
  * so without it no object that nobody changes is ever recreated.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { until } from '../support/test-server.js';
 import { anOnlooker } from './onlooker.js';

@@ -6,7 +6,7 @@
 import { copyFile, cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { freeze, thaw } from '../support/freeze.js';
 import type { KubeClient, WatchEvent } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';

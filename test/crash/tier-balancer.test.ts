@@ -2,7 +2,7 @@
  * One address for two caches of a tree, like a load balancer or a name with two addresses: each connection of a shard's pusher
  * reaches the other cache, and the pusher never ends because of that.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/test-server.js';
 import { aModelShard } from './model-shard.js';

@@ -3,7 +3,7 @@
  * again, its neighbours keep what they have, and what was deleted meanwhile does not stay.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { until } from '../support/test-server.js';
 import { aModelShard, type ModelShard } from './model-shard.js';
 import { anOnlooker } from './onlooker.js';

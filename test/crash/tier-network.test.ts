@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { until } from '../support/test-server.js';
 import type { Way } from '../support/tcp-proxy.js';
 import { aModelShard, modelTypes, type ModelShard } from './model-shard.js';

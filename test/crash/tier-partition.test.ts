@@ -3,7 +3,7 @@
  * or whose middle is frozen (F12).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { until } from '../support/test-server.js';
 import { aModelShard } from './model-shard.js';
 import { anOnlooker } from './onlooker.js';

@@ -4,7 +4,7 @@
  * three seconds of its return, measured while the writer goes on. TEST_SEED=n repeats its choices, though not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { seeded } from './random.js';
 import { aPlainWriter, type PlainWriter } from './plain-writer.js';
 import { aTierTree, type TierCache } from './tier-tree.js';

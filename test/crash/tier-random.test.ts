@@ -10,7 +10,7 @@
  *    east
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { until } from '../support/test-server.js';
 import { aModelShard, modelTypes, type ModelShard, type Pushing } from './model-shard.js';
 import { anOnlooker } from './onlooker.js';

@@ -4,7 +4,7 @@
  * timing; TEST_ROUNDS=n goes on for longer.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Lateness } from '../support/lateness.js';
 import { until } from '../support/test-server.js';
 import { seeded } from './random.js';

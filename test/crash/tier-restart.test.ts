@@ -4,7 +4,7 @@
  * its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { until } from '../support/test-server.js';
 import { aModelShard, modelTypes, type ModelShard } from './model-shard.js';
 import { anOnlooker } from './onlooker.js';

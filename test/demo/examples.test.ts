@@ -1,6 +1,6 @@
 /** The files of examples/: sound, fitting together, and known to the demo. */
 import { readdir, readFile } from 'node:fs/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { policiesOfChild } from '../../src/domain/link-policies.js';
 import { linkPoliciesOf } from '../../src/config/settings.js';
 import { projectFile } from '../support/project.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { clipped, refusalsExplained } from './shown-status.js';
 
 test('a line is cut where a terminal shows it, and nowhere else', (t) => {

@@ -1,6 +1,6 @@
 /** These tests wait in real time, because they test the real clock. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 
 test('a delay longer than a Node timer holds does not fire at once', async (t) => {

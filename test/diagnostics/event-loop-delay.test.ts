@@ -1,6 +1,6 @@
 /** These tests wait in real time, because they measure the real loop. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { EventLoopDelay } from '../../src/diagnostics/event-loop-delay.js';
 
 test('a blocked loop is seen in the window in which it was blocked, and not in the next', async (t) => {

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { HealthLog } from '../../src/diagnostics/health-log.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import { ManualClock } from '../store/manual-clock.js';

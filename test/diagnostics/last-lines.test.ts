@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { LastLines } from '../../src/diagnostics/last-lines.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { silent } from '../support/test-store.js';

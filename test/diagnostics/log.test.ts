@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { createLog, type Log, type LogOptions } from '../../src/diagnostics/log.js';
 
 const clock = { now: () => Date.parse('2026-03-01T12:00:00Z'), wallMs: () => Date.parse('2026-03-01T12:00:00Z'), after: () => () => {} };

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { metricTable } from '../../src/diagnostics/metric-table.js';
 import { createMetrics } from '../../src/diagnostics/metrics.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { createMetrics } from '../../src/diagnostics/metrics.js';
 import { showReport } from '../../src/diagnostics/report-metrics.js';
 import { aCertificate, aStatusReport, aTreeStatus } from '../support/status-report.js';

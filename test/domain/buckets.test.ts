@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { bucketCount, bucketOf, bucketSet, inBuckets, noBuckets, parseBucketSet } from '../../src/domain/buckets.js';
 import { aKey } from '../support/objects.js';
 

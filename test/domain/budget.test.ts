@@ -1,5 +1,5 @@
 /** A budget that many share: it is never exceeded, and no waiter is forgotten. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { Budget } from '../../src/domain/budget.js';
 

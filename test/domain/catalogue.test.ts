@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Catalogue, type Resolution, type ServedType, type TypeRequest } from '../../src/domain/catalogue.js';
 import type { Declared, Place } from '../../src/domain/declaration.js';
 import { compareVersions } from '../../src/domain/version-order.js';

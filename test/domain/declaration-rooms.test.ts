@@ -1,5 +1,5 @@
 /** Which declarations have room: random histories beside what must hold whatever happened, and what a change costs. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Declaration } from '../../src/domain/declaration.js';
 import { DeclarationRooms } from '../../src/domain/declaration-rooms.js';
 import { seeded } from '../crash/random.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { linkPolicyBounds, formatLinkPolicy, parseLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../../src/domain/link-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers } from '../../src/domain/link-policies.js';

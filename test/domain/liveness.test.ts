@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Liveness } from '../../src/domain/liveness.js';
 import { ManualClock } from '../store/manual-clock.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { annotationCauses, labelCauses, labelKeyFlaws, labelValueFlaws } from '../../src/domain/label-syntax.js';
 import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../../src/domain/name-syntax.js';
 

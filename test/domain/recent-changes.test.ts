@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { RecentChanges } from '../../src/domain/recent-changes.js';
 
 test('a name has changed since a revision if its last change came after it', (t) => {

@@ -1,5 +1,5 @@
 /** Reading at the pace of the free room. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Budget } from '../../src/domain/budget.js';
 import { withRoom } from '../../src/domain/room.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { sumSlices } from '../../src/domain/slice-sums.js';
 import { aSlice } from '../support/status-report.js';
 

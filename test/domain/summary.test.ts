@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { inBuckets, noBuckets } from '../../src/domain/buckets.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { Summary } from '../../src/domain/summary.js';

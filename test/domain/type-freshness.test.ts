@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { shardFreshness, TypeFreshness, type ShardFreshness } from '../../src/domain/type-freshness.js';
 import { shardName } from '../support/objects.js';
 

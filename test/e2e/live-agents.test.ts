@@ -11,7 +11,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { seeded, type Random } from '../crash/random.js';
 import type { AgentProcess } from '../support/agent-process.js';
 import type { KubeClient } from '../support/kube-client.js';

@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { BalancedServers } from '../etcd/balanced-servers.js';
 import { EtcdMembers } from '../etcd/etcd-members.js';
 import { etcdProgram } from '../etcd/etcd-program.js';

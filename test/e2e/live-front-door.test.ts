@@ -9,7 +9,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { KubeClient, type Answer } from '../support/kube-client.js';
 import { isForeign, StrataProcess } from '../support/strata-process.js';
 import { FrontDoorProcess } from './front-door-process.js';

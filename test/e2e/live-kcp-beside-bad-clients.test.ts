@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { MixerProcess } from '../hostile/mixer-process.js';
 import { KubeClient } from '../support/kube-client.js';
 import { isForeign } from '../support/strata-process.js';

@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { isForeign } from '../support/strata-process.js';
 import { SecondCache } from './live-agent.js';
 import { assertPassed } from './assert-passed.js';

@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { isForeign } from '../support/strata-process.js';
 import { Lateness } from '../support/lateness.js';
 import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';

@@ -1,5 +1,5 @@
 /** Tests the counting of the live test, which runs only where kcp's binaries are. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { countListings, countRelists } from './relists.js';
 
 const line = (message: string): string =>

@@ -1,5 +1,5 @@
 /** `strata check` beside a real etcd, as an operator calls it. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { runProgram } from '../clients/installed.js';
 import { builtMain } from '../support/project.js';
 import { BalancedServers } from './balanced-servers.js';

@@ -1,6 +1,6 @@
 /** The client of etcd beside real members. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import { deferred } from '../../src/domain/deferred.js';
 import { CacheError } from '../../src/domain/errors.js';

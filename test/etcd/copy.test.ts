@@ -1,5 +1,5 @@
 /** `strata copy` from SQLite into a real etcd and back, as an operator calls it. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { runProgram } from '../clients/installed.js';
 import { aKey, aPut, aScope, shardName } from '../support/objects.js';
 import { builtMain } from '../support/project.js';

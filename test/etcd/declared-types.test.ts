@@ -1,5 +1,5 @@
 /** Declared types that go and come back at one server, while another server of the same etcd learns of it later. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { TcpProxy } from '../support/tcp-proxy.js';

@@ -1,5 +1,5 @@
 /** The etcd engine on one member that its tests share, each with a prefix of its own. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import { openEtcd } from '../../src/store/etcd/open-etcd.js';
 import type { EtcdLimits } from '../../src/store/etcd/store-options.js';

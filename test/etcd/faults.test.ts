@@ -1,6 +1,6 @@
 /** What clients, pushers and operators see of servers while their etcd is out of order, through the wire. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { freeze, thaw } from '../support/freeze.js';
 import { KubeError, type KubeClient } from '../support/kube-client.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';

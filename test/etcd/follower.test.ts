@@ -1,6 +1,6 @@
 /** Following a range of keys in a real etcd, while members die, lose their quorum, compact and are wiped. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import type { Clock } from '../../src/domain/ports.js';
 import type { EtcdClient } from '../../src/store/etcd/client.js';

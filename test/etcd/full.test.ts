@@ -1,5 +1,5 @@
 /** What goes on while etcd's quota is used up: which deletes it takes, and what becomes of a server that starts. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aClaim, aFullSync, anUpsert, aRetract, mustPush } from '../support/pushes.js';
 import { aDelete, aPut } from '../support/objects.js';
 import type { StrataProcess } from '../support/strata-process.js';

@@ -1,5 +1,5 @@
 /** The etcd engine beside the other engines: what every store must do for links, on a real etcd. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { registerLinksContract } from '../contract/links-contract.js';
 import { whyNoEtcd } from './etcd-program.js';
 import { openEtcdWith } from './etcd-engine.js';

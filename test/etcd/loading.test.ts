@@ -1,6 +1,6 @@
 /** What a server reads when it starts: the same as one has that was there when it was written, in few pages, and no more of it at once than is said. */
 import { Buffer } from 'node:buffer';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Refused } from '../../src/domain/errors.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { EtcdClient } from '../../src/store/etcd/client.js';

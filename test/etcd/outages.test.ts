@@ -1,6 +1,6 @@
 /** Servers whose way to etcd was broken or silent for long, or slower than another's. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aDelete, aKey, aPut } from '../support/objects.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { opened } from './open-stores.js';

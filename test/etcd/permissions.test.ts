@@ -1,6 +1,6 @@
 /** A server whose etcd asks who it is: what it may, and what it must be allowed. docs/etcd.md names that. */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Members } from '../../src/store/etcd/members.js';
 import { KubeError } from '../support/kube-client.js';
 import { until } from '../support/test-server.js';

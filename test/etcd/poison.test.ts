@@ -1,5 +1,5 @@
 /** Keys and values that others have put into etcd, and that nobody can read: they stop nothing, and what is written there replaces them. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Push } from '../../src/domain/push.js';
 import { formatClientKey } from '../../src/domain/key.js';
 import { formatObjectKey } from '../../src/store/etcd/object-keys.js';

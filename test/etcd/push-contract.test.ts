@@ -1,5 +1,5 @@
 /** The etcd engine beside the other engines: what every store must do for pushers, on a real etcd. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { registerPushContract } from '../contract/push-contract.js';
 import { whyNoEtcd } from './etcd-program.js';
 import { openEtcdWith } from './etcd-engine.js';

@@ -6,7 +6,7 @@
  * TEST_SEED=n repeats the choices of a run, though not its timing. TEST_KILL_MINUTES=n goes on for so long (1).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { seeded, type Random } from '../crash/random.js';
 import { WatchedLoad } from '../crash/watched-load.js';
 import { wildcardPath } from '../crash/writers.js';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { seeded, type Random } from '../crash/random.js';
 import { freeze, thaw } from '../support/freeze.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';

@@ -1,6 +1,6 @@
 /** Several servers' stores on one prefix of one real etcd: what each shows, who leads, and what another has left undone. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { formatClientKey } from '../../src/domain/key.js';
 import type { Scope } from '../../src/domain/scope.js';

@@ -1,6 +1,6 @@
 /** Two servers of one etcd in the middle of a tree: the one that leads has the links, and shards above, below and beside are the same everywhere. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aModelShard } from '../crash/model-shard.js';
 import { seeded } from '../crash/random.js';
 import { aTierTree } from '../crash/tier-tree.js';

@@ -1,6 +1,6 @@
 /** Writes that etcd has not answered, because the member that they went to stands still, and that arrive once it goes on. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Push } from '../../src/domain/push.js';
 import type { Outcome } from '../../src/domain/mutation.js';
 import { aDelete, aKey, aPut, aScope } from '../support/objects.js';

@@ -3,7 +3,7 @@
  * to list anew. Over HTTP/1.1 and HTTP/2.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { seeded } from '../crash/random.js';
 import { aPath } from '../support/objects.js';
 import { aServer, until } from '../support/test-server.js';

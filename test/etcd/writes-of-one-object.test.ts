@@ -1,5 +1,5 @@
 /** Writes of one object at two servers of one etcd at once: whoever names no state of it is never in conflict. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Answer, KubeClient, KubeObject } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { BalancedServers } from './balanced-servers.js';

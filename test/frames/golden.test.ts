@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { readFrame } from '../../src/frames/read-frame.js';
 import { goldenBytes, goldenFile, goldenText } from './golden.js';
 import { plain, someFrames } from './some-frames.js';

@@ -1,6 +1,6 @@
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { BadFrame } from '../../src/frames/bad-frame.js';
 import type { FrameSocket } from '../../src/frames/frame-socket.js';
 import type { Frame } from '../../src/frames/frame.js';

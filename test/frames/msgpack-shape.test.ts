@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { BadFrame } from '../../src/frames/bad-frame.js';
 import { checkShape } from '../../src/frames/msgpack-shape.js';
 import { writeFrame } from '../../src/frames/write-frame.js';

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { BadFrame } from '../../src/frames/bad-frame.js';
 import { frameNumbers } from '../../src/frames/frame-numbers.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { UnreadMessages } from '../../src/frames/unread-messages.js';
 
 const bytes = (length: number): Uint8Array => new Uint8Array(length);

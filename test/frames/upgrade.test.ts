@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { createServer, type AddressInfo } from 'node:net';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { refuseUpgrade } from '../../src/frames/accept-socket.js';

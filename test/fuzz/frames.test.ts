@@ -1,5 +1,5 @@
 /** Frames of a websocket: any bytes are a frame or a bad one, and a frame that is read is written as the same. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { BadFrame } from '../../src/frames/bad-frame.js';

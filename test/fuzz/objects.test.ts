@@ -1,5 +1,5 @@
 /** The readers of JSON: the structure is compared with JavaScript's own, and what must stay as it is to the byte. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { compose } from '../../src/json/compose.js';

@@ -1,5 +1,5 @@
 /** Patches, compared with the obvious way to do them on plain values: both give the same or both refuse, and the target stays as it was. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { parseJson } from '../../src/json/json-parser.js';

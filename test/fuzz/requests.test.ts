@@ -1,5 +1,5 @@
 /** Everything before a body: the target of a request, its options, its headers. Any text is parsed or refused. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { pathSegmentFlaws } from '../../src/domain/name-syntax.js';
 import type { Parsed } from '../../src/domain/parsed.js';

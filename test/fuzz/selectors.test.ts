@@ -1,5 +1,5 @@
 /** Selectors: any text is parsed or refused, and a parsed selector selects the same as a matcher that reads each requirement by itself. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { parseInt64 } from '../../src/domain/label-rules.js';
 import type { Requirement } from '../../src/domain/label-selector.js';

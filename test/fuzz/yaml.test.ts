@@ -1,5 +1,5 @@
 /** YAML: any text is read or refused; what is read comes back from what we write of it. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { equalJson } from '../../src/json/json-tree.js';
 import { parseJson } from '../../src/json/json-parser.js';

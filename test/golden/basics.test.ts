@@ -3,7 +3,7 @@
  * one. What kcp's own cache server answered is in basics.upstream.jsonl; deliberate differences are in deliberate.json.
  * With TEST_SERVER naming that server, nothing may differ and deliberate.json is not read.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { StrataProcess, isForeign } from '../support/strata-process.js';
 import { compareTranscripts, formatDifference, readDeliberate, readTranscript, runScript, type Step } from './transcript.js';
 

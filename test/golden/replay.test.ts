@@ -4,7 +4,7 @@
  * Exceptions are those of replay.exceptions.json and no others; one that is no longer needed fails the test too, unless
  * the server is a foreign one (TEST_SERVER), which needs only those that came from the timing of the recording.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { StrataProcess, isForeign } from '../support/strata-process.js';
 import { readRecording } from './recording.js';
 import { readExceptions, replay } from './replay.js';

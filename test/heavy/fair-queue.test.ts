@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { FairQueue } from '../../src/heavy/fair-queue.js';
 
 const limits = { itemsMax: 4, bytesMax: 100 };

@@ -1,6 +1,6 @@
 /** The thread for heavy work: a task gives the same result as here, and a task that takes too much is refused. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Worker } from 'node:worker_threads';
 import { systemClock } from '../../src/clock.js';
 import { Refused, type Reason } from '../../src/domain/errors.js';

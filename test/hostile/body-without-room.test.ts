@@ -1,5 +1,5 @@
 /** Issue 10, 1.5: a limit that is hit shows in the log and in a metric; a body without room only did in the answer to the client. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aPath } from '../support/objects.js';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';

@@ -3,7 +3,7 @@
  *
  * On commit e892933 a watch went on until its own timeout, which its client chooses.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';

@@ -5,7 +5,7 @@
  * On commit e892933 no limit was per caller: everybody was answered 429, and silent connections kept the administrator out.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { connect } from 'node:net';
 import type { KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';

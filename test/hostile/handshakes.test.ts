@@ -4,7 +4,7 @@
  *
  * One more rule is here too: the certificate of the peer is read once for a connection, however many requests it carries.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { constants } from 'node:crypto';
 import { connect as connectTcp } from 'node:net';

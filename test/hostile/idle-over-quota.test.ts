@@ -1,5 +1,5 @@
 /** If connections beyond a caller's quota were kept while idle, one shard could keep masters and health out with them. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';

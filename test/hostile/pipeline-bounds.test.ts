@@ -1,6 +1,6 @@
 /** HTTP/1.1: a few requests may wait behind the one that is being answered. A connection that brings more is cut off, and the server makes nothing of them. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { anInstallation } from '../proxy/a-front-door.js';
 import { aClient, get, post } from './http1-requests.js';

@@ -1,5 +1,5 @@
 /** HTTP/1.1: later answers cannot be sent before the first, and hold the room that it waits for. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';
 import { aServer } from '../support/test-server.js';

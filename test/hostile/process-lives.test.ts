@@ -3,7 +3,7 @@
  * A child process is asked, because a crash would take the test along.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { anInstallation } from '../proxy/a-front-door.js';
 import { encodeFields } from '../support/hpack.js';
 import { flags, frameTypes, RawHttp2 } from '../support/raw-http2.js';

@@ -2,7 +2,7 @@
  * A child that sends random frames to a real server over a real websocket. Whatever it sends, nothing is stored that the accept of its
  * parent does not let in, it gets no shard that the accept does not name, and objects of others stay.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ExecutionContext } from 'ava';
 import type { Frame, PushedObject } from '../../src/frames/frame.js';
 import type { ShardName } from '../../src/domain/shard.js';

@@ -5,7 +5,7 @@
  * On commit e892933 each refusal over HTTP/2 with a body that had not been read came as RST_STREAM without an end of stream.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';

@@ -3,7 +3,7 @@
  * What it does not answer, it has not done.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aClient, get, post } from './http1-requests.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import type { RawAnswer, RawHttp1 } from '../support/raw-http1.js';

@@ -2,7 +2,7 @@
  * Node makes an HTTP/2 session of a connection that was reset as its handshake ended. It used to be taken for one of the connection that had come
  * before, whoever's that was, and ended it.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';

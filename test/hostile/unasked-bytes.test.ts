@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { frameTypes, RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';

@@ -1,6 +1,6 @@
 /** A live watch is written to as changes come, without anybody waiting for its reader: one that takes nothing is cut all the same. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';

@@ -1,5 +1,5 @@
 /** An upgrade is refused on connections beyond the caller's quota; once it was accepted. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aPath } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';
 import { aServer } from '../support/test-server.js';

@@ -1,5 +1,5 @@
 /** A watch that still sent its initial events waited for room that its own queue held: until the next event overflowed it, or its end. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp2 } from '../support/raw-http2.js';

@@ -1,7 +1,7 @@
 /** The files of deploy/ use options, variables and metrics that exist, and are sound as far as can be seen without a cluster. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseAllDocuments } from 'yaml';
 import * as commandOptions from '../../src/config/command-options.js';
 import { environmentName, type CommandOption } from '../../src/config/option.js';

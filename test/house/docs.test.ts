@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { reasons } from '../../src/domain/errors.js';
 import { docsViolations, tablesIn } from './docs.js';
 import { generatedPages } from './generated-pages.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { failpoints, parseFailpoint } from '../../src/diagnostics/failpoint.js';
 import { findProjectRoot, readSources } from './sources.js';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { importsOf } from './imports.js';
 import { layerViolations, unfencedLibraries } from './layers.js';
 import { findProjectRoot, readSources } from './sources.js';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { unresolvedCodes } from './rule-codes.js';
 import { findProjectRoot, readSources, type Source } from './sources.js';
 

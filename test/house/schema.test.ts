@@ -6,7 +6,7 @@
  * sources are then searched for templates marked as SQL, so that none is missed.
  */
 import { Database } from '../../src/store/sqlite/driver.js';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
 import { Compaction } from '../../src/store/sqlite/compaction.js';
 import { openWriter, type Connection } from '../../src/store/sqlite/database.js';

@@ -1,7 +1,7 @@
 /** What a server loads before it is ready: each library takes from 5 to 100 ms of a start, so one that can wait is loaded where it is needed. */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { builtMain } from '../support/project.js';
 import { packageOf } from './imports.js';
 

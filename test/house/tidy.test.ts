@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { codeOf, commentsOf, withoutComments } from './source-text.js';
 import { findProjectRoot, readSources } from './sources.js';
 import { deadExports, tidyViolations } from './tidy.js';

@@ -1,7 +1,7 @@
 /** The table _Where to change what_ of src/ARCHITECTURE.md: its files are there, and export what it says. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { findProjectRoot } from './sources.js';
 
 const root = findProjectRoot();

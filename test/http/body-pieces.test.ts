@@ -1,5 +1,5 @@
 /** What short pieces of bodies count for, beside what their caller holds for other reasons. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Budget } from '../../src/domain/budget.js';
 import { BodyPieces } from '../../src/http/body-pieces.js';
 

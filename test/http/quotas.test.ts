@@ -1,5 +1,5 @@
 /** How much of the server one caller may use. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Quotas, type Peer } from '../../src/http/quotas.js';
 
 const limits = { requests: 100, watches: 100, connections: 100, bufferedBytes: 1_000, selectorBytes: 1_000 };

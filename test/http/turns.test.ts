@@ -1,5 +1,5 @@
 /** Callers take turns. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Exchange } from '../../src/http/exchange.js';
 import { Turns } from '../../src/http/turns.js';

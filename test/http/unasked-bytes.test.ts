@@ -1,5 +1,5 @@
 /** What a connection may bring beside its requests, as it grows old. The wire has hostile/unasked-bytes. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { UnaskedBytes, type Traffic } from '../../src/http/unasked-bytes.js';
 
 const hourMs = 3_600_000;

@@ -1,5 +1,5 @@
 /** Who makes room for others before a certificate is shown. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Socket } from 'node:net';
 import { networkOf, UnprovenSockets } from '../../src/http/unproven-sockets.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Reason } from '../../src/domain/errors.js';
 import { mustParse } from '../../src/domain/parsed.js';

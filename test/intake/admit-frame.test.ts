@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Push } from '../../src/domain/push.js';
 import type { FrameOf, PushedObject } from '../../src/frames/frame.js';
 import { admitFrame, type AdmittedFrame } from '../../src/intake/admit-frame.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { mustParse } from '../../src/domain/parsed.js';
 import { sameContent, stringsDiffer } from '../../src/json/same-content.js';

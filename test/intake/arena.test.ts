@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { arena } from '../../src/intake/arena.js';
 
 test('pieces lie one after another in one buffer, and a piece that does not fit has a buffer of its own', (t) => {

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { AssumedSyncs } from '../../src/intake/assumed-syncs.js';

@@ -1,5 +1,5 @@
 /** What Go's clients cannot decode is refused from pushers and from links, which are told of it; what they sent beside it is taken. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Frame, FrameOf, PushedObject } from '../../src/frames/frame.js';
 import { shardName } from '../support/objects.js';
 import { claim, openChild } from '../support/raw-child.js';

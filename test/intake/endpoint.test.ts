@@ -4,7 +4,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import { parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
 import type { Clock } from '../../src/domain/ports.js';

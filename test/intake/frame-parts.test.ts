@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { partsOf } from '../../src/intake/frame-parts.js';
 import { apiExports, aContext, begin } from './a-receiver.js';

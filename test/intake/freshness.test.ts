@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Freshness as FreshnessPort } from '../../src/domain/ports.js';
 import type { Neighbour } from '../../src/domain/via.js';
 import type { Slice } from '../../src/domain/slice.js';

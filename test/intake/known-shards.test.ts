@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { unknownShard } from '../../src/domain/claim.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { shardName } from '../support/objects.js';

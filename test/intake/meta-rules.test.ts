@@ -1,5 +1,5 @@
 /** The rules of metadata that plain writes keep, and pushes do not. What is expected was printed by Go's own ValidateObjectMeta (apimachinery 0.36.6). */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { mustParse } from '../../src/domain/parsed.js';
 import { admitCreate } from '../../src/intake/admit-create.js';
 import { admitUpdate } from '../../src/intake/admit-update.js';

@@ -1,6 +1,6 @@
 /** What a migration leaves: plain writers write as kcp does before and after one, and what the former shard has left goes a minute later. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.js';
 import type { KubeClient } from '../support/kube-client.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Change, Commit } from '../../src/domain/change.js';
 import type { Resource } from '../../src/domain/resource.js';
 import { NewestChanges } from '../../src/intake/newest-changes.js';

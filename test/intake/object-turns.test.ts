@@ -1,5 +1,5 @@
 /** The line of writes of one object. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { deferred } from '../../src/domain/deferred.js';
 import { Refused } from '../../src/domain/errors.js';
 import { ObjectTurns } from '../../src/intake/object-turns.js';

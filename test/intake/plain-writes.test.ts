@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Caller } from '../../src/domain/caller.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import { PlainWrites } from '../../src/intake/plain-writes.js';

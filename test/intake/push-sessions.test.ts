@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { PushSessions, type Holder } from '../../src/intake/push-sessions.js';
 import { shardName } from '../support/objects.js';
 import { apiExports } from './a-receiver.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { PushersElsewhere } from '../../src/intake/pushers-elsewhere.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import { ManualClock } from '../store/manual-clock.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { noBuckets } from '../../src/domain/buckets.js';
 import type { PushOutcome } from '../../src/domain/push.js';

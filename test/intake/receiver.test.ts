@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { PushLane } from '../../src/domain/store-port.js';
 import type { Push } from '../../src/domain/push.js';
 import { Receiver } from '../../src/intake/receiver.js';

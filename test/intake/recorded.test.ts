@@ -2,7 +2,7 @@
  * Every POST and PUT that kcp sent while it was recorded: each is admitted and reads back as the same JSON value, byte
  * for byte if it names its place; and a write that changed nothing in kcp's own cache server changes nothing here.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { readFile } from 'node:fs/promises';
 import type { ServedType } from '../../src/domain/catalogue.js';
 import type { Key } from '../../src/domain/key.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { RunningSince } from '../../src/intake/running-since.js';
 import { ManualClock } from '../store/manual-clock.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { protocolVersion, type FrameOf } from '../../src/frames/frame.js';
 import { byeTo, comingOf } from '../../src/intake/session.js';
 import { shardName } from '../support/objects.js';

@@ -1,6 +1,6 @@
 /** Two pushers of one shard and the real server: the second waits, gets the shard within a second once the first is gone, and nobody is fenced. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';

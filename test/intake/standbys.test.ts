@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Neighbour } from '../../src/domain/via.js';
 import { KnownShards } from '../../src/intake/known-shards.js';

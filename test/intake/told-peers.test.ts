@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import { ToldPeers } from '../../src/intake/told-peers.js';
 import { ManualClock } from '../store/manual-clock.js';

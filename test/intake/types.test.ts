@@ -1,5 +1,5 @@
 /** What a cache does with slices that the pusher of their shard no longer names, over the wire. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { openSender, type SliceSource } from '../../src/client.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { compose, type MetadataStamp } from '../../src/json/compose.js';
 import { duplicates } from '../../src/json/duplicate-members.js';

@@ -1,5 +1,5 @@
 /** What is accepted is what Go's decoders accept, by their recorded verdicts (`test/clients/decodable.test.ts` asks them anew). */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { readValue, Unreadable } from '../../src/store/etcd/stored-values.js';
 import { scanDecodable } from '../../src/json/decodable.js';
 import { parseJson } from '../../src/json/json-parser.js';

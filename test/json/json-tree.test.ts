@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { parseJson } from '../../src/json/json-parser.js';
 import { canonicalNumber, equalJson, formatJson, isJsonObject, measureJson } from '../../src/json/json-tree.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { duplicates, hasDuplicates } from '../../src/json/duplicate-members.js';
 import { NotJson, scanObject } from '../../src/json/object-text.js';
 

@@ -1,5 +1,5 @@
 /** How often a shard is asked for the types that it does not serve. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { AbsentTypes } from '../../src/kube/absent-types.js';
 
 for (const [readers, seconds] of [

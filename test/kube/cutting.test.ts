@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { lines } from '../../src/kube/lines.js';
 import { ListCutter } from '../../src/kube/list-cutter.js';

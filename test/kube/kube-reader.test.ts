@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { AbsentTypes } from '../../src/kube/absent-types.js';
 import type { Identities } from '../../src/kube/identities.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { refusalOf, KubeRefusal } from '../../src/kube/kube-client.js';
 import { stepAfter, syncStep, type ReadStep } from '../../src/kube/read-step.js';
 

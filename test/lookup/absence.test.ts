@@ -1,6 +1,6 @@
 /** What an absence proves when an object of the type was refused, the pusher no longer names the type, or a cache that may have it is away. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { SliceFreshness } from '../../src/frames/frame.js';
 import { shardName } from '../support/objects.js';

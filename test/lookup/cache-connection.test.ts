@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { CacheConnection } from '../../src/lookup/cache-connection.js';
 import { defaultLookupBounds, type LookupBounds } from '../../src/lookup/lookup-options.js';
 import { ManualClock } from '../store/manual-clock.js';

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { CacheReader } from '../../src/lookup/cache-reader.js';
 import { CacheFault } from '../../src/lookup/cache-fault.js';
 import { defaultLookupBounds } from '../../src/lookup/lookup-options.js';

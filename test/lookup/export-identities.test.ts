@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { exportIdentities } from '../../src/client.js';
 import { identities } from '../../src/commands/identities.js';
 import { CacheError } from '../../src/domain/errors.js';

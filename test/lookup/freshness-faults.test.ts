@@ -1,6 +1,6 @@
 /** What a look-up answers when the cache's freshness cannot be read, or when there is very much of it. Over real sockets, by the real clock. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ServerResponse } from 'node:http';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { openCacheReader, type CacheReader, type LookupBounds } from '../../src/client.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ShardFreshness } from '../../src/domain/type-freshness.js';
 import { freshnessOn, parseFreshnessReport, typeFreshness } from '../../src/lookup/freshness-report.js';
 import { shardName } from '../support/objects.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { ageOf, LastReport } from '../../src/lookup/last-report.js';
 import type { FreshnessReport } from '../../src/lookup/freshness-report.js';
 import { deferred, type Deferred } from '../../src/domain/deferred.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { LastReports } from '../../src/lookup/last-reports.js';
 import { LastShards } from '../../src/lookup/last-shards.js';
 import { ManualClock } from '../store/manual-clock.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { LocalThenCache, openPathResolver, type CacheReader, type LocalGetter, type ObjectRef } from '../../src/client.js';
 import { syncPaths } from '../support/path-pusher.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';

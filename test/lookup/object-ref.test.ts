@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { collectionTarget, freshnessTarget, objectTarget } from '../../src/lookup/object-ref.js';
 import { aRef } from './a-reader.js';
 

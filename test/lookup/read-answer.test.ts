@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { readList, readObject, refusalOf } from '../../src/lookup/read-answer.js';
 
 function anAnswer(status: number, body: unknown, retryAfterMs?: number) {

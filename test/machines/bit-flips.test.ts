@@ -7,7 +7,7 @@
  */
 import { cp, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { seeded } from '../crash/random.js';
 import { collectionPath, wildcardPath, Writer } from '../crash/writers.js';
 import { StrataProcess } from '../support/strata-process.js';

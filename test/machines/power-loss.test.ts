@@ -7,7 +7,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { PushingWriter } from '../crash/pushing-writer.js';
 import { seeded } from '../crash/random.js';
 import { wildcardPath, Writer } from '../crash/writers.js';

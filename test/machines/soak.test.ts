@@ -8,7 +8,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { meteredEnvironment, turnsMs } from '../support/longest-turn.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { pushedBytes, removedBytes, soak } from './soak.js';

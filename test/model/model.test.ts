@@ -2,7 +2,7 @@
  * The real store compared with the model: whatever happens in whatever order, both agree. The runs share one store, each
  * in a resource of its own, because a new store costs more than a run. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { SqliteEngine } from '../store/sqlite-engine.js';
 import { commands, type Real } from './commands.js';

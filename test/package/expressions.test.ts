@@ -7,7 +7,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parse, type Node } from 'acorn';
 import { full } from 'acorn-walk';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { check } from 'recheck';
 import { projectFile } from '../support/project.js';
 

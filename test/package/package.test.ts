@@ -8,7 +8,7 @@ import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { runProgram, type Ran, type RunOptions } from '../clients/installed.js';
 import { projectFile } from '../support/project.js';
 import { StrataProcess } from '../support/strata-process.js';

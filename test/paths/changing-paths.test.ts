@@ -2,7 +2,7 @@
  * Paths through the wire while entries come, change and go, beside a walk over a copy of the same entries that knows nothing of what was found before: what is
  * remembered of a path ends with the change that makes it untrue. TEST_SEED=n repeats a run.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';
 import type { PathAnswer } from '../../src/domain/path-resolution.js';
 import { parsePathSegments } from '../../src/paths/kcp-path.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { homeOf, parsePathSegments } from '../../src/paths/kcp-path.js';
 
 test('the home of a user is where kcp makes it', (t) => {

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { parsePathSegments } from '../../src/paths/kcp-path.js';
 import { walk, type Walked } from '../../src/paths/resolve.js';

@@ -1,6 +1,6 @@
 /** Paths through the wire: entries are pushed over websockets, cross links, and `GET /services/cache/resolve` says where they lead. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { PathAnswer } from '../../src/domain/path-resolution.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';
 import { openPathResolver } from '../../src/client.js';

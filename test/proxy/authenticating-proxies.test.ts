@@ -3,7 +3,7 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { until } from '../support/test-server.js';
 import { anInstallation } from './a-front-door.js';

@@ -3,7 +3,7 @@ import { connect, createSecureServer, type ServerHttp2Stream } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Server, TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation, type Installation } from './a-front-door.js';

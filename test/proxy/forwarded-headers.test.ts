@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { answerHeaders, requestHeaders, type Identity } from '../../src/proxy/forwarded-headers.js';
 import { identityOf } from '../../src/proxy/identity.js';

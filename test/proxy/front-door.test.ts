@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PerformanceObserver } from 'node:perf_hooks';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { clusterSlice, pushedCluster, pushedWorkspace, workspaceSlice } from '../support/path-pusher.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';

@@ -1,6 +1,6 @@
 /** What hangs and is noticed, is far away or crowded out, on the real clock. Apart from the other tests of the front door, because these take as long as that. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { until } from '../support/test-server.js';
 import { anInstallation } from './a-front-door.js';
 

@@ -1,5 +1,5 @@
 /** A shard that root lists, and that claims what others have: what is asked of them never reaches it, and contradictions are said, not decided. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { pathEntryVersion } from '../../src/domain/path-entry.js';
 import { clusterSlice, pushedCluster, pushedWorkspace, syncPaths, workspaceSlice } from '../support/path-pusher.js';
 import { RawPusher, sliceOf } from '../support/raw-pusher.js';

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { projectFile } from '../support/project.js';
 import { TestAuthority, type Certificate } from '../support/test-authority.js';
 import { anInstallation } from './a-front-door.js';

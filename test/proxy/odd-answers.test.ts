@@ -1,7 +1,7 @@
 /** Answers that no server ought to give, byte by byte over HTTP/1.1 and frame by frame over HTTP/2: each ends its request, and what is cut off is never whole. */
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Answer } from '../support/kube-client.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { anInstallation } from './a-front-door.js';

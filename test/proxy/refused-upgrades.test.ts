@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Certificate } from '../support/test-authority.js';
 import { openTls } from '../support/raw-tls.js';
 import { TestAuthority } from '../support/test-authority.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseMappings, type Mapping } from '../../src/proxy/mapping.js';
 import { routeOf } from '../../src/proxy/route.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { ShardUrls } from '../../src/proxy/shard-urls.js';
 import { aBody, aKey, shardName } from '../support/objects.js';
 

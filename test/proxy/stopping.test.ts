@@ -1,6 +1,6 @@
 /** What a stop ends first, what it lets complete, and what it holds until the grace is over. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { until } from '../support/test-server.js';
 import { anInstallation, type Installation } from './a-front-door.js';
 import { connected } from './raw-requests.js';

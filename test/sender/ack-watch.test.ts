@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { AckWatch } from '../../src/sender/ack-watch.js';
 import { ManualClock } from '../store/manual-clock.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { writeFrame } from '../../src/frames/write-frame.js';
 import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type BatchBounds, type Pending } from '../../src/sender/batch.js';

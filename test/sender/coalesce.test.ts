@@ -1,6 +1,6 @@
 /** What of a batch a sender leaves out, by examples and by what is there in the end. */
 import fc from 'fast-check';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseClusterName } from '../../src/domain/cluster.js';
 import { coalesce } from '../../src/sender/coalesce.js';
 import type { Outgoing } from '../../src/sender/source.js';

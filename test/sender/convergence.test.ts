@@ -3,7 +3,7 @@
  * connections, caches and acknowledgements, in the end the cache holds what the sources do, and on the way it receives nothing forbidden.
  * TEST_SEED=n repeats a failure.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { parseClusterName } from '../../src/domain/cluster.js';
 import type { Credit } from '../../src/frames/frame.js';

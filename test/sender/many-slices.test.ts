@@ -1,6 +1,6 @@
 /** A sender of 20,000 slices with an object each, compared with one of a tenth of them, because machines differ. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aSlice, SenderRig } from './a-sender.js';
 
 const many = 20_000;

@@ -1,7 +1,7 @@
 /** A sender and a server with a network between them that is slow, silent or broken (F9). */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from '../../src/frames/connect-socket.js';

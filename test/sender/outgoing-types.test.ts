@@ -1,5 +1,5 @@
 /** How a sender names its slices. That each is named before its begin, and at most a thousand in a frame, the cache in memory checks. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { aSlice, exports, schemas, SenderRig } from './a-sender.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { resume, type SliceKnowledge } from '../../src/sender/resume.js';
 
 const cacheId = 'cache-a';

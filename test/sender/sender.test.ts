@@ -1,6 +1,6 @@
 /** The rules of sender.ts (C), slice-turns.ts (N) and slice-feed.ts (L), against a cache that is played. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { deferred } from '../../src/domain/deferred.js';
 import { parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
 import { protocolVersion } from '../../src/frames/frame.js';

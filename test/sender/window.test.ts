@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { Pending } from '../../src/sender/batch.js';
 import { Window } from '../../src/sender/window.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeObject } from '../support/kube-client.js';
 import { fill, shardObjects } from '../support/shard-stand-in-objects.js';
 import { identityOf } from '../support/shard-stand-in.js';

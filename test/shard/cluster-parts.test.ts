@@ -1,7 +1,7 @@
 /** A slice that is read in parts: what it sends, and when it counts as connected, whatever its parts do. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseClusterName } from '../../src/domain/cluster.js';
 import type { Outgoing, SliceSource } from '../../src/sender/source.js';
 import { ClusterParts } from '../../src/shard/cluster-parts.js';

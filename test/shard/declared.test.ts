@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeObject } from '../support/kube-client.js';
 import type { StandInType } from '../support/shard-stand-in-store.js';
 import { until } from '../support/test-server.js';

@@ -1,6 +1,6 @@
 /** Random histories of a shard, by the rules of kcp's controllers and through the agent: in the end both hold the same. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { seeded, type Random } from '../crash/random.js';

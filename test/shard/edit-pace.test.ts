@@ -1,5 +1,5 @@
 /** When edits take effect, on a clock of the test's. What the pace is for is seen on the real one in declared.test.ts. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { EditPace } from '../../src/shard/edit-pace.js';
 import { ManualClock } from '../store/manual-clock.js';
 

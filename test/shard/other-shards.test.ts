@@ -1,5 +1,5 @@
 /** An object whose annotation names another shard came out of a cache. The agent does not push it, in whatever form. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatResource } from '../../src/domain/resource.js';
 import { clusterEntries, workspaceEntries } from '../../src/domain/path-entry.js';
 import type { KubeObject } from '../support/kube-client.js';

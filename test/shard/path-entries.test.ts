@@ -1,5 +1,5 @@
 /** What an agent pushes so that paths can be resolved: entries of LogicalClusters and Workspaces, as kcp's own proxy indexes them. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatResource } from '../../src/domain/resource.js';
 import { clusterEntries, workspaceEntries } from '../../src/domain/path-entry.js';
 import type { KubeObject } from '../support/kube-client.js';

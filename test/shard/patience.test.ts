@@ -1,7 +1,7 @@
 /** How a reader treats a shard that refuses, breaks off, or has lost some of its history: over TLS, and on the real clock unless it leaps. */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeObject } from '../support/kube-client.js';
 import { LeapingClock } from '../support/leaping-clock.js';
 import { aClusterCachedResource } from '../support/objects.js';

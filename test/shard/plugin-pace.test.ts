@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { PluginPace } from '../../src/shard/plugin-pace.js';
 import { ManualClock } from '../store/manual-clock.js';
 

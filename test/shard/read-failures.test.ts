@@ -1,7 +1,7 @@
 /** What an operator reads who has given an agent what does not fit its shard. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { KubeRefusal } from '../../src/kube/kube-client.js';
 import { failureFields } from '../../src/kube/read-failure.js';

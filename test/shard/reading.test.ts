@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeObject } from '../support/kube-client.js';
 import { until } from '../support/test-server.js';
 import { ManualClock } from '../store/manual-clock.js';

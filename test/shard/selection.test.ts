@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { replicatedTypes, select, type Selected } from '../../src/shard/selection.js';
 import { readSourceObject } from '../../src/kube/source-object.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeObject } from '../support/kube-client.js';
 import { readRecording } from '../golden/recording.js';
 import { readSourceObject } from '../../src/kube/source-object.js';

@@ -3,7 +3,7 @@
  * cache above it is dead for ten seconds. At first the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
  * TEST_SEED=n repeats one tree; TEST_TREES=n runs more.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { seeded, type Random } from '../crash/random.js';
 import { shardName } from '../support/objects.js';
 import { aGrownTree } from './a-grown-tree.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { measureTree } from './measure-tree.js';
 
 const shape = { caches: 7, depth: 2, seed: 1, minutes: 0.1, changesPerSecond: 1, slices: 42, types: 3 };

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { aBody, aKey, shardName, type Place } from '../support/objects.js';
 import type { ModelObject, ModelRule } from './model-rule.js';

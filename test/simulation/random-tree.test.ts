@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { FreshnessCheck, LieKind } from './freshness-check.js';
 import { play, randomTree, Tally } from './random-tree.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aKey, shardName } from '../support/objects.js';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import type { ModelRule } from './model-rule.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Change, Commit } from '../../src/domain/change.js';
 import { aBody, aKey, type Place } from '../support/objects.js';
 import { StoreHistory } from './store-history.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { shardName } from '../support/objects.js';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';

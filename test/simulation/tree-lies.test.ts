@@ -1,5 +1,5 @@
 /** The smallest trees in which caches once reported more than was true (freshness-check.ts), found by random-tree.test.ts. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import { FreshnessCheck } from './freshness-check.js';
 import { aSimObject } from './sim-objects.js';

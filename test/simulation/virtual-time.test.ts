@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { pause } from '../../src/domain/pause.js';
 import { ProcessLife } from './process-life.js';
 import { fractions, streamOf } from './seeded-random.js';

@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { copyDatabase } from '../../src/store/sqlite/backup.js';
 import { DamagedStore } from '../../src/store/damaged-store.js';

@@ -1,7 +1,7 @@
 /** What readers may cost: the write-ahead log (F28), and snapshots from before many deletes. */
 import { statSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Refused } from '../../src/domain/errors.js';
 import { changesBehind, listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aPut, aScope } from '../support/objects.js';

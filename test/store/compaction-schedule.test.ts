@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { CompactionSchedule } from '../../src/store/sqlite/compaction-schedule.js';
 import type { CompactionOrder } from '../../src/store/sqlite/compaction.js';
 import type { HistoryLimits } from '../../src/store/compactor.js';

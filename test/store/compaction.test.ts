@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { teachChecksums } from '../../src/store/sqlite/change-row.js';
 import { Compaction } from '../../src/store/sqlite/compaction.js';
 import { readMeta } from '../../src/store/sqlite/meta.js';

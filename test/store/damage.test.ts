@@ -3,7 +3,7 @@
  * row is never served, and the next start sets the store aside.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { DamagedStore } from '../../src/store/damaged-store.js';
 import { openWriter } from '../../src/store/sqlite/database.js';

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { openReader, type Connection } from '../../src/store/sqlite/database.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import { aDelete, aPut } from '../support/objects.js';

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { builtMain, projectFile } from '../support/project.js';
 import { storeDirectory } from '../support/test-store.js';
 

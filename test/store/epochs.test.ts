@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Epochs, isUsedUp, nextEpoch, nextNonce } from '../../src/store/epochs.js';
 
 const one = new Epochs([{ epoch: 217_234_567, firstRevision: 1, nonce: 0 }]);

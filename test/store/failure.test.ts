@@ -2,7 +2,7 @@
 import { rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Mutation } from '../../src/domain/mutation.js';
 import { changesBehind, list, mustWrite } from '../contract/read-all.js';
 import { aDelete, aKey, aPut, aScope } from '../support/objects.js';

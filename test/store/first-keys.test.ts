@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { FirstKeys, type Held } from '../../src/store/sqlite/first-keys.js';
 import { listTexts, mustWrite } from '../contract/read-all.js';

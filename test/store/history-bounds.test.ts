@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { openReader, type Connection } from '../../src/store/sqlite/database.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { storeDirectory } from '../support/test-store.js';

@@ -3,7 +3,7 @@ import { copyFileSync, cpSync, mkdtempSync, rmSync, statSync, truncateSync } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
 import { Epochs } from '../../src/store/epochs.js';

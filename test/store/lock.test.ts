@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { openTestStore, storeDirectory } from '../support/test-store.js';
 import { spawn } from '../support/children.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Marks } from '../../src/store/marks.js';
 
 test('which objects are swept: a table', (t) => {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { CacheError } from '../../src/domain/errors.js';
 import { assertSqliteVersion, openReader, openWriter, type Connection } from '../../src/store/sqlite/database.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';

@@ -1,5 +1,5 @@
 import type { PushDecision } from '../../src/store/asked.js';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Outcome } from '../../src/domain/mutation.js';
 import { askedOf, type ObjectsOf, type Part } from '../../src/store/lane.js';
 import { MutationQueue, type QueueLimits } from '../../src/store/mutation-queue.js';

@@ -1,7 +1,7 @@
 /** Nobody but the owner can read the files of a cache (V8). */
 import { chmodSync, copyFileSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { openTestStore, storeDirectory } from '../support/test-store.js';
 
 function modesIn(directory: string): Record<string, string> {

@@ -1,6 +1,6 @@
 /** Between the moment a commit is durable and the tick in which it is published, readers see the store as it was. */
 import { performance } from 'node:perf_hooks';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aDelete, aKey, aPut, aScope } from '../support/objects.js';
 import { list, mustWrite, textOf } from '../contract/read-all.js';
 import { SqliteEngine } from './sqlite-engine.js';

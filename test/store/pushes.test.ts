@@ -1,7 +1,7 @@
 /** Pushes where only this engine can be inspected: batches that fail, removals cut short, stores that were rolled back. */
 import { sweepDeletesMax } from '../../src/store/asked.js';
 import { copyFileSync, rmSync } from 'node:fs';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Push } from '../../src/domain/push.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import { Committer } from '../../src/store/sqlite/committer.js';

@@ -1,5 +1,5 @@
 /** What reading and deleting cost beside many unrelated rows: the fastest of a few rounds, on a machine that others use too. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { RecentObjects } from '../../src/store/sqlite/recent-objects.js';
 import { aBody, aKey } from '../support/objects.js';

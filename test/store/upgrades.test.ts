@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import { formatDigest } from '../../src/domain/digest.js';
 import type { SliceState } from '../../src/domain/push.js';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { openReader, openWriter } from '../../src/store/sqlite/database.js';
 import { WalFile } from '../../src/store/sqlite/wal-file.js';
 import { storeDirectory } from '../support/test-store.js';

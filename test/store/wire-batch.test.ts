@@ -1,5 +1,5 @@
 import { bucketSet } from '../../src/domain/buckets.js';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Asked } from '../../src/store/asked.js';
 import type { Decided } from '../../src/store/sqlite/committer-messages.js';
 import { packBatch, unpackBatch } from '../../src/store/sqlite/wire-batch.js';

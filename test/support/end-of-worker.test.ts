@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
-import test from './test.js';
+import { test } from './test.js';
 import { spawn } from './children.js';
 import { findProjectRoot } from '../house/sources.js';
 import { until } from './test-server.js';
@@ -22,7 +22,7 @@ function fixture(last: string): string {
   return `
 import { createServer } from 'node:net';
 import { writeFileSync } from 'node:fs';
-import test from './test.js';
+import { test } from './test.js';
 import { spawn } from ${JSON.stringify(children)};
 
 test('it leaves a child', async (t) => {

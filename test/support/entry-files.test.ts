@@ -1,7 +1,7 @@
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from './test.js';
+import { test } from './test.js';
 import { writeEntryFiles } from './entry-files.js';
 import type { Http } from './http-of-file.js';
 

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import test from './test.js';
+import { test } from './test.js';
 
 test('a port is given once, whichever process asks, and is none that the system gives away', async (t) => {
   const asking = fileURLToPath(new URL('ports-holder.js', import.meta.url));

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from './test.js';
+import { test } from './test.js';
 import { spawn } from './children.js';
 import { freeze, thaw } from './freeze.js';
 import { until } from './test-server.js';

@@ -1,4 +1,4 @@
-import test from './test.js';
+import { test } from './test.js';
 import { decodeFields, encodeFields, type Field } from './hpack.js';
 
 test('the examples of RFC 7541 are read', (t) => {

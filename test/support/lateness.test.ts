@@ -1,5 +1,5 @@
 /** The measure that the tests of caches under writes use. */
-import test from './test.js';
+import { test } from './test.js';
 import { Lateness } from './lateness.js';
 
 const look = (atMs: number) => ({ beganMs: atMs, endedMs: atMs + 100 });

@@ -1,4 +1,4 @@
-import test from './test.js';
+import { test } from './test.js';
 import { LeapingClock } from './leaping-clock.js';
 import { until } from './test-server.js';
 

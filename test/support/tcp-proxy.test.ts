@@ -4,7 +4,7 @@ import { createConnection, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
-import test from './test.js';
+import { test } from './test.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 /** A client and its target behind a proxy, each with what it has received. */

@@ -5,8 +5,6 @@
 import ava, { type TestFn } from 'ava';
 
 /** What AVA has of serial tests, and what is the same for all of them. */
-const test = new Proxy(ava.serial, {
+export const test = new Proxy(ava.serial, {
   get: (serial, name) => Reflect.get(name in serial ? serial : ava, name) as unknown,
 }) as TestFn;
-
-export default test;

@@ -1,5 +1,5 @@
 /** Each validator accepts a good history and finds the one violation it exists for. */
-import test from './test.js';
+import { test } from './test.js';
 import { isHealedDeletion, validate, validators, type Guarantee } from './validators.js';
 import type { Change, History, SeenEvent, SeenList, SeenWatch, Sighting } from './watch-history.js';
 

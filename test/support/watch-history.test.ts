@@ -2,7 +2,7 @@
  * A started server, watched in every way there is while objects come, change, flip and go, and while it is stopped and
  * killed: what its clients saw keeps every guarantee of docs/guarantees.md (G2–G8).
  */
-import test from './test.js';
+import { test } from './test.js';
 import { KubeError, type KubeClient, type KubeObject } from './kube-client.js';
 import { isForeign, StrataProcess } from './strata-process.js';
 import { validate } from './validators.js';

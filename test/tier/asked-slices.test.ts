@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { AskedSlices } from '../../src/tier/asked-slices.js';
 import { UnknownSlices } from '../../src/tier/unknown-slices.js';

@@ -1,5 +1,5 @@
 /** What a child may do to its parent, whatever it sends: real websockets, and certificates at both ends. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { Frame, PushedObject } from '../../src/frames/frame.js';

@@ -1,5 +1,5 @@
 /** Real caches in one process, joined by real links: what happens to filtered objects when links break and policies change. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { sliceOf, pushedExport, pushedObject, RawPusher } from '../support/raw-pusher.js';
 import { aClusterCachedResource } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';

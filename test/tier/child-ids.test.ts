@@ -1,5 +1,5 @@
 /** Which ids a child may name, over real websockets: never another neighbour’s; and ids that it makes up fill nothing. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Database } from '../../src/store/sqlite/driver.js';
 import { linksMax } from '../../src/domain/push.js';
 import type { StatusReport } from '../../src/domain/status.js';

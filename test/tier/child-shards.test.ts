@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { aShardState, FakePushes } from '../intake/fake-pushes.js';

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Caller } from '../../src/domain/caller.js';
 import type { FrameOf } from '../../src/frames/frame.js';
 import { aClaimFrame } from './a-claim-frame.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ExecutionContext } from 'ava';
 import type { Push } from '../../src/domain/push.js';
 import { childNeighbour } from '../../src/domain/via.js';

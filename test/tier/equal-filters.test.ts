@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { EqualFilters } from '../../src/tier/equal-filters.js';
 import { aPolicy } from '../support/link-rules.js';
 

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseCanonicalPath, type CanonicalPath } from '../../src/domain/cluster.js';
 import type { CanonicalPaths } from '../../src/domain/store-port.js';
 import { filterChanges, filterObjects } from '../../src/tier/filtered-changes.js';

@@ -1,6 +1,6 @@
 /** An operator forgets caches and shards that are gone, over real websockets and both versions of HTTP; they stay forgotten after a restart. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { KubeStatus } from '../support/kube-client.js';
 import { shardName } from '../support/objects.js';

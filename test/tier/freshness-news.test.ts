@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import { FakePushes } from '../intake/fake-pushes.js';

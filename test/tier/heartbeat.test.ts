@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Heartbeat } from '../../src/tier/heartbeat.js';
 import { ManualClock } from '../store/manual-clock.js';
 

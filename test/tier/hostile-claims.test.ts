@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { FrameOf } from '../../src/frames/frame.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';

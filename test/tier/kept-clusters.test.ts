@@ -1,7 +1,7 @@
 /** A pusher that cannot read a logical cluster ends its slice without it: what caches hold of it elsewhere in the tree stays. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { clusterName } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';
 import { pushedExport, RawPusher } from '../support/raw-pusher.js';

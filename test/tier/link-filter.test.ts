@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { parseCanonicalPath, type CanonicalPath } from '../../src/domain/cluster.js';
 import { formatPathEntry, pathEntryBody } from '../../src/domain/path-entry.js';

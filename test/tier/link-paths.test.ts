@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { CanonicalPath, ClusterName } from '../../src/domain/cluster.js';
 import type { Neighbour } from '../../src/domain/via.js';
 import { LinkFilters } from '../../src/tier/link-filters.js';

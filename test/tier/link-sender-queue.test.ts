@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { Credit, Frame } from '../../src/frames/frame.js';
 import { LinkSenderQueue } from '../../src/tier/link-sender-queue.js';

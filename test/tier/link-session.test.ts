@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ExecutionContext } from 'ava';
 import { deferred } from '../../src/domain/deferred.js';
 import { emptyDigest, formatDigest } from '../../src/domain/digest.js';

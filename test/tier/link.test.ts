@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
 import { firstAttempt, reconnect, type Attempt, type Parting } from '../../src/sender/reconnect.js';

@@ -1,5 +1,5 @@
 /** What children do together when they lose the connection to their parent. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/test-server.js';

@@ -1,5 +1,5 @@
 /** Real caches in one process, joined by real links: where shards have their origin, how they move, and how they go. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { sliceOf, pushedExport, RawPusher } from '../support/raw-pusher.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';

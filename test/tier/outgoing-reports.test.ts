@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { OutgoingReports, type Report, type ReportedSlice } from '../../src/tier/outgoing-reports.js';
 import { aSlice } from '../support/pushes.js';

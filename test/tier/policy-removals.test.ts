@@ -1,6 +1,6 @@
 /** Which removals by a policy are held while objects, ends and policies are on their way; held-removals.test.ts shows what follows. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { deferred } from '../../src/domain/deferred.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { LinkPolicy } from '../../src/domain/link-policy.js';

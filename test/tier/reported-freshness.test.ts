@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { SliceFreshness } from '../../src/frames/frame.js';
 import { answerAgeMsMax } from '../../src/tier/heartbeat.js';
 import { ReportedFreshness } from '../../src/tier/reported-freshness.js';

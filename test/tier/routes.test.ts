@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';

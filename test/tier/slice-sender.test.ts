@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { inBuckets, noBuckets } from '../../src/domain/buckets.js';
 import type { LinkPolicy } from '../../src/domain/link-policy.js';
 import type { StoredObject } from '../../src/domain/object.js';

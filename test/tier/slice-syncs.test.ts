@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { SliceState } from '../../src/domain/push.js';
 import { childNeighbour, flows, type Neighbour } from '../../src/domain/via.js';

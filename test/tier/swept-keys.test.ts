@@ -1,6 +1,6 @@
 /** What a cache tells its watches of keys that a neighbour has let go of, over the wire: nothing but of objects that it may have had, and are not there. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { PushedKey } from '../../src/frames/frame.js';
 import { shardName } from '../support/objects.js';
 import { claim, openChild } from '../support/raw-child.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { nextPhase, type SyncEvent, type SyncPhase } from '../../src/tier/sync-phase.js';
 
 const events: readonly SyncEvent[] = ['wanted', 'asked', 'begun', 'walked', 'ended'];

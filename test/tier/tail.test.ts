@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { Refused } from '../../src/domain/errors.js';
 import { Tail, type TailChunk } from '../../src/tier/tail.js';

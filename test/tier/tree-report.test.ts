@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { LinkState } from '../../src/domain/push.js';
 import type { Neighbour } from '../../src/domain/via.js';

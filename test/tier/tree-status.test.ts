@@ -1,5 +1,5 @@
 /** What real caches of a tree report of themselves, and what a rewritten policy does while they run. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseStatusReport } from '../../src/commands/parse-status-report.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { aPath, anApiExport } from '../support/objects.js';

@@ -1,5 +1,5 @@
 /** Real caches in one process, joined by real links. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { pushedExport, RawPusher } from '../support/raw-pusher.js';
 import { until, type TestServer } from '../support/test-server.js';
 import { aTree } from '../support/test-tree.js';

@@ -1,5 +1,5 @@
 /** A link is down while its own end ceases to take a type of which a sync is under way. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { aPolicy } from '../support/link-rules.js';
 import { aClaim, aFullSync, aSlice, mustPush } from '../support/pushes.js';

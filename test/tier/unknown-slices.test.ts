@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { compose } from '../../src/json/compose.js';
 import { scanObject } from '../../src/json/object-text.js';
 import type { Push } from '../../src/domain/push.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { childOf, childNeighbour, flows, type Neighbour, type Via } from '../../src/domain/via.js';
 
 const [c, d] = [childNeighbour('c'), childNeighbour('d')];

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { whileLeading } from '../../src/tier/while-leading.js';
 import { FakePeers } from '../intake/fake-peers.js';
 

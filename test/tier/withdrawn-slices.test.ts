@@ -1,5 +1,5 @@
 /** What a pusher has named and withdraws leaves the whole tree, also from a cache that holds nothing of it. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { until, type TestServer } from '../support/test-server.js';

@@ -1,6 +1,6 @@
 /** Many watches that are behind: what they have in common is read once, and only a slow one itself pays. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { History } from '../../src/domain/store-port.js';
 import type { HubLimits } from '../../src/watch/hub.js';
 import { aScope } from '../support/objects.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Change } from '../../src/domain/change.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { EventItem } from '../../src/domain/ports.js';

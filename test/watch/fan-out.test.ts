@@ -1,5 +1,5 @@
 /** Changes are given to groups a few at a time: in order, each once, and no group waits for the selectors of others. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../src/domain/change.js';
 import { Refused } from '../../src/domain/errors.js';

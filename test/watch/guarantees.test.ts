@@ -1,5 +1,5 @@
 /** Every watcher's stream compared with the full one, for commits, selectors, reading habits and bounds that fast-check generates. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { WatchStart } from '../../src/domain/ports.js';
 import { labelsOf } from '../../src/domain/object-metadata.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { aKey, aScope } from '../support/objects.js';
 import { aHub, aWatch, hourMs, initial, selecting } from './a-hub.js';
 import { plainEvents, Reader, received } from './plain-events.js';

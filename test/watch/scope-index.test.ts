@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Key } from '../../src/domain/key.js';
 import { matches } from '../../src/domain/scope.js';
 import { ScopeIndex, type Group, type View } from '../../src/watch/scope-index.js';

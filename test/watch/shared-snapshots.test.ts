@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { ListEncoding } from '../../src/domain/ports.js';
 import { Pace } from '../../src/domain/pace.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { SharedStarts } from '../../src/watch/shared-starts.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aHub, aWatch, initial } from './a-hub.js';

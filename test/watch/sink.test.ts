@@ -1,5 +1,5 @@
 /** What a live watch (`watch/watcher.ts`) writes by itself, and what it leaves to whoever reads it: together every event, once and in order. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Representation, WatchRequest } from '../../src/domain/ports.js';
 import type { HubLimits } from '../../src/watch/hub.js';
 import { aHub, aWatch, initial, type TestHub } from './a-hub.js';

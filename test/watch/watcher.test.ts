@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Room } from '../../src/domain/room.js';
 import { aScope } from '../support/objects.js';
 import { endlessRoom } from '../support/an-exchange.js';

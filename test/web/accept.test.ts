@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { asksPartial, negotiate, type Asked } from '../../src/web/accept.js';
 import { fastestMs } from '../support/fastest.js';
 

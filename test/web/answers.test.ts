@@ -1,5 +1,5 @@
 /** How answers are written: forms by Accept, HEAD, pretty, YAML, tables, gzip. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'node:https';
 import type { KubeClient, KubeList } from '../support/kube-client.js';

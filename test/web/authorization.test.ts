@@ -2,7 +2,7 @@
  * Who may do what (F18, F31): members of system:masters everything; shards and caches read everything, and a shard
  * writes its own objects; everyone else gets health.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

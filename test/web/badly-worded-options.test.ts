@@ -1,6 +1,6 @@
 /** An option that is present and cannot be understood is a refusal, and nothing is done: only an option that is absent is absent. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeStatus, RequestOptions } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';

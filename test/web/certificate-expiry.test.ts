@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Authority } from '../../src/certificates/authority.js';
 import { systemClock } from '../../src/clock.js';
 import { aServer } from '../support/test-server.js';

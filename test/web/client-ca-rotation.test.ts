@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { OpensslAuthority } from '../certificates/openssl-authority.js';
 import { TestAuthority, type Certificate } from '../support/test-authority.js';
 import { RawPusher } from '../support/raw-pusher.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Located } from '../../src/domain/revision.js';
 import { needsNewest } from '../../src/web/consistency.js';
 import type { Verb } from '../../src/web/kube-request.js';

@@ -5,7 +5,7 @@ import { Agent, request } from 'node:https';
 import { join, posix } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tmpdir } from 'node:os';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { aServer, until, type TestServer } from '../support/test-server.js';

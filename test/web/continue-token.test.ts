@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import { formatContinue, parseContinue } from '../../src/web/continue-token.js';
 import { aKey, aScope } from '../support/objects.js';

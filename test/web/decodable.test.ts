@@ -1,5 +1,5 @@
 /** What Go's clients cannot decode is refused over HTTP, whichever way it comes, and lists stay readable. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { objectCases } from '../json/object-cases.js';
 import { recordedVerdicts } from '../json/go-verdicts.js';
 import { aPath, anApiExport } from '../support/objects.js';

@@ -1,5 +1,5 @@
 /** How fresh a cache is for one type, asked over the wire. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { Slice } from '../../src/domain/slice.js';

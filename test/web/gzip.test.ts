@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { randomBytes } from 'node:crypto';
 import { crc32, gunzipSync } from 'node:zlib';
 import { appended, shiftOf } from '../../src/web/crc32-appended.js';

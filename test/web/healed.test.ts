@@ -1,5 +1,5 @@
 /** A WatchList that names an old revision learns which objects it may drop. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { aServer } from '../support/test-server.js';

@@ -2,7 +2,7 @@
  * Bad input, all of it: each gets the Status that Kubernetes has for it, or is closed. Nothing is stored, Object.prototype
  * does not change, the event loop is never blocked for long, and the server goes on.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { connect as connectHttp2, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

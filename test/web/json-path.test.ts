@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { find, parseJsonPath } from '../../src/web/json-path.js';
 

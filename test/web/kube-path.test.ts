@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseKubePath, type ClusterPlace } from '../../src/web/kube-path.js';
 import { parseTarget } from '../../src/web/target.js';
 

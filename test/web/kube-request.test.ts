@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { isTrue, parseResourcePath, verbOf, type Verb } from '../../src/web/kube-request.js';
 
 function shown(path: string): string {

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Parsed } from '../../src/domain/parsed.js';
 import { parseListOptions, parseWatchOptions, selectorBytes } from '../../src/web/list-options.js';
 

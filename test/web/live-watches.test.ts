@@ -1,5 +1,5 @@
 /** Many watches (`watch/watcher.ts`) on one connection and on connections of their own, some of which read slowly, beside updates at full speed. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../support/objects.js';

@@ -1,5 +1,5 @@
 /** The rules of metadata over the wire: every way to write keeps them, and what is refused is not stored. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeObject, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';

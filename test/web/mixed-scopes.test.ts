@@ -3,7 +3,7 @@
  * begin while it is being declared.
  */
 import { setMaxListeners } from 'node:events';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeObject } from '../support/kube-client.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
 import { aServer, until } from '../support/test-server.js';

@@ -1,6 +1,6 @@
 /** Which names are accepted, in upstream's words, whichever way an object comes: by a create, or pushed. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeStatus } from '../support/kube-client.js';
 import { aClusterCachedResource, aPath, anApiExport } from '../support/objects.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { aServer } from '../support/test-server.js';

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { openApiDocument, openApiIndex, type Sources } from '../../src/web/openapi.js';
 import { reviewTypes } from '../../src/web/review-types.js';

@@ -1,6 +1,6 @@
 /** What operators ask of a cache itself: its freshness, and the removal of a shard. The ports behind it are stand-ins. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

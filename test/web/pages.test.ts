@@ -1,5 +1,5 @@
 /** limit and continue: pages of one revision, what remains, tokens that are too old. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeList, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { aServer, hurried, until } from '../support/test-server.js';

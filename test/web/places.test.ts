@@ -1,5 +1,5 @@
 /** Where a URL points: wildcards, namespaces, canonical paths. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeList, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { frameTypes, RawHttp2 } from '../support/raw-http2.js';

@@ -1,6 +1,6 @@
 /** A certificate that reads: everything, and nothing else. */
 import { connect } from 'node:tls';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { systemClock } from '../../src/clock.js';
 import { RawPusher } from '../support/raw-pusher.js';
 import { aServer } from '../support/test-server.js';

@@ -1,5 +1,5 @@
 /** What each resourceVersion means to each verb: none, ours, of the future, of another store, compacted. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { RootSchemas } from '../../src/web/root-schemas.js';

@@ -1,5 +1,5 @@
 /** What a caller is told about itself: SelfSubjectAccessReview, SelfSubjectRulesReview and SelfSubjectReview. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';

@@ -1,5 +1,5 @@
 /** What is left when a reader goes away: nothing. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';

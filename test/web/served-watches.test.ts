@@ -1,6 +1,6 @@
 /** What watches receive from a server in a process of its own, on the real clock: with a quiet scope, and where initial events end. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { metricOf } from '../support/process-figures.js';

@@ -1,5 +1,5 @@
 /** A shard's certificate cannot have another shard removed, over HTTP. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Certificate } from '../support/test-authority.js';
 import { aServer, hurried, until } from '../support/test-server.js';
 

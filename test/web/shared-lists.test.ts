@@ -1,5 +1,5 @@
 /** What lists and WatchLists share with one another, and that nobody is shown less for it than was answered before. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient, KubeList } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { metricOf } from '../support/process-figures.js';

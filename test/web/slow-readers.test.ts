@@ -1,5 +1,5 @@
 /** F8, G12, G13: readers that read nothing cost a bounded amount and delay nobody. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { aPath, anApiExport } from '../support/objects.js';

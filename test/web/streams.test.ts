@@ -1,5 +1,5 @@
 /** How watches begin and end on the wire, and how the server stops; bookmarks, timeouts, and the bounds of both. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { once } from 'node:events';

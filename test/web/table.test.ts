@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Column, ServedType } from '../../src/domain/catalogue.js';
 import { cells, columnDefinitions, columnsOf, formatAge, parseIncludeObject, type Cell } from '../../src/web/table.js';

@@ -1,4 +1,4 @@
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { parseTarget } from '../../src/web/target.js';
 
 function shown(text: string): string {

@@ -1,7 +1,7 @@
 /**
  * What is read to decide who may read a view, while it changes. The store here is one that changes at the worst moment: between two reads of one decision.
  */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Caller } from '../../src/domain/caller.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { StoredObject } from '../../src/domain/object.js';

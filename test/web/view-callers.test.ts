@@ -1,6 +1,6 @@
 /** Whom RBAC lets read a view of an APIExport, and what of it, through the wire: a shard pushes what kcp replicates. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { KubeError, type KubeClient } from '../support/kube-client.js';
 import type { PushedObject } from '../../src/frames/frame.js';
 import { aClusterCachedResource } from '../support/objects.js';

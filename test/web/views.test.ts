@@ -1,6 +1,6 @@
 /** Views through the wire: what an APIExport's URL shows, what a syncer's, to whom, and what neither ever shows. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { KubeClient, KubeList } from '../support/kube-client.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';

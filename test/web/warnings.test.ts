@@ -1,5 +1,5 @@
 /** The Warning header of a write: whatever a name that stands twice is made of, the write is stored, and the answer says so. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Answer, KubeClient } from '../support/kube-client.js';
 import { aPath } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';

@@ -1,5 +1,5 @@
 /** Tables of requests that leave the shard or the logical cluster open. */
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport, type Place } from '../support/objects.js';
 import { aServer } from '../support/test-server.js';

@@ -1,6 +1,6 @@
 /** Many writes of one object at once: whoever names no state of it is never in conflict, and what each has written is there. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import type { Answer, KubeClient, KubeObject } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestServer } from '../support/test-server.js';

@@ -1,6 +1,6 @@
 /** Writes over HTTP, as far as the HTTP layer adds to admission. */
 import type { ExecutionContext } from 'ava';
-import test from '../support/test.js';
+import { test } from '../support/test.js';
 import { Refused, tooManyRequests } from '../../src/domain/errors.js';
 import type { HeavyWork } from '../../src/domain/ports.js';
 import { formatJson } from '../../src/json/json-tree.js';

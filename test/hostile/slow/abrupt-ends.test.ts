@@ -4,7 +4,7 @@
  * On commit e892933 watches stayed open without a connection until their own timeout, which their client chooses.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

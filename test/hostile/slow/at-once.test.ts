@@ -3,7 +3,7 @@
  * (SIGSTOP) meanwhile, so the batch is as large as it says, whatever the machine does.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -7,7 +7,7 @@ import { connect, type ClientHttp2Stream } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { freeze, thaw } from '../../support/freeze.js';
 import { longestTurnMs, meteredEnvironment } from '../../support/longest-turn.js';
 import { aPath } from '../../support/objects.js';

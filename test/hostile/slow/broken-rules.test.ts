@@ -1,5 +1,5 @@
 /** A connection that broke the rules of HTTP/2 is gone once its client is. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

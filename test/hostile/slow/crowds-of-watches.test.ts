@@ -3,7 +3,7 @@
  * informer. They have selectors, they come back together after a restart, they are all behind.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

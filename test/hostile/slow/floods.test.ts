@@ -3,7 +3,7 @@
  * or a closed connection, or costs nothing worth ending it for.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Bystander, formatDelays, type Delays } from '../../support/bystander.js';

@@ -1,5 +1,5 @@
 /** A client that gave up 60 slow requests at once (one context of Go's ends) lost its watches on the same connection. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

@@ -1,4 +1,4 @@
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';

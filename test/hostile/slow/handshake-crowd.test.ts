@@ -1,5 +1,5 @@
 /** The oldest unproven connection of an address makes room for the next, also one whose handshake is under way. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';

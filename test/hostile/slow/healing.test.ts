@@ -1,5 +1,5 @@
 /** A WatchList that names an old revision receives what is gone since, however much that is, while others go on deleting. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { StrataProcess } from '../../support/strata-process.js';

@@ -1,5 +1,5 @@
 /** A stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its connection stayed beyond its idle time. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeFields } from '../../support/hpack.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

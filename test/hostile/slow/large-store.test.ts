@@ -5,7 +5,7 @@
  * than half of the time on e892933, which stands beside the test.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath } from '../../support/objects.js';
 import { pushedExport, pushedObject } from '../../support/raw-pusher.js';

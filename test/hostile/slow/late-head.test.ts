@@ -1,4 +1,4 @@
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';

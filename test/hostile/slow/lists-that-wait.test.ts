@@ -1,5 +1,5 @@
 /** A list held its first piece while it waited for room for its second, before it sent either: lists together waited for each other. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { Frame } from '../../../src/frames/frame.js';

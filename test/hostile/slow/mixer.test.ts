@@ -2,7 +2,7 @@
  * An informer beside the mixer: while bad clients of every kind run, anonymously and as a shard, its store stays right and its delay low.
  * Forty seconds, or TEST_MIXER_SECONDS; the seed is printed, and TEST_SEED repeats it.
  */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seeded } from '../../crash/random.js';

@@ -1,5 +1,5 @@
 /** Every kind of exchange, ended at a random moment in a random way: everything is given back. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seeded } from '../../crash/random.js';
 import { aPath, anApiExport } from '../../support/objects.js';

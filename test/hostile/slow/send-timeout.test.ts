@@ -3,7 +3,7 @@
  * is free again. Its cost meanwhile is measured in slow/unread-answers.test.ts.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';

@@ -1,5 +1,5 @@
 /** A ping waits behind the bytes in the buffers of TCP, so a slow reader was taken for dead. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { createServer, createConnection, type AddressInfo } from 'node:net';

@@ -1,5 +1,5 @@
 /** A list's pieces are as large as its objects; a steady reader of less than one piece in `--send-timeout` was cut. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';

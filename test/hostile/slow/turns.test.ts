@@ -2,7 +2,7 @@
  * No turn of the serving thread's event loop works for more than 20 ms, whatever a client sends within the bounds: each request
  * goes over HTTP/1.1 and HTTP/2 to a server of its own process whose turns are measured.
  */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -4,7 +4,7 @@
  * Figures are those of a server in a process of its own. For those on e892933 see the note beside each test.
  */
 import type { ExecutionContext } from 'ava';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { Bystander, formatDelays } from '../../support/bystander.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { descriptors, residentMiB, residentMiBDuring } from '../../support/process-figures.js';

@@ -2,7 +2,7 @@
  * Whoever has a certificate may ask for a view, and be told no: what is read to find that out delays nobody else, however many ask and whatever a provider
  * has in its RBAC.
  */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { Bystander, formatDelays } from '../../support/bystander.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawPusher, sliceOf } from '../../support/raw-pusher.js';

@@ -4,7 +4,7 @@
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Server, ServerCredentials, type ServerDuplexStream, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { EtcdClient } from '../../../src/store/etcd/client.js';
 import { Follower, type FollowedBatch } from '../../../src/store/etcd/follower.js';

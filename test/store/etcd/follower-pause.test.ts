@@ -1,5 +1,5 @@
 /** A pause of this process while it follows etcd, on a watch and a clock that the test moves. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import type { EtcdClient, WatchListener } from '../../../src/store/etcd/client.js';
 import { Follower } from '../../../src/store/etcd/follower.js';
 import { silent } from '../../support/test-store.js';

@@ -1,5 +1,5 @@
 /** Pieces of a watch: revisions come out whole, and what one has replaced is bounded. */
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { Fragments } from '../../../src/store/etcd/fragments.js';
 import type { WatchEvent } from '../../../src/store/etcd/rpc.js';
 

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../../src/domain/change.js';
 import type { LogChunk } from '../../../src/domain/store-port.js';

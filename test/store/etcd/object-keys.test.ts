@@ -1,4 +1,4 @@
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { formatObjectKey, parseObjectKey } from '../../../src/store/etcd/object-keys.js';
 import { aKey } from '../../support/objects.js';

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { compareUtf8, OrderedMap } from '../../../src/store/etcd/ordered-map.js';
 

@@ -1,6 +1,6 @@
 /** How the servers of one etcd know of each other, and of a restore, on an etcd in memory. */
 import { setImmediate } from 'node:timers/promises';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { someServerLives } from '../../../src/store/etcd/living-servers.js';
 import { EtcdPeers } from '../../../src/store/etcd/peers.js';
 import { silent } from '../../support/test-store.js';

@@ -1,4 +1,4 @@
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { parseCanonicalPath } from '../../../src/domain/cluster.js';
 import { PublishedPaths, type PathBearer } from '../../../src/store/etcd/published-paths.js';
 import { aKey } from '../../support/objects.js';

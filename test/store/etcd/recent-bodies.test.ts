@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import { RecentBodies } from '../../../src/store/etcd/recent-bodies.js';
 import { aBody, aKey } from '../../support/objects.js';

@@ -1,4 +1,4 @@
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { readValue, Unreadable, valueOf } from '../../../src/store/etcd/stored-values.js';
 import { aBody, aKey } from '../../support/objects.js';
 

@@ -1,4 +1,4 @@
-import test from '../../support/test.js';
+import { test } from '../../support/test.js';
 import { Refused } from '../../../src/domain/errors.js';
 import type { Push } from '../../../src/domain/push.js';
 import { changesBehind, list, listTexts, mustWrite } from '../../contract/read-all.js';
