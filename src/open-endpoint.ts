@@ -1,6 +1,5 @@
 /** Opens the endpoint for pushers and caches, with the limits for both. */
 import type { Duplex } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Settings } from './config/settings.js';
 import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
@@ -11,6 +10,7 @@ import type { Store } from './domain/store-port.js';
 import type { Resource } from './domain/resource.js';
 import type { ShardName } from './domain/shard.js';
 import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
+import { Turns } from './http/turns.js';
 import { Endpoint, type EndpointParts } from './intake/endpoint.js';
 import type { HeldRemovals } from './intake/held-removals.js';
 import type { PushSessions } from './intake/push-sessions.js';
@@ -42,7 +42,9 @@ export function openEndpoint(
   }>,
 ): Endpoint {
   const { clock, tier } = parts;
-  const acceptor = new SocketAcceptor({ clock }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
+  const turns = new Turns();
+  const turn = (peer: string): Promise<void> => new Promise((go) => turns.add(peer, go));
+  const acceptor = new SocketAcceptor({ clock, turn }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
   const refuse = (socket: Duplex, refusal: Refusal): void => {
     const { code, text, retryAfterSeconds } = failure(refusal);
     refuseUpgrade(socket, code, text, retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) });

@@ -165,6 +165,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const removal = new ShardRemoval(
     {
       objects: store,
+      revisions: store,
       pushes: store,
       commits: store,
       sessions,

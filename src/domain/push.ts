@@ -76,10 +76,10 @@ export type Push =
   | Readonly<{ kind: 'forget'; shard: ShardName }>
   /**
    * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with a term above all it had.
-   * `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator, or follows a claim that removed
+   * `through`: what is written after that revision stays. `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator, or follows a claim that removed
    * the shard, and is not fenced itself.
    */
-  | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; onlyRemoved?: boolean }>
+  | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; through?: Revision; onlyRemoved?: boolean }>
   /**
    * Removes what every shard holds of a type, in steps, but for what is written after the revision `through`, or synced meanwhile. Its slices count as
    * never synced, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.

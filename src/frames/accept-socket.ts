@@ -9,13 +9,18 @@ import type { Clock } from '../domain/ports.js';
 import { FrameSocket } from './frame-socket.js';
 import { subprotocol, websocketLimits, type FrameSocketOptions } from './socket-options.js';
 
+/** `turn`: as in FrameSocketParts, for a peer. */
+type AcceptorParts = Readonly<{ clock: Clock; turn?: (peer: string) => Promise<void> }>;
+
 export class SocketAcceptor {
   readonly #server: WebSocketServer;
   readonly #clock: Clock;
+  readonly #turn: AcceptorParts['turn'];
   readonly #options: FrameSocketOptions;
 
-  constructor({ clock }: Readonly<{ clock: Clock }>, options: FrameSocketOptions) {
+  constructor({ clock, turn }: AcceptorParts, options: FrameSocketOptions) {
     this.#clock = clock;
+    this.#turn = turn;
     this.#options = options;
     this.#server = new WebSocketServer({
       ...websocketLimits(options),
@@ -37,7 +42,9 @@ export class SocketAcceptor {
     const accepted: FrameSocket[] = [];
     // Calls back in this tick or never: nothing is asked in between.
     this.#server.handleUpgrade(request, socket, head, (websocket: WebSocket) => {
-      accepted.push(new FrameSocket({ socket: websocket, peer, clock: this.#clock }, this.#options));
+      const turn = this.#turn;
+      const ofPeer = turn && { turn: () => turn(peer) };
+      accepted.push(new FrameSocket({ socket: websocket, peer, clock: this.#clock, ...ofPeer }, this.#options));
     });
     return accepted[0];
   }

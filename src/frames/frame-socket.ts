@@ -4,11 +4,11 @@
  * Bounds: unread messages as in unread-messages.ts, after which the network waits; unsent bytes up to `bufferedBytesMax` and one
  * frame, after which the peer is cut off. A sender that waits for `drained` never comes near that.
  *
- * A reader that has had `turnMsMax` gets the next frame in another turn of the event loop: a peer's small frames come by the thousand, and cost more than their bytes.
+ * A reader waits for its turn, and after `sliceMs` for the next one: a peer's small frames come by the thousand, and cost more than their bytes; and many peers send.
  *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame; one that is silent is cut off.
  */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { WebSocket, type RawData } from 'ws';
 import { deferred, type Deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
@@ -22,10 +22,12 @@ import type { FrameSocketOptions } from './socket-options.js';
 import { UnreadMessages } from './unread-messages.js';
 import { writeFrame } from './write-frame.js';
 
-export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock }>;
+/** `turn`: resolves in a later turn of the event loop, when it is this one's to work. */
+export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock; turn?: () => Promise<void> }>;
 
 const unreadMessagesMax = 8;
-const turnMsMax = 5;
+/** A reader that has had so much waits for its next turn. */
+const sliceMs = 2;
 /** Of answers between two pings. A peer may send some that nobody asked for, to show that it is there. */
 const pongsMax = 1_000;
 
@@ -34,6 +36,7 @@ export class FrameSocket implements FrameConnection {
   readonly closed: Promise<Readonly<{ code: number }>>;
   readonly #socket: WebSocket;
   readonly #clock: Clock;
+  readonly #turn: () => Promise<void>;
   readonly #options: FrameSocketOptions;
   readonly #unread: UnreadMessages;
   readonly #liveness: Liveness;
@@ -43,10 +46,11 @@ export class FrameSocket implements FrameConnection {
   #cancelGrace: (() => void) | undefined;
 
   /** `socket` has opened in this very tick: what comes later must find a listener. */
-  constructor({ socket, peer, clock }: FrameSocketParts, options: FrameSocketOptions) {
+  constructor({ socket, peer, clock, turn = () => immediate() }: FrameSocketParts, options: FrameSocketOptions) {
     this.peer = peer;
     this.#socket = socket;
     this.#clock = clock;
+    this.#turn = turn;
     this.#options = options;
     this.#unread = new UnreadMessages({ messagesMax: unreadMessagesMax, bytesMax: options.frameBytesMax });
     this.#liveness = new Liveness(
@@ -87,17 +91,18 @@ export class FrameSocket implements FrameConnection {
   }
 
   async *frames(): AsyncGenerator<Frame, void, undefined> {
-    let turnMs = 0;
-    for (;;) {
-      const message = await this.#unread.take();
+    for (let leftMs = 0; ;) {
+      if (this.#unread.isEmpty || leftMs <= 0) {
+        await this.#unread.arrived();
+        await this.#turn();
+        leftMs = sliceMs;
+      }
+      const message = this.#unread.take();
       if (message === undefined) return;
       if (this.#socket.isPaused && !this.#unread.full) this.#socket.resume();
       const begunMs = this.#clock.now();
       yield this.#read(message);
-      turnMs += this.#clock.now() - begunMs;
-      if (turnMs < turnMsMax) continue;
-      await turn();
-      turnMs = 0;
+      leftMs -= this.#clock.now() - begunMs;
     }
   }
 

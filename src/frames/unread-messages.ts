@@ -44,19 +44,23 @@ export class UnreadMessages {
     this.end();
   }
 
-  /** The next message; undefined behind the last. Throws what it ended with. */
-  async take(): Promise<Uint8Array | undefined> {
-    for (;;) {
-      const message = this.#messages.shift();
-      if (message !== undefined) {
-        this.#bytes -= message.byteLength;
-        return message;
-      }
-      if (this.#end?.error !== undefined) throw this.#end.error;
-      if (this.#end !== undefined) return undefined;
-      this.#arrival ??= deferred();
-      await this.#arrival.promise;
-    }
+  get isEmpty(): boolean {
+    return this.#messages.length === 0;
+  }
+
+  /** Resolves once there is a message, or its end. */
+  async arrived(): Promise<void> {
+    if (!this.isEmpty || this.#end !== undefined) return;
+    this.#arrival ??= deferred();
+    await this.#arrival.promise;
+  }
+
+  /** The next message that has arrived; undefined behind the last. Throws what it ended with. */
+  take(): Uint8Array | undefined {
+    const message = this.#messages.shift();
+    if (message !== undefined) this.#bytes -= message.byteLength;
+    else if (this.#end?.error !== undefined) throw this.#end.error;
+    return message;
   }
 
   #wake(): void {

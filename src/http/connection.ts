@@ -48,16 +48,13 @@ export type ConnectionParts = Readonly<{
   quotas: Quotas;
   /** What is written of long answers in a turn of the event loop. */
   pace: Pick<Pace, 'turn'>;
-  /** Of all connections together: who may read the body that is here. */
-  bodyTurns: Pick<Turns<BodyTurn>, 'add'>;
+  /** Of all connections together. */
+  turns: Pick<Turns, 'add'>;
   /** Called when a limit is reached; returns what to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
   /** Called when a request's turn on its connection has come. */
   opened: (exchange: Exchange) => void;
 }>;
-
-/** `go`: its body may be read now. */
-export type BodyTurn = Readonly<{ isEnded: false; go: () => void }>;
 
 /** The authorities whose client certificates are trusted. */
 export type TrustedAuthorities = Readonly<{ pem: string; vouchesFor: (certificate: X509Certificate) => boolean }>;
@@ -193,8 +190,8 @@ export class Connection implements ExchangeOwner {
     return this.caller.validUntilMs;
   }
 
-  bodyTurn(bytes: number): Promise<void> {
-    return new Promise((go) => this.#parts.bodyTurns.add(this.peer.id, { isEnded: false, go }, bytes));
+  turn(): Promise<void> {
+    return new Promise((go) => this.#parts.turns.add(this.peer.id, go));
   }
 
   refused(limit: LimitName): Error {

@@ -41,8 +41,8 @@ export interface ExchangeOwner {
   readonly validUntilMs: number | undefined;
   /** How many parts the peer has taken, of all that is on the connection. */
   partsTaken: number;
-  /** Resolves once a body of so many bytes may be read, in a later turn of the event loop. */
-  bodyTurn(bytes: number): Promise<void>;
+  /** Resolves when it is the caller's turn to have a body read, in a later turn of the event loop. */
+  turn(): Promise<void>;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
   /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
@@ -156,9 +156,9 @@ export class Exchange {
     if (this.#transport.isFull) this.#expectTaken(() => !this.#transport.isFull);
   }
 
-  /** Resolves once its body of so many bytes may be read, in a later turn of the event loop. */
-  bodyTurn(bytes: number): Promise<void> {
-    return this.#owner.bodyTurn(bytes);
+  /** Resolves when it is its caller's turn to have a body read, in a later turn of the event loop. */
+  turn(): Promise<void> {
+    return this.#owner.turn();
   }
 
   /** Writes pieces that room was taken for, and returns the room as they are taken. Resolves when more may be written. */

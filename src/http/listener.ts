@@ -19,14 +19,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
 import { cannotListen } from './cannot-listen.js';
-import {
-  Connection,
-  type BodyTurn,
-  type ConnectionOptions,
-  type ConnectionParts,
-  type TrustedAuthorities,
-  type Upgrade,
-} from './connection.js';
+import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities, type Upgrade } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings, withoutHttp2 } from './session-settings.js';
 import { isHttp2, isOfHttp1, takeBytesOnlyWhenAsked } from './transport.js';
@@ -50,7 +43,7 @@ export type ListenerOptions = ConnectionOptions &
     requestTimeoutMs: number;
   }>;
 
-export type ListenerParts = Omit<ConnectionParts, 'opened' | 'bodyTurns'> &
+export type ListenerParts = Omit<ConnectionParts, 'opened' | 'turns'> &
   Readonly<{
     callerOf: (socket: TLSSocket) => Caller;
     handle: (exchange: Exchange, refusal: Error | undefined) => void;
@@ -75,10 +68,6 @@ const trafficCheckMs = 250;
 const handshakeBytesMax = 64 * 1024;
 /** A load balancer may bring many at once. */
 const handshakesPerAddressMax = 1_000;
-/** Some five milliseconds' worth. */
-const requestsInOneTurn = 32;
-/** 8 ms' worth of metadata at its densest; all else is faster. */
-const bodyBytesInOneTurn = 64 * 1024;
 const mebibyte = 1024 * 1024;
 
 export class Listener {
@@ -91,15 +80,8 @@ export class Listener {
   readonly #handshakes = new UnprovenSockets();
   /** Those of them without a certificate, or beyond what their caller may have. */
   readonly #unproven = new UnprovenSockets();
-  readonly #turns = new Turns<Exchange>(
-    (exchange) => {
-      exchange.begin();
-      this.#parts.handle(exchange, undefined);
-    },
-    { costMax: requestsInOneTurn },
-  );
-  /** Of those whose bodies are here, by their bytes. */
-  readonly #bodyTurns = new Turns<BodyTurn>(({ go }) => go(), { costMax: bodyBytesInOneTurn });
+  /** Of requests whose headers, or whose bodies, are here. */
+  readonly #turns = new Turns();
   readonly #connections = new Map<TLSSocket, Connection>();
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
   /** The connection whose session Node makes in the same tick. */
@@ -290,7 +272,7 @@ export class Listener {
     this.#handshakes.delete(end);
     const caller = this.#parts.callerOf(socket);
     const opened = (exchange: Exchange): void => this.#serve(exchange, connection);
-    const connection = new Connection({ socket, wire, caller }, { ...this.#parts, opened, bodyTurns: this.#bodyTurns }, this.#options);
+    const connection = new Connection({ socket, wire, caller }, { ...this.#parts, opened, turns: this.#turns }, this.#options);
     if (connection.peer.kind === 'anonymous' || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
@@ -334,8 +316,15 @@ export class Listener {
 
   #serve(exchange: Exchange, connection: Connection): void {
     const refusal = connection.refusal(exchange.request);
-    if (refusal === undefined) return this.#turns.add(connection.peer.id, exchange);
+    if (refusal === undefined) return this.#turns.add(connection.peer.id, () => this.#begin(exchange));
     connection.closeWithRefusal();
     this.#parts.handle(exchange, refusal);
+  }
+
+  /** Many are taken back by their turns, and cost no more. */
+  #begin(exchange: Exchange): void {
+    if (exchange.isEnded) return;
+    exchange.begin();
+    this.#parts.handle(exchange, undefined);
   }
 }

@@ -47,8 +47,11 @@ export class DeclaredTypes {
   /** Settles when every removal so far has. */
   #removals: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
-  /** Places that a commit has changed since the snapshot that is read at the start. */
-  #newerThanSnapshot: Set<string> | undefined = new Set();
+  /**
+   * While the declarations of before are read: the places that a commit has changed since, and the types that may be gone. What of them is declared is known once all
+   * is read.
+   */
+  #opening: Readonly<{ places: Set<string>; types: Map<string, Resource> }> | undefined = { places: new Set(), types: new Map() };
 
   private constructor(parts: DeclaredTypesParts) {
     this.#parts = parts;
@@ -63,9 +66,10 @@ export class DeclaredTypes {
     const declarations = parts.objects.snapshot(everything(declaring), published);
     for await (const objects of snapshotPages(declarations))
       for (const { key, body } of objects)
-        if (!opened.#newerThanSnapshot?.has(formatPlace(placeOf(key)))) parts.catalogue.declare(placeOf(key), body.bytes, published);
-    opened.#newerThanSnapshot = undefined;
-    for (const resource of held) if (opened.#isGone(resource)) opened.#remove(resource);
+        if (!opened.#opening?.places.has(formatPlace(placeOf(key)))) parts.catalogue.declare(placeOf(key), body.bytes, published);
+    const touched = opened.#opening?.types.values() ?? [];
+    opened.#opening = undefined;
+    for (const resource of [...held, ...touched]) if (opened.#isGone(resource)) opened.#remove(resource);
     return opened;
   }
 
@@ -95,7 +99,7 @@ export class DeclaredTypes {
   #replace(change: Change, revision: Revision): void {
     const { catalogue } = this.#parts;
     const place = placeOf(change.key);
-    this.#newerThanSnapshot?.add(formatPlace(place));
+    this.#opening?.places.add(formatPlace(place));
     const former =
       change.kind === 'put' ? catalogue.declare(place, change.object.body.bytes, revision) : catalogue.withdraw(place, revision);
     if (former === undefined) return;
@@ -106,6 +110,7 @@ export class DeclaredTypes {
   /** `former`: as it was served, which somebody may watch. */
   #remove(resource: Resource, former?: ServedType): void {
     const text = formatResource(resource);
+    if (this.#opening !== undefined) return void this.#opening.types.set(text, resource);
     if (this.#waiting.has(text)) return;
     this.#waiting.add(text);
     this.#removals = this.#removals

@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import { atExpiry, maySpeak, mayWriteFor, type Caller } from '../domain/caller.js';
-import type { Refusal } from '../domain/errors.js';
+import { badRequest, type Refusal } from '../domain/errors.js';
 import type { ByeReason } from '../frames/bye.js';
 import { firstFrame } from '../frames/first-frame.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -21,11 +21,13 @@ import { PushSession, type PushSessionParts } from './push-session.js';
 /** A peer that has sent its hello; `frames` goes on after it. */
 export type Greeting = Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>;
 
-export type EndpointParts = Omit<PushSessionParts, 'log'> &
+export type EndpointParts = Omit<PushSessionParts, 'log' | 'turn'> &
   Readonly<{
     log: Log;
     /** Accepts a cache that follows this one; resolves once its connection is closed. */
     acceptCache: (connection: FrameConnection, greeting: Greeting) => Promise<void>;
+    /** Resolves in a later turn of the event loop, when it is that peer's to work. */
+    turn: (peer: string) => Promise<void>;
     /** Makes the websocket; undefined when the handshake failed and was answered. */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
     /** Answers the upgrade with a Status, and closes. */
@@ -92,8 +94,9 @@ export class Endpoint {
 
   #refusalOf(request: IncomingMessage, caller: Caller): Refusal | undefined {
     const path = pathOf(request);
+    // Not NotFound, which clients take for the absence of what they ask for.
+    if (path !== connectPath) return badRequest(`only ${connectPath} is served over another protocol`);
     if (!maySpeak(caller)) return forbidden(caller, path);
-    if (path !== connectPath) return { reason: 'NotFound', message: 'the server could not find the requested resource', details: {} };
     // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
     if (request.headers.origin !== undefined) return forbidden(caller, path);
     if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
@@ -150,7 +153,8 @@ export class Endpoint {
     }
     open.role ??= first.role;
     if (first.role === 'cache') return acceptCache(connection, { hello: first, frames, caller });
-    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), { ...this.#parts, log: this.#log });
+    const parts = { ...this.#parts, log: this.#log, turn: () => this.#parts.turn(connection.peer) };
+    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), parts);
     open.bye = (...why) => session.bye(...why);
     await session.run(first, frames);
   }

@@ -15,7 +15,8 @@ import { Refused } from '../domain/errors.js';
 import type { Commit } from '../domain/change.js';
 import { rootCluster } from '../domain/cluster.js';
 import type { Clock, Shards, Subscription } from '../domain/ports.js';
-import type { Commits, Objects, PushLane, Pushes } from '../domain/store-port.js';
+import type { Commits, Objects, PushLane, Pushes, Revisions } from '../domain/store-port.js';
+import type { Revision } from '../domain/revision.js';
 import type { PushOutcome, SliceState } from '../domain/push.js';
 import type { ShardState } from '../domain/claim.js';
 import { parseShardName, rootShard, type ShardName } from '../domain/shard.js';
@@ -25,6 +26,7 @@ import type { PushSessions } from './push-sessions.js';
 
 export type ShardRemovalParts = Readonly<{
   objects: Objects;
+  revisions: Pick<Revisions, 'published'>;
   pushes: Pushes;
   commits: Commits;
   sessions: PushSessions;
@@ -82,9 +84,14 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return shards.some((each) => each.shard === shard) || slices.some(({ slice }) => slice.shard === shard);
   }
 
-  async #clear(shard: ShardName, { fence, why }: Readonly<{ fence: boolean; why: 'asked' | 'deleted' | 'away' }>): Promise<number> {
+  async #clear(
+    shard: ShardName,
+    { fence, why, through }: Readonly<{ fence: boolean; why: 'asked' | 'deleted' | 'away'; through?: Revision }>,
+  ): Promise<number> {
     const { pushes, sessions, clock, log } = this.#parts;
-    const [outcome] = await this.#lane.push([{ kind: 'clear', shard, fence, nowMs: clock.wallMs() }]);
+    const [outcome] = await this.#lane.push([
+      { kind: 'clear', shard, fence, nowMs: clock.wallMs(), ...(through !== undefined && { through }) },
+    ]);
     const removed = sweptBy(outcome);
     const state = (await pushes.shards()).find((each) => each.shard === shard);
     // Whoever has claimed it since stays; a pusher that pushed meanwhile without a fence resyncs it.
@@ -143,8 +150,10 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 
   async #emptyAway(shard: ShardName): Promise<void> {
     const { awayMaxMs = Infinity } = this.#policy;
+    // A plain writer may have come back at another server of the same etcd, which this one learns later.
+    const through = this.#parts.revisions.published;
     const holds = (await this.#parts.pushes.slices()).some(({ slice, objects }) => slice.shard === shard && objects > 0);
-    if (holds && (await this.#isQuiet(shard, awayMaxMs))) await this.#clear(shard, { fence: false, why: 'away' });
+    if (holds && (await this.#isQuiet(shard, awayMaxMs))) await this.#clear(shard, { fence: false, why: 'away', through });
   }
 
   /** What the parent has is for the parent to empty, and what a child has for the child, unless that is away itself. */

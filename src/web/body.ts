@@ -33,7 +33,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
     if (error instanceof Refused) throw error;
     throw new Refused(badRequest('the body of the request broke off'));
   }
-  if (length > 0) await exchange.bodyTurn(length);
+  if (length > 0) await exchange.turn();
   if (exchange.isOver) throw new Refused(badRequest('the client went before its body was read'));
   // One chunk is the usual case; it may be a view of a pool, which `compose` copies.
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);

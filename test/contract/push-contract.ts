@@ -745,6 +745,17 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual((await namesOf(store)).toSorted(), ['changed', 'new']);
   });
 
+  test('what was written after the revision that a clear names stays', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [...aFullSync({}, [anUpsert(), anUpsert({ name: 'changed' })])]);
+    const through = store.published;
+    await mustPush(lane, [anUpsert({ name: 'changed' }, { spec: 'new' }), anUpsert({ name: 'new' })]);
+
+    t.deepEqual(await mustPush(store.lane(), [aClear('amber', { fence: false, through })]), ['swept 1']);
+
+    t.deepEqual((await namesOf(store)).toSorted(), ['changed', 'new']);
+  });
+
   test('a sync that began before its type was dropped is void; one that begins afterwards makes the slice synced again', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert()]), aBegin(), aKeep()]);

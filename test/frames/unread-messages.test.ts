@@ -8,17 +8,20 @@ test('messages are taken in order, and waited for', async (t) => {
   unread.put(bytes(1));
   unread.put(bytes(2));
 
-  const taken = [await unread.take(), await unread.take()];
-  const waiting = unread.take();
+  await unread.arrived();
+  const taken = [unread.take(), unread.take()];
+  t.true(unread.isEmpty);
+  const waiting = unread.arrived();
   unread.put(bytes(3));
+  await waiting;
 
   t.deepEqual(
-    [...taken, await waiting].map((message) => message?.length),
+    [...taken, unread.take()].map((message) => message?.length),
     [1, 2, 3],
   );
 });
 
-test('it is full by number or by bytes, until something is taken', async (t) => {
+test('it is full by number or by bytes, until something is taken', (t) => {
   const byNumber = new UnreadMessages({ messagesMax: 2, bytesMax: 100 });
   const byBytes = new UnreadMessages({ messagesMax: 100, bytesMax: 10 });
 
@@ -28,8 +31,8 @@ test('it is full by number or by bytes, until something is taken', async (t) => 
   byNumber.put(bytes(0));
   byBytes.put(bytes(1));
   t.deepEqual([byNumber.full, byBytes.full], [true, true]);
-  await byNumber.take();
-  await byBytes.take();
+  byNumber.take();
+  byBytes.take();
 
   t.deepEqual([byNumber.full, byBytes.full], [false, false]);
 });
@@ -41,20 +44,21 @@ test('messages that came before the end are taken before it', async (t) => {
   unread.end();
   unread.put(bytes(2));
 
-  t.is((await unread.take())?.length, 1);
-  await t.throwsAsync(unread.take(), { message: 'broken' });
+  t.is(unread.take()?.length, 1);
+  await unread.arrived();
+  t.throws(() => unread.take(), { message: 'broken' });
 });
 
 test('a dropped message is not taken, and a waiting reader learns of the end', async (t) => {
   const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
   const waiting = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
   unread.put(bytes(3));
-  const last = waiting.take();
+  const last = waiting.arrived();
 
   unread.drop();
   waiting.drop();
 
-  t.is(await unread.take(), undefined);
-  t.is(await last, undefined);
+  await last;
+  t.deepEqual([unread.take(), waiting.take()], [undefined, undefined]);
   t.false(unread.full);
 });

@@ -266,6 +266,36 @@ test('what a commit changes while a start reads what was declared before counts,
   t.deepEqual(served, ['kept', 'new']);
 });
 
+test('no type is dropped that a page says is declared, whatever is committed before that is read', async (t) => {
+  const [first, second, gone] = ['first', 'second', 'gone'].map((name) => aDeclaration(name));
+  const object = (identity: string): Change => {
+    const key = aKey({ ...instances(identity), name: `of ${identity}` });
+    return {
+      kind: 'put',
+      key,
+      revision: 1,
+      object: { key, revision: 1, resourceVersion: '1', body: aBody(key) },
+      created: true,
+      previous: () => undefined,
+    };
+  };
+  const another = aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: 'another' });
+  const { pushes } = await setUp([], {
+    page: [first!, second!, gone!],
+    duringPage: (publish) => {
+      for (const identity of ['first', 'gone', 'unknown']) publish(object(identity));
+      // Of two that declare a type one goes, and so does the only one of another type.
+      const twice = { ...aDeclaration('second'), key: another };
+      publish({ kind: 'put', key: another, revision: 1, object: twice, created: true, previous: () => undefined });
+      publish({ kind: 'delete', key: another, revision: 1, resourceVersion: '1', previous: () => undefined });
+      publish({ kind: 'delete', key: gone!.key, revision: 1, resourceVersion: '1', previous: () => undefined });
+    },
+  });
+  for (let i = 0; i < 2; i += 1) await pushes.answer(swept);
+
+  t.deepEqual(pushes.pushed, [drop('gone'), drop('unknown')]);
+});
+
 test('closing waits for the drop under way, and begins none afterwards', async (t) => {
   const { clock, pushes, types, ended, logged, declare, withdraw } = await setUp();
   for (const identity of ['first', 'second']) await declare(identity);

@@ -273,7 +273,10 @@ test('a page in a browser cannot push in its user’s name, nor anybody in anoth
 
   t.is(await upgrade('/services/cache/connect', {}), 101);
   t.is(await upgrade('/services/cache/connect', { origin: 'https://evil.example' }), 403);
-  t.is(await upgrade('/services/cache/other', {}), 404);
+  // A client takes 404 for the absence of what it asks for.
+  const other = ['/services/cache/other', '/readyz', '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports?watch=true'];
+  for (const path of other)
+    for (const protocol of ['websocket', 'h2c', 'TLS/1.0']) t.is(await upgrade(path, { upgrade: protocol }), 400, path);
   t.is(await upgrade('/services/cache/connect', { expect: '200-maybe' }), 417);
   t.is(await upgrade('/services/cache/connect', { 'impersonate-user': 'nobody' }), 403);
   t.is(await upgrade('/services/cache/connect', { 'impersonate-group': 'strata' }), 400);

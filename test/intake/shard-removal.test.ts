@@ -31,6 +31,7 @@ function setUp(policy: ShardRemovalPolicy) {
   const removal = new ShardRemoval(
     {
       objects,
+      revisions: { published: 40 },
       pushes,
       commits,
       sessions,
@@ -167,7 +168,7 @@ test('a shard that stays away for too long is emptied without a fence, and only 
   await pass(59 * minuteMs);
   t.deepEqual(pushes.pushed, []);
   await pass(2 * minuteMs);
-  t.like(pushes.pushed[0], { kind: 'clear', shard: amber, fence: false });
+  t.like(pushes.pushed[0], { kind: 'clear', shard: amber, fence: false, through: 40 });
   t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
 });
 

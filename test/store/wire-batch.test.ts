@@ -78,6 +78,8 @@ test('requests reach the committer whole: every kind, in order, bodies byte for 
     { kind: 'forget', shard: shardName('cedar') },
     aClear('amber', { fence: true, nowMs: 1_700_000_000_456 }),
     aClear('birch', { fence: false, nowMs: 0 }),
+    aClear('cedar', { fence: false, through: 12 }),
+    aClear('cedar', { fence: false, through: 0 }),
     resume(aClear('cedar', { fence: true }), 2),
     resume(aClear('cedar', { fence: false }), 3),
     aDrop({ identity: 'hash' }, 7),

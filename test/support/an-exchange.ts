@@ -21,7 +21,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     bufferedBytes: endless,
     sendTimeoutMs: 30_000,
     pace: new Pace(Infinity, setImmediate),
-    bodyTurn: async () => {},
+    turn: async () => {},
     callerNow: caller,
     validUntilMs: undefined,
     partsTaken: 0,

@@ -101,8 +101,11 @@ export function anAssume(shard = 'amber'): Push {
   return { kind: 'assume', shard: shardName(shard) };
 }
 
-export function aClear(shard = 'amber', { fence = true, nowMs = 5_000 } = {}): Push {
-  return { kind: 'clear', shard: shardName(shard), fence, nowMs };
+export function aClear(
+  shard = 'amber',
+  { fence = true, nowMs = 5_000, through }: { fence?: boolean; nowMs?: number; through?: number } = {},
+): Push {
+  return { kind: 'clear', shard: shardName(shard), fence, nowMs, ...(through !== undefined && { through }) };
 }
 
 /** Of all that is there when it begins, unless it says less. */

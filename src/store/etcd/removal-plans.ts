@@ -37,10 +37,10 @@ export class RemovalPlans {
     this.#parts = parts;
   }
 
-  clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): Plan {
+  clear({ shard, fence, nowMs, through, onlyRemoved = false }: PushOf<'clear'>): Plan {
     const known = this.#parts.published.shards.state(shard);
     if (onlyRemoved && known?.removed !== true) return unchanged;
-    const begin = (): Plan => this.#begin({ shard });
+    const begin = (): Plan => this.#begin({ shard }, through);
     return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
   }
 

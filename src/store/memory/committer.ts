@@ -241,10 +241,10 @@ export class MemoryCommitter {
     };
   }
 
-  #clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): PushDecision {
+  #clear({ shard, fence, nowMs, through, onlyRemoved = false }: PushOf<'clear'>): PushDecision {
     if (onlyRemoved && this.#links.known(shard)?.removed !== true) return unchanged;
     if (fence) this.#links.remove(shard, nowMs);
-    return this.#beginRemoval({ shard });
+    return this.#beginRemoval({ shard }, through);
   }
 
   /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */

@@ -232,10 +232,10 @@ export class Decider {
     return { kind: 'swept', removed: 0 };
   }
 
-  #clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): Decided {
+  #clear({ shard, fence, nowMs, through, onlyRemoved = false }: PushOf<'clear'>): Decided {
     if (onlyRemoved && this.#parts.shards.known(shard)?.removed !== true) return unchanged;
     if (fence) this.#moved(shard, () => this.#parts.shards.remove(shard, nowMs));
-    return this.#beginRemoval({ shard });
+    return this.#beginRemoval({ shard }, through);
   }
 
   #assume({ shard }: PushOf<'assume'>): Decided {

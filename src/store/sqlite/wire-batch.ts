@@ -145,7 +145,9 @@ class Packer {
         return this.#put(kind, 0, 0, 0, 0);
       case 'clear':
         this.#say(asked.shard);
-        return this.#put(kind, 0, asked.nowMs, walk, asked.fence ? fences : asked.onlyRemoved === true ? onlyIfRemoved : 0);
+        this.#put(kind, 0, asked.nowMs, walk, asked.fence ? fences : asked.onlyRemoved === true ? onlyIfRemoved : 0);
+        this.#numbers[this.#at + 5] = asked.through ?? any;
+        return;
       case 'drop':
         this.#say('');
         return this.#put(kind, this.#index(asked.resource), asked.through, walk, 0);
@@ -238,7 +240,8 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
   if (kind === 'assume' || kind === 'forget') return { kind, shard };
   if (kind === 'clear') {
     const [fence, onlyRemoved] = [number(4) === fences, number(4) === onlyIfRemoved];
-    return resumed({ kind, shard, fence, nowMs: expect, ...(onlyRemoved ? { onlyRemoved } : {}) }, number(3));
+    const through = number(5) === any ? {} : { through: number(5) };
+    return resumed({ kind, shard, fence, nowMs: expect, ...through, ...(onlyRemoved ? { onlyRemoved } : {}) }, number(3));
   }
 
   assert(resource !== undefined, 'a slice and a key are of a type');
