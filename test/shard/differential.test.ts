@@ -65,10 +65,15 @@ class History {
     );
   }
 
-  /** Resolves once the agent has what the model has; of what is being deleted whatever it likes, if `lasting`. */
+  /**
+   * Resolves once the agent has what the model has. Of what is being deleted it has whatever it likes, if `lasting`; and of the declared type in any case, because
+   * the agent may see a ClusterCachedResource go and come back in one edit, and then keeps what the model has purged.
+   */
   async settled(t: ExecutionContext, { lasting = false } = {}): Promise<void> {
     const kept = (type: string, all: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
-      lasting ? Object.fromEntries(Object.entries(all).filter(([place]) => this.exact.lasting(type).has(place))) : all;
+      lasting || type === declaredType
+        ? Object.fromEntries(Object.entries(all).filter(([place]) => this.exact.lasting(type).has(place)))
+        : all;
     const [pushed, wanted] = [
       () => types.map((type) => kept(type, this.pushed(type))),
       () => types.map((type) => kept(type, this.exact.copies(type))),

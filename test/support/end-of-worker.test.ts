@@ -22,7 +22,7 @@ function fixture(last: string): string {
   return `
 import { createServer } from 'node:net';
 import { writeFileSync } from 'node:fs';
-import { test } from './test.js';
+import test from 'ava';
 import { spawn } from ${JSON.stringify(children)};
 
 test('it leaves a child', async (t) => {
@@ -53,7 +53,11 @@ async function aProject(t: ExecutionContext, last: string, workerThreads: boolea
     run: () => {
       // This AVA tells its own workers by variables what they are.
       const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('AVA')));
-      const child = spawn(process.execPath, [ava], { cwd: folder, env: { ...env, CI: '1' }, stdio: ['ignore', 'pipe', 'pipe'] });
+      const child = spawn(process.execPath, [ava], {
+        cwd: folder,
+        env: { ...env, CI: '1', TEST_PATIENCE_MS: '500' },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
       let printed = '';
       for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (printed += chunk.toString()));
       return { ended: once(child, 'close'), printed: () => printed, code: () => child.exitCode, kill: () => void child.kill('SIGKILL') };

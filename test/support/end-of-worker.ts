@@ -6,7 +6,7 @@ import { writeSync } from 'node:fs';
 import { registerCompletionHandler } from 'ava';
 
 /** What closes by itself takes less, also beside ten other processes: a snapshot that is kept for another reader, a call whose time runs out. */
-const patienceMs = 20_000;
+const patienceMs = Number(process.env['TEST_PATIENCE_MS'] ?? 20_000);
 const stderr = 2;
 
 registerCompletionHandler(() => {

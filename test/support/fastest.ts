@@ -15,7 +15,7 @@ export function fastestMs(task: () => void, rounds: number): number {
 }
 
 /** What this thread has had of the processor, to 4 ms. Where the kernel does not tell, the time that has passed. */
-function processorMs(): number {
+export function processorMs(): number {
   try {
     return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[0]) / 1e6;
   } catch {
