@@ -1,5 +1,5 @@
 /**
- * `npm test`: all that needs no process that is killed, no real client and no quiet machine, in entry files (`test/support/entry-files.ts`). Files that are named on
+ * `npm test`: all that needs no process that is killed, no real client, no great numbers and no quiet machine, in entry files (`test/support/entry-files.ts`). Files that are named on
  * the command line run in workers of their own.
  *
  * Each file speaks HTTP/1.1 or HTTP/2 to its servers (`test/support/http-of-file.ts`). TEST_HTTP=other turns the choice round: `.ci/run` so runs what speaks HTTP
@@ -18,7 +18,7 @@ const commit = readCommit();
 const build = fileURLToPath(new URL('build', import.meta.url));
 const all = readdirSync(build, { recursive: true, encoding: 'utf8' })
   .filter((file) => /^test\/.*\.test\.js$/.test(file))
-  .filter((file) => !/^test\/(?:crash|e2e|clients|etcd|machines|package|hostile\/slow|entries)\/|^test\/contract\/sqlite-from-disk\./.test(file))
+  .filter((file) => !/^test\/(?:crash|e2e|clients|etcd|machines|package|sizes|hostile\/slow|entries)\/|^test\/contract\/sqlite-from-disk\./.test(file))
   .toSorted();
 const files = asked === 'other' ? all.filter(speaksHttp) : all;
 
@@ -33,7 +33,7 @@ function readCommit() {
 /** To see how the server speaks it, and leaves the protocol to its client. */
 function speaksHttp(file) {
   const others =
-    /^test\/(?:demo|hostile|simulation|lookup|sender|tier)\/|^test\/web\/(?:hostile|send|slow-readers)\.test\.js$|^test\/store\/served-bounds\.test\.js$/;
+    /^test\/(?:demo|hostile|simulation|lookup|sender|tier)\/|^test\/web\/(?:hostile|send|slow-readers)\.test\.js$/;
   return !others.test(file) && /\b(?:aServer|TestServer|StrataProcess)\b/.test(readFileSync(`${build}/${file}`, 'utf8'));
 }
 

@@ -7,6 +7,7 @@
 const all = [
   'build/test/{crash,e2e,clients,etcd,machines,package}/**/*.test.js',
   'build/test/hostile/slow/**/*.test.js',
+  'build/test/sizes/*.test.js',
   'build/test/simulation/random-tree.test.js',
   'build/test/contract/sqlite-from-disk.test.js',
 ];

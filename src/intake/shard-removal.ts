@@ -26,7 +26,7 @@ import type { PushSessions } from './push-sessions.js';
 
 export type ShardRemovalParts = Readonly<{
   objects: Objects;
-  revisions: Pick<Revisions, 'published'>;
+  revisions: Pick<Revisions, 'published' | 'reachNewest'>;
   pushes: Pushes;
   commits: Commits;
   sessions: PushSessions;
@@ -143,17 +143,23 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   async #removeDeleted(shard: ShardName): Promise<void> {
     const deletedMs = this.#deleted.get(shard) ?? Infinity;
     const { deletedGraceMs = Infinity } = this.#policy;
-    if (this.#parts.clock.now() - deletedMs < deletedGraceMs || !(await this.#isQuiet(shard, deletedGraceMs))) return;
+    if (this.#parts.clock.now() - deletedMs < deletedGraceMs) return;
+    // Its Shard object may be there again at another server of the same etcd.
+    await this.#parts.revisions.reachNewest();
+    if (!(await this.#isQuiet(shard, deletedGraceMs))) return;
     if ((await this.#isKnown(shard)) && !(await this.#hasObject(shard))) await this.#clear(shard, { fence: true, why: 'deleted' });
     this.#deleted.delete(shard);
   }
 
   async #emptyAway(shard: ShardName): Promise<void> {
     const { awayMaxMs = Infinity } = this.#policy;
-    // A plain writer may have come back at another server of the same etcd, which this one learns later.
-    const through = this.#parts.revisions.published;
-    const holds = (await this.#parts.pushes.slices()).some(({ slice, objects }) => slice.shard === shard && objects > 0);
-    if (holds && (await this.#isQuiet(shard, awayMaxMs))) await this.#clear(shard, { fence: false, why: 'away', through });
+    const { pushes, revisions } = this.#parts;
+    const holds = (await pushes.slices()).some(({ slice, objects }) => slice.shard === shard && objects > 0);
+    if (!holds || !(await this.#isQuiet(shard, awayMaxMs))) return;
+    // A plain writer may have come back at another server of the same etcd, or comes back just now.
+    await revisions.reachNewest();
+    const through = revisions.published;
+    if (await this.#isQuiet(shard, awayMaxMs)) await this.#clear(shard, { fence: false, why: 'away', through });
   }
 
   /** What the parent has is for the parent to empty, and what a child has for the child, unless that is away itself. */

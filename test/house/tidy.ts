@@ -54,7 +54,10 @@ const startsChildren = /^test\/(?:support\/children\.ts$|demo\/)/;
 const packageFace = 'src/client.ts';
 
 export function tidyViolations(sources: readonly Source[]): readonly string[] {
-  return sources.flatMap((source) => [...rules.flatMap((rule) => ruleViolations(rule, source)), ...fileViolations(source)]);
+  return sources.flatMap((source) => {
+    const parts = { code: codeOf(source.text), comments: commentsOf(source.text) };
+    return [...rules.flatMap((rule) => ruleViolations(rule, source, parts)), ...fileViolations(source)];
+  });
 }
 
 /** A value that no other file imports, or a type that nobody else imports and its own file does not use either. */
@@ -75,10 +78,13 @@ export function deadExports(sources: readonly Source[]): readonly string[] {
     );
 }
 
-function ruleViolations({ banned, instead, where, except, in: part = 'code' }: Rule, { path, text }: Source): readonly string[] {
+function ruleViolations(
+  { banned, instead, where, except, in: part = 'code' }: Rule,
+  { path, text }: Source,
+  parts: Readonly<Record<'code' | 'comments', string>>,
+): readonly string[] {
   if (!where.test(path) || except?.test(path) === true) return [];
-  const searched = part === 'code' ? codeOf(text) : commentsOf(text);
-  return [...searched.matchAll(banned)].map(({ 0: found, index }) => `${path}:${lineOf(text, index)}: ${found.trim()}: use ${instead}`);
+  return [...parts[part].matchAll(banned)].map(({ 0: found, index }) => `${path}:${lineOf(text, index)}: ${found.trim()}: use ${instead}`);
 }
 
 function fileViolations({ path, text }: Source): readonly string[] {

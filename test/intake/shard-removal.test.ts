@@ -21,6 +21,8 @@ function setUp(policy: ShardRemovalPolicy) {
   const listeners: ((commit: Commit) => void)[] = [];
   const commits: Commits = { subscribe: (listener) => (listeners.push(listener), { cancel: () => {} }) };
   const sessions = new PushSessions(pushes, clock.now());
+  /** What another server of the same store has done, when this one asks for what is the newest. */
+  const elsewhere: (() => void)[] = [];
   /** The stored Shard objects of the root shard, and of the shard cedar. */
   const left = new Set<string>();
   const leftOfCedar = new Set<string>();
@@ -31,7 +33,10 @@ function setUp(policy: ShardRemovalPolicy) {
   const removal = new ShardRemoval(
     {
       objects,
-      revisions: { published: 40 },
+      revisions: {
+        published: 40,
+        reachNewest: async () => elsewhere.shift()?.(),
+      },
       pushes,
       commits,
       sessions,
@@ -63,7 +68,7 @@ function setUp(policy: ShardRemovalPolicy) {
       for (let i = 0; i < 10; i += 1) await Promise.resolve();
     }
   };
-  return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar };
+  return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar, elsewhere };
 }
 
 test('a shard is removed by name, with a fence, and its pusher is sent away', async (t) => {
@@ -170,6 +175,22 @@ test('a shard that stays away for too long is emptied without a fence, and only 
   await pass(2 * minuteMs);
   t.like(pushes.pushed[0], { kind: 'clear', shard: amber, fence: false, through: 40 });
   t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
+});
+
+test('a shard that has come back at another server of the same store, where that is not published here yet, is left alone', async (t) => {
+  const { clock, pushes, change, pass, left, elsewhere } = setUp({ awayMaxMs: 60 * minuteMs, deletedGraceMs: minuteMs });
+  pushes.shardStates.push(aShardState(amber, 1));
+  pushes.hold(aSlice('apiexports'));
+  change('delete', 'birch');
+  pushes.hold(aSlice('apiexports', 'birch'));
+  elsewhere.push(
+    () => void left.add('birch'),
+    () => void pushes.hold(aSlice('apiexports'), { changedMs: clock.now() }),
+  );
+
+  await pass(61 * minuteMs);
+
+  t.deepEqual([elsewhere.length, pushes.pushed], [0, []]);
 });
 
 test('nothing is removed while the Shard object is still stored, or after deletes in another cluster or of unknown shards', async (t) => {

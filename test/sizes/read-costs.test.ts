@@ -8,8 +8,8 @@ import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import { list, mustWrite } from '../contract/read-all.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
 import { aDrop } from '../support/pushes.js';
-import { aWritingHalf } from './a-database.js';
-import { SqliteEngine } from './sqlite-engine.js';
+import { aWritingHalf } from '../store/a-database.js';
+import { SqliteEngine } from '../store/sqlite-engine.js';
 
 const rounds = 5;
 

@@ -1,7 +1,7 @@
 /** A sender of 20,000 slices with an object each, compared with one of a tenth of them, because machines differ. */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
-import { aSlice, SenderRig } from './a-sender.js';
+import { aSlice, SenderRig } from '../sender/a-sender.js';
 
 const many = 20_000;
 const few = many / 10;
