@@ -118,10 +118,10 @@ export class Catalogue {
   }
 
   /**
-   * Records a ClusterCachedResource that appeared or changed at that revision; `body` is its JSON text. Returns the type that it declared before, as that was
-   * served, if this change ends it: nobody declares it any longer, or what is declared now does not cover it (`covers`).
+   * Records a ClusterCachedResource that appeared or changed at that revision; `body` is its JSON text. Returns the types that this ends, as they were
+   * served: nobody declares them any longer, or what is declared now does not cover them (`covers`).
    */
-  declare(place: Place, body: Uint8Array, revision: Revision): ServedType | undefined {
+  declare(place: Place, body: Uint8Array, revision: Revision): readonly ServedType[] {
     const declaration = parseDeclaration(place, body);
     const family = declaration === undefined ? '' : formatFamily(declaration.group, declaration.resource);
     const isBuiltIn = this.#builtIn.has(family) || this.#unserved.has(family);
@@ -129,7 +129,7 @@ export class Catalogue {
   }
 
   /** Records that a ClusterCachedResource is gone. Returns what `declare` does. */
-  withdraw(place: Place, revision: Revision): ServedType | undefined {
+  withdraw(place: Place, revision: Revision): readonly ServedType[] {
     return this.#replace(place, undefined, revision);
   }
 
@@ -213,19 +213,20 @@ export class Catalogue {
     return this.#declaredTypes.get(formatFamily(group, resource))?.get(identity);
   }
 
-  #replace(place: Place, declaration: Declaration | undefined, revision: Revision): ServedType | undefined {
+  #replace(place: Place, declaration: Declaration | undefined, revision: Revision): readonly ServedType[] {
     const { former, ended, begun } = this.#rooms.replace(place, declaration);
-    const served = former && (typeOf(this.#find(former)) ?? synthesize([former]));
-    const meant = this.#meantBy([...ended, ...begun]);
+    const changed = [...ended, ...begun];
+    const served = new Map(changed.map((each) => [formatResource(each), typeOf(this.#find(each))]));
+    // One that waited for room: objects of it may be here.
+    if (former !== undefined && !served.has(formatResource(former))) served.set(formatResource(former), synthesize([former]));
+    const meant = this.#meantBy(changed);
     for (const each of ended) this.#remove(each);
     for (const each of begun) this.#add(each);
     // Nothing is no other identity: a watch ends with the type that it is of, once its objects are gone.
-    for (const [name, identity] of this.#meantBy([...ended, ...begun]))
+    for (const [name, identity] of this.#meantBy(changed))
       if (identity !== undefined && identity !== meant.get(name)) this.#identityChanges.record(name, revision);
-    if (ended.length + begun.length > 0) this.#declared = undefined;
-    if (served === undefined) return undefined;
-    const isWhole = this.#rooms.isAwaited(served) || this.covers(served);
-    return isWhole ? undefined : served;
+    if (changed.length > 0) this.#declared = undefined;
+    return [...served.values()].filter((type) => type !== undefined).filter((type) => !this.#rooms.isAwaited(type) && !this.covers(type));
   }
 
   #add(declaration: Declaration): void {

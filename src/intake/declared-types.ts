@@ -100,11 +100,12 @@ export class DeclaredTypes {
     const { catalogue } = this.#parts;
     const place = placeOf(change.key);
     this.#opening?.places.add(formatPlace(place));
-    const former =
+    const ended =
       change.kind === 'put' ? catalogue.declare(place, change.object.body.bytes, revision) : catalogue.withdraw(place, revision);
-    if (former === undefined) return;
-    const { group, resource, identity } = former;
-    this.#remove({ group, resource, identity }, former);
+    for (const former of ended) {
+      const { group, resource, identity } = former;
+      this.#remove({ group, resource, identity }, former);
+    }
   }
 
   /** `former`: as it was served, which somebody may watch. */

@@ -56,8 +56,8 @@ function withdrawFrom(catalogue: Catalogue, place: Place): readonly Declared[] {
   return namesOf(catalogue.withdraw(place, revision));
 }
 
-function namesOf(type: ServedType | undefined): readonly Declared[] {
-  return type === undefined ? [] : [{ group: type.group, resource: type.resource, identity: type.identity }];
+function namesOf(types: readonly ServedType[]): readonly Declared[] {
+  return types.map(({ group, resource, identity }) => ({ group, resource, identity }));
 }
 
 /** What was found, in one word: the identity to look under, or 'unknown'. */
@@ -299,6 +299,10 @@ test('a type ends as well where another kind, scope or version is served from no
   declareIn(catalogue, aPlace({ shard: 'birch' }), aClusterCachedResource({ version: 'v2' }));
   t.false(ends({ version: 'v3' }), 'the other shard has v2');
   t.true(ends({ version: 'v4' }));
+  const first = aPlace({ name: '0' });
+  t.deepEqual(declareIn(catalogue, first, aClusterCachedResource({ version: 'v4' })), [], 'one that is first, and says the same');
+  t.is(declareIn(catalogue, first, aClusterCachedResource({ version: 'v4', kind: 'Machine' })).length, 1);
+  t.is(withdrawFrom(catalogue, first).length, 1, 'the next one says Instance');
 });
 
 test('the served types do not depend on the order in which ClusterCachedResources came', (t) => {
