@@ -3,8 +3,9 @@
  * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end. They end as well when its kind, its scope or a
  * version of it is another one from now on.
  *
- * T1 A drop is made only while nothing declares the type, and removes what was written through the revision at which that was seen. What is acknowledged after the
- *    type came back has a later one, also where another server of the same etcd acknowledges it while this one is behind.
+ * T1 A drop is made only while nothing declares the type, and removes what was written through the revision at which that was seen. What is written after the
+ *    type came back has a later one, also where another server of the same etcd acknowledges it while this one is behind. A PUT that changes nothing writes nothing: what
+ *    it found may be dropped.
  * T2 Nothing stays of a type that is gone: what was admitted before, and is stored only after the drop, is dropped by another one.
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */

@@ -38,9 +38,11 @@ export class RemovalPlans {
   }
 
   clear({ shard, fence, nowMs, through, onlyRemoved = false }: PushOf<'clear'>): Plan {
-    const known = this.#parts.published.shards.state(shard);
-    if (onlyRemoved && known?.removed !== true) return unchanged;
-    const begin = (): Plan => this.#begin({ shard }, through);
+    const { published } = this.#parts;
+    if (onlyRemoved && published.shards.state(shard)?.removed !== true) return unchanged;
+    // Without a fence nothing keeps other servers from writing while the records are written.
+    const last = through ?? (fence ? undefined : published.revision);
+    const begin = (): Plan => this.#begin({ shard }, last);
     return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
   }
 
