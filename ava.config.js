@@ -49,7 +49,7 @@ export default {
   environmentVariables: { TEST_HTTP: asked ?? 'by file', TEST_COMMIT: commit },
   timeout: '60s',
   // Each worker runs one test at a time (`test/support/test.ts`): enough of them that the processor is busy while some wait.
-  concurrency: 10,
+  concurrency: 5,
   // `npm run test:times`: the figures of a process are those of one file.
   ...(isMeasured && { workerThreads: false, concurrency: 1 }),
 };
