@@ -323,7 +323,7 @@ export class Listener {
 
   /** Many are taken back by their turns, and cost no more. */
   #begin(exchange: Exchange): void {
-    if (exchange.isEnded) return;
+    if (exchange.wasTakenBack) return;
     exchange.begin();
     this.#parts.handle(exchange, undefined);
   }
