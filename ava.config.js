@@ -1,6 +1,6 @@
 /**
- * `npm test`: all that needs no process that is killed, no real client, no great numbers and no quiet machine, in entry files (`test/support/entry-files.ts`). Files that are named on
- * the command line run in workers of their own.
+ * `npm test`: all that needs no process that is killed, no real client, no great numbers and no quiet machine, in entry files
+ * (`test/support/entry-files.ts`). Files that are named on the command line run in workers of their own.
  *
  * Each file speaks HTTP/1.1 or HTTP/2 to its servers (`test/support/http-of-file.ts`). TEST_HTTP=other turns the choice round: `.ci/run` so runs what speaks HTTP
  * over both.

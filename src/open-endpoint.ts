@@ -43,7 +43,7 @@ export function openEndpoint(
 ): Endpoint {
   const { clock, tier } = parts;
   const turns = new Turns();
-  const turn = (peer: string): Promise<void> => new Promise((go) => turns.add(peer, go));
+  const turn = (peer: string): Promise<void> => turns.turn(peer);
   const acceptor = new SocketAcceptor({ clock, turn }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
   const refuse = (socket: Duplex, refusal: Refusal): void => {
     const { code, text, retryAfterSeconds } = failure(refusal);

@@ -76,8 +76,8 @@ export type Push =
   | Readonly<{ kind: 'forget'; shard: ShardName }>
   /**
    * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with a term above all it had.
-   * `through`: what is written after that revision stays. `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator, or follows a claim that removed
-   * the shard, and is not fenced itself.
+   * `through`: what is written after that revision stays. `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator,
+   * follows a claim that removed the shard, or is for one that stays away, and is not fenced itself.
    */
   | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; through?: Revision; onlyRemoved?: boolean }>
   /**

@@ -43,8 +43,8 @@ export class SocketAcceptor {
     // Calls back in this tick or never: nothing is asked in between.
     this.#server.handleUpgrade(request, socket, head, (websocket: WebSocket) => {
       const turn = this.#turn;
-      const ofPeer = turn && { turn: () => turn(peer) };
-      accepted.push(new FrameSocket({ socket: websocket, peer, clock: this.#clock, ...ofPeer }, this.#options));
+      const parts = { socket: websocket, peer, clock: this.#clock, turn: turn && (() => turn(peer)) };
+      accepted.push(new FrameSocket(parts, this.#options));
     });
     return accepted[0];
   }

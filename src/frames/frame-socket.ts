@@ -23,7 +23,7 @@ import { UnreadMessages } from './unread-messages.js';
 import { writeFrame } from './write-frame.js';
 
 /** `turn`: resolves in a later turn of the event loop, when it is this one's to work. */
-export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock; turn?: () => Promise<void> }>;
+export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock; turn?: (() => Promise<void>) | undefined }>;
 
 const unreadMessagesMax = 8;
 /** A reader that has had so much waits for its next turn. */

@@ -49,7 +49,7 @@ export type ConnectionParts = Readonly<{
   /** What is written of long answers in a turn of the event loop. */
   pace: Pick<Pace, 'turn'>;
   /** Of all connections together. */
-  turns: Pick<Turns, 'add'>;
+  turns: Pick<Turns, 'turn'>;
   /** Called when a limit is reached; returns what to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
   /** Called when a request's turn on its connection has come. */
@@ -191,7 +191,7 @@ export class Connection implements ExchangeOwner {
   }
 
   turn(): Promise<void> {
-    return new Promise((go) => this.#parts.turns.add(this.peer.id, go));
+    return this.#parts.turns.turn(this.peer.id);
   }
 
   refused(limit: LimitName): Error {

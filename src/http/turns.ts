@@ -34,6 +34,11 @@ export class Turns {
     setImmediate(() => this.#turn());
   }
 
+  /** Resolves when it is the caller's turn. */
+  turn(caller: string): Promise<void> {
+    return new Promise((go) => this.add(caller, go));
+  }
+
   #turn(): void {
     this.#untilMs = this.#nowMs() + turnMsMax;
     this.#next();

@@ -66,8 +66,10 @@ export class DeclaredTypes {
     const { published } = parts.revisions;
     const declarations = parts.objects.snapshot(everything(declaring), published);
     for await (const objects of snapshotPages(declarations))
-      for (const { key, body } of objects)
-        if (!opened.#opening?.places.has(formatPlace(placeOf(key)))) parts.catalogue.declare(placeOf(key), body.bytes, published);
+      for (const { key, body } of objects) {
+        const place = placeOf(key);
+        if (!opened.#opening?.places.has(formatPlace(place))) parts.catalogue.declare(place, body.bytes, published);
+      }
     const touched = opened.#opening?.types.values() ?? [];
     opened.#opening = undefined;
     for (const resource of [...held, ...touched]) if (opened.#isGone(resource)) opened.#remove(resource);

@@ -25,6 +25,9 @@ export type NumberedSlice = Readonly<{ id: number; slice: Slice }>;
 /** All slices of a shard, or of a type. */
 export type SliceRange = Readonly<{ shard: ShardName } | { resource: number }>;
 
+/** Which revision a removal begins at. */
+type RemovalStart = Readonly<{ now: Revision; through: Revision | undefined }>;
+
 /** Walks the objects of its slices in key order and removes those that its marks do not have. */
 export type Walk = {
   /** Names it when it is resumed: above 0, and unique. */
@@ -148,8 +151,9 @@ export class Syncs {
     return this.#removals.get(number)?.walk;
   }
 
-  beginRemoval(range: SliceRange, start: Revision, slices: readonly NumberedSlice[]): Walk {
-    const walk = this.walk(new Marks(start), slices);
+  /** `now`: the revision of the last commit. What is written after `through` stays, if that is before it. */
+  beginRemoval(range: SliceRange, { now, through = now }: RemovalStart, slices: readonly NumberedSlice[]): Walk {
+    const walk = this.walk(new Marks(Math.min(now, through)), slices);
     this.#removals.set(walk.number, { range, walk });
     this.#moved.add(walk.number);
     return walk;

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
 import { test } from './test.js';
+import { avaProgram } from './ava-program.js';
 import { spawn } from './children.js';
 import { findProjectRoot } from '../house/sources.js';
 import { until } from './test-server.js';
 
 const root = findProjectRoot();
-const ava = join(root, 'node_modules', 'ava', 'entrypoints', 'cli.mjs');
 const children = fileURLToPath(new URL('./children.js', import.meta.url));
 const endOfWorker = fileURLToPath(new URL('./end-of-worker.js', import.meta.url));
 const hasPdeathsig = process.platform === 'linux' && spawnSync('/usr/bin/setpriv', ['--pdeathsig', 'KILL', '--', 'true']).status === 0;
@@ -53,7 +53,7 @@ async function aProject(t: ExecutionContext, last: string, workerThreads: boolea
     run: () => {
       // This AVA tells its own workers by variables what they are.
       const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('AVA')));
-      const child = spawn(process.execPath, [ava], {
+      const child = spawn(process.execPath, [avaProgram], {
         cwd: folder,
         env: { ...env, CI: '1', TEST_PATIENCE_MS: '500' },
         stdio: ['ignore', 'pipe', 'pipe'],

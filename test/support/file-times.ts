@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findProjectRoot } from '../house/sources.js';
+import { avaProgram } from './ava-program.js';
 import { spawn } from './children.js';
 import type { FileTimes } from './worker-times.js';
 
@@ -40,8 +40,7 @@ process.exitCode = code || (dear.length === 0 ? 0 : 1);
 /** Runs AVA with the arguments of this program and those given. */
 async function measured(...ofAva: readonly string[]): Promise<{ code: number; files: readonly FileTimes[] }> {
   const timesFile = join(folder, `times${ofAva.length}`);
-  const ava = join(findProjectRoot(), 'node_modules', 'ava', 'entrypoints', 'cli.mjs');
-  const run = spawn(process.execPath, [ava, ...process.argv.slice(2), ...ofAva], {
+  const run = spawn(process.execPath, [avaProgram, ...process.argv.slice(2), ...ofAva], {
     stdio: ['ignore', ofAva.length === 0 ? 'inherit' : 'ignore', 'inherit'],
     env: { ...process.env, TEST_TIMES: timesFile },
   });

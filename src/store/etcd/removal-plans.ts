@@ -9,6 +9,7 @@
  *     the marks of the walk (store/syncs.ts), so it goes on.
  */
 import type { Resource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { SliceRange, Syncs, Walk } from '../syncs.js';
 import type { Holders } from './holders.js';
@@ -68,7 +69,7 @@ export class RemovalPlans {
   }
 
   /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
-  #begin(range: SliceRange, through = Number.MAX_SAFE_INTEGER): Plan {
+  #begin(range: SliceRange, through: Revision | undefined): Plan {
     const { published, records, underWay, server, idOf } = this.#parts;
     const slices = this.#in(range);
     underWay.forgetRange(range);
@@ -84,7 +85,7 @@ export class RemovalPlans {
       .filter(({ objects }) => objects > 0)
       .map(({ slice }) => ({ id: idOf(slice.resource), slice }))
       .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
-    const walk = underWay.beginRemoval(range, Math.min(through, published.revision), holding);
+    const walk = underWay.beginRemoval(range, { now: published.revision, through }, holding);
     this.#ranges.set(walk, range);
     return this.#remove(walk);
   }

@@ -248,7 +248,7 @@ export class MemoryCommitter {
   }
 
   /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
-  #beginRemoval(range: SliceRange, through = Number.MAX_SAFE_INTEGER): PushDecision {
+  #beginRemoval(range: SliceRange, through: Revision | undefined): PushDecision {
     this.#underWay.forgetRange(range);
     const slices = this.#in(range);
     for (const { slice } of slices) this.#disk.slices.sync(slice, { syncedTerm: 0, everSynced: false, filterHash: '' });
@@ -256,7 +256,7 @@ export class MemoryCommitter {
       .filter(({ objects }) => objects.size > 0)
       .map(({ slice }) => ({ id: this.#idOf(slice.resource), slice }))
       .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
-    return this.#remove(this.#underWay.beginRemoval(range, Math.min(through, this.#changes.revision), holding));
+    return this.#remove(this.#underWay.beginRemoval(range, { now: this.#changes.revision, through }, holding));
   }
 
   #remove(walk: Walk): PushDecision {

@@ -274,11 +274,11 @@ export class Decider {
   }
 
   /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
-  #beginRemoval(range: SliceRange, through = Number.MAX_SAFE_INTEGER): Decided {
+  #beginRemoval(range: SliceRange, through: Revision | undefined): Decided {
     const { slices, writer, underWay } = this.#parts;
     underWay.forgetRange(range);
     slices.forgetSynced(range);
-    return this.#remove(underWay.beginRemoval(range, Math.min(through, writer.revision), slices.held(range)));
+    return this.#remove(underWay.beginRemoval(range, { now: writer.revision, through }, slices.held(range)));
   }
 
   #remove(walk: Walk): Decided {

@@ -5,6 +5,7 @@
  * than half of the time on e892933, which stands beside the test.
  */
 import type { ExecutionContext } from 'ava';
+import { fastestAnswerMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath } from '../../support/objects.js';
@@ -28,16 +29,6 @@ async function aFiller(t: ExecutionContext, ...of: Parameters<typeof FastFiller.
   return filler;
 }
 
-async function fastestMs(task: () => Promise<unknown>): Promise<number> {
-  let shortest = Infinity;
-  for (let round = 0; round < rounds; round++) {
-    const startedMs = performance.now();
-    await task();
-    shortest = Math.min(shortest, performance.now() - startedMs);
-  }
-  return shortest;
-}
-
 const count = <T>(from: number, to: number, make: (i: number) => T): readonly T[] =>
   Array.from({ length: to - from }, (_, i) => make(from + i));
 const name = (i: number): string => `n${String(i).padStart(6, '0')}`;
@@ -54,7 +45,7 @@ test.serial('a page after a token costs what it returns, not the 50,000 deletes 
 
   const target = `${everything}?limit=500&continue=${first.metadata.continue}`;
   const page = await client.list(target);
-  const ms = await fastestMs(() => client.raw('GET', target));
+  const ms = await fastestAnswerMs(() => client.raw('GET', target), rounds);
 
   t.is(page.items.length, 500);
   t.is(page.items[0]?.metadata.name, name(500));
@@ -74,7 +65,7 @@ test.serial('a page of the past of an object that was updated 200,000 times sinc
 
   const target = `${everything}?limit=1&continue=${first.metadata.continue}`;
   const page = await client.list(target);
-  const ms = await fastestMs(() => client.raw('GET', target));
+  const ms = await fastestAnswerMs(() => client.raw('GET', target), rounds);
 
   t.like(page.items, [{ metadata: { name: 'hot' }, spec: { turn: 0 } }]);
   t.log(`one object in ${ms.toFixed(1)} ms`);
@@ -97,7 +88,7 @@ test.serial('a page does not wait for a count of what remains', async (t) => {
 
   const ofOne = `${aPath({ ...roles, shard: '*', cluster: '*', namespace: 'a' })}?limit=10`;
   const page = await client.list(ofOne);
-  const ms = await fastestMs(() => client.raw('GET', ofOne));
+  const ms = await fastestAnswerMs(() => client.raw('GET', ofOne), rounds);
 
   t.is(page.items.length, 10);
   t.truthy(page.metadata.continue);
