@@ -46,7 +46,12 @@ export default {
     './build/test/support/choose-http.js',
     './build/test/support/end-of-worker.js',
   ],
-  environmentVariables: { TEST_HTTP: asked ?? 'by file', TEST_COMMIT: commit },
+  environmentVariables: {
+    TEST_HTTP: asked ?? 'by file',
+    TEST_COMMIT: commit,
+    // With the committer in a thread of its own, as in production.
+    ...(asked === 'other' && { TEST_COMMITTER: 'thread' }),
+  },
   timeout: '60s',
   // Each worker runs one test at a time (`test/support/test.ts`): enough of them that the processor is busy while some wait.
   concurrency: 5,

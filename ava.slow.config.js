@@ -46,8 +46,8 @@ if (lane !== undefined && !Object.hasOwn(lanes, lane)) throw new Error(`TEST_LAN
 
 export default {
   files: lane === undefined ? all : lanes[lane],
-  require: ['./build/test/support/end-of-worker.js'],
-  environmentVariables: { TEST_TREES: process.env['TEST_TREES'] ?? '100' },
+  require: [...(process.env['TEST_TIMES'] === undefined ? [] : ['./build/test/support/worker-times.js']), './build/test/support/end-of-worker.js'],
+  environmentVariables: { TEST_COMMITTER: 'thread', TEST_TREES: process.env['TEST_TREES'] ?? '100' },
   // AVA forgets it for good if it ends within the t.timeout of any test, though that has passed: a test that is skipped must set none.
   timeout: '10m',
   // Each file in a process of its own, as the server is: what it measures is its own, and if it hangs, AVA can end it.

@@ -4,6 +4,7 @@ import { options } from './config/options.js';
 import type { Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
+import type { StartCommitter } from './store/sqlite/committer-messages.js';
 import { ownMigrations } from './store/sqlite/migrate.js';
 import type { EtcdTls } from './store/etcd/members.js';
 import type { EtcdLimits, EtcdOptions } from './store/etcd/store-options.js';
@@ -20,14 +21,14 @@ const commitsOfPushesMax = 2;
 const sharedDivisor = 8;
 
 /** Throws a CacheError that says why it cannot be opened. */
-export async function openStore(settings: Settings, parts: StoreParts): Promise<Store | DamagedStore> {
+export async function openStore(settings: Settings, parts: StoreParts, startCommitter?: StartCommitter): Promise<Store | DamagedStore> {
   if (settings.etcdServers.length > 0) {
     const { openEtcd } = await import('./store/etcd/open-etcd.js');
     const options = etcdOptionsOf(settings);
     return openEtcd({ ...options, endpoints: fromAnyOn(options.endpoints, parts.random) }, etcdLimits(settings), parts);
   }
   const { openSqlite } = await import('./store/sqlite/open-sqlite.js');
-  return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts));
+  return unlessDamaged(openSqlite(settings.dataDirectory, ownMigrations, storeLimits(settings), parts, startCommitter));
 }
 
 /** Else all servers would watch at one member, and end together where that keeps silent while history is compacted. */

@@ -16,6 +16,7 @@ import { openCertificates } from './open-certificates.js';
 import type { FrontDoorSettings } from './open-front-door.js';
 import { openStore } from './open-store.js';
 import { DamagedStore } from './store/damaged-store.js';
+import type { StartCommitter } from './store/sqlite/committer-messages.js';
 import { Quotas } from './http/quotas.js';
 
 export type RunningServer = OpenServer & Readonly<{ url: string }>;
@@ -29,12 +30,14 @@ export type ServerParts = Readonly<{
   watchPolicies?: WatchPolicies | undefined;
   /** It serves as the front door of an installation, and not as a cache. */
   frontDoor?: FrontDoorSettings | undefined;
+  /** SQLite's committer, by default in a thread of its own. */
+  startCommitter?: StartCommitter | undefined;
 }>;
 
 /** Throws an error that says what is wrong when the server cannot start. */
 export async function startServer(
   settings: Settings,
-  { log: given, clock, random, watchPolicies, frontDoor }: ServerParts,
+  { log: given, clock, random, watchPolicies, frontDoor, startCommitter }: ServerParts,
 ): Promise<RunningServer> {
   const lastLines = new LastLines(clock);
   const log = lastLines.of(given);
@@ -52,7 +55,7 @@ export async function startServer(
     settings,
   );
   const storeParts = { log, clock, random, observe: storeObserver(metrics) };
-  const [store, { openRooms }] = await Promise.all([openStore(settings, storeParts), import('./open-rooms.js')]);
+  const [store, { openRooms }] = await Promise.all([openStore(settings, storeParts, startCommitter), import('./open-rooms.js')]);
   const parts = { log, clock, metrics, health, certificates, quotas };
   if (store instanceof DamagedStore) {
     const { standAside } = await import('./stand-aside.js');

@@ -11,6 +11,7 @@ import { Committer } from '../../src/store/sqlite/committer.js';
 import { Compaction } from '../../src/store/sqlite/compaction.js';
 import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
 import { SqliteEngine } from '../store/sqlite-engine.js';
+import { storeDirectory } from '../support/test-store.js';
 import { findProjectRoot, readSources } from './sources.js';
 
 /** Tables that stay small: a row for a type, a shard, both, a link, an epoch, a minute of the history; types of one cluster, buckets of the log. */
@@ -76,7 +77,7 @@ test('every statement uses its index and reads no table that grows', async (t) =
     return prepare.call(this, sql);
   } as typeof prepare;
   t.teardown(() => (Database.prototype.prepare = prepare));
-  const engine = await SqliteEngine.start(t);
+  const engine = await SqliteEngine.start(t, {}, { directory: storeDirectory(t) });
   const database = openWriter(engine.file('strata.db'));
   t.teardown(() => database.close());
   // The statements that the committer's thread prepares itself.

@@ -10,9 +10,10 @@ import { deferred } from '../../src/domain/deferred.js';
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
+import { startCommitterHere } from '../support/committer-here.js';
+import { copyDatabase } from '../support/made-before.js';
 import { projectFile } from '../support/project.js';
 import { silent, storeLimits } from '../support/test-store.js';
-import { startCommitterHere } from './committer-here.js';
 import { ManualClock } from './manual-clock.js';
 
 /** Longer than compaction ever waits for its next step. */
@@ -27,6 +28,7 @@ export type Bounds = Readonly<{
   startCheckBytesMax?: number;
 }>;
 
+/** `directory` is taken as it is: where it is empty, the store makes its database. */
 export type Surroundings = Readonly<{ clock?: ManualClock; random?: () => number; log?: Log; directory?: string }>;
 
 export class SqliteEngine {
@@ -41,6 +43,7 @@ export class SqliteEngine {
 
   private constructor(bounds: Bounds, { clock = new ManualClock(), random = Math.random, log = silent, directory }: Surroundings) {
     this.directory = directory ?? mkdtempSync(join(tmpdir(), 'strata-store-'));
+    if (directory === undefined) copyDatabase(this.directory);
     this.clock = clock;
     this.#bounds = bounds;
     this.#random = random;

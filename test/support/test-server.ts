@@ -19,7 +19,9 @@ import type { Log } from '../../src/diagnostics/log.js';
 import type { Clock } from '../../src/domain/ports.js';
 import type { FrontDoorSettings } from '../../src/open-front-door.js';
 import { startServer, type RunningServer, type ServerParts } from '../../src/server.js';
+import { startCommitterHere } from './committer-here.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
+import { copyCertificate, copyDatabase, keepCertificate } from './made-before.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
 
 export type TestServerOptions = Readonly<{
@@ -31,11 +33,15 @@ export type TestServerOptions = Readonly<{
   frontDoor?: FrontDoorSettings;
   /** Shared by servers that know each other; one of its own when left out. */
   authority?: TestAuthority;
+  /** `thread`: as in production, for what measures the thread of the server. By default, it commits in the thread of the test (`committer-here.ts`). */
+  committer?: 'here' | 'thread';
 }>;
 
 export type Logged = Readonly<{ level: 'debug' | 'info' | 'warn' | 'error'; event: string; fields: unknown }>;
 
 type Parts = Readonly<{ folder: string; running: RunningServer; authority: TestAuthority; master: Certificate; logged: readonly Logged[] }>;
+
+const committerByDefault = process.env['TEST_COMMITTER'] === 'thread' ? 'thread' : 'here';
 
 export class TestServer {
   readonly authority: TestAuthority;
@@ -64,7 +70,7 @@ export class TestServer {
 
   static async #run(
     { folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>,
-    { flags = {}, clock = systemClock, config, frontDoor }: TestServerOptions,
+    { flags = {}, clock = systemClock, config, frontDoor, committer = committerByDefault }: TestServerOptions,
   ): Promise<TestServer> {
     const sources: SettingsSources = {
       flags: {
@@ -87,8 +93,14 @@ export class TestServer {
     const logged: Logged[] = [];
     const log = recording(logged);
     const watchPolicies: ServerParts['watchPolicies'] = (publish) => PolicyFile.watch({ clock, log, sources, running: settings }, publish);
+    const { etcdServers, dataDirectory, certificateDirectory, bindAddress, tlsCertFile } = settings;
+    const makesCertificate = tlsCertFile === undefined && bindAddress === '127.0.0.1' && clock === systemClock;
+    if (etcdServers.length === 0) copyDatabase(dataDirectory);
+    if (makesCertificate) copyCertificate(certificateDirectory);
     performance.mark('server started');
-    const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies, frontDoor });
+    const startCommitter = committer === 'here' ? startCommitterHere : undefined;
+    const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies, frontDoor, startCommitter });
+    if (makesCertificate) keepCertificate(certificateDirectory);
     return new TestServer({ folder, running, authority, master, logged });
   }
 

@@ -11,6 +11,7 @@ import { memoryStoreOptions } from '../../src/store/memory/store-options.js';
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
+import { copyDatabase } from './made-before.js';
 import { projectFile } from './project.js';
 
 const mebibyte = 1024 * 1024;
@@ -42,6 +43,7 @@ export function storeDirectory(t: ExecutionContext): string {
 
 export function openTestStore(directory: string, limits: Partial<StoreLimits> = {}, clock: Clock = systemClock): Promise<SqliteStore> {
   const observe = { committed: () => {}, compacted: () => {} };
+  copyDatabase(directory);
   return openSqlite(
     directory,
     projectFile('migrations'),

@@ -1,6 +1,6 @@
 /** A child that has every object of some slices, none as a rule, and goes on saying so until its test is over. */
 import type { ExecutionContext } from 'ava';
-import type { SliceFreshness } from '../../src/frames/frame.js';
+import type { Frame, SliceFreshness } from '../../src/frames/frame.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { claim, openChild } from './raw-child.js';
 import type { RawPusher } from './raw-pusher.js';
@@ -23,12 +23,13 @@ export async function aWholeChild(
   const report = (heartbeat: number, changed: readonly SliceFreshness[]): number =>
     child.numbered((sequence) => ({ kind: 'report', sequence, freshness: changed, heartbeat, isAll: true, isComplete: true }));
   const reported = report((await child.expect('heartbeat')).number, freshness);
-  await child.acknowledged(reported);
+  const answer = (frame: Frame): void => {
+    if (frame.kind === 'heartbeat') report(frame.number, []);
+  };
+  // The next heartbeat may come before the acknowledgement.
+  for (const frame of await child.acknowledged(reported)) answer(frame);
   const answering = (async () => {
-    for (;;) {
-      const frame = await child.next();
-      if (frame.kind === 'heartbeat') report(frame.number, []);
-    }
+    for (;;) answer(await child.next());
   })().catch(() => {});
   t.teardown(async () => {
     child.socket.terminate();

@@ -17,6 +17,8 @@ export type CommitterOptions = Readonly<{ databaseFile: string; momentIntervalMs
 /** Where the committer runs. */
 export type CommitterThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
 
+export type StartCommitter = (options: CommitterOptions) => Promise<CommitterThread>;
+
 export type ToCommitter =
   | Readonly<{ kind: 'commit'; batch: WireBatch; nowMs: number }>
   | (CompactionOrder & Readonly<{ kind: 'compact' }>)

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { deferred } from '../../domain/deferred.js';
-import type { CommitterOptions, CommitterThread } from './committer-messages.js';
+import type { CommitterOptions, CommitterThread, StartCommitter } from './committer-messages.js';
 import { enterStore } from './enter-store.js';
 import { openGuardedReader } from './guarded-reader.js';
 import { lockStore } from './lock.js';
@@ -19,7 +19,7 @@ export async function openSqlite(
   migrations: string,
   limits: StoreLimits,
   parts: StoreParts,
-  startCommitter = startCommitterThread,
+  startCommitter: StartCommitter = startCommitterThread,
 ): Promise<SqliteStore> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const lock = lockStore(directory);

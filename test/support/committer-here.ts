@@ -1,5 +1,5 @@
 /**
- * The committer in the thread of the test: a thread of its own takes 70 ms of processor time to start. Messages cross as they do there, copied, and in a later
+ * The committer in the thread of the test: a thread of its own takes 70 to 110 ms of processor time to start. Messages cross as they do there, copied, and in a later
  * turn each. What differs: nothing else goes on while it commits.
  */
 import { EventEmitter } from 'node:events';
