@@ -1,9 +1,9 @@
 /**
- * `npm test`: all that needs no process that is killed, no real client, no great numbers and no quiet machine, in entry files
- * (`test/support/entry-files.ts`). Files that are named on the command line run in workers of their own.
+ * A lane of tests is one or more folders of test/, which TEST_LANE names, or those of the files named on the command line. Without either it is `npm test`: all that
+ * needs no process that is killed, no real client, no great numbers and no quiet machine.
  *
- * Each file speaks HTTP/1.1 or HTTP/2 to its servers (`test/support/http-of-file.ts`). TEST_HTTP=other turns the choice round: `.ci/run` so runs what speaks HTTP
- * over both.
+ * `npm test` runs entry files (`test/support/entry-files.ts`). Each file there speaks HTTP/1.1 or HTTP/2 to its servers (`test/support/http-of-file.ts`);
+ * TEST_HTTP=other turns the choice round: `.ci/run` so runs what speaks HTTP over both. Every other lane has each file in a process of its own, one at a time, with patience.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -11,16 +11,61 @@ import { fileURLToPath } from 'node:url';
 import { writeEntryFiles } from './build/test/support/entry-files.js';
 import { httpOfFile } from './build/test/support/http-of-file.js';
 
-const asked = process.env['TEST_HTTP'];
-const isMeasured = process.env['TEST_TIMES'] !== undefined;
-const namesFiles = process.argv.slice(2).some((argument) => argument.startsWith('build/'));
-const commit = readCommit();
+const ofNpmTest = ['unit', 'integration', 'contract', 'simulation', 'house', 'support'];
+
+const { TEST_LANE: lane, TEST_HTTP: asked, TEST_TIMES: times, TEST_TREES: trees } = process.env;
 const build = fileURLToPath(new URL('build', import.meta.url));
-const all = readdirSync(build, { recursive: true, encoding: 'utf8' })
-  .filter((file) => /^test\/.*\.test\.js$/.test(file))
-  .filter((file) => !/^test\/(?:crash|e2e|clients|etcd|machines|package|sizes|hostile\/slow|entries)\/|^test\/contract\/sqlite-from-disk\./.test(file))
+const named = process.argv.slice(2).flatMap((argument) => /^build\/test\/(?:\{([a-z0-9,]+)\}|([a-z0-9]+))\//.exec(argument)?.slice(1).flatMap((names) => names?.split(',') ?? []) ?? []);
+const folders = [...new Set(lane?.split(',') ?? (named.length > 0 ? named : ofNpmTest))];
+const all = readdirSync(`${build}/test`, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.test.js'))
+  .map((file) => `test/${file}`)
   .toSorted();
-const files = asked === 'other' ? all.filter(speaksHttp) : all;
+const inFolder = (folder) => all.filter((file) => file.startsWith(`test/${folder}/`));
+for (const folder of folders) if (inFolder(folder).length === 0) throw new Error(`there are no tests in test/${folder}`);
+const files = folders.flatMap(inFolder);
+
+export default folders.every((folder) => ofNpmTest.includes(folder)) && lane === undefined ? quick() : patient();
+
+function quick() {
+  const commit = readCommit();
+  const chosen = asked === 'other' ? files.filter(speaksHttp) : files;
+  const isMeasured = times !== undefined;
+  const entries = named.length > 0 || isMeasured ? chosen : writeEntryFiles(build, chosen, (file) => httpOfFile(file, { asked, commit }));
+  return {
+    files: entries.map((file) => `build/${file}`),
+    require: [...measuring(), './build/test/support/choose-http.js', './build/test/support/end-of-worker.js'],
+    environmentVariables: {
+      TEST_HTTP: asked ?? 'by file',
+      TEST_COMMIT: commit,
+      // With the committer in a thread of its own, as in production.
+      ...(asked === 'other' && { TEST_COMMITTER: 'thread' }),
+    },
+    timeout: '60s',
+    // Each worker runs one test at a time (`test/support/test.ts`): enough of them that the processor is busy while some wait.
+    concurrency: 5,
+    // `npm run test:times`: the figures of a process are those of one file.
+    ...(isMeasured && { workerThreads: false, concurrency: 1 }),
+  };
+}
+
+function patient() {
+  return {
+    files: files.map((file) => `build/${file}`),
+    require: [...measuring(), './build/test/support/end-of-worker.js'],
+    environmentVariables: { TEST_COMMITTER: 'thread', TEST_TREES: trees ?? '100' },
+    // AVA forgets it for good if it ends within the t.timeout of any test, though that has passed: a test that is skipped must set none.
+    timeout: '10m',
+    // Each file in a process of its own, as the server is: what it measures is its own, and if it hangs, AVA can end it.
+    workerThreads: false,
+    concurrency: 1,
+    serial: true,
+  };
+}
+
+function measuring() {
+  return times === undefined ? [] : ['./build/test/support/worker-times.js'];
+}
 
 function readCommit() {
   try {
@@ -30,31 +75,7 @@ function readCommit() {
   }
 }
 
-/** To see how the server speaks it, and leaves the protocol to its client. */
+/** To see how the server speaks it. */
 function speaksHttp(file) {
-  const others =
-    /^test\/(?:demo|hostile|simulation|lookup|sender|tier)\/|^test\/web\/(?:hostile|send|slow-readers)\.test\.js$/;
-  return !others.test(file) && /\b(?:aServer|TestServer|StrataProcess)\b/.test(readFileSync(`${build}/${file}`, 'utf8'));
+  return file.startsWith('test/integration/') && /\b(?:aServer|TestServer)\b/.test(readFileSync(`${build}/${file}`, 'utf8'));
 }
-
-const inEntries = namesFiles || isMeasured ? files : writeEntryFiles(build, files, (file) => httpOfFile(file, { asked, commit }));
-
-export default {
-  files: inEntries.map((file) => `build/${file}`),
-  require: [
-    ...(isMeasured ? ['./build/test/support/worker-times.js'] : []),
-    './build/test/support/choose-http.js',
-    './build/test/support/end-of-worker.js',
-  ],
-  environmentVariables: {
-    TEST_HTTP: asked ?? 'by file',
-    TEST_COMMIT: commit,
-    // With the committer in a thread of its own, as in production.
-    ...(asked === 'other' && { TEST_COMMITTER: 'thread' }),
-  },
-  timeout: '60s',
-  // Each worker runs one test at a time (`test/support/test.ts`): enough of them that the processor is busy while some wait.
-  concurrency: 5,
-  // `npm run test:times`: the figures of a process are those of one file.
-  ...(isMeasured && { workerThreads: false, concurrency: 1 }),
-};

@@ -98,7 +98,7 @@ async function writeProgram(folder: string, main: string): Promise<string> {
 }
 
 async function measure({ name, program }: Build, file: string, benchOptions: readonly string[], cleanUp: CleanUp): Promise<Report> {
-  const bench = fileURLToPath(new URL('main.js', import.meta.url));
+  const bench = fileURLToPath(new URL('./main.js', import.meta.url));
   const child: ChildProcess = spawn(process.execPath, [bench, `--out=${file}`, ...benchOptions], {
     env: { ...process.env, TEST_SERVER: program },
     stdio: ['ignore', 'ignore', 'pipe'],

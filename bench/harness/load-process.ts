@@ -30,7 +30,7 @@ export class LoadProcess {
   #busy = 0;
 
   constructor() {
-    this.#child = fork(fileURLToPath(new URL('load-generator.js', import.meta.url)), [], { serialization: 'advanced', execArgv: [] });
+    this.#child = fork(fileURLToPath(new URL('./load-generator.js', import.meta.url)), [], { serialization: 'advanced', execArgv: [] });
     this.#child.on('message', (reply: Reply) => this.#take(reply));
     this.#child.on('exit', (code, signal) => this.#failAll(new Error(`the load generator ended: ${signal ?? code}`)));
     this.#child.on('error', (error) => this.#failAll(error));

@@ -100,5 +100,5 @@ function otherTarget(flags: Flags): readonly CacheTarget[] {
 }
 
 function profileEnvironment(folder: string): Record<string, string> {
-  return { NODE_OPTIONS: `--import=${new URL('profile.js', import.meta.url).href}`, BENCH_PROFILE: folder };
+  return { NODE_OPTIONS: `--import=${new URL('./profile.js', import.meta.url).href}`, BENCH_PROFILE: folder };
 }

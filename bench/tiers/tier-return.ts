@@ -3,7 +3,7 @@
  *
  * The children are bare: each comes back as a link does, by its rule and with its bounds, reports that it holds nothing, and is ready once it
  * has all slices of a shard. One reader asks the parent for an object all the while. Only four hundred children, because this process
- * makes their half of the handshakes; test/tier/link.test.ts shows how a thousand are spread.
+ * makes their half of the handshakes; test/unit/tier/link.test.ts shows how a thousand are spread.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';

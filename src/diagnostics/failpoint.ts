@@ -2,7 +2,7 @@
  * Named places in which a test has the process die as by kill -9, at moments that no timing hits (F1, F2; etcd does the same with gofail).
  * The environment arms one of them, as `commit.before`, or as `commit.before:3`: when the process gets there for the third time.
  *
- * `test/crash/failpoints` kills at each of them, and test/house checks that each is in code once. A call that is not armed compares two constants.
+ * `test/faults/crash/failpoints` kills at each of them, and test/house checks that each is in code once. A call that is not armed compares two constants.
  */
 export const failpoints = [
   // A group commit: all is written and nothing committed; all is durable and nobody has been answered.

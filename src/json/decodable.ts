@@ -1,6 +1,6 @@
 /**
  * What Go's clients can decode. An object that they cannot ends every list and watch of its type, for all shards, so each entrance refuses it: HTTP,
- * pushes, links, and what others have written into etcd. `test/json/decodable.test.ts` compares the rule with client-go.
+ * pushes, links, and what others have written into etcd. `test/integration/json/decodable.test.ts` compares the rule with client-go.
  *
  * D1 Every number fits a float64.
  * D2 A watch of tables puts four levels around an object, and nothing puts more. With them it nests no deeper than Go reads.

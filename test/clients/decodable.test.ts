@@ -1,12 +1,12 @@
 /**
- * Go's own decoders, those of client-go's clients among them, on every case of test/json: what is stored here they can read, and
+ * Go's own decoders, those of client-go's clients among them, on every case of test/support/json: what is stored here they can read, and
  * they say what was recorded, which the tests without Go go by. Needs `go` and the modules of go.mod; skipped aloud without them.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from '../support/test.js';
-import { recordedVerdicts } from '../json/go-verdicts.js';
+import { recordedVerdicts } from '../support/json/go-verdicts.js';
 import { buildDecoders, goVerdicts } from './go-decoders.js';
 import { installed } from './installed.js';
 

@@ -1,9 +1,9 @@
-/** The decoders of Go (decode/main.go), asked about the cases of test/json. */
+/** The decoders of Go (decode/main.go), asked about the cases of test/support/json. */
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { askedOfGo, type Verdicts } from '../json/go-verdicts.js';
-import type { MinefieldCase } from '../json/minefield.js';
+import { askedOfGo, type Verdicts } from '../support/json/go-verdicts.js';
+import type { MinefieldCase } from '../support/json/minefield.js';
 import { spawn } from '../support/children.js';
 import { buildGoProgram } from './installed.js';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { StrataProcess } from '../support/strata-process.js';
-import { fill, smallDisk } from '../store/small-disk.js';
+import { fill, smallDisk } from '../support/store/small-disk.js';
 import type { Ran } from './installed.js';
 import { kubectlLaws } from './kubectl-law.js';
 import { Kubectl, onePlace } from './kubectl.js';

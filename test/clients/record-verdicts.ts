@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { verdictsFile } from '../json/go-verdicts.js';
+import { verdictsFile } from '../support/json/go-verdicts.js';
 import { buildDecoders, goVerdicts } from './go-decoders.js';
 
 const folder = await mkdtemp(join(tmpdir(), 'strata-decode-'));

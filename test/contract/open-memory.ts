@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers';
 import type { ExecutionContext } from 'ava';
-import { ManualClock } from '../store/manual-clock.js';
+import { ManualClock } from '../support/store/manual-clock.js';
 import { MemoryDisk } from '../../src/store/memory/disk.js';
 import { memoryStoreOptions } from '../../src/store/memory/store-options.js';
 import { MemoryStore } from '../../src/store/memory/store.js';

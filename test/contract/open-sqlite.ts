@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { SqliteEngine } from '../store/sqlite-engine.js';
+import { SqliteEngine } from '../support/store/sqlite-engine.js';
 import type { Engine, EngineBounds } from './store-contract.js';
 
 export function openSqlite(recentBytesMax: number): (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine> {

@@ -7,10 +7,10 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { deferred } from '../../src/domain/deferred.js';
-import { EtcdMembers } from '../etcd/etcd-members.js';
-import { BalancedServers } from '../etcd/balanced-servers.js';
-import { etcdProgram } from '../etcd/etcd-program.js';
-import { LongWatch } from '../machines/long-watch.js';
+import { EtcdMembers } from '../faults/etcd/etcd-members.js';
+import { BalancedServers } from '../faults/etcd/balanced-servers.js';
+import { etcdProgram } from '../faults/etcd/etcd-program.js';
+import { LongWatch } from '../support/machines/long-watch.js';
 import { KubeError, type KubeClient } from '../support/kube-client.js';
 import { positionOf } from '../support/watch-history.js';
 

@@ -3,7 +3,7 @@
  * test, and would leave one shard with nothing to show.
  */
 import type { KubeObject } from '../support/kube-client.js';
-import { readRecording } from '../golden/recording.js';
+import { readRecording } from '../clients/golden/recording.js';
 
 /** `collection` is the path to POST to; `shard` the one that owns the object. */
 export type RecordedObject = Readonly<{ shard: string; collection: string; object: KubeObject }>;

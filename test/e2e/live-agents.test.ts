@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
-import { seeded, type Random } from '../crash/random.js';
+import { seeded, type Random } from '../support/crash/random.js';
 import type { AgentProcess } from '../support/agent-process.js';
 import type { KubeClient } from '../support/kube-client.js';
 import { isForeign, StrataProcess } from '../support/strata-process.js';

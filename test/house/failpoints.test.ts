@@ -11,7 +11,7 @@ function callsIn(text: string): readonly string[] {
 
 test('each failpoint is in the code once, and a test kills at it', (t) => {
   const called = readSources(root, ['src']).flatMap(({ text }) => callsIn(text));
-  const killedAt = readSources(root, ['test/crash']).map(({ text }) => text);
+  const killedAt = readSources(root, ['test/faults/crash']).map(({ text }) => text);
 
   t.deepEqual(called.toSorted(), [...failpoints].toSorted());
   for (const name of failpoints)

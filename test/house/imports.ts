@@ -3,10 +3,10 @@ import { posix } from 'node:path';
 import type { Source } from './sources.js';
 import { lineOf, withoutComments } from './source-text.js';
 
-/** `names` is the list between the braces, or '*' for everything. */
-export type Import = Readonly<{ specifier: string; names: readonly string[] | '*'; line: number }>;
+/** `names` is the list between the braces, or '*' for everything. `isType`: nothing of it is loaded. */
+export type Import = Readonly<{ specifier: string; names: readonly string[] | '*'; isType: boolean; line: number }>;
 
-const statics = /\b(?:import|export)\s+(?:type\s+)?([\w$*\s{},]+?)\s+from\s*['"]([^'"]+)['"]/g;
+const statics = /\b(?:import|export)\s+(type\s+)?([\w$*\s{},]+?)\s+from\s*['"]([^'"]+)['"]/g;
 const bare = /\b(?:import\s*\(?|require\()\s*['"]([^'"]+)['"]/g;
 const workers = /\bnew\s+URL\(\s*['"]([^'"]+\.js)['"]\s*,\s*import\.meta\.url/g;
 
@@ -16,9 +16,9 @@ export function importsOf(text: string): readonly Import[] {
     [...code.matchAll(pattern)].map((match) => ({ ...read(match), line: lineOf(code, match.index) }));
 
   return [
-    ...found(statics, ([, clause = '', specifier = '']) => ({ specifier, names: namesIn(clause) })),
-    ...found(bare, ([, specifier = '']) => ({ specifier, names: '*' })),
-    ...found(workers, ([, specifier = '']) => ({ specifier, names: '*' })),
+    ...found(statics, ([, type, clause = '', specifier = '']) => ({ specifier, names: namesIn(clause), isType: type !== undefined })),
+    ...found(bare, ([, specifier = '']) => ({ specifier, names: '*', isType: false })),
+    ...found(workers, ([, specifier = '']) => ({ specifier, names: '*', isType: false })),
   ];
 }
 

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test } from '../support/test.js';
 import { protocolVersion } from '../../src/frames/frame.js';
-import { goldenFile } from '../frames/golden.js';
+import { goldenFile } from '../support/frames/golden.js';
 import { projectFile } from '../support/project.js';
 
 const agreed: Readonly<Record<number, string>> = {

@@ -59,7 +59,7 @@ test('a code resolves in its own header, in a file that is named, in the tested 
     ['src/web/a.ts', "/** Q is watcher.ts. */\n// As Q1 has it.\nassert(a, 'Q2');"],
     ['src/web/a.ts', '// G1 and G2 hold; not HTTP/2, E2E, %C3, V8, SHA-256 or -O1.'],
     ['src/web/a.ts', "const identity = 'A1 of code'; const path = `/D4/`;"],
-    ['test/watch/watcher.test.ts', titled('Q1 no hole')],
+    ['test/unit/watch/watcher.test.ts', titled('Q1 no hole')],
     ['docs/a.md', 'As G1 says, and Q1 of `src/watch/watcher.ts`.'],
   ];
   for (const [path, text] of cases) t.deepEqual(unresolvedOf({ path, text }), [], text);

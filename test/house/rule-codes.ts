@@ -58,10 +58,10 @@ function headerOf(text: string): string {
   return (headerComment.exec(text)?.[1] ?? '').replaceAll(/^ ?\/?\*{1,2} ?/gm, '');
 }
 
-/** `test/watch/watcher.test.ts` tests `src/watch/watcher.ts`; what tests themselves use has its tests beside it. */
+/** `test/unit/watch/watcher.test.ts` tests `src/watch/watcher.ts`; what tests themselves use has its tests beside it. */
 function testedBy(path: string): readonly string[] {
   const file = path.replace(/\.test\.ts$/, '.ts');
-  return file === path ? [] : [file, file.replace(/^test\//, 'src/')];
+  return file === path ? [] : [file, file.replace(/^test\/(?:unit|integration)\//, 'src/')];
 }
 
 function passagesOf({ path, text }: Source): readonly Passage[] {

@@ -10,7 +10,7 @@ import { test } from '../support/test.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
 import { Compaction } from '../../src/store/sqlite/compaction.js';
 import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
-import { SqliteEngine } from '../store/sqlite-engine.js';
+import { SqliteEngine } from '../support/store/sqlite-engine.js';
 import { storeDirectory } from '../support/test-store.js';
 import { findProjectRoot, readSources } from './sources.js';
 

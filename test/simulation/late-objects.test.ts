@@ -4,7 +4,7 @@
  * TEST_SEED=n repeats one tree; TEST_TREES=n runs more.
  */
 import { test } from '../support/test.js';
-import { seeded, type Random } from '../crash/random.js';
+import { seeded, type Random } from '../support/crash/random.js';
 import { shardName } from '../support/objects.js';
 import { aGrownTree } from './a-grown-tree.js';
 import { LateObjects } from './late-objects.js';

@@ -2,7 +2,7 @@
  * One direction between two hosts: its delay, whether anything arrives, and what has arrived. All connections
  * that go this way share it.
  */
-import type { Random } from '../crash/random.js';
+import type { Random } from '../support/crash/random.js';
 import type { Frame } from '../../src/frames/frame.js';
 
 export type LineSettings = Readonly<{

@@ -2,7 +2,7 @@
  * Random choices of many parties from one seed. Each party has a stream of its own, by name. A party that draws more often, or is
  * added, changes nothing for the others, so a failing run stays the same while it is made smaller.
  */
-import { seeded, type Random } from '../crash/random.js';
+import { seeded, type Random } from '../support/crash/random.js';
 
 const words = 2 ** 32;
 

@@ -10,7 +10,7 @@ import type { Commit } from '../../src/domain/change.js';
 import { digestOf, type Digest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
-import type { Random } from '../crash/random.js';
+import type { Random } from '../support/crash/random.js';
 import { Network, type NetworkOptions } from './network.js';
 import { streamOf } from './seeded-random.js';
 import { VirtualTime } from './virtual-time.js';

@@ -36,7 +36,7 @@ export class Bystander {
       intervalMs,
       writes: of.writes ?? false,
     };
-    const bystander = new Bystander(new Worker(new URL('bystander-thread.js', import.meta.url), { workerData }));
+    const bystander = new Bystander(new Worker(new URL('./bystander-thread.js', import.meta.url), { workerData }));
     await bystander.#began;
     return bystander;
   }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from './test.js';
 
 test('a port is given once, whichever process asks, and is none that the system gives away', async (t) => {
-  const asking = fileURLToPath(new URL('ports-holder.js', import.meta.url));
+  const asking = fileURLToPath(new URL('./ports-holder.js', import.meta.url));
   const children = Array.from({ length: 3 }, () => fork(asking, ['200']));
   const answers = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0] as readonly number[]));
   for (const child of children) child.send('end');

@@ -5,7 +5,7 @@ import type { ShardStandIn } from './shard-stand-in.js';
 
 export type ShardObject = Readonly<{ resource: string; cluster: string; object: KubeObject }>;
 
-/** Everything of `shard` in the recording test/golden/kcp-2-shards.jsonl, built-in types only. */
+/** Everything of `shard` in the recording test/clients/golden/kcp-2-shards.jsonl, built-in types only. */
 export async function shardObjects(shard: string): Promise<readonly ShardObject[]> {
   const recorded = await recordedObjects('kcp-2-shards.jsonl');
   return recorded

@@ -1,0 +1,157 @@
+/**
+ * One recorded watch, opened again: its events beside the recorded ones, and the pairs of versions that both give.
+ *
+ * Compared are the initial events, as a set, and after them what happened to each object, in order, each with a digest
+ * of the content: requests that were under way at the same time may be committed in another order than when they were
+ * recorded. A MODIFIED that leaves the content as it was does not count: the recorded server adds a managedFields entry of
+ * its own on create, which kcp's next PUT takes out again; for us that PUT changes nothing.
+ */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubeClient, KubeObject, WatchEvent } from '../../support/kube-client.js';
+import { keyOf, seenEvent, type SeenEvent, type SeenWatch } from '../../support/watch-history.js';
+import { typeOf, type Recorded } from './recording.js';
+import { sortedText } from './transcript.js';
+import type { RecordedPairs } from './recorded-pairs.js';
+
+const eventsMsMax = 3_000;
+const pollMs = 5;
+
+type PlainEvent = Pick<WatchEvent, 'type' | 'object'>;
+
+/** An event with a digest of its object's content. */
+type ReceivedEvent = PlainEvent & Readonly<{ key: string; digest: string }>;
+
+export class ReplayedWatch {
+  readonly recorded: Recorded;
+  readonly type: string;
+  readonly endsAt: number;
+  readonly events: SeenEvent[] = [];
+  readonly expectsInitialEvents: boolean;
+  readonly #began: SeenWatch['began'];
+  readonly #want: readonly ReceivedEvent[];
+  readonly #got: ReceivedEvent[] = [];
+  /** Recorded events that none of ours has been paired with, by object and by what happened to it. */
+  readonly #unpaired = new Map<string, ReceivedEvent[]>();
+  readonly #stop = new AbortController();
+  readonly #reading: Promise<void>;
+  #failure: unknown;
+
+  constructor(client: KubeClient, recorded: Recorded, pairs: RecordedPairs) {
+    this.recorded = recorded;
+    this.type = typeOf(recorded);
+    this.endsAt = recorded.t + recorded.ms;
+    this.#want = (recorded.chunks ?? [])
+      .map(([, bytes]) => bytes)
+      .join('')
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => received(JSON.parse(line) as PlainEvent));
+    for (const event of this.#want) this.#unpaired.set(idOf(event), [...(this.#unpaired.get(idOf(event)) ?? []), event]);
+
+    const url = pairs.translateUrl(recorded.url);
+    const { 'accept-encoding': _compressed, ...headers } = recorded.headers;
+    const named = new URL(url, 'https://server').searchParams.get('resourceVersion');
+    const isWatchList = url.includes('sendInitialEvents=true');
+    this.#began = isWatchList
+      ? { kind: 'initial', ...(named === null || named === '0' ? {} : { named: BigInt(named) }) }
+      : { kind: 'behind', position: BigInt(named ?? '0') };
+    this.expectsInitialEvents = isWatchList && this.#want.some(endsInitialEvents);
+    this.#reading = this.#read(client, url, headers, pairs).catch((error: unknown) => void (this.#failure = error));
+  }
+
+  get initialEventsEnded(): boolean {
+    return this.events.some((event) => event.initialEventsEnd);
+  }
+
+  /** Whether everything recorded has come. */
+  hasAll(): boolean {
+    return this.differences().length === 0;
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    for (const deadline = performance.now() + eventsMsMax; !condition() && this.#failure === undefined && performance.now() < deadline;)
+      await sleep(pollMs);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#reading;
+  }
+
+  /** Initial events as a set; then, per object, what happened to it in order. Bookmarks in between are up to the server. */
+  differences(): readonly Readonly<{ what: string; want: string; got: string }>[] {
+    const [want, got] = [story(this.#want), story(this.#got)];
+    const failed = this.#failure === undefined ? [] : [{ what: 'stream', want: 'open', got: String(this.#failure) }];
+    return [
+      ...failed,
+      ...[...new Set([...want.keys(), ...got.keys()])]
+        .map((what) => ({ what, want: want.get(what) ?? '', got: got.get(what) ?? '' }))
+        .filter((each) => each.want !== each.got),
+    ];
+  }
+
+  seen(): SeenWatch {
+    return { id: `watch ${this.recorded.id}`, began: this.#began, events: this.events, covers: () => true };
+  }
+
+  async #read(client: KubeClient, url: string, headers: Readonly<Record<string, string>>, pairs: RecordedPairs): Promise<void> {
+    for await (const event of client.watch(url, { headers, signal: this.#stop.signal })) {
+      this.events.push(seenEvent(event));
+      const ours = received(event);
+      this.#got.push(ours);
+      const recorded = this.#unpaired.get(idOf(ours))?.shift();
+      if (recorded !== undefined) pairs.learn(recorded.object, event.object);
+    }
+  }
+}
+
+function story(events: readonly ReceivedEvent[]): ReadonlyMap<string, string> {
+  const end = events.findIndex(endsInitialEvents);
+  const [initial, live] = [events.slice(0, end + 1), events.slice(end + 1).filter(({ type }) => type !== 'BOOKMARK')];
+  const contents = new Map(initial.map(({ key, digest }) => [key, digest]));
+  const stories = new Map<string, string>();
+  if (end >= 0) {
+    const set = initial.slice(0, end).map(({ type, key, digest }) => `${type} ${key} ${digest}`);
+    stories.set('initial events', set.toSorted().join(', '));
+  }
+  for (const { type, key, digest } of live) {
+    const isUnchanged = type === 'MODIFIED' && contents.get(key) === digest;
+    contents.set(key, digest);
+    if (!isUnchanged) stories.set(`events of ${key}`, `${stories.get(`events of ${key}`) ?? ''}${type} ${digest} `);
+  }
+  return stories;
+}
+
+function received(event: PlainEvent): ReceivedEvent {
+  return {
+    ...event,
+    key: event.type === 'BOOKMARK' ? '' : keyOf(event.object),
+    digest: event.type === 'BOOKMARK' ? '' : digestOf(event.object),
+  };
+}
+
+/** The content of an object, without what the two servers add by themselves. */
+function digestOf({ metadata, ...rest }: KubeObject): string {
+  const {
+    resourceVersion: _version,
+    managedFields: _fields,
+    generation: _generation,
+    uid: _uid,
+    creationTimestamp: _time,
+    ...kept
+  } = metadata;
+  return createHash('sha256')
+    .update(sortedText({ ...rest, metadata: kept }))
+    .digest('hex')
+    .slice(0, 8);
+}
+
+/** Two events with the same content give a pair of versions; a recorded one may have no partner. */
+function idOf({ type, key, digest, object }: ReceivedEvent): string {
+  return `${type} ${key} ${digest} ${endsInitialEvents({ object })}`;
+}
+
+function endsInitialEvents({ object }: Pick<PlainEvent, 'object'>): boolean {
+  return object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
+}

@@ -1,0 +1,56 @@
+/**
+ * Each regular expression of the built code, judged by recheck: whether some text takes it more than linear time. Would find `\d+\.?\d*`, which divides a row of
+ * digits in two ways: an Accept header of 62,000 digits took seven seconds of one turn of the event loop.
+ *
+ * What recheck does not judge in its time is printed. An expression that is put together at run time is not looked at: there are three files of such.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { parse, type Node } from 'acorn';
+import { full } from 'acorn-walk';
+import { test } from '../../support/test.js';
+import { check } from 'recheck';
+import { projectFile } from '../../support/project.js';
+
+const judgingMsMax = 3_000;
+/** Of constants, and of what an operator configures. */
+const puttingTogether = ['config/command-options.js', 'config/quantity.js', 'domain/cluster.js'];
+
+type Expression = Readonly<{ source: string; flags: string; file: string }>;
+
+function expressionsIn(file: string, text: string): Readonly<{ literals: readonly Expression[]; isPuttingTogether: boolean }> {
+  const literals: Expression[] = [];
+  let isPuttingTogether = false;
+  full(parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true }), (node) => {
+    const { regex, callee } = node as Node & { regex?: { pattern: string; flags: string }; callee?: { name?: string } };
+    if (regex !== undefined) literals.push({ source: regex.pattern, flags: regex.flags, file });
+    if (callee?.name === 'RegExp') isPuttingTogether = true;
+  });
+  return { literals, isPuttingTogether };
+}
+
+test('no regular expression takes more than linear time, whatever a peer sends', async (t) => {
+  t.timeout(5 * 60_000);
+  const folder = projectFile('build/src');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js'));
+  const read = files.map((file) => ({ file, ...expressionsIn(file, readFileSync(`${folder}/${file}`, 'utf8')) }));
+  const literals = new Map(read.flatMap((each) => each.literals).map((each) => [`/${each.source}/${each.flags}`, each]));
+  t.true(literals.size > 100);
+
+  const judged = await Promise.all(
+    [...literals].map(async ([text, { source, flags, file }]) => {
+      const judgement = await check(source, flags, { timeout: judgingMsMax });
+      const why = judgement.status === 'unknown' ? judgement.error.kind : judgement.complexity.summary;
+      return { status: judgement.status, text: `${text} in ${file}: ${why}` };
+    }),
+  );
+
+  for (const { status, text } of judged) if (status === 'unknown') t.log(text);
+  t.deepEqual(
+    judged.filter(({ status }) => status === 'vulnerable').map(({ text }) => text),
+    [],
+  );
+  t.deepEqual(
+    read.filter((each) => each.isPuttingTogether).map(({ file }) => file),
+    puttingTogether,
+  );
+});

@@ -1,0 +1,65 @@
+/**
+ * More ClusterCachedResources of one logical cluster than a cache serves, with a real agent and a real clock: its shard is asked once for each type that
+ * is served, and not again and again for the rest; when one goes, the one that waited is read and pushed.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from '../../support/test.js';
+import { AgentProcess } from '../../support/agent-process.js';
+import { aClusterCachedResource } from '../../support/objects.js';
+import { ShardStandIn } from '../../support/shard-stand-in.js';
+import { StrataProcess } from '../../support/strata-process.js';
+import { until } from '../../support/test-server.js';
+
+/** Of one logical cluster (`declaration-rooms.ts`). */
+const servedMax = 1_000;
+const types = servedMax + 3;
+/** Kubernetes clients ask again after a minute at the latest. */
+const restMs = 70_000;
+/** It takes some 5 s, and several times that beside other tests. */
+const openedMsMax = 60_000;
+/** A look at all types takes as long as the cache needs for some of them. */
+const lookEveryMs = 1_000;
+
+test('types that a cache has no room for cost their shard nothing at rest, and come when there is room', async (t) => {
+  t.timeout(restMs + 2 * openedMsMax + 30_000);
+  const shard = await ShardStandIn.start();
+  t.teardown(() => shard.close());
+  shard.store.serve({ group: 'machines.svm.io', version: 'v1', resource: 'instances', kind: 'Instance', identity: '' });
+  shard.store.put('instances.machines.svm.io', 'c0', { metadata: { name: 'one' } });
+  for (let i = 0; i < types; i += 1) {
+    const name = `of-${String(i).padStart(4, '0')}`;
+    shard.store.put('clustercachedresources.cache.kcp.io', 'c0', { metadata: {}, ...aClusterCachedResource(`hash-${i}`, { name }) });
+  }
+  await using cache = await StrataProcess.start();
+  await using agent = await AgentProcess.start(cache, { shard: 'amber', kubeconfig: shard.kubeconfig });
+  // Over HTTP/1.1 a look would open a thousand connections.
+  const client = cache.client({ http2: true });
+  const served = async (): Promise<readonly string[]> => {
+    await sleep(lookEveryMs);
+    const answers = await Promise.all(
+      Array.from({ length: types }, async (_, i) => {
+        const { status, text } = await client.raw('GET', `/services/cache/shards/*/clusters/*/apis/machines.svm.io/v1/instances:hash-${i}`);
+        return status === 200 && (JSON.parse(text) as { items: readonly unknown[] }).items.length === 1 ? [`hash-${i}`] : [];
+      }),
+    );
+    return answers.flat();
+  };
+  const beganMs = performance.now();
+  await until(async () => (await served()).length === servedMax, openedMsMax);
+  t.log(`served after ${((performance.now() - beganMs) / 1000).toFixed(1)} s`);
+  const before = await served();
+  const asked = (): number => shard.requests.filter((path) => path.includes('/instances')).length;
+
+  const first = asked();
+  await sleep(restMs);
+
+  t.true(first <= 3 * types, `${first} requests`);
+  t.true(asked() - first <= 10, `${asked() - first} requests at rest`);
+  t.true(shard.openConnections <= 12, `${shard.openConnections} connections`);
+  const [gone] = before;
+  shard.store.delete('clustercachedresources.cache.kcp.io', 'c0', `of-${gone?.slice('hash-'.length).padStart(4, '0')}`);
+  const goneMs = performance.now();
+  await until(async () => !(await served()).includes(gone!) && (await served()).length === servedMax, openedMsMax);
+  t.log(`the one that waited after ${((performance.now() - goneMs) / 1000).toFixed(1)} s`);
+  t.notRegex(await agent.log(), /"level":"error"/);
+});

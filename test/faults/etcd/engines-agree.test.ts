@@ -1,0 +1,114 @@
+/**
+ * The etcd engine against the one in memory: given the same requests both answer the same, and end with the same objects, shards, slices and links. Revisions are each engine's own, and so is the order
+ * of what was given together; so is the path of a logical cluster whose objects name several. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
+ */
+import { test } from '../../support/test.js';
+import fc from 'fast-check';
+import type { ShardState } from '../../../src/domain/claim.js';
+import type { Push } from '../../../src/domain/push.js';
+import type { PushLane, Store } from '../../../src/domain/store-port.js';
+import { byText, comparable, timeless } from '../../contract/comparable.js';
+import { engineStep, type EngineStep } from '../../contract/engine-steps.js';
+import { openMemory } from '../../contract/open-memory.js';
+import { list, removalsEnd } from '../../contract/read-all.js';
+import type { Engine } from '../../contract/store-contract.js';
+import { aScope } from '../../support/objects.js';
+import { openEtcdWith } from './etcd-engine.js';
+import { etcdProgram } from './etcd-program.js';
+
+const runs = Number(process.env['TEST_RUNS'] ?? 30);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+const stepsMax = 60;
+
+class Asked {
+  readonly engine: Engine;
+  #lane: PushLane;
+
+  constructor(engine: Engine) {
+    this.engine = engine;
+    this.#lane = engine.store.lane();
+  }
+
+  get store(): Store {
+    return this.engine.store;
+  }
+
+  async take(step: EngineStep): Promise<unknown> {
+    const { store } = this;
+    switch (step.kind) {
+      case 'push': {
+        await this.#come();
+        const [shards, slices, links] = [await store.shards(), await store.slices(), await store.links()];
+        const outcomes = await this.#lane.push(step.pushes({ shards, slices, links }).filter((push) => isSpoken(push, shards)));
+        return outcomes.map((outcome) => {
+          if (outcome.kind === 'written') return { kind: 'written' };
+          return outcome.kind === 'fenced' && outcome.holder !== undefined
+            ? { ...outcome, holder: comparable(outcome.holder, store) }
+            : outcome;
+        });
+      }
+      case 'mutate':
+        return (await store.submit(await step.mutation(store))).kind;
+      case 'compact':
+        return undefined;
+      case 'restart':
+        this.#lane = (await this.engine.restart()).lane();
+        return removalsEnd(this.store);
+    }
+  }
+
+  /** Whoever has a shard has come to this server, and so have links: in etcd nobody else is heard. */
+  async #come(): Promise<void> {
+    const [shards, links] = [await this.store.shards(), await this.store.links()];
+    const comes = shards.flatMap(({ shard, process, term, via, plain, removed }): readonly Push[] =>
+      via !== 'local' || plain || removed ? [] : [{ kind: 'acquire', shard, process, term, nowMs: 0 }],
+    );
+    await this.#lane.push([...comes, ...links.map(({ neighbour, cacheId }): Push => ({ kind: 'meet', neighbour, cacheId }))]);
+  }
+
+  async contents(): Promise<unknown> {
+    const { store } = this;
+    const objects = (await Promise.all(['apiexports', 'others'].map((resource) => list(store, aScope({ resource }))))).flat();
+    return {
+      objects: objects.map(({ key, body }) => `${JSON.stringify(key)} ${Buffer.from(body.bytes).toString()}`).toSorted(),
+      shards: (await store.shards()).map((state) => comparable(state, store)).toSorted(byText),
+      // When something changed is known since this server runs.
+      slices: (await store.slices()).map((state) => ({ ...timeless(state), isUnchanged: undefined })).toSorted(byText),
+      links: (await store.links()).toSorted(byText),
+    };
+  }
+}
+
+/** No pusher pushes for a shard that it has not come for. */
+function isSpoken(push: Push, shards: readonly ShardState[]): boolean {
+  if (!('by' in push) || push.by.kind !== 'pusher') return true;
+  const name = 'key' in push ? push.key.shard : push.slice.shard;
+  const state = shards.find(({ shard }) => shard === name);
+  return state?.via === 'local' && !state.plain;
+}
+
+test('the engines in memory and in etcd answer and keep the same, whatever they are asked', async (t) => {
+  const found = await etcdProgram();
+  if ('why' in found) {
+    t.log(`skipped: ${found.why}`);
+    t.pass();
+    return;
+  }
+  t.timeout(300_000);
+  t.log(`TEST_SEED=${seed}`);
+  let outcomes = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(engineStep, { minLength: stepsMax / 2, maxLength: stepsMax, size: 'max' }), async (steps) => {
+      const [ours, theirs] = [new Asked(await openEtcdWith({})(t, {})), new Asked(await openMemory(t, {}))];
+      for (const [i, step] of steps.entries()) {
+        t.deepEqual(await ours.take(step), await theirs.take(step), `step ${i}`);
+        outcomes += 1;
+      }
+      t.deepEqual(await ours.contents(), await theirs.contents());
+      await ours.store.close();
+    }),
+    { numRuns: runs, seed, endOnFailure: true },
+  );
+  t.log(`${runs} runs, ${outcomes} steps`);
+  t.true(outcomes > runs);
+});

@@ -1,0 +1,88 @@
+/** Servers whose way to etcd was broken or silent for long, or slower than another's. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from '../../support/test.js';
+import { aDelete, aKey, aPut } from '../../support/objects.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import { opened } from './open-stores.js';
+import { members } from './with-members.js';
+
+const outages: readonly (readonly [what: string, forMs: number, begin: (network: TcpProxy) => void])[] = [
+  [
+    'refused connections',
+    28_000,
+    (network) => {
+      network.refuse();
+      network.cut();
+    },
+  ],
+  ['kept silent', 20_000, (network) => network.blackhole()],
+];
+
+for (const [what, forMs, begin] of outages)
+  test(`writes go on within seconds once an etcd that ${what} for long is there again`, async (t) => {
+    const etcd = await members(t);
+    if (etcd === undefined) return;
+    await using _ = etcd;
+    const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+    t.teardown(() => network.close());
+    const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
+    await store.submit(aPut({ name: 'before' }, 'absent'));
+    begin(network);
+    await sleep(forMs);
+
+    network.heal();
+    const beganMs = performance.now();
+    const outcome = await store.submit(aPut({ name: 'after' }, 'absent'));
+    t.is(outcome.kind, 'written');
+    const tookMs = performance.now() - beganMs;
+    t.log(`${Math.round(tookMs)} ms`);
+    // gRPC by itself would wait for 15 s, or a minute after a longer time.
+    t.true(tookMs < 9_000, `${tookMs} ms`);
+  });
+
+test('a server that is behind refuses nothing for what another has acknowledged as deleted', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => network.close());
+  const one = await opened(t, etcd);
+  const behind = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
+  network.delay(300);
+  for (let i = 0; i < 5; i += 1) {
+    const name = `n${i}`;
+    t.is((await one.submit(aPut({ name }, 'absent'))).kind, 'written');
+    await behind.reachNewest();
+    t.is((await one.submit(aDelete({ name }))).kind, 'written');
+    t.not(await behind.get(aKey({ name })), undefined, 'it is behind');
+    t.is((await behind.submit(aPut({ name }, 'absent'))).kind, 'written');
+    // What is there is refused all the same.
+    const again = await one.submit(aPut({ name }, 'absent'));
+    t.is(again.kind, 'refused');
+  }
+});
+
+test('a member that keeps silent while etcd is compacted up to now ends the server that watches there, and no other', async (t) => {
+  const etcd = await members(t, { members: 3 });
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const networks = await Promise.all(etcd.endpoints.map((url) => TcpProxy.start(Number(new URL(url).port))));
+  t.teardown(() => Promise.all(networks.map((network) => network.close())));
+  const endpoints = networks.map(({ port }) => `http://127.0.0.1:${port}`);
+  const stores = await Promise.all(
+    endpoints.map((__, i) => opened(t, etcd, { endpoints: [...endpoints.slice(i), ...endpoints.slice(0, i)] })),
+  );
+  networks[0]!.blackhole();
+  for (const name of ['unseen', 'too']) t.is((await stores[1]!.submit(aPut({ name }, 'absent'))).kind, 'written');
+  const client = etcd.client(etcd.endpoints.slice(1));
+  await client.compact(await client.revision());
+  client.close();
+
+  t.regex((await stores[0]!.failed).message, /has compacted what happened/);
+  networks[0]!.heal();
+  await sleep(5_000);
+  for (const store of stores.slice(1)) {
+    await store.reachNewest();
+    t.true(store.isOpen);
+  }
+});

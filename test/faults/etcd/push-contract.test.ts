@@ -1,0 +1,14 @@
+/** The etcd engine beside the other engines: what every store must do for pushers, on a real etcd. */
+import { test } from '../../support/test.js';
+import { registerPushContract } from '../../contract/push-contract.js';
+import { whyNoEtcd } from './etcd-program.js';
+import { openEtcdWith } from './etcd-engine.js';
+
+const why = whyNoEtcd();
+
+if (why !== undefined)
+  test('the push contract', (t) => {
+    t.log(`skipped: ${why}`);
+    t.pass();
+  });
+else registerPushContract(openEtcdWith({}));

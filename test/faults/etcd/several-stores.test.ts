@@ -1,0 +1,295 @@
+/** Several servers' stores on one prefix of one real etcd: what each shows, who leads, and what another has left undone. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from '../../support/test.js';
+import { formatSlice } from '../../../src/domain/slice.js';
+import { formatClientKey } from '../../../src/domain/key.js';
+import type { Scope } from '../../../src/domain/scope.js';
+import { EtcdCompaction } from '../../../src/store/etcd/compaction.js';
+import { formatObjectKey } from '../../../src/store/etcd/object-keys.js';
+import { formatRecordKey, formatServerRecord, type RecordKey } from '../../../src/store/etcd/records.js';
+import { valueOf } from '../../../src/store/etcd/stored-values.js';
+import type { EtcdStore } from '../../../src/store/etcd/store.js';
+import { pushersOf } from '../../support/intake/fake-peers.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+import { aBody, aDelete, aKey, aPut, shardName } from '../../support/objects.js';
+import { aClaim, aClear, aDrop, aFullSync, anUpsert, mustPush, outcomeTexts } from '../../support/pushes.js';
+import { silent } from '../../support/test-store.js';
+import { until } from '../../support/test-server.js';
+import { opened, prefix } from './open-stores.js';
+import { bytes, members, text } from './with-members.js';
+
+const everything: Scope = { ...aKey().resource, shard: '*', cluster: '*', namespace: undefined, name: undefined };
+
+async function namesOf(store: EtcdStore): Promise<readonly string[]> {
+  const page = await store.snapshot(everything, store.published).page(undefined);
+  return page.objects.map(({ key }) => `${key.shard}/${key.name}`);
+}
+
+test('what one server has acknowledged, another shows to whoever asks for the newest', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
+  t.is(stores[0].epoch, stores[1].epoch, 'who joins others goes on with their life');
+
+  let behind = 0;
+  for (let i = 0; i < 200; i += 1) {
+    const [writer, reader] = i % 2 === 0 ? stores : ([stores[1], stores[0]] as const);
+    const name = `n${i}`;
+    const outcome = await writer.submit(aPut({ name }, 'absent'));
+    if (outcome.kind !== 'written') return t.fail(outcome.kind);
+    if (reader.locate(outcome.resourceVersion).kind === 'above') behind += 1;
+    await Promise.all([reader.reachNewest(), reader.reachNewest()]);
+    t.deepEqual(reader.locate(outcome.resourceVersion), { kind: 'ours', revision: outcome.revision });
+    t.is((await reader.get(aKey({ name })))?.revision, outcome.revision);
+  }
+  t.true(behind > 0, 'else nothing was shown');
+});
+
+test('of several servers one leads; when it stops another does, at once', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd), await opened(t, etcd)];
+  const leading = (): readonly EtcdStore[] => stores.filter(({ isOpen, peers }) => isOpen && peers.leadsSinceMs !== undefined);
+  await until(() => leading().length === 1, 5_000);
+
+  const [first] = leading();
+  for (const each of stores) each.peers.tell({ pushers: new Map(), heard: new Map([[shardName('amber'), stores.indexOf(each) + 1]]) });
+  await until(
+    () => stores.every(({ peers }) => peers.others.size === 2 && [...peers.others.values()].every(({ heard }) => heard.size === 1)),
+    5_000,
+  );
+  const beganMs = performance.now();
+  await first?.close();
+  await until(() => leading().length === 1, 1_000);
+  t.true(performance.now() - beganMs < 1_000);
+  t.not(leading()[0], first);
+  await until(() => stores.filter(({ isOpen }) => isOpen).every(({ peers }) => peers.others.size === 1), 1_000);
+});
+
+test('a pusher that has moved to another server is fenced at the first', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [one, other] = [(await opened(t, etcd)).lane(), (await opened(t, etcd)).lane()];
+  await mustPush(one, [aClaim(), ...aFullSync({}, [anUpsert()])]);
+  // The same process in the same term, too: what its former connection has under way must not arrive any more.
+  await mustPush(other, [aClaim()]);
+  t.deepEqual(outcomeTexts(await one.push([anUpsert({ name: 'late' })])), ['fenced by 1000']);
+  t.deepEqual(outcomeTexts(await other.push([anUpsert({ name: 'new' })])), ['written']);
+  await mustPush(one, [aClaim({}, 2_000)]);
+  t.deepEqual(outcomeTexts(await other.push([anUpsert({ name: 'later' })])), ['fenced by 2000']);
+});
+
+test('a namesake that a server which died has not written again is written by the one that leads', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  await store.submit(aPut({ shard: 'amber' }, 'absent'));
+  await store.submit(aPut({ shard: 'birch' }, 'absent'));
+  const [gone, left] = [aKey({ shard: 'amber' }), aKey({ shard: 'birch' })];
+
+  const client = etcd.client();
+  const mark = formatRecordKey(prefix, { kind: 'rewrite', of: formatClientKey(gone) });
+  const { revision } = await client.txn({
+    compare: [],
+    success: [
+      { kind: 'delete', key: bytes(formatObjectKey(prefix, gone)) },
+      { kind: 'put', key: bytes(mark), value: bytes('') },
+    ],
+    failure: [],
+  });
+  await until(async () => ((await store.get(left))?.revision ?? 0) > revision, 10_000);
+  t.is((await client.range({ key: bytes(mark) })).kvs.length, 0);
+  client.close();
+  t.deepEqual(await namesOf(store), ['birch/one']);
+});
+
+test('a removal that a server which died has not finished is finished by the one that leads', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
+  const client = etcd.client();
+  const key = formatObjectKey(prefix, aKey());
+  await client.txn({
+    compare: [],
+    success: [{ kind: 'put', key: bytes(key), value: valueOf(aBody(aKey())) }],
+    failure: [],
+  });
+  await until(async () => (await client.range({ key: bytes(key) })).kvs.length === 0, 20_000);
+  client.close();
+  t.deepEqual(await namesOf(store), []);
+});
+
+for (const [what, removal] of [
+  ['a shard that stays away', aClear('amber', { fence: false })],
+  ['a type', aDrop()],
+] as const)
+  for (const when of ['when it begins', 'while it goes on'] as const)
+    test(`a full sync at another server keeps what it has found while ${what} is removed, or is void: it comes ${when}`, async (t) => {
+      const etcd = await members(t);
+      if (etcd === undefined) return;
+      await using _ = etcd;
+      const [one, other] = [await opened(t, etcd), await opened(t, etcd)];
+      const lane = one.lane();
+      const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ name: `n${i}` }));
+      await mustPush(lane, [aClaim(), ...aFullSync({}, many)]);
+      await other.reachNewest();
+      const invalidated: string[] = [];
+      one.follow((changed) => invalidated.push(...(changed.invalidated ?? []).map(formatSlice)));
+
+      const from = one.published;
+      const removed = mustPush(other.lane(), [removal]);
+      if (when === 'while it goes on') await until(() => one.published > from + 20);
+      const ended = outcomeTexts(await lane.push(aFullSync({}, many))).at(-1);
+      t.log(`its end: ${ended}; removed: ${(await removed)[0]}`);
+      await Promise.all([one.reachNewest(), other.reachNewest()]);
+
+      t.is(invalidated.length, 1, 'its pusher is asked to sync it again');
+      // Or it had ended before the removal began.
+      const isSynced = (await one.slices())[0]?.syncedTerm === 1_000;
+      if (isSynced) t.is(await one.count(everything, undefined, 10_000), many.length);
+      if (when === 'while it goes on') t.true(isSynced || ended === 'unbegun');
+      await mustPush(lane, aFullSync({}, many));
+      await other.reachNewest();
+      t.is(await other.count(everything, undefined, 10_000), many.length);
+    });
+
+test('etcd is compacted up to where it stood an interval before, by one server, and by nobody while others do it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [client, clock] = [etcd.client(), new ManualClock()];
+  const compacted: number[] = [];
+  const leads = { is: false };
+  const parts = { client, clock, log: silent, observe: { compacted: (at: number) => void compacted.push(at) }, isLeader: () => leads.is };
+  const compaction = new EtcdCompaction(parts, { ageMs: 300_000 });
+  t.teardown(() => {
+    compaction.close();
+    client.close();
+  });
+  const put = async (key: string): Promise<number> =>
+    (await client.txn({ compare: [], success: [{ kind: 'put', key: bytes(key), value: bytes('x') }], failure: [] })).revision;
+  const lookAfter = async (ms: number): Promise<void> => {
+    clock.skip(ms);
+    await compaction.look();
+  };
+
+  const first = await put('/cache/a');
+  await lookAfter(0);
+  await put('/cache/a');
+  await lookAfter(300_000);
+  t.deepEqual(compacted, [], 'it does not lead');
+  leads.is = true;
+  await compaction.look();
+  t.deepEqual(compacted, [first]);
+  await lookAfter(299_000);
+  t.deepEqual(compacted, [first], 'not before an interval has passed');
+  await lookAfter(1_000);
+  t.is(compacted.length, 2);
+  t.is(text((await client.range({ key: bytes('compact_rev_key') })).kvs[0]?.value ?? bytes('')), String(compacted[1]));
+
+  await put('compact_rev_key');
+  await lookAfter(150_000);
+  await lookAfter(299_000);
+  t.is(compacted.length, 2, 'another has done it meanwhile');
+  await lookAfter(1_000);
+  t.is(compacted.length, 3);
+  await t.throwsAsync(client.range({ key: bytes('/cache/a'), revision: first }), { message: /compacted/ });
+});
+
+test('an object that one server deletes and another writes is as the last of them left it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
+  const outcomes = await Promise.all(
+    Array.from({ length: 200 }, (_, i) => stores[i % 2]!.submit(i % 3 === 0 ? aDelete({}) : aPut({}, 'absent', { spec: i }))),
+  );
+  await Promise.all(stores.map((store) => store.reachNewest()));
+  const written = outcomes.flatMap((outcome) => (outcome.kind === 'written' ? [outcome.revision] : []));
+  t.is(new Set(written).size, written.length, 'each has a revision of its own');
+  t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'refused'));
+  t.deepEqual(await stores[0].get(aKey()), await stores[1].get(aKey()));
+});
+
+test('records that somebody has copied here without their leases lead nobody astray', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const client = etcd.client();
+  const put = (key: RecordKey, value: Uint8Array) =>
+    client.txn({ compare: [], success: [{ kind: 'put', key: bytes(formatRecordKey(prefix, key)), value }], failure: [] });
+  await put({ kind: 'leader' }, bytes('phantom'));
+  await put({ kind: 'server', id: 'phantom' }, formatServerRecord({ pushers: pushersOf(shardName('amber')), heard: new Map() }));
+  client.close();
+
+  const store = await opened(t, etcd);
+  await until(() => store.peers.leadsSinceMs !== undefined, 5_000);
+  t.is(store.peers.others.size, 0);
+});
+
+test('what could not be told to the other servers is told once it can be', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [one, other] = [await opened(t, etcd, { timeoutMs: 500 }), await opened(t, etcd)];
+  await etcd.signal(0, 'SIGKILL');
+  one.peers.tell({ pushers: pushersOf(shardName('amber')), heard: new Map() });
+  await sleep(1_000);
+  etcd.begin(0);
+  await etcd.untilReady(0);
+  await until(() => [...other.peers.others.values()].some(({ pushers }) => pushers.has(shardName('amber'))), 10_000);
+  t.pass();
+});
+
+test('servers that start together are of one life, and none ends another', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  for (let round = 0; round < 5; round += 1) {
+    const starting = Array.from({ length: 3 }, async (__, i) => {
+      await sleep(3 * i);
+      return opened(t, etcd);
+    });
+    const stores = await Promise.all(starting);
+    await Promise.all(stores.map((store) => store.reachNewest()));
+    t.is(new Set(stores.map(({ cacheId, epoch }) => `${cacheId} ${epoch}`)).size, 1, `round ${round}`);
+    t.true(stores.every(({ isOpen }) => isOpen));
+    await Promise.all(stores.map((store) => store.close()));
+  }
+});
+
+test('a slice that was synced while this very server removed it is not synced once it is removed again', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  const lane = store.lane();
+  const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ shard: 'zinc', name: `n${i}` }));
+  const few = [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })];
+  await mustPush(lane, [aClaim(), aClaim('zinc'), ...aFullSync({}, few), ...aFullSync({ shard: 'zinc' }, many)]);
+  const first = mustPush(store.lane(), [aDrop()]);
+  await until(async () => (await store.count(everything, undefined, 10_000)) !== many.length + few.length);
+  await mustPush(lane, aFullSync({}, few));
+  await Promise.all([first, mustPush(store.lane(), [aDrop()])]);
+
+  t.deepEqual(await namesOf(store), []);
+  t.deepEqual(await store.slices(), []);
+});
+
+test('a shard that was removed is forgotten once, and whoever asks again is told that nobody has it', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  const forget = { kind: 'forget', shard: shardName('amber') } as const;
+  await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
+  t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['unchanged']);
+  t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['fenced by 0']);
+  t.deepEqual(await store.shards(), []);
+});

@@ -1,0 +1,161 @@
+/** Writes that etcd has not answered, because the member that they went to stands still, and that arrive once it goes on. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from '../../support/test.js';
+import type { Push } from '../../../src/domain/push.js';
+import type { Outcome } from '../../../src/domain/mutation.js';
+import { aDelete, aKey, aPut, aScope } from '../../support/objects.js';
+import { aClaim, aFullSync, anUpsert, aRetract, mustPush, outcomeTexts } from '../../support/pushes.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import type { EtcdMembers } from './etcd-members.js';
+import { opened, prefix } from './open-stores.js';
+import { bytes, members } from './with-members.js';
+
+const many = 100;
+const arrivesMs = 4_000;
+/** For 600 writes: all but the first are refused once, because they are sent before it is published that the slice is not synced any more. */
+const transactionsMax = 1_500;
+
+test('what was created and deleted does not come back when a create that was not answered arrives', async (t) => {
+  const etcd = await members(t, { members: 3 });
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const one = await opened(t, etcd, { timeoutMs: 1_500 });
+  const other = await opened(t, etcd, { endpoints: etcd.endpoints.slice(2) });
+  await one.submit(aPut({ name: 'first' }, 'absent'));
+
+  await etcd.freeze(0);
+  const created = await Promise.all(Array.from({ length: many }, (__, i) => one.submit(aPut({ name: `n${i}` }, 'absent'))));
+  t.deepEqual([...new Set(created.map(({ kind }) => kind))], ['written']);
+  await other.reachNewest();
+  const deleted = await Promise.all(created.map((__, i) => other.submit(aDelete({ name: `n${i}` }))));
+  t.deepEqual([...new Set(deleted.map(({ kind }) => kind))], ['written']);
+  etcd.thaw(0);
+  await sleep(arrivesMs);
+  await other.reachNewest();
+
+  t.is(await other.count(aScope(), undefined, 10_000), 1);
+});
+
+test('what was pushed and retracted does not come back when a push that was not answered arrives', async (t) => {
+  const etcd = await members(t, { members: 3 });
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd, { timeoutMs: 1_500 });
+  const lane = store.lane();
+  await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert()])]);
+  const each = (push: (place: { name: string }) => Push): readonly Push[] =>
+    Array.from({ length: many }, (__, i) => push({ name: `n${i}` }));
+
+  await etcd.freeze(0);
+  const put = outcomeTexts(await lane.push(each(anUpsert)));
+  t.true(
+    put.every((outcome) => outcome === 'written' || outcome === 'unchanged'),
+    String(new Set(put)),
+  );
+  t.deepEqual([...new Set(outcomeTexts(await lane.push(each(aRetract))))], ['written']);
+  etcd.thaw(0);
+  await sleep(arrivesMs);
+  await store.reachNewest();
+
+  t.is(await store.count(aScope(), undefined, 10_000), 1);
+});
+
+test('a create that was never sent is not taken for an earlier one of the same content', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const port = Number(new URL(etcd.endpoints[0]!).port);
+  const proxy = await TcpProxy.start(port);
+  const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${proxy.port}`], timeoutMs: 3_000 });
+  await store.submit(aPut({}, 'absent'));
+  await store.submit(aDelete({}));
+
+  proxy.refuse();
+  proxy.cut();
+  const again = store.submit(aPut({}, 'absent'));
+  await sleep(700);
+  proxy.heal();
+  t.is((await again).kind, 'written');
+  await store.reachNewest();
+  t.is((await store.get(aKey()))?.resourceVersion, await resourceVersionOf(again));
+  await store.close();
+  await proxy.close();
+});
+
+test('plain writes to a slice that a pusher had synced go on side by side, however many there are, and nobody takes that for a restore', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
+  await mustPush(stores[0].lane(), [aClaim(), ...aFullSync({}, [anUpsert({ name: 'first' })])]);
+  await stores[1].reachNewest();
+
+  const before = await transactions(etcd);
+  const written = await Promise.all(Array.from({ length: 600 }, (__, i) => stores[i % 2]!.submit(aPut({ name: `n${i}` }, 'absent'))));
+  const sent = (await transactions(etcd)) - before;
+  // Where all of them changed the record of the slice, each refused the others, which were sent again: 600 took 20 s.
+  t.log(`${sent} transactions`);
+  t.true(sent < transactionsMax, `${sent} transactions`);
+  t.deepEqual([...new Set(written.map(({ kind }) => kind))], ['written']);
+  t.true(stores.every(({ isOpen }) => isOpen));
+  t.is((await stores[0].slices())[0]?.syncedTerm, 0);
+});
+
+/** As its only member counts those that it has answered. */
+async function transactions({ endpoints: [endpoint] }: EtcdMembers): Promise<number> {
+  const text = await (await fetch(`${endpoint}/metrics`)).text();
+  const counts = [...text.matchAll(/^grpc_server_handled_total\{[^}]*grpc_method="Txn"[^}]*\} (\S+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+async function resourceVersionOf(outcome: Promise<Outcome>): Promise<string | undefined> {
+  const written = await outcome;
+  return written.kind === 'written' ? written.resourceVersion : undefined;
+}
+
+test('hundreds of writes that are under way while the fence is renewed, as it is twice a minute, are written, and nobody takes that for a restore', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  const client = etcd.client();
+  t.teardown(() => client.close());
+  const [start, end] = ['fences/', 'fences0'].map((place) => bytes(`${prefix}.strata/v1/${place}`)) as [Uint8Array, Uint8Array];
+  const [fence] = (await client.range({ key: start, rangeEnd: end })).kvs;
+  const renew = { kind: 'put' as const, key: fence!.key, value: fence!.value, lease: fence!.lease };
+  const objects = 3_000;
+
+  let isPushing = true;
+  const pushing = mustPush(store.lane(), [aClaim(), ...Array.from({ length: objects }, (_none, i) => anUpsert({ name: `n${i}` }))]).finally(
+    () => (isPushing = false),
+  );
+  let renewals = 0;
+  for (; isPushing; renewals += 1) {
+    await client.txn({ compare: [], success: [renew], failure: [] });
+    await sleep(50);
+  }
+  await pushing;
+  t.true(renewals > 3);
+  t.is(await store.count(aScope(), undefined, 2 * objects), objects);
+});
+
+test('writes that are too large together for a slow network are written, or refused in time', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => network.close());
+  const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
+  network.narrow(2 * 1024 * 1024);
+  const spec = { filling: 'x'.repeat(100_000) };
+  let left = Array.from({ length: many }, (__, i) => `n${i}`);
+  // Whoever is refused asks again.
+  for (let asked = 0; left.length > 0 && asked < 3; asked += 1) {
+    const outcomes = await Promise.all(left.map((name) => store.submit(aPut({ name }, 'absent', { spec }))));
+    t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'unavailable'));
+    const isLeft = outcomes.map(({ kind }) => kind !== 'written');
+    t.log(`${isLeft.filter((is) => is).length} left`);
+    left = left.filter((__, i) => isLeft[i]);
+  }
+  t.is(left.length, 0);
+});

@@ -1,0 +1,22 @@
+/** If connections beyond a caller's quota were kept while idle, one shard could keep masters and health out with them. */
+import { test } from '../../support/test.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
+
+test('a shard that opens as many connections as it can and leaves them idle leaves room for masters and health', async (t) => {
+  const server = await aServer(t, { flags: { 'connections-max': '60' } });
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  await server.client().create(aPath(), anApiExport({ name: 'one' }));
+  const fresh = server.client({ as: server.master, http2: true });
+  const opened = await Promise.allSettled(Array.from({ length: 80 }, () => RawHttp2.open({ port: server.port, as: amber })));
+  const clients = opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  t.teardown(() => clients.forEach((client) => client.destroy()));
+  const master = await fresh.raw('GET', aPath({ name: 'one' }), { timeoutMs: 3000 }).catch((error: unknown) => ({ status: String(error) }));
+  const health = await server
+    .client({ as: null, http2: true })
+    .raw('GET', '/livez', { timeoutMs: 3000 })
+    .catch((error: unknown) => ({ status: String(error) }));
+  t.is(master.status, 200, 'a master');
+  t.is(health.status, 200, 'health');
+});

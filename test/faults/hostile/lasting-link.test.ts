@@ -1,0 +1,57 @@
+/** What a child may send over one long-lived link, as often as it likes, and for how long it may leave out what it owes. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from '../../support/test.js';
+import type { HeldSlice } from '../../../src/frames/frame.js';
+import { LeapingClock } from '../../support/leaping-clock.js';
+import { shardName } from '../../support/objects.js';
+import { claim, openChild } from '../../support/raw-child.js';
+import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
+import { aServer } from '../../support/test-server.js';
+
+const exports = sliceOf('apiexports');
+const slicesPerFrame = 1_000;
+/** In total one frame more than a link may send when it opens. */
+const frames = 201;
+
+test('a link whose shards come and go reports each time what is held of them, and is not ended because of the total', async (t) => {
+  const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
+  const child = await openChild(server);
+  claim(child, shardName('amber'));
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0, 'an edge'));
+  const held = Array.from({ length: slicesPerFrame }, (_, i): HeldSlice => ({
+    slice: sliceOf('apiexports', { shard: `s${i}` }),
+    filterHash: '',
+    syncedTerm: 0,
+  }));
+
+  for (let received = 0; received < frames; received += 1) {
+    child.socket.send({ kind: 'resume', position: '', held, isLast: false });
+    await child.socket.drained();
+  }
+  child.begin(exports);
+
+  await t.notThrowsAsync(child.acknowledged(child.end(exports, 0, 'an edge')));
+});
+
+test('a child that answers pings and acknowledges nothing is sent away after a minute, to come back', async (t) => {
+  const clock = new LeapingClock();
+  const server = await aServer(t, { config: `children: {'*': {offer: [{types: ['*']}]}}`, clock });
+  const pusher = await RawPusher.open(server);
+  await pusher.sync(exports, [pushedExport('one')]);
+  const startedMs = clock.now();
+  const child = await openChild(server);
+  const known = await child.expect('claim');
+  child.socket.send({ ...known, path: [...known.path, 'id-of-east'], isYours: true });
+  await child.expect('put');
+
+  let isOver = false;
+  const farewell = child.expect('bye').finally(() => (isOver = true));
+  for (; !isOver; await sleep(5)) clock.leap(1_000);
+  const { reason } = await farewell;
+  const tookMs = clock.now() - startedMs;
+
+  t.is(reason, 'timeout');
+  t.log(`sent away after ${Math.round(tookMs / 1_000)} s`);
+  t.true(tookMs > 55_000 && tookMs < 120_000, `${tookMs}`);
+});

@@ -1,0 +1,24 @@
+/**
+ * Node makes an HTTP/2 session of a connection that was reset as its handshake ended. It used to be taken for one of the connection that had come
+ * before, whoever's that was, and ended it.
+ */
+import { test } from '../../support/test.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
+
+test('connections that are reset as their handshake ends leave those that came before them as they are', async (t) => {
+  const server = await aServer(t);
+  const amber = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  for (let round = 0; round < 40; round += 1) {
+    const before = await RawHttp2.open({ port: server.port, as: server.master });
+    t.teardown(() => before.destroy());
+    await before.until(() => before.hasServerSettings, 'settings');
+    const reset = await RawHttp2.open({ port: server.port, as: amber });
+    reset.end('reset');
+    await sleep(10);
+    const { status } = await before.ask('GET', '/livez');
+    t.is(status, 200, `round ${round}: ${before.isClosed ? 'its connection is closed' : 'no answer'}`);
+    before.destroy();
+  }
+});

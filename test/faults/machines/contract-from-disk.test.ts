@@ -1,0 +1,9 @@
+/** The SQLite engine with nothing in memory: every content is read from its row, so a missing row shows. */
+import { openSqlite } from '../../contract/open-sqlite.js';
+import { registerLinksContract } from '../../contract/links-contract.js';
+import { registerPushContract } from '../../contract/push-contract.js';
+import { registerStoreContract } from '../../contract/store-contract.js';
+
+registerStoreContract(openSqlite(0));
+registerPushContract(openSqlite(0));
+registerLinksContract(openSqlite(0));

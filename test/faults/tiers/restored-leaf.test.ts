@@ -1,0 +1,46 @@
+/**
+ * A leaf that a plain writer writes to gets an older disk. Its parent still has what it lost, until what the leaf holds counts as a full sync.
+ * Then the parent names it, and the leaf's watches receive that it is gone. kcp waits for that: its informers keep what a relist lacks,
+ * so without it no object that nobody changes is ever recreated.
+ */
+import { test } from '../../support/test.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { until } from '../../support/test-server.js';
+import { anOnlooker } from './onlooker.js';
+import { aTierTree, type TierCache } from '../../support/crash/tier-tree.js';
+
+/** Half a minute of quiet, and the way there and back. */
+const namedMsMax = 60_000;
+
+test.serial('watches of a restored leaf receive that lost objects are gone, and writing them again brings them everywhere', async (t) => {
+  t.timeout(180_000);
+  const tree = await aTierTree(t);
+  const root = await tree.start('root');
+  const leaf = await tree.start('leaf', { parent: root });
+  const names = async ({ client }: TierCache): Promise<string> =>
+    (await client.list(aPath())).items.map(({ metadata: { name = '' } }) => name).join();
+  const create = async (name: string): Promise<void> => void (await leaf.client.create(aPath(), anApiExport({ name })));
+
+  await create('stays');
+  await leaf.backUp();
+  for (const name of ['lost-1', 'lost-2']) await create(name);
+  await until(async () => (await names(root)) === 'lost-1,lost-2,stays');
+  await leaf.restore();
+  await leaf.process.resume();
+  await tree.trustAll();
+  t.is(await names(leaf), 'stays');
+  const onlooker = await anOnlooker(t, leaf);
+
+  // Its writer goes on, and knows of no loss.
+  await create('new');
+  await until(async () => (await names(root)).includes('new'));
+  t.is(await names(root), 'lost-1,lost-2,new,stays', 'the parent keeps what the leaf has lost');
+
+  const gone = (): readonly string[] => onlooker.seen.filter(({ type }) => type === 'DELETED').map(({ name }) => name);
+  await until(() => gone().length === 2, namedMsMax);
+  t.deepEqual(gone().toSorted(), ['lost-1', 'lost-2']);
+
+  for (const name of gone()) await create(name);
+  await until(async () => (await names(root)) === 'lost-1,lost-2,new,stays');
+  t.is(await names(leaf), await names(root));
+});

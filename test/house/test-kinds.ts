@@ -1,0 +1,31 @@
+/**
+ * What the folder of a test says of it: a test in unit/ reaches no server, no child process and no SQLite, and one in integration/ reaches one of them. `npm test` so
+ * has what is quick apart from what is not, and a reader knows which it is from the path.
+ */
+import { importsOf, resolveImport } from './imports.js';
+import type { Source } from './sources.js';
+
+const outside: ReadonlySet<string> = new Set(['src/server.ts', 'node:child_process', 'src/store/sqlite/driver.ts']);
+
+/** Says for each test that is in the wrong folder why. */
+export function misplacedTests(sources: readonly Source[]): readonly string[] {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const reached = (path: string, seen = new Set<string>()): string | undefined => {
+    if (outside.has(path)) return path;
+    const source = byPath.get(path);
+    if (source === undefined || seen.has(path)) return undefined;
+    seen.add(path);
+    for (const { specifier } of importsOf(source.text).filter(({ isType }) => !isType)) {
+      const found = reached(resolveImport(source, specifier) ?? specifier, seen);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  return sources.flatMap(({ path }) => {
+    const [, kind] = /^test\/(unit|integration)\/.*\.test\.ts$/.exec(path) ?? [];
+    if (kind === undefined) return [];
+    const what = reached(path);
+    if (kind === 'unit') return what === undefined ? [] : [`${path} reaches ${what}: it belongs in test/integration`];
+    return what === undefined ? [`${path} reaches no server, child process or SQLite: it belongs in test/unit`] : [];
+  });
+}

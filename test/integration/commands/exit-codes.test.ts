@@ -1,0 +1,179 @@
+/** What each command ends with: help, a wrong call and a failure of every command, and the codes that one command has of its own. */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { test } from '../../support/test.js';
+import { commandGroups, commands } from '../../../src/commands/commands.js';
+import type { Surroundings } from '../../../src/commands/command.js';
+import { resolve } from '../../../src/commands/resolve.js';
+import { exitCodeOf, runCommandLine, type DeclaredCommand } from '../../../src/config/command-line.js';
+import { systemClock } from '../../../src/clock.js';
+import { builtMain } from '../../support/project.js';
+import { syncPaths } from '../../support/path-pusher.js';
+import { RawPusher } from '../../support/raw-pusher.js';
+import { aServer, until } from '../../support/test-server.js';
+import { spawn } from '../../support/children.js';
+
+async function aFolder(t: ExecutionContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-exit-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function surroundings(print: (text: string) => void = () => {}): Surroundings {
+  return {
+    print,
+    isTerminal: false,
+    environment: {},
+    clock: systemClock,
+    random: Math.random,
+    logStream: process.stderr,
+    untilStopped: () => new Promise(() => {}),
+  };
+}
+
+/** As main.ts runs it. */
+async function exitCode(args: readonly string[], print?: (text: string) => void): Promise<number> {
+  const declared: readonly DeclaredCommand[] = commands.map((command) => command(surroundings(print)));
+  try {
+    return await runCommandLine({ name: 'strata', description: '', version: '1', groups: commandGroups, commands: declared }, args);
+  } catch (error) {
+    return exitCodeOf(error);
+  }
+}
+
+/** A call of each command that is right and cannot be done. */
+function failing(folder: string): Readonly<Record<string, readonly string[]>> {
+  const absent = join(folder, 'absent');
+  const asked = ['--cache=https://127.0.0.1:1', `--cert-file=${absent}`, `--key-file=${absent}`];
+  const stored = [`--data-directory=${absent}`];
+  const cert = [`--ca-directory=${join(folder, 'file', 'ca')}`];
+  return {
+    push: [`--kubeconfig=${absent}`, '--shard-name=amber', ...asked],
+    status: asked,
+    resolve: ['root', ...asked],
+    identities: asked,
+    console: asked,
+    kubeconfig: asked,
+    backup: [absent, ...stored],
+    restore: [absent, ...stored],
+    check: [absent],
+    copy: ['--from=sqlite', '--to=sqlite'],
+    'shards list': asked,
+    'shards remove': ['amber', ...asked],
+    'shards forget': ['amber', ...asked],
+    'caches list': asked,
+    'caches forget': ['eu', ...asked],
+    'removals confirm': ['amber', ...asked],
+    'cert shard': ['amber', ...cert],
+    'cert cache': ['eu', ...cert],
+    'cert reader': ['me', ...cert],
+    'cert syncer': ['me', ...cert],
+    'cert admin': cert,
+    'cert serving': ['localhost', ...cert],
+  };
+}
+
+test('help ends with 0 and lists the exit codes, a wrong call ends with 2, and a failure with 1: every command', async (t) => {
+  const folder = await aFolder(t);
+  await writeFile(join(folder, 'file'), '');
+  const calls = failing(folder);
+  t.deepEqual(
+    Object.keys(calls),
+    commands.map((command) => command(surroundings()).words.join(' ')),
+  );
+  for (const [name, args] of Object.entries(calls)) {
+    const words = name.split(' ');
+    t.is(await exitCode([...words, '--help']), 0, name);
+    t.is(await exitCode([...words, ...args, '--no-such-flag']), 2, name);
+    if (name !== 'copy') t.is(await exitCode([...words, ...args]), 1, name);
+  }
+});
+
+test('`strata resolve` ends with 0 for what is found, 3 for what is unknown, 4 for what may exist or is in dispute', async (t) => {
+  const cache = await aServer(t);
+  const pusher = await RawPusher.open(cache, { name: 'root' });
+  t.teardown(() => pusher.socket.terminate());
+  const flags = [`--cache=${cache.url}`, `--ca-file=${cache.certificateFile}`, ...asMaster(cache.master)];
+  const printed: string[] = [];
+  const codeOf = (path: string): Promise<number> => exitCode(['resolve', path, ...flags], (text) => void printed.push(text));
+
+  t.is(await codeOf('root:nowhere'), 4);
+  await syncPaths(pusher, 'root', {
+    clusters: { root: { path: 'root', parentless: true }, org1: { path: 'root:org' } },
+    workspaces: { 'root org': { cluster: 'org1' }, 'root moved': { cluster: 'org1', shard: 'birch' } },
+  });
+  await until(async () => (await codeOf('root:nowhere')) === 3);
+  t.is(await codeOf('root'), 0);
+  t.is(await codeOf('root:org'), 0);
+  t.is(await codeOf('root:moved'), 4);
+  t.is(await codeOf(''), 2);
+  t.true(printed.some((text) => text.includes('is unknown')));
+  t.true(Object.keys(resolve(surroundings()).exitCodes ?? {}).join() === '3,4');
+});
+
+function asMaster({ certificateFile, keyFile }: Readonly<{ certificateFile: string; keyFile: string }>): readonly string[] {
+  return [`--cert-file=${certificateFile}`, `--key-file=${keyFile}`];
+}
+
+type Running = Readonly<{ child: ChildProcess; stderr: () => string; exited: Promise<readonly [number | null, NodeJS.Signals | null]> }>;
+
+function running(t: ExecutionContext, args: readonly string[]): Running {
+  const child = spawn(builtMain(), args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.teardown(() => void child.kill('SIGKILL'));
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  return { child, stderr: () => stderr, exited: once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]> };
+}
+
+test('SIGUSR1 opens no inspector and SIGUSR2 ends nothing, for a server', async (t) => {
+  const folder = await aFolder(t);
+  const server = running(t, ['serve', `--root-directory=${folder}`, '--bind-address=127.0.0.1', '--secure-port=0', '--allow-no-client-ca']);
+  await until(() => server.stderr().includes('"event":"server.started"'), 45_000);
+
+  for (let sent = 0; sent < 3; sent += 1) {
+    server.child.kill('SIGUSR1');
+    server.child.kill('SIGUSR2');
+  }
+  server.child.kill('SIGHUP');
+  // Answered behind the others.
+  await until(() => server.stderr().includes('"event":"server.reloaded"'));
+  server.child.kill('SIGTERM');
+
+  t.deepEqual(await server.exited, [0, null]);
+  t.false(/debugger|inspector/i.test(server.stderr()), server.stderr());
+});
+
+test('a port that is taken is answered with the option for another one', async (t) => {
+  const folder = await aFolder(t);
+  const holder = createServer();
+  holder.listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  t.teardown(() => holder.close());
+  const { port } = holder.address() as AddressInfo;
+  const serve = (...flags: readonly string[]): Running => running(t, ['serve', `--root-directory=${folder}`, ...flags]);
+
+  const taken = serve('--bind-address=127.0.0.1', `--secure-port=${port}`);
+  t.deepEqual(await taken.exited, [1, null]);
+  t.regex(taken.stderr(), new RegExp(`cannot listen at 127\\.0\\.0\\.1:${port}: .*--secure-port \\(STRATA_SECURE_PORT\\)`));
+
+  const elsewhere = serve('--bind-address=192.0.2.1', '--secure-port=0');
+  t.deepEqual(await elsewhere.exited, [1, null]);
+  t.regex(elsewhere.stderr(), /cannot listen at 192\.0\.2\.1:0: .*--bind-address \(STRATA_BIND_ADDRESS\)/);
+});
+
+test('a serving certificate counts as made once it is in its file', async (t) => {
+  const folder = await aFolder(t);
+  // A folder stands where the key is to be.
+  await mkdir(join(folder, 'apiserver.key', 'x'), { recursive: true });
+  const server = running(t, ['serve', `--root-directory=${folder}`, '--bind-address=127.0.0.1', '--secure-port=0']);
+
+  t.deepEqual(await server.exited, [1, null]);
+  t.false(server.stderr().includes('certificate.made'), server.stderr());
+  t.regex(server.stderr(), /cannot keep a serving certificate in .*apiserver\.crt/);
+});

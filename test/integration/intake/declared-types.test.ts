@@ -1,0 +1,336 @@
+import { test } from '../../support/test.js';
+import { Catalogue } from '../../../src/domain/catalogue.js';
+import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import type { Change, Commit } from '../../../src/domain/change.js';
+import { deferred, type Deferred } from '../../../src/domain/deferred.js';
+import type { StoredObject } from '../../../src/domain/object.js';
+import type { Objects } from '../../../src/domain/store-port.js';
+import type { Push, PushOutcome } from '../../../src/domain/push.js';
+import type { Resource } from '../../../src/domain/resource.js';
+import { DeclaredTypes } from '../../../src/intake/declared-types.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+import { aBody, aClusterCachedResource, aKey } from '../../support/objects.js';
+import { silent } from '../../support/test-store.js';
+import { FakePushes } from '../../support/intake/fake-pushes.js';
+
+const swept: PushOutcome = { kind: 'swept', removed: 2 };
+const unavailable: PushOutcome = {
+  kind: 'unavailable',
+  refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (ENOSPC)' },
+};
+/** More than the clock waits before it tries again. */
+const longMs = 3_600_000;
+
+function instances(identity = 'hash'): Resource {
+  return { group: 'machines.svm.io', resource: 'instances', identity };
+}
+
+function drop(identity?: string, through = 0): Push {
+  return { kind: 'drop', resource: instances(identity), through };
+}
+
+function aDeclaration(identity: string, revision = 1): StoredObject {
+  const key = aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: identity });
+  const bytes = new TextEncoder().encode(JSON.stringify(aClusterCachedResource(identity)));
+  return { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
+}
+
+/** The test answers drops one by one. */
+class HeldPushes extends FakePushes {
+  readonly #held: Deferred<PushOutcome>[] = [];
+
+  override lane() {
+    const { room } = super.lane();
+    return {
+      room,
+      push: async (pushes: readonly Push[]) => {
+        this.pushed.push(...pushes);
+        const held = pushes.map(() => deferred<PushOutcome>());
+        this.#held.push(...held);
+        return Promise.all(held.map(({ promise }) => promise));
+      },
+    };
+  }
+
+  async answer(outcome: PushOutcome): Promise<void> {
+    this.#held.shift()?.resolve(outcome);
+    await settled();
+  }
+}
+
+/** Lets pending work come as far as it does by itself. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+/** `duringPage`: what is committed while the one page that a start reads is on its way. */
+async function setUp(
+  held: readonly Resource[] = [],
+  {
+    published = 0,
+    page = [],
+    duringPage = () => {},
+  }: { published?: number; page?: readonly StoredObject[]; duringPage?: (publish: (change: Change) => void) => void } = {},
+) {
+  const clock = new ManualClock();
+  const pushes = new HeldPushes();
+  const catalogue = new Catalogue(kcpTypes);
+  const ended: Resource[] = [];
+  const logged: string[] = [];
+  const asked = { count: 0 };
+  const note = (event: string): void => void logged.push(event);
+  const listeners = new Set<(commit: Commit) => void>();
+  const objects = {
+    snapshot: () => ({
+      revision: 0,
+      page: async () => {
+        duringPage((change) =>
+          listeners.forEach((listener) => listener({ revision: 1, changes: [change], movedPaths: [], swept: new Set() })),
+        );
+        return { objects: page, next: undefined };
+      },
+      close: () => {},
+    }),
+  } as unknown as Objects;
+  const types = await DeclaredTypes.open(
+    {
+      catalogue,
+      objects,
+      revisions: {
+        published,
+        compacted: 0,
+        format: String,
+        locate: () => ({ kind: 'above' }),
+        formatPosition: String,
+        locatePosition: () => ({ kind: 'above' }),
+        reachNewest: async () => {},
+      },
+      pushes,
+      commits: { subscribe: (listener) => (listeners.add(listener), { cancel: () => void listeners.delete(listener) }) },
+      watches: { endOf: (resource) => void ended.push(resource) },
+      sessions: { drop: () => {}, declared: () => void (asked.count += 1) },
+      clock,
+      log: { ...silent, info: note, warn: note, error: note },
+    },
+    held,
+  );
+  await settled();
+  let revision = 0;
+  const publish = async (change: Change): Promise<void> => {
+    for (const listener of listeners) listener({ revision, changes: [change], movedPaths: [], swept: new Set() });
+    await settled();
+  };
+  const declare = (identity = 'hash'): Promise<void> => {
+    revision += 1;
+    const object = aDeclaration(identity, revision);
+    return publish({ kind: 'put', key: object.key, revision, object, created: true, previous: () => undefined });
+  };
+  const withdraw = (identity = 'hash'): Promise<void> => {
+    revision += 1;
+    return publish({
+      kind: 'delete',
+      key: aDeclaration(identity).key,
+      revision,
+      resourceVersion: String(revision),
+      previous: () => undefined,
+    });
+  };
+  const put = ({ identity }: Resource): Promise<void> => {
+    revision += 1;
+    const key = aKey({ ...instances(identity), name: `of ${identity}` });
+    const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
+    return publish({ kind: 'put', key, revision, object, created: true, previous: () => undefined });
+  };
+  return { clock, catalogue, pushes, types, ended, logged, asked, declare, withdraw, put };
+}
+
+test('a drop says up to which revision nothing declared its type', async (t) => {
+  const { pushes } = await setUp([instances()], { published: 12 });
+
+  t.deepEqual(pushes.pushed, [drop('hash', 12)]);
+});
+
+test('a type that nothing declares any more is dropped by one push, and its watches end afterwards', async (t) => {
+  const { pushes, ended, logged, declare, withdraw } = await setUp();
+  await declare();
+  t.deepEqual(pushes.pushed, []);
+
+  await withdraw();
+
+  t.deepEqual(pushes.pushed, [drop()]);
+  t.deepEqual(ended, []);
+  await pushes.answer(swept);
+  t.deepEqual(ended, [instances()]);
+  t.deepEqual(logged, ['type.removed']);
+});
+
+test('a type that comes back while it is dropped keeps its watches, and is not dropped once more', async (t) => {
+  const { clock, pushes, ended, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+
+  await declare();
+  await pushes.answer(swept);
+  clock.advance(longMs);
+  await settled();
+
+  t.deepEqual(pushes.pushed, [drop()]);
+  t.deepEqual(ended, []);
+});
+
+test('a type that comes back before its turn is not dropped: what was acknowledged meanwhile stays', async (t) => {
+  const { pushes, ended, declare, withdraw } = await setUp();
+  for (const identity of ['first', 'second']) await declare(identity);
+  for (const identity of ['first', 'second']) await withdraw(identity);
+
+  await declare('second');
+  await pushes.answer(swept);
+
+  t.deepEqual(pushes.pushed, [drop('first')]);
+  t.deepEqual(ended, [instances('first')]);
+});
+
+test('a type that goes again while it is dropped is dropped again, however often it came and went', async (t) => {
+  const { pushes, ended, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+  for (let time = 0; time < 5; time += 1) {
+    await declare();
+    await withdraw();
+  }
+
+  await pushes.answer(swept);
+  await pushes.answer(swept);
+
+  t.deepEqual(pushes.pushed, [drop(), drop()]);
+  t.deepEqual(ended.at(-1), instances());
+});
+
+test('an object that was admitted before its type went, and is stored after the drop, is dropped as well', async (t) => {
+  const { pushes, declare, withdraw, put } = await setUp();
+  await declare();
+  await put(instances());
+  t.deepEqual(pushes.pushed, []);
+
+  await withdraw();
+  await put(instances());
+  await put(instances());
+  await pushes.answer(swept);
+  t.deepEqual(pushes.pushed, [drop(), drop()]);
+  await pushes.answer(swept);
+  await put(instances());
+
+  t.deepEqual(pushes.pushed, [drop(), drop(), drop()]);
+});
+
+test('a refused drop is tried again later, unless the type has come back', async (t) => {
+  const { clock, pushes, ended, logged, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+
+  await pushes.answer(unavailable);
+  t.deepEqual([pushes.pushed.length, ended.length], [1, 0]);
+  clock.advance(longMs);
+  await settled();
+  t.deepEqual(pushes.pushed, [drop(), drop()]);
+  await pushes.answer(unavailable);
+  await declare();
+  clock.advance(longMs);
+  await settled();
+
+  t.is(pushes.pushed.length, 2);
+  t.deepEqual(ended, []);
+  t.deepEqual(logged, ['type.removal-delayed', 'type.removal-delayed']);
+});
+
+test('at the start, objects of undeclared types that a dead server left are dropped, and nothing else', async (t) => {
+  const builtIn = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
+
+  const { pushes } = await setUp([builtIn, instances('left')]);
+
+  t.deepEqual(pushes.pushed, [drop('left')]);
+});
+
+test('what a commit changes while a start reads what was declared before counts, and not what is read then', async (t) => {
+  const [gone, changed, kept] = ['gone', 'changed', 'kept'].map((name) => aDeclaration(name));
+  const { catalogue } = await setUp([], {
+    page: [gone!, changed!, kept!],
+    duringPage: (publish) => {
+      publish({ kind: 'delete', key: gone!.key, revision: 1, resourceVersion: '1', previous: () => undefined });
+      const object = { ...aDeclaration('new'), key: changed!.key };
+      publish({ kind: 'put', key: changed!.key, revision: 1, object, created: false, previous: () => undefined });
+    },
+  });
+
+  const served = ['gone', 'changed', 'kept', 'new'].filter((identity) => catalogue.declares(instances(identity)));
+  t.deepEqual(served, ['kept', 'new']);
+});
+
+test('no type is dropped that a page says is declared, whatever is committed before that is read', async (t) => {
+  const [first, second, gone] = ['first', 'second', 'gone'].map((name) => aDeclaration(name));
+  const object = (identity: string): Change => {
+    const key = aKey({ ...instances(identity), name: `of ${identity}` });
+    return {
+      kind: 'put',
+      key,
+      revision: 1,
+      object: { key, revision: 1, resourceVersion: '1', body: aBody(key) },
+      created: true,
+      previous: () => undefined,
+    };
+  };
+  const another = aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: 'another' });
+  const { pushes } = await setUp([], {
+    page: [first!, second!, gone!],
+    duringPage: (publish) => {
+      for (const identity of ['first', 'gone', 'unknown']) publish(object(identity));
+      // Of two that declare a type one goes, and so does the only one of another type.
+      const twice = { ...aDeclaration('second'), key: another };
+      publish({ kind: 'put', key: another, revision: 1, object: twice, created: true, previous: () => undefined });
+      publish({ kind: 'delete', key: another, revision: 1, resourceVersion: '1', previous: () => undefined });
+      publish({ kind: 'delete', key: gone!.key, revision: 1, resourceVersion: '1', previous: () => undefined });
+    },
+  });
+  for (let i = 0; i < 2; i += 1) await pushes.answer(swept);
+
+  t.deepEqual(pushes.pushed, [drop('gone'), drop('unknown')]);
+});
+
+test('closing waits for the drop under way, and begins none afterwards', async (t) => {
+  const { clock, pushes, types, ended, logged, declare, withdraw } = await setUp();
+  for (const identity of ['first', 'second']) await declare(identity);
+  for (const identity of ['first', 'second']) await withdraw(identity);
+  let closed = false;
+
+  const closing = types.close().then(() => (closed = true));
+  await settled();
+  t.false(closed);
+  await pushes.answer(unavailable);
+  await closing;
+
+  t.deepEqual(pushes.pushed, [drop('first')]);
+  t.deepEqual([ended, logged, clock.pending], [[], [], 0]);
+});
+
+test('closing ends the wait for a full disk', async (t) => {
+  const { clock, pushes, types, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+  await pushes.answer(unavailable);
+  t.is(clock.pending, 1);
+
+  await types.close();
+
+  t.is(clock.pending, 0);
+  t.is(pushes.pushed.length, 1);
+});
+
+test('sessions ask for what waits for a type when one is declared, and when the end of another makes room for one', async (t) => {
+  const { asked, declare, withdraw, put } = await setUp();
+  await declare('a');
+  t.is(asked.count, 1);
+  await put(instances('a'));
+  t.is(asked.count, 1);
+  await withdraw('a');
+  t.is(asked.count, 2);
+});

@@ -1,0 +1,302 @@
+import { test } from '../../support/test.js';
+import type { Change, Commit } from '../../../src/domain/change.js';
+import { Refused } from '../../../src/domain/errors.js';
+import type { Commits, Objects } from '../../../src/domain/store-port.js';
+import { PushSessions } from '../../../src/intake/push-sessions.js';
+import { ShardRemoval, type ShardRemovalPolicy } from '../../../src/intake/shard-removal.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+import { aBody, aKey, shardName } from '../../support/objects.js';
+import { silent } from '../../support/test-store.js';
+import { aSlice } from '../../support/intake/a-receiver.js';
+import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
+
+const [amber, birch] = [shardName('amber'), shardName('birch')];
+const never: ShardRemovalPolicy = { awayMaxMs: undefined, deletedGraceMs: undefined };
+const minuteMs = 60_000;
+
+function setUp(policy: ShardRemovalPolicy) {
+  const clock = new ManualClock();
+  const pushes = new FakePushes();
+  pushes.outcomeOf = () => ({ kind: 'swept', removed: 3 });
+  const listeners: ((commit: Commit) => void)[] = [];
+  const commits: Commits = { subscribe: (listener) => (listeners.push(listener), { cancel: () => {} }) };
+  const sessions = new PushSessions(pushes, clock.now());
+  /** What another server of the same store has done, when this one asks for what is the newest. */
+  const elsewhere: (() => void)[] = [];
+  /** The stored Shard objects of the root shard, and of the shard cedar. */
+  const left = new Set<string>();
+  const leftOfCedar = new Set<string>();
+  const objects = {
+    find: async ({ shard, name = '' }: Readonly<{ shard: string; name?: string }>) =>
+      (shard !== 'cedar' && left.has(name)) || (shard !== 'root' && leftOfCedar.has(name)) ? [{} as never] : [],
+  } as unknown as Objects;
+  const removal = new ShardRemoval(
+    {
+      objects,
+      revisions: {
+        published: 40,
+        reachNewest: async () => elsewhere.shift()?.(),
+      },
+      pushes,
+      commits,
+      sessions,
+      seenMs: () => 0,
+      heardMs: () => 0,
+      isLinkUp: () => false,
+      isLeader: () => true,
+      clock,
+      log: silent,
+    },
+    policy,
+  );
+  let revision = 0;
+  const change = (kind: Change['kind'], name: string, { swept = false, cluster = 'root', origin = 'root' } = {}): void => {
+    revision += 1;
+    const key = aKey({ group: 'core.kcp.io', resource: 'shards', name, cluster, shard: origin });
+    const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
+    const changed: Change =
+      kind === 'put'
+        ? { kind, key, revision, object, created: true, previous: () => undefined }
+        : { kind, key, revision, resourceVersion: String(revision), previous: () => object };
+    const commit: Commit = { revision, changes: [changed], movedPaths: [], swept: new Set(swept ? [revision] : []) };
+    for (const listener of listeners) listener(commit);
+  };
+  /** Lets a look come to its end. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 1_000) {
+      clock.advance(Math.min(1_000, left));
+      for (let i = 0; i < 10; i += 1) await Promise.resolve();
+    }
+  };
+  return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar, elsewhere };
+}
+
+test('a shard is removed by name, with a fence, and its pusher is sent away', async (t) => {
+  const { pushes, sessions, removal, clock } = setUp(never);
+  const said: string[] = [];
+  pushes.hold(aSlice('apiexports'));
+  sessions.enter(
+    amber,
+    {
+      process: 'p',
+      term: 1,
+      peer: 'p',
+      bye: (reason) => void said.push(reason),
+      dropped: () => {},
+      declared: () => {},
+      overwritten: () => {},
+      silentSinceMs: () => undefined,
+      named: () => undefined,
+    },
+    clock.now(),
+  );
+  pushes.outcomeOf = () => {
+    pushes.shardStates.push(aShardState(amber, 2, { removed: true }));
+    return { kind: 'swept', removed: 3 };
+  };
+
+  t.deepEqual(await removal.remove(amber), { removed: 3 });
+  t.deepEqual(pushes.pushed, [{ kind: 'clear', shard: amber, fence: true, nowMs: clock.now() }]);
+  t.deepEqual(said, ['fenced']);
+});
+
+test('an unknown shard is not removed, and a store that cannot write reports that', async (t) => {
+  const { pushes, removal } = setUp(never);
+
+  t.is(await removal.remove(amber), undefined);
+  t.deepEqual(pushes.pushed, []);
+  pushes.shardStates.push(aShardState(amber, 1));
+  pushes.outcomeOf = () => ({ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } });
+  await t.throwsAsync(removal.remove(amber), { instanceOf: Refused, message: 'no disk' });
+});
+
+test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
+  const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
+  const holder = {
+    process: 'p',
+    term: 1,
+    peer: 'p',
+    bye: () => {},
+    dropped: () => {},
+    declared: () => {},
+    overwritten: () => {},
+    silentSinceMs: () => undefined,
+    named: () => undefined,
+  };
+  pushes.hold(aSlice('apiexports'));
+  sessions.enter(amber, holder, clock.now());
+
+  change('delete', 'amber');
+  await pass(10 * minuteMs);
+  t.deepEqual(pushes.pushed, [], 'its pusher is still here');
+  sessions.leave(amber, holder, clock.now());
+  await pass(4 * minuteMs);
+  t.deepEqual(pushes.pushed, [], 'it has not been away for long enough');
+  await pass(3 * minuteMs);
+  t.like(pushes.pushed, [{ kind: 'clear', shard: amber, fence: true }]);
+  await pass(20 * minuteMs);
+  t.is(pushes.pushed.length, 1, 'once');
+});
+
+test('a Shard object that was swept by a sync, came back, or has no configured grace removes nothing', async (t) => {
+  const configured = setUp({ ...never, deletedGraceMs: minuteMs });
+  const unconfigured = setUp(never);
+
+  configured.change('delete', 'amber', { swept: true });
+  configured.change('delete', 'birch');
+  configured.change('put', 'birch');
+  unconfigured.change('delete', 'amber');
+  await configured.pass(10 * minuteMs);
+  await unconfigured.pass(10 * minuteMs);
+
+  t.deepEqual(configured.pushes.pushed, []);
+  t.deepEqual(unconfigured.pushes.pushed, []);
+});
+
+test('a shard written over plain HTTP goes with its Shard object once it is quiet', async (t) => {
+  const { pushes, change, pass, clock } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports', 'birch'), { changedMs: clock.now() + 3 * minuteMs });
+
+  change('delete', 'birch');
+  await pass(3 * minuteMs);
+  t.deepEqual(pushes.pushed, [], 'it was written to meanwhile');
+  await pass(2 * minuteMs);
+  t.like(pushes.pushed, [{ kind: 'clear', shard: birch }]);
+});
+
+test('a shard that stays away for too long is emptied without a fence, and only if it ever pushed and holds something', async (t) => {
+  const { pushes, pass } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
+  pushes.shardStates.push(aShardState(amber, 1), aShardState(shardName('cedar'), 1));
+  pushes.hold(aSlice('apiexports'));
+  pushes.hold(aSlice('apiexports', 'birch'));
+
+  await pass(59 * minuteMs);
+  t.deepEqual(pushes.pushed, []);
+  await pass(2 * minuteMs);
+  t.like(pushes.pushed[0], { kind: 'clear', shard: amber, fence: false, through: 40 });
+  t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
+});
+
+test('a shard that has come back at another server of the same store, where that is not published here yet, is left alone', async (t) => {
+  const { clock, pushes, change, pass, left, elsewhere } = setUp({ awayMaxMs: 60 * minuteMs, deletedGraceMs: minuteMs });
+  pushes.shardStates.push(aShardState(amber, 1));
+  pushes.hold(aSlice('apiexports'));
+  change('delete', 'birch');
+  pushes.hold(aSlice('apiexports', 'birch'));
+  elsewhere.push(
+    () => void left.add('birch'),
+    () => void pushes.hold(aSlice('apiexports'), { changedMs: clock.now() }),
+  );
+
+  await pass(61 * minuteMs);
+
+  t.deepEqual([elsewhere.length, pushes.pushed], [0, []]);
+});
+
+test('nothing is removed while the Shard object is still stored, or after deletes in another cluster or of unknown shards', async (t) => {
+  const { pushes, change, pass, left } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports', 'birch'));
+  pushes.hold(aSlice('apiexports', 'amber'));
+  left.add('birch');
+
+  change('delete', 'birch');
+  change('delete', 'amber', { cluster: 'somewhere' });
+  change('delete', 'invented');
+  await pass(10 * minuteMs);
+
+  t.deepEqual(pushes.pushed, []);
+});
+
+test('only the root shard’s Shard objects count: those of another shard neither remove nor keep anybody', async (t) => {
+  const { pushes, change, pass, leftOfCedar } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports', 'birch'));
+  pushes.hold(aSlice('apiexports', 'amber'));
+
+  change('put', 'birch', { origin: 'cedar' });
+  change('delete', 'birch', { origin: 'cedar' });
+  change('delete', 'cedar', { origin: 'cedar' });
+  await pass(10 * minuteMs);
+  t.deepEqual(pushes.pushed, []);
+
+  change('delete', 'amber');
+  change('put', 'amber', { origin: 'cedar' });
+  leftOfCedar.add('amber');
+  await pass(10 * minuteMs);
+  t.like(pushes.pushed, [{ kind: 'clear', shard: amber }]);
+});
+
+test('a shard that pushed once and is now written over plain HTTP does not count as away', async (t) => {
+  const { pushes, pass, clock } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
+  pushes.shardStates.push(aShardState(amber, 1));
+  pushes.hold(aSlice('apiexports'), { changedMs: clock.now() + 50 * minuteMs });
+
+  await pass(90 * minuteMs);
+  t.deepEqual(pushes.pushed, []);
+});
+
+test('a pusher that connects while its shard is emptied is asked to come back and sync; one that claims it during a removal keeps it', async (t) => {
+  const said: string[] = [];
+  const emptied = setUp({ ...never, awayMaxMs: 60 * minuteMs });
+  emptied.pushes.shardStates.push(aShardState(amber, 1));
+  emptied.pushes.hold(aSlice('apiexports'));
+  const removed = setUp(never);
+  removed.pushes.hold(aSlice('apiexports'));
+  const enter = ({ sessions, clock }: typeof removed, term: number): void =>
+    sessions.enter(
+      amber,
+      {
+        process: `process-${term}`,
+        term,
+        peer: 'p',
+        bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`),
+        dropped: () => {},
+        declared: () => {},
+        overwritten: () => {},
+        silentSinceMs: () => undefined,
+        named: () => undefined,
+      },
+      clock.now(),
+    );
+
+  emptied.pushes.outcomeOf = () => (enter(emptied, 1), { kind: 'swept', removed: 1 });
+  await emptied.pass(62 * minuteMs);
+  removed.pushes.outcomeOf = () => {
+    removed.pushes.shardStates.push(aShardState(amber, 9));
+    enter(removed, 9);
+    return { kind: 'swept', removed: 1 };
+  };
+  await removed.removal.remove(amber);
+
+  t.deepEqual(said, ['unavailable 0']);
+});
+
+test('a removal that fails is tried again, and holds up no other shard', async (t) => {
+  const { pushes, change, pass } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports'));
+  pushes.hold(aSlice('apiexports', 'birch'));
+  let full = true;
+  pushes.outcomeOf = (push) =>
+    full && push.kind === 'clear' && push.shard === amber
+      ? { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } }
+      : { kind: 'swept', removed: 1 };
+
+  change('delete', 'amber');
+  change('delete', 'birch');
+  await pass(3 * minuteMs);
+  full = false;
+  await pass(3 * minuteMs);
+
+  const cleared = pushes.pushed.map((push) => push.kind === 'clear' && push.shard);
+  t.true(cleared.includes(birch));
+  t.is(cleared.at(-1), amber);
+});
+
+test('after close a removal checks nothing any more', async (t) => {
+  const { removal, clock } = setUp({ ...never, awayMaxMs: minuteMs });
+
+  clock.advance(20_000);
+  removal.close();
+  for (let i = 0; i < 10; i += 1) await Promise.resolve();
+
+  t.is(clock.pending, 0);
+});

@@ -1,0 +1,126 @@
+/** Where an answer ends, and whether it is whole: backends that end their answers in odd ways, and clients that take their time. */
+import { connect, createSecureServer, type ServerHttp2Stream } from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Server, TLSSocket } from 'node:tls';
+import type { ExecutionContext } from 'ava';
+import { test } from '../../support/test.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { until, type TestServer } from '../../support/test-server.js';
+import { anInstallation, type Installation } from '../../support/proxy/a-front-door.js';
+import { aRawBackend, moveBirch } from './raw-backend.js';
+import { portOf, serving } from '../../support/proxy/serving.js';
+
+const path = '/clusters/team1/x';
+const bytesSent = 60_000;
+const teapot = 'HTTP/1.1 418 No Coffee\r\nContent-Length: 0\r\n\r\n';
+
+function chunked(bytes: number): string {
+  const chunk = `1000\r\n${'x'.repeat(0x1000)}\r\n`;
+  const rest = bytes % 0x1000;
+  return `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(Math.floor(bytes / 0x1000))}${rest.toString(16)}\r\n${'x'.repeat(rest)}\r\n0\r\n\r\n`;
+}
+
+/** A front door, and behind it a backend of HTTP/1.1 that answers so once it is known. */
+async function behind(
+  t: ExecutionContext,
+  answer: (socket: TLSSocket, reset: () => void) => void,
+  flags: Readonly<Record<string, string>> = {},
+): Promise<TestServer> {
+  const installation = await anInstallation(t, { flags });
+  const { door } = installation;
+  const { port } = await aRawBackend(t, door.authority, (socket, request, reset) => {
+    if (request.includes(path)) answer(socket, reset);
+    else socket.write(teapot);
+  });
+  await moveBirch(installation, port);
+  return door;
+}
+
+test.serial('an answer that has come whole is given whole to a slow client, though the connection to its backend is reset', async (t) => {
+  const door = await behind(t, (socket, reset) => {
+    socket.write(chunked(bytesSent));
+    setTimeout(reset, 200);
+  });
+  const { certificate: cert, key } = door.master;
+  const session = connect(door.url, { cert, key, rejectUnauthorized: false, settings: { initialWindowSize: 1_024 } });
+  t.teardown(() => session.destroy());
+  const stream = session.request({ ':path': path });
+  await sleep(600);
+  let bytes = 0;
+  // In many turns: what is left waits while the connection's end is noticed.
+  for await (const chunk of stream) bytes += (chunk as Buffer).length;
+  t.deepEqual([bytes, stream.rstCode], [bytesSent, 0]);
+});
+
+test.serial('an answer that nobody takes within the time of a request is reset: part of it is not the whole', async (t) => {
+  const door = await behind(t, (socket) => socket.write(chunked(bytesSent)), { 'request-timeout': '1s', 'headers-timeout': '1s' });
+  const client = await RawHttp2.open({ port: door.port, as: door.master, windowBytes: 0 });
+  t.teardown(() => client.destroy());
+  const stream = client.request('GET', path);
+  await sleep(2_500);
+  client.windowUpdate(stream.id, bytesSent);
+  await client.answered(stream);
+  t.is(stream.came.at(-1), 'reset');
+});
+
+for (const [what, answer] of [
+  ['something else after its length', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcgarbage'],
+  ['bytes that a length of 0 does not announce', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nabc'],
+  ['a chunk that is none', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n'],
+] as const)
+  test.serial(`an answer with ${what} ends, and keeps no place`, async (t) => {
+    const door = await behind(t, (socket) => socket.write(answer), { 'request-timeout': '2s', 'headers-timeout': '2s' });
+    const client = await RawHttp2.open({ port: door.port, as: door.master });
+    t.teardown(() => client.destroy());
+    const streams = Array.from({ length: 5 }, () => client.request('GET', path));
+    for (const stream of streams) await client.answered(stream, 5_000);
+    await until(async () => (await door.metric('strata_requests_in_flight')) === 0, 5_000);
+    t.true(streams.every(({ isOver }) => isOver));
+  });
+
+test.serial('a length that comes with 204 is not passed on: HTTP/2 has no such answer', async (t) => {
+  const door = await behind(t, (socket) => socket.write('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\n'));
+  t.is((await door.client({ http2: true }).raw('DELETE', path)).status, 204);
+});
+
+/** Behind the front door answers a backend of HTTP/2, which never says that an answer has ended. */
+async function withoutEnds(t: ExecutionContext, installation: Installation): Promise<Set<ServerHttp2Stream>> {
+  const streams = new Set<ServerHttp2Stream>();
+  const server = createSecureServer(await serving(installation.door.authority));
+  server.on('stream', (stream: ServerHttp2Stream, headers) => {
+    stream.on('error', () => {});
+    const [status, length] = /\?(\d+)-(\d+)$/.exec(String(headers[':path']))?.slice(1).map(Number) ?? [];
+    if (status === undefined || length === undefined) {
+      stream.respond({ ':status': 418 }, { endStream: true });
+      return;
+    }
+    streams.add(stream);
+    stream.once('close', () => streams.delete(stream));
+    stream.respond({ ':status': status, ...(status === 200 && { 'content-length': length }) });
+    if (headers[':method'] !== 'HEAD') stream.write(Buffer.alloc(length));
+  });
+  await moveBirch(installation, await portOf(t, server as unknown as Server));
+  return streams;
+}
+
+test.serial('an answer is whole once it has its length, and leaves nothing at a backend that does not end it', async (t) => {
+  const installation = await anInstallation(t);
+  const { door } = installation;
+  const streams = await withoutEnds(t, installation);
+  const client = await RawHttp2.open({ port: door.port, as: door.master });
+  t.teardown(() => client.destroy());
+  for (const [method, what, length] of [
+    ['GET', '200-0', 0],
+    ['GET', '200-10', 10],
+    ['GET', '200-20000', 20_000],
+    ['GET', '200-150000', 150_000],
+    ['HEAD', '200-10', 0],
+    ['GET', '204-0', 0],
+    ['GET', '304-0', 0],
+  ] as const) {
+    const stream = await client.answered(client.request(method, `${path}?${what}`), 5_000);
+    t.deepEqual([stream.bytes, stream.came.at(-1)], [length, 'end'], `${method} ${what}`);
+  }
+  await until(() => streams.size === 0, 5_000);
+  t.is(streams.size, 0);
+});

@@ -1,0 +1,28 @@
+/** What is said where SQLite's package is installed, and the binding that it loads is not: after `npm install --ignore-scripts`, say. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from '../../support/test.js';
+import { builtMain, projectFile } from '../../support/project.js';
+import { storeDirectory } from '../../support/test-store.js';
+
+const newer = Number(process.versions['napi']) >= 10;
+const packages = newer ? ['better-sqlite3-napi'] : ['better-sqlite3', 'bindings', 'file-uri-to-path'];
+
+test('without its binding SQLite cannot be loaded, and one line says why and what it takes', (t) => {
+  const folder = storeDirectory(t);
+  for (const file of ['store/sqlite/driver.js', 'domain/errors.js'])
+    cpSync(join(dirname(builtMain()), file), join(folder, 'build/src', file));
+  for (const name of packages)
+    cpSync(projectFile(`node_modules/${name}`), join(folder, 'node_modules', name), {
+      recursive: true,
+      filter: (path) => !/\/(?:build|deps|prebuilds)$|\.node$/.test(path),
+    });
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+
+  const program = `import('./build/src/store/sqlite/driver.js').then(() => console.log('loaded'), ({ message }) => console.log(message))`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd: folder, encoding: 'utf8' });
+
+  t.regex(stdout, /^SQLite cannot be loaded: npm has not installed better-sqlite3 for Node v\d+[^\n]*\n$/);
+  t.notRegex(stdout, /Tried:/);
+});

@@ -1,0 +1,246 @@
+import { test } from '../../../support/test.js';
+import { Refused } from '../../../../src/domain/errors.js';
+import type { Push } from '../../../../src/domain/push.js';
+import { changesBehind, list, listTexts, mustWrite } from '../../../contract/read-all.js';
+import { seeded } from '../../../support/crash/random.js';
+import { ManualClock } from '../../../support/store/manual-clock.js';
+import { MemoryDisk } from '../../../../src/store/memory/disk.js';
+import type { MemoryStoreOptions } from '../../../../src/store/memory/store-options.js';
+import { MemoryStore } from '../../../../src/store/memory/store.js';
+import { aBody, aKey, aPut, aScope, shardName } from '../../../support/objects.js';
+
+/** A disk in a machine whose turns and time pass by hand: `run` lets everything happen that does not wait for time. */
+class Machine {
+  readonly clock = new ManualClock();
+  readonly #tasks: (() => void)[] = [];
+  readonly #random: () => number;
+  disk: MemoryDisk;
+
+  constructor(seed = 1) {
+    const { below } = seeded(seed);
+    this.#random = () => below(2 ** 30) / 2 ** 30;
+    this.disk = MemoryDisk.blank(this.#random);
+  }
+
+  open(options: Partial<MemoryStoreOptions> = {}): MemoryStore {
+    const soon = (task: () => void): void => void this.#tasks.push(task);
+    return new MemoryStore(this.disk, { clock: this.clock, soon, random: this.#random }, options);
+  }
+
+  async run(): Promise<void> {
+    for (;;) {
+      await settled();
+      const task = this.#tasks.shift();
+      if (task === undefined) return;
+      task();
+    }
+  }
+
+  /** The outcome of a promise that waits for turns alone. */
+  async done<T>(promise: Promise<T>): Promise<T> {
+    const [result] = await Promise.all([promise, this.run()]);
+    return result;
+  }
+}
+
+/** Lets promises that wait only for each other settle, however many are chained. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 50; i += 1) await Promise.resolve();
+}
+
+async function isAnswered(promise: Promise<unknown>): Promise<boolean> {
+  let answered = false;
+  void promise.then(() => (answered = true));
+  await settled();
+  return answered;
+}
+
+const amber = shardName('amber');
+const slice = { shard: amber, resource: aKey().resource };
+const by = { kind: 'link', neighbour: 'parent' } as const;
+
+/** A link that has sent all of a slice. */
+const received: readonly Push[] = [
+  { kind: 'meet', neighbour: 'parent', cacheId: 'root' },
+  { kind: 'claim', shard: amber, term: 7, process: '', removed: false, origin: 'root', via: 'parent', plain: false },
+  { kind: 'begin', slice, by },
+  { kind: 'upsert', key: aKey(), body: aBody(aKey()), path: undefined, by },
+  { kind: 'end', slice, by, filterHash: 'e1' },
+  { kind: 'reach', neighbour: 'parent', position: '42' },
+];
+
+test('what was acknowledged before a crash is there after it', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.lane().push(received));
+
+  const { epoch } = store;
+  machine.disk = store.crash();
+  const again = machine.open();
+
+  t.deepEqual(await listTexts(again, aScope()), ['amber/acme/one@1']);
+  t.like((await again.slices())[0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
+  t.deepEqual(await again.links(), [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
+  t.is(again.cacheId, store.cacheId);
+  t.true(again.epoch > epoch);
+});
+
+test('a commit that was under way in a crash is lost, or is there without an acknowledgement', async (t) => {
+  for (const underWay of ['lost', 'kept'] as const) {
+    const machine = new Machine();
+    const store = machine.open({ commitMs: 5 });
+    const outcome = store.submit(aPut({}, 'absent'));
+    await machine.run();
+
+    machine.disk = store.crash(underWay);
+    machine.clock.advance(5);
+    await machine.run();
+
+    t.false(await isAnswered(outcome));
+    t.is((await list(machine.open(), aScope())).length, underWay === 'kept' ? 1 : 0);
+  }
+});
+
+test('changes that wait together are committed together, after the time that the disk takes', async (t) => {
+  const machine = new Machine();
+  const store = machine.open({ commitMs: 5 });
+  const commits: number[] = [];
+  store.subscribe(({ changes }) => commits.push(changes.length));
+  const submit = (name: string) => store.submit(aPut({ name }, 'absent'));
+
+  const first = [submit('a'), submit('b')];
+  await machine.run();
+  const second = [submit('c'), submit('d'), submit('e')];
+  machine.clock.advance(4);
+  t.false(await isAnswered(Promise.all(first)));
+  machine.clock.advance(1);
+  t.true(await isAnswered(Promise.all(first)));
+  t.deepEqual(commits, [2]);
+  machine.clock.advance(5);
+
+  t.true(await isAnswered(Promise.all(second)));
+  t.deepEqual(commits, [2, 3]);
+});
+
+test('a store that has crashed answers nothing and publishes nothing', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.submit(aPut({}, 'absent')));
+  const snapshot = store.snapshot(aScope(), 1);
+  store.subscribe(() => t.fail('a commit was published'));
+
+  machine.disk = store.crash();
+  const asked = [
+    store.get(aKey()),
+    store.shards(),
+    store.submit(aPut({ name: 'two' }, 'absent')),
+    store.lane().push(received),
+    snapshot.page(undefined),
+    changesBehind(store, aScope(), 0, 1),
+  ];
+  await machine.run();
+
+  t.false(await isAnswered(Promise.any(asked)));
+});
+
+test('later writes do not change a backup; after a restore, the positions that are lost are foreign', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.lane().push(received));
+  const backup = store.backup();
+  await machine.done(store.lane().push([{ kind: 'upsert', key: aKey({ name: 'two' }), body: aBody(aKey()), path: undefined, by }]));
+  const lost = store.format(store.published);
+  store.crash();
+
+  machine.disk = backup;
+  const again = machine.open();
+
+  t.deepEqual(await listTexts(again, aScope()), ['amber/acme/one@1']);
+  t.is(again.cacheId, store.cacheId);
+  t.true(again.epoch > store.epoch);
+  t.deepEqual(again.locate(store.format(1)), { kind: 'ours', revision: 1 });
+  t.not(again.locate(lost).kind, 'ours');
+  t.like((await again.slices())[0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
+  t.deepEqual(await again.links(), [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
+  t.deepEqual(
+    (await again.shards()).map(({ via }) => via),
+    ['parent'],
+  );
+  await machine.done(mustWrite(again, { ...aPut({ name: 'two' }, 'absent'), takes: true }));
+  t.deepEqual(again.locate(lost), { kind: 'below' }, 'the lost revision is not the new one');
+});
+
+test('a blank disk is another cache', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(mustWrite(store, aPut({}, 'absent')));
+
+  machine.disk = new Machine(2).disk;
+  const other = machine.open();
+
+  t.not(other.cacheId, store.cacheId);
+  t.not(other.epoch, store.epoch);
+  t.deepEqual(await listTexts(other, aScope()), []);
+});
+
+test('a full disk accepts nothing, and a sync whose begin was lost has not begun', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  const lane = store.lane();
+  await machine.done(lane.push(received.slice(0, 3)));
+
+  store.isDiskFull = true;
+  const refused = await machine.done(lane.push(received.slice(3, 4)));
+  store.isDiskFull = false;
+  const ended = await machine.done(store.lane().push(received.slice(4, 5)));
+
+  t.like(refused[0], { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
+  t.is(ended[0]?.kind, 'unbegun');
+  t.is(store.published, 0);
+});
+
+test('a removal that a crash cut short is finished when the store is opened again', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.lane().push(received));
+  await machine.done(
+    store.lane().push([{ kind: 'claim', shard: amber, term: 9, process: '', removed: true, origin: 'root', via: 'parent', plain: false }]),
+  );
+
+  machine.disk = store.crash();
+  const again = machine.open();
+  t.is((await list(again, aScope())).length, 1);
+  await machine.run();
+
+  t.deepEqual(await listTexts(again, aScope()), []);
+  t.like((await again.shards())[0], { term: 9, removed: true });
+});
+
+test('compaction drops what was superseded up to there, and a backup made before it still has that', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  let revision = 0;
+  for (let i = 0; i < 5; i += 1)
+    ({ revision } = await machine.done(mustWrite(store, aPut({}, revision === 0 ? 'absent' : revision, { spec: { i } }))));
+  const backup = store.backup();
+
+  store.compact(3);
+
+  t.is(store.compacted, 3);
+  t.throws(() => store.snapshot(aScope(), 2), { instanceOf: Refused });
+  t.is((await changesBehind(store, aScope(), 3)).length, 2);
+  t.is((await changesBehind(store, aScope(), 3))[0]?.previous()?.revision, 3);
+  t.is(backup.log.compacted, 0);
+  t.is([...backup.log.rows({ after: 0, upTo: 5 })].length, 5);
+});
+
+test('the same seed and the same pushes make the same store', async (t) => {
+  const texts = async (): Promise<readonly unknown[]> => {
+    const machine = new Machine(3);
+    const store = machine.open();
+    await machine.done(store.lane().push(received));
+    return [store.cacheId, store.format(store.published), await store.slices(), await store.shards(), await store.links()];
+  };
+
+  t.deepEqual(await texts(), await texts());
+});

@@ -1,0 +1,49 @@
+/** Nobody but the owner can read the files of a cache (V8). */
+import { chmodSync, copyFileSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from '../../support/test.js';
+import { openTestStore, storeDirectory } from '../../support/test-store.js';
+
+function modesIn(directory: string): Record<string, string> {
+  const files = readdirSync(directory).filter((name) => lstatSync(join(directory, name)).isFile());
+  return Object.fromEntries(files.map((name) => [name, (statSync(join(directory, name)).mode & 0o777).toString(8)]));
+}
+
+test('every file of a store is its owner’s alone, in a folder that others may list', async (t) => {
+  const directory = storeDirectory(t);
+  chmodSync(directory, 0o755);
+
+  const store = await openTestStore(directory);
+  t.teardown(() => store.close());
+
+  const modes = modesIn(directory);
+  for (const name of ['strata.db', 'strata.db-wal', 'strata.db-shm', 'strata.lock']) t.is(modes[name], '600', name);
+  t.deepEqual(new Set(Object.values(modes)), new Set(['600']));
+  t.is(statSync(directory).mode & 0o777, 0o755, 'an existing folder keeps its mode');
+});
+
+test('existing files and copies are tightened; other files, and targets of links, are left alone', async (t) => {
+  const directory = storeDirectory(t);
+  const first = await openTestStore(directory);
+  await first.close();
+  copyFileSync(join(directory, 'strata.db'), join(directory, 'strata.db.monday'));
+  for (const name of ['elsewhere', 'other.txt']) writeFileSync(join(directory, name), '');
+  symlinkSync('elsewhere', join(directory, 'strata.link'));
+  for (const name of readdirSync(directory)) chmodSync(join(directory, name), 0o644);
+
+  const second = await openTestStore(directory);
+  t.teardown(() => second.close());
+
+  const { elsewhere, 'other.txt': other, ...ours } = modesIn(directory);
+  t.deepEqual([elsewhere, other], ['644', '644']);
+  t.deepEqual(new Set(Object.values(ours)), new Set(['600']));
+  t.true('strata.db.monday' in ours);
+});
+
+test('a folder that the store makes is its owner’s alone', async (t) => {
+  const directory = join(storeDirectory(t), 'made', 'here');
+  const store = await openTestStore(directory);
+  t.teardown(() => store.close());
+
+  t.is(statSync(directory).mode & 0o777, 0o700);
+});

@@ -1,0 +1,326 @@
+/** Pushes where only this engine can be inspected: batches that fail, removals cut short, stores that were rolled back. */
+import { sweepDeletesMax } from '../../../src/store/asked.js';
+import { copyFileSync, rmSync } from 'node:fs';
+import { test } from '../../support/test.js';
+import type { Push } from '../../../src/domain/push.js';
+import { childNeighbour } from '../../../src/domain/via.js';
+import { Committer } from '../../../src/store/sqlite/committer.js';
+import { openWriter } from '../../../src/store/sqlite/database.js';
+import { list, mustWrite } from '../../contract/read-all.js';
+import { aKey, aPut, aScope } from '../../support/objects.js';
+import {
+  aBegin,
+  aClaim,
+  aClear,
+  aDrop,
+  aKeep,
+  aMeet,
+  anEnd,
+  aReach,
+  aRetract,
+  anUpsert,
+  aFullSync,
+  firstTerm,
+  mustPush,
+  outcomeTexts,
+} from '../../support/pushes.js';
+import { until } from '../../support/test-server.js';
+import { aWritingHalf, dump, type WritingHalf } from '../../support/store/a-database.js';
+import { SqliteEngine } from '../../support/store/sqlite-engine.js';
+
+const states = (count: number): readonly Push[] =>
+  Array.from({ length: count }, (_, i) => anUpsert({ name: `n${String(i).padStart(4, '0')}` }));
+
+/** A push that the database refuses. */
+function spoiled(by: Parameters<typeof anUpsert>[2] = firstTerm): Push {
+  const state = anUpsert({ name: 'spoiled' }, {}, by);
+  if (state.kind !== 'upsert') throw new Error('the push is no upsert');
+  return { ...state, body: { ...state.body, marks: { ...state.body.marks, revisionAt: 0.5 } } };
+}
+
+/** Commits to the files of a closed store, as a process does that dies right afterwards. */
+function commitOnce(engine: SqliteEngine, push: Push): void {
+  const database = openWriter(engine.file('strata.db'));
+  new Committer(database, 60_000).commit([push], 1_000_000);
+  database.close();
+}
+
+test('a batch that fails leaves claims, counts and syncs as if it had not been: an end after it has not begun', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  await mustPush(lane, [aClaim(), anUpsert({ name: 'a' }), anUpsert({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
+  const [shards, slices] = [await store.shards(), await store.slices()];
+
+  const failing = [aClaim('cedar'), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' }), aKeep({ name: 'b' }), spoiled()];
+  const outcomes = await lane.push(failing);
+
+  t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
+  t.deepEqual([await store.shards(), await store.slices()], [shards, slices]);
+  t.deepEqual(outcomeTexts(await lane.push([anUpsert({ name: 'c' })])), ['unavailable']);
+  t.deepEqual(outcomeTexts(await store.lane().push([anEnd(), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' })])), [
+    'unbegun',
+    'fenced by 0',
+    'written',
+  ]);
+  t.is((await store.slices())[0]?.objects, 3);
+  t.deepEqual(
+    (await list(store, aScope())).map(({ key }) => key.name),
+    ['a', 'b', 'c'],
+  );
+});
+
+test('a batch that fails leaves neighbours, links, current slices and digests as if it had not been', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  const known = () => Promise.all([store.shards(), store.slices(), store.links()]);
+  await mustPush(lane, [aMeet('p1'), aReach('7'), aClaim({ via: 'parent' }), aClaim('birch')]);
+  await mustPush(lane, aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'));
+  const before = await known();
+
+  const failing = [
+    aMeet('p2'),
+    aReach('9'),
+    aMeet('e1', childNeighbour('eu')),
+    aClaim({ via: 'parent' }),
+    aRetract({}, 'parent'),
+    aBegin({}, 'parent'),
+    spoiled('parent'),
+  ];
+  const outcomes = await lane.push([aClaim('birch', 2_000), ...failing, aClaim({ via: 'parent', term: 2_000 })]);
+
+  t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
+  t.deepEqual(await known(), before);
+  const received = await lane.push([
+    aMeet('e1', childNeighbour('us')),
+    aReach('8'),
+    anEnd({}, 'parent', 'filter-1'),
+    aClaim('birch'),
+    aClaim({ term: 999 }),
+  ]);
+  t.deepEqual(outcomeTexts(received), ['unchanged', 'unchanged', 'swept 0', 'acquired', 'fenced by 1000']);
+  t.like((await store.slices())[0], { digest: before[1][0]?.digest, filterHash: 'filter-1' });
+});
+
+test('a sweep that a failure cuts short is answered so, and what it had removed stays removed', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  await mustPush(lane, [aClaim(), ...states(3 * sweepDeletesMax), aBegin()]);
+  const other = store.lane();
+
+  const ended = lane.push([anEnd(), anUpsert({ name: 'behind' })]);
+  await new Promise<void>((resolve) => {
+    const subscription = store.subscribe(() => {
+      subscription.cancel();
+      void other.push([spoiled()]);
+      resolve();
+    });
+  });
+
+  t.deepEqual(outcomeTexts(await ended), ['unavailable', 'unavailable']);
+  t.is((await list(store, aScope())).length, 2 * sweepDeletesMax);
+});
+
+test('after a push that was not stored, nothing that follows on it is stored either, until its writer starts over', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  await mustPush(lane, [aMeet('root'), aClaim(), aReach('7')]);
+
+  const failing = lane.push([anUpsert(), spoiled()]);
+  const behind = lane.push([aReach('8')]);
+  const outcomes = [...(await failing), ...(await behind), ...(await lane.push([aReach('9')]))];
+
+  t.deepEqual(outcomeTexts(outcomes), ['unavailable', 'unavailable', 'unavailable', 'unavailable']);
+  t.is((await store.links())[0]?.position, '7');
+  t.deepEqual(outcomeTexts(await lane.push([aMeet('root'), aReach('9')])), ['unchanged', 'unchanged']);
+  t.is((await store.links())[0]?.position, '9');
+});
+
+test('the end of a small slice is complete in its commit, whatever that commit has put into it before', (t) => {
+  const { commit } = aWritingHalf(t);
+  const count = sweepDeletesMax + 100;
+
+  const { decided } = commit(aClaim(), ...states(count), aBegin(), anEnd(), aBegin({ resource: 'others' }), anEnd({ resource: 'others' }));
+
+  t.deepEqual(decided.slice(-4), [
+    { kind: 'unchanged' },
+    { kind: 'swept', removed: count },
+    { kind: 'unchanged' },
+    { kind: 'swept', removed: 0 },
+  ]);
+});
+
+test('a step of a sweep deletes no more than its bound, and reads no more keys than its bound', (t) => {
+  const { commit } = aWritingHalf(t);
+  const kept = 5_000;
+  commit(aClaim(), ...states(kept + 2 * sweepDeletesMax));
+  commit(aBegin(), ...states(kept).map((push) => ('key' in push ? aKeep({ name: push.key.name }) : push)));
+  const end = anEnd();
+  if (end.kind !== 'end') throw new Error('the push is no end');
+
+  const steps: string[] = [];
+  for (let decided = commit(end).decided[0]; ; decided = commit({ kind: 'resume', push: end, walk: decided.walk }).decided[0]) {
+    if (decided?.kind !== 'partial' && decided?.kind !== 'swept') throw new Error(`decided ${decided?.kind}`);
+    steps.push(`${decided.kind} ${decided.removed}`);
+    if (decided.kind === 'swept') break;
+  }
+
+  t.deepEqual(steps, ['partial 0', 'partial 0', `partial ${sweepDeletesMax}`, `swept ${sweepDeletesMax}`]);
+});
+
+/** Takes the first step of a removal; the result resumes it until it is complete and gives how many it removed since. */
+function firstStep({ commit }: WritingHalf, push: Push): () => number {
+  if (push.kind !== 'clear' && push.kind !== 'drop') throw new Error('a removal is a clear or a drop');
+  const [first] = commit(push).decided;
+  if (first?.kind !== 'partial') throw new Error(`decided ${first?.kind}`);
+  return () => {
+    let removed = 0;
+    for (;;) {
+      const [decided] = commit({ kind: 'resume', push, walk: first.walk }).decided;
+      if (decided?.kind !== 'partial' && decided?.kind !== 'swept') throw new Error(`decided ${decided?.kind}`);
+      removed += decided.removed;
+      if (decided.kind === 'swept') return removed;
+    }
+  };
+}
+
+const heldNames = ({ database }: WritingHalf, shard: string): unknown[] =>
+  database.prepare(`SELECT name FROM objects WHERE shard = ? ORDER BY name`).pluck().all(shard);
+
+for (const [title, removal] of [
+  ['shard', aClear('amber', { fence: false })],
+  ['type', aDrop()],
+] as const)
+  test(`the removal of a ${title} goes on after a failed commit from its own beginning: what was synced since stays`, (t) => {
+    const half = aWritingHalf(t);
+    const { commit } = half;
+    const name = `n${String(2 * sweepDeletesMax - 1).padStart(4, '0')}`;
+    commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), anUpsert({ shard: 'birch', name, resource: 'others' }));
+    const goOn = firstStep(half, removal);
+
+    t.throws(() => commit(anUpsert({ name: 'lost' }), spoiled()), { any: true, code: 'SQLITE_CONSTRAINT_DATATYPE' });
+    commit(aClaim('amber', 2_000), aBegin({}, 2_000), anUpsert({ name: 'n0000' }, {}, 2_000), anEnd({ resource: 'others' }, 2_000));
+    t.is(commit(aKeep({ name }, 2_000)).decided[0]?.kind, 'unchanged');
+
+    t.is(goOn(), sweepDeletesMax - 1);
+    t.deepEqual(heldNames(half, 'amber'), ['n0000', name]);
+  });
+
+test('a rewrite in a failed commit does not mark the objects that get its revisions', (t) => {
+  const half = aWritingHalf(t);
+  const { commit } = half;
+  commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), anUpsert({ shard: 'birch', name: 'n0511' }));
+  const goOn = firstStep(half, aClear('amber', { fence: false }));
+
+  t.throws(() => commit(aRetract({ shard: 'birch', name: 'n0511' }), spoiled()), {
+    any: true,
+    code: 'SQLITE_CONSTRAINT_DATATYPE',
+  });
+  commit(anUpsert({ name: 'x' }), anUpsert({ name: 'y' }), anUpsert({ name: 'z' }));
+
+  t.is(goOn(), sweepDeletesMax);
+  t.deepEqual(heldNames(half, 'amber'), ['x', 'y', 'z']);
+});
+
+test('a removal that was part of a failed commit has not begun, and does not go on', (t) => {
+  const { commit } = aWritingHalf(t);
+  commit(aClaim(), ...states(2 * sweepDeletesMax));
+  const push = aClear('amber', { fence: false });
+  if (push.kind !== 'clear') throw new Error('the push is no clear');
+
+  t.throws(() => commit(push, spoiled()), { any: true, code: 'SQLITE_CONSTRAINT_DATATYPE' });
+
+  t.is(commit({ kind: 'resume', push, walk: 1 }).decided[0]?.kind, 'unbegun');
+  t.is(commit(push).decided[0]?.kind, 'partial');
+});
+
+test('an end that is resumed does not go on with the walk of another sync', (t) => {
+  const { commit } = aWritingHalf(t);
+  commit(aClaim(), ...states(3 * sweepDeletesMax));
+  const end = anEnd();
+  if (end.kind !== 'end') throw new Error('the push is no end');
+  const [first] = commit(aBegin(), end).decided.slice(-1);
+  const [second] = commit(aBegin(), end).decided.slice(-1);
+  if (first?.kind !== 'partial' || second?.kind !== 'partial') throw new Error('both must be incomplete');
+
+  t.is(commit({ kind: 'resume', push: end, walk: first.walk }).decided[0]?.kind, 'unbegun');
+  t.is(commit({ kind: 'resume', push: end, walk: second.walk }).decided[0]?.kind, 'swept');
+});
+
+test('a commit of pushes that change nothing writes nothing', (t) => {
+  const { commit, database } = aWritingHalf(t);
+  commit(aClaim(), ...aFullSync({}, states(10)));
+  commit(aBegin());
+  const before = dump(database);
+
+  const committed = commit(aClaim(), aBegin(), ...states(10), aKeep({ name: 'none' }));
+
+  t.deepEqual(dump(database), before);
+  t.is(committed.revision, 10);
+  t.deepEqual(committed.slices, []);
+});
+
+test('a removal that was cut short goes on by itself at the next start', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [
+    aClaim(),
+    ...states(3 * sweepDeletesMax),
+    aClaim('birch'),
+    anUpsert({ shard: 'birch', name: 'stays' }),
+  ]);
+  await engine.store.close();
+  commitOnce(engine, aClear('amber'));
+
+  const store = await engine.open();
+  t.is((await store.slices()).find(({ slice }) => slice.shard === aKey().shard)?.objects, 2 * sweepDeletesMax);
+  await until(async () => (await store.slices()).length === 1);
+
+  t.deepEqual(
+    (await list(store, aScope())).map(({ key }) => key.name),
+    ['stays'],
+  );
+  const amber = (await store.shards()).find(({ shard }) => shard === aKey().shard);
+  t.true(amber?.removed && amber.term === 5_000);
+});
+
+test('a removal that came as a claim also goes on by itself at the next start, and keeps the term it came with', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [aClaim({ via: 'parent' }), anUpsert({}, {}, 'parent')]);
+  await engine.store.close();
+  commitOnce(engine, aClaim({ via: 'parent', term: 2_000, removed: true }));
+
+  const store = await engine.open();
+  await until(async () => (await store.slices()).length === 0);
+
+  t.deepEqual(await list(store, aScope()), []);
+  t.like((await store.shards())[0], { via: undefined, term: 2_000, removed: true });
+});
+
+test('a removal without a fence that was cut short does not go on, because nothing durable asks for it', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [aClaim(), ...states(2 * sweepDeletesMax)]);
+  await engine.store.close();
+  commitOnce(engine, aClear('amber', { fence: false }));
+
+  const store = await engine.open();
+  await mustWrite(store, aPut({ shard: 'birch' }, 'absent'));
+
+  t.is((await list(store, aScope({ shard: 'amber' }))).length, sweepDeletesMax);
+});
+
+test('a store that was rolled back is consistent: its slices are current as of a position that it had then', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [aMeet('p1'), aClaim({ via: 'parent' })]);
+  await mustPush(engine.store.lane(), [...aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'), aReach('77')]);
+  await engine.store.close();
+  copyFileSync(engine.file('strata.db'), `${engine.file('strata.db')}.backup`);
+  await engine.open();
+  await mustPush(engine.store.lane(), [anUpsert({ name: 'lost' }, {}, 'parent'), aReach('78')]);
+  await engine.store.close();
+
+  for (const suffix of ['-wal', '-shm']) rmSync(engine.file('strata.db') + suffix, { force: true });
+  copyFileSync(`${engine.file('strata.db')}.backup`, engine.file('strata.db'));
+  const store = await engine.open();
+
+  t.like((await store.slices())[0], { objects: 1, syncedTerm: 1_000, everSynced: true, filterHash: 'filter-1' });
+  t.deepEqual(await store.links(), [{ neighbour: 'parent', cacheId: 'p1', position: '77' }]);
+});

@@ -1,0 +1,220 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { test } from '../../support/test.js';
+import { BoundedLog } from '../../../src/diagnostics/bounded-log.js';
+import { unknownShard, type ShardState } from '../../../src/domain/claim.js';
+import type { Push, PushOutcome } from '../../../src/domain/push.js';
+import type { ShardName } from '../../../src/domain/shard.js';
+import { childNeighbour } from '../../../src/domain/via.js';
+import { KnownShards } from '../../../src/intake/known-shards.js';
+import { Routes } from '../../../src/tier/routes.js';
+import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+import { shardName } from '../../support/objects.js';
+import { silent } from '../../support/test-store.js';
+import { aClaimFrame } from '../../support/tier/a-claim-frame.js';
+
+const amber = shardName('amber');
+const [east, west] = [childNeighbour('east'), childNeighbour('west')];
+
+/** Routes of a cache that knows these shards. The store answers with `outcome`; nothing is published except by `publish`. */
+async function someRoutes(...states: readonly ShardState[]) {
+  const [clock, pushes] = [new ManualClock(), new FakePushes()];
+  pushes.shardStates.push(...states);
+  const known = await KnownShards.open(pushes);
+  const asked: Push[] = [];
+  const changed: string[] = [];
+  const store: { outcome: PushOutcome } = { outcome: { kind: 'unchanged' } };
+  const allowed = new Set([east, west]);
+  const held = new Set<ShardName>();
+  const routes = new Routes({
+    own: 'own',
+    known,
+    lane: {
+      room: async () => {},
+      push: async (all) => {
+        asked.push(...all);
+        return all.map(() => store.outcome);
+      },
+    },
+    clock,
+    log: new BoundedLog({ clock, log: silent }),
+    mayClaim: (_, from) => from === 'parent' || allowed.has(from),
+    isHeld: (shard) => held.has(shard),
+    changed: (shard) => changed.push(shard),
+  });
+  const publish = (state: ShardState): void => {
+    for (const listener of pushes.listeners) listener({ shards: [state], slices: [] });
+    routes.follow([state]);
+  };
+  /** What the store was asked for since, in words. */
+  const askedNow = async (): Promise<readonly string[]> => {
+    await turn();
+    return asked.splice(0).map((push) => (push.kind === 'claim' ? `${push.term} ${push.via ?? 'nobody'}` : push.kind));
+  };
+  return { routes, clock, askedNow, changed, publish, allowed, held, store };
+}
+
+test('a child’s claim is pushed to the store once, and sent to all neighbours with its path once it is published', async (t) => {
+  const { routes, askedNow, publish, changed } = await someRoutes();
+
+  routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
+  routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+  t.is(routes.claimFor('parent', amber), undefined);
+  publish(aShardState(amber, 5, { via: east }));
+
+  t.deepEqual(await askedNow(), []);
+  t.deepEqual(changed, ['amber']);
+  t.like(routes.claimFor('parent', amber), { term: 5, origin: 'far', path: ['far', 'eu', 'own'], reached: true, isYours: false });
+  t.like(routes.claimFor(east, amber), { isYours: true });
+});
+
+test('when a link goes down, the shard goes to another that reaches it, or stays there unreached', async (t) => {
+  const { routes, askedNow, publish, changed } = await someRoutes(aShardState(amber, 5, { via: east }));
+  routes.hear(east, aClaimFrame());
+  routes.hear(west, aClaimFrame({ path: ['far', 'us'] }));
+  t.deepEqual(await askedNow(), []);
+
+  routes.down(east);
+  t.deepEqual(await askedNow(), [`5 ${west}`]);
+  publish(aShardState(amber, 5, { via: west }));
+  changed.length = 0;
+  routes.down(west);
+
+  t.deepEqual(await askedNow(), []);
+  t.deepEqual(changed, ['amber']);
+  t.like(routes.claimFor('parent', amber), { path: ['far', 'us', 'own'], reached: false });
+});
+
+test('a path that leads back through this cache is no route; a shard whose only path does so is left without a via', async (t) => {
+  const { routes, askedNow } = await someRoutes(aShardState(amber, 5, { via: east }));
+
+  routes.hear(west, aClaimFrame({ path: ['far', 'own', 'us'] }));
+  t.deepEqual(await askedNow(), []);
+  routes.hear(east, aClaimFrame({ path: ['far', 'own', 'eu'] }));
+
+  t.deepEqual(await askedNow(), ['5 nobody']);
+});
+
+test('a claim far above all known terms is accepted from a parent alone, and a claim that the policy no longer covers is forgotten', async (t) => {
+  const { routes, askedNow, allowed, publish } = await someRoutes();
+  const ahead = 2 ** 42 + 2 ** 20 + 1;
+
+  routes.hear(east, aClaimFrame({ term: ahead }));
+  t.deepEqual(await askedNow(), []);
+  routes.hear(east, aClaimFrame({ term: ahead - 1 }));
+  t.deepEqual(await askedNow(), [`${ahead - 1} ${east}`]);
+  routes.hear('parent', aClaimFrame({ term: ahead }));
+  t.deepEqual(await askedNow(), [`${ahead} parent`]);
+  publish(aShardState(amber, ahead, { via: east }));
+  allowed.delete(east);
+  routes.policiesChanged();
+
+  t.deepEqual(await askedNow(), [`${ahead} parent`]);
+  routes.hear(east, aClaimFrame({ term: ahead + 1 }));
+  t.deepEqual(await askedNow(), []);
+});
+
+test('a removal clears the shard after its claim; what the store could not take is pushed again', async (t) => {
+  const { routes, clock, askedNow, store } = await someRoutes(aShardState(amber, 5));
+  store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the disk is full' } };
+  routes.hear(east, aClaimFrame({ term: 6, removed: true }));
+  t.deepEqual(await askedNow(), ['6 nobody']);
+
+  store.outcome = { kind: 'unchanged' };
+  clock.advance(1_000);
+
+  t.deepEqual(await askedNow(), ['6 nobody', 'clear']);
+});
+
+test('after close, nothing is pushed again to a store that refuses', async (t) => {
+  const { routes, clock, askedNow, store } = await someRoutes();
+  store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the store is closing' } };
+  routes.hear(east, aClaimFrame());
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+  clock.advance(1_000);
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+
+  routes.close();
+  clock.advance(60_000);
+
+  t.deepEqual(await askedNow(), []);
+});
+
+const unknown = unknownShard(amber);
+
+test('claims are counted for each link, without removals and without what was claimed back', async (t) => {
+  const { routes } = await someRoutes(aShardState(amber, 5, { via: east }));
+  const [birch, cedar] = [shardName('birch'), shardName('cedar')];
+  routes.hear(east, aClaimFrame());
+  routes.hear(east, aClaimFrame({ shard: birch }));
+  routes.hear(west, aClaimFrame({ path: ['far', 'eu', 'own', 'us'] }));
+  routes.hear(west, aClaimFrame({ shard: cedar, removed: true }));
+
+  t.deepEqual([...routes.claims], [[east, 2]]);
+  t.deepEqual([routes.claimants(amber), routes.claimants(cedar), routes.claimants(shardName('dune'))], [[east], [], []]);
+  routes.down(east);
+  t.deepEqual([...routes.claims], []);
+});
+
+test('a forgotten shard is neither sent nor pushed until somebody claims it', async (t) => {
+  const { routes, askedNow, publish } = await someRoutes(aShardState(amber, 5, { removed: true }));
+  publish(unknown);
+
+  routes.down(east);
+  routes.policiesChanged();
+
+  t.is(routes.claimFor('parent', amber), undefined);
+  t.deepEqual(await askedNow(), []);
+  publish(aShardState(amber, 3, { origin: 'own' }));
+  t.deepEqual(await askedNow(), [], 'nothing is remembered of it');
+});
+
+test('a claim to a forgotten shard that a neighbour remembers is decided as if this cache remembered it', async (t) => {
+  for (const [state, asked] of [
+    [aShardState(amber, 3, { origin: 'own' }), ['5 nobody']],
+    [aShardState(amber, 7, { origin: 'own' }), []],
+    [aShardState(amber, 1, { origin: 'own', plain: true }), ['6 local']],
+    [aShardState(amber, 4, { via: west }), ['5 nobody']],
+  ] as const) {
+    const { routes, askedNow, publish } = await someRoutes(aShardState(amber, 5, { removed: true, origin: 'far' }));
+    routes.hear(east, aClaimFrame({ removed: true }));
+    publish(unknown);
+    routes.down(east);
+    t.deepEqual(await askedNow(), []);
+
+    publish(state);
+
+    t.deepEqual((await askedNow()).slice(0, 1), asked);
+  }
+});
+
+test('whether somebody holds a shard is passed on with its claim, and since when nobody does is known', async (t) => {
+  const { routes, askedNow, publish, changed, clock, held } = await someRoutes();
+  const birch = shardName('birch');
+  held.add(birch);
+  publish(aShardState(birch, 5));
+  t.like(routes.claimFor('parent', birch), { held: true });
+  held.delete(birch);
+  t.false(routes.claimFor('parent', birch)?.held);
+  await askedNow();
+
+  clock.advance(60_000);
+  routes.hear(east, aClaimFrame());
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+  publish(aShardState(amber, 5, { via: east }));
+  const claimedMs = clock.now();
+  t.is(routes.unheldMs(amber), claimedMs, 'its claim comes a moment before it holds the shard');
+  changed.length = 0;
+  routes.hear(east, aClaimFrame({ held: true }));
+  t.deepEqual(changed, ['amber']);
+  t.is(routes.unheldMs(amber), undefined);
+  t.like(routes.claimFor('parent', amber), { held: true });
+
+  routes.down(east);
+  t.is(routes.unheldMs(amber), undefined, 'nobody has said that it is gone');
+  t.is(routes.unreachedMs(amber), claimedMs);
+  clock.advance(1_000);
+  routes.hear(east, aClaimFrame());
+  t.is(routes.unheldMs(amber), claimedMs + 1_000);
+});

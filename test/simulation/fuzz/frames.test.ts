@@ -1,0 +1,31 @@
+/** Frames of a websocket: any bytes are a frame or a bad one, and a frame that is read is written as the same. */
+import { test } from '../../support/test.js';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { BadFrame } from '../../../src/frames/bad-frame.js';
+import type { Frame } from '../../../src/frames/frame.js';
+import { readFrame } from '../../../src/frames/read-frame.js';
+import { writeFrame } from '../../../src/frames/write-frame.js';
+import { plain, someFrames } from '../../support/frames/some-frames.js';
+import { fuzz, mutatedBytes } from './fuzzing.js';
+
+test('frames of any bytes', (t) => {
+  const law = (bytes: Uint8Array): void => {
+    const frame = read(bytes);
+    if (frame === undefined) return;
+    const again = readFrame(writeFrame(frame));
+    if (!isDeepStrictEqual(plain(again), plain(frame))) throw new Error(`read otherwise: ${JSON.stringify(plain(again))}`);
+  };
+  const bytes = fc.oneof({ weight: 5, arbitrary: mutatedBytes(someFrames.map(writeFrame)) }, { weight: 1, arbitrary: fc.uint8Array() });
+
+  fuzz(t, bytes, law, { share: 5, sizeOf: ({ length }) => length, msPer10kB: 20 });
+});
+
+function read(bytes: Uint8Array): Frame | undefined {
+  try {
+    return readFrame(bytes);
+  } catch (error) {
+    if (error instanceof BadFrame) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,39 @@
+/** YAML: any text is read or refused; what is read comes back from what we write of it. */
+import { test } from '../../support/test.js';
+import fc from 'fast-check';
+import { equalJson } from '../../../src/json/json-tree.js';
+import { parseJson } from '../../../src/json/json-parser.js';
+import { mustParse } from '../../../src/domain/parsed.js';
+import { formatYaml, parseYaml } from '../../../src/json/yaml.js';
+import { corpus, fuzz, mutated } from './fuzzing.js';
+
+const sizeOf = (text: string): number => text.length;
+
+test('YAML of any text', (t) => {
+  const law = (text: string): void => {
+    const read = parseYaml(text);
+    if (read.kind === 'refused') {
+      if (read.refusal.reason !== 'BadRequest') throw new Error(read.refusal.reason);
+      return;
+    }
+    const written = formatYaml(read.value);
+    const again = parseYaml(written);
+    if (again.kind === 'refused' || !equalJson(again.value, read.value)) throw new Error(`read otherwise: ${written}`);
+  };
+
+  // In a thread of its own, so it may take its time: the slowest has taken 18 µs a byte.
+  fuzz(t, fc.oneof(mutated(corpus('yaml')), fc.stringMatching(/^[-a-c:?&*!|>%@'"{}[\], #\n\t~<=.0-9x]*$/)), law, {
+    sizeOf,
+    msPer10kB: 400,
+  });
+});
+
+test('JSON is written as YAML and read back as it was', (t) => {
+  const law = (text: string): void => {
+    const tree = mustParse(parseJson(text));
+    const again = parseYaml(formatYaml(tree));
+    if (again.kind === 'refused' || !equalJson(again.value, tree)) throw new Error(formatYaml(tree));
+  };
+
+  fuzz(t, fc.json({ maxDepth: 6, stringUnit: 'binary' }), law, { sizeOf, msPer10kB: 400 });
+});

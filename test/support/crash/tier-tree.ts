@@ -1,0 +1,187 @@
+/**
+ * Caches as processes that form a tree for the fault tests: each is started as an operator would, and reaches its parent through a proxy
+ * of its own, which disturbs the link as networks do. Certificates of all caches come from one authority.
+ *
+ * Every link lets everything through unless a cache gets other rules. Intervals are short, so that what takes a minute in a
+ * data centre takes seconds here.
+ */
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { StatusReport } from '../../../src/domain/status.js';
+import type { ExecutionContext } from 'ava';
+import { freeze, thaw } from '../freeze.js';
+import type { KubeClient } from '../kube-client.js';
+import { StrataProcess } from '../strata-process.js';
+import { TestAuthority } from '../test-authority.js';
+import { TcpProxy } from '../tcp-proxy.js';
+
+export type TierCacheOptions = Readonly<{
+  /** The cache above; or a port where one may be found later. */
+  parent?: TierCache | number;
+  /** What it forwards, as YAML. */
+  forward?: string;
+  flags?: readonly string[];
+}>;
+
+const everything = "[{types: ['*']}]";
+const hurry = ['--ping-interval=1s', '--pong-timeout=1s', '--policy-poll=200ms', '--link-digest-interval=2s', '--parent-ready-grace=2s'];
+const nobodyListens = 1;
+const answerMsMax = 5_000;
+
+/** A tree for one test, which stops it. */
+export async function aTierTree(t: ExecutionContext): Promise<TierTree> {
+  const tree = await TierTree.open();
+  t.teardown(() => tree[Symbol.asyncDispose]());
+  return tree;
+}
+
+export class TierCache {
+  readonly name: string;
+  readonly process: StrataProcess;
+  /** The proxy to the parent; at a root it leads nowhere. */
+  readonly uplink: TcpProxy;
+  readonly client: KubeClient;
+
+  constructor(name: string, process: StrataProcess, uplink: TcpProxy) {
+    this.name = name;
+    this.process = process;
+    this.uplink = uplink;
+    this.client = process.client();
+  }
+
+  async status(): Promise<StatusReport> {
+    const { text } = await this.client.raw('GET', '/services/cache/status', { timeoutMs: answerMsMax });
+    return JSON.parse(text) as StatusReport;
+  }
+
+  /** The value of a metric, or the sum over all its series that have the labels; `label` is as it stands there: `neighbour="parent"`. */
+  async metric(name: string, label = ''): Promise<number> {
+    const { text } = await this.client.raw('GET', '/metrics', { timeoutMs: answerMsMax });
+    return [...text.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'))]
+      .filter(([, labels = '']) => labels.includes(label))
+      .reduce((sum, [, , value]) => sum + Number(value), 0);
+  }
+
+  /** How many changes this store has written, in this epoch. */
+  async revision(): Promise<number> {
+    return await this.metric('strata_published_revision');
+  }
+
+  /** Sets other rules for what goes up; they take effect within the poll. */
+  async forwards(rules: string): Promise<void> {
+    await writeFile(join(this.process.folder, 'strata.yaml'), configOf(rules));
+  }
+
+  /** As when the volume is gone: the store, and the certificate beside it. */
+  async loseDisk(): Promise<void> {
+    await this.process.kill();
+    await rm(this.process.dataFolder, { recursive: true, force: true });
+  }
+
+  /** Stops cleanly, and keeps a copy of the disk. */
+  async backUp(): Promise<void> {
+    await this.process.stop();
+    await rm(this.#backup, { recursive: true, force: true });
+    await cp(this.process.dataFolder, this.#backup, { recursive: true });
+    await this.process.resume();
+  }
+
+  /** As when the snapshot of a volume is restored. */
+  async restore(): Promise<void> {
+    await this.loseDisk();
+    await cp(this.#backup, this.process.dataFolder, { recursive: true });
+  }
+
+  get #backup(): string {
+    return join(this.process.folder, 'backup');
+  }
+
+  /** Resolves when its process stands still. */
+  async freeze(): Promise<void> {
+    await freeze(this.process.pid);
+  }
+
+  thaw(): void {
+    thaw(this.process.pid);
+  }
+}
+
+export class TierTree {
+  readonly #folder: string;
+  readonly #authority: TestAuthority;
+  readonly #caches: TierCache[] = [];
+
+  private constructor(folder: string, authority: TestAuthority) {
+    this.#folder = folder;
+    this.#authority = authority;
+  }
+
+  static async open(): Promise<TierTree> {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-tier-'));
+    const tree = new TierTree(folder, new TestAuthority(folder));
+    await tree.trustAll();
+    return tree;
+  }
+
+  get caches(): readonly TierCache[] {
+    return this.#caches;
+  }
+
+  /** Ready when this resolves. */
+  async start(name: string, { parent, forward = everything, flags = [] }: TierCacheOptions = {}): Promise<TierCache> {
+    const uplink = await TcpProxy.start(parent instanceof TierCache ? parent.process.port : (parent ?? nobodyListens));
+    const link = parent === undefined ? [] : await this.#linkFlags(name, uplink.port);
+    try {
+      const started = await StrataProcess.start({
+        authority: this.#authority,
+        config: configOf(parent === undefined ? undefined : forward),
+        flags: [...hurry, ...link, ...flags],
+      });
+      const cache = new TierCache(name, started, uplink);
+      this.#caches.push(cache);
+      await this.trustAll();
+      return cache;
+    } catch (error) {
+      await uplink.close();
+      throw error;
+    }
+  }
+
+  /** Makes every cache trust the certificates of the others. Call it again when a cache has lost its certificate with its disk. */
+  async trustAll(): Promise<void> {
+    const files = [this.#authority.certificateFile, ...this.#caches.map(({ process }) => process.certificateFile)];
+    const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+    await writeFile(this.trustedFile, texts.join('\n'));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const cache of this.#caches.toReversed()) {
+      cache.uplink.cut();
+      if (cache.process.pid > 0) cache.thaw();
+      await cache.process[Symbol.asyncDispose]();
+      await cache.uplink.close();
+    }
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** The certificates of all of them. */
+  get trustedFile(): string {
+    return join(this.#folder, 'trusted.crt');
+  }
+
+  async #linkFlags(name: string, port: number): Promise<readonly string[]> {
+    const { certificateFile, keyFile } = this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+    return [
+      `--parent-urls=https://127.0.0.1:${port}`,
+      `--parent-ca-file=${this.trustedFile}`,
+      `--parent-cert-file=${certificateFile}`,
+      `--parent-key-file=${keyFile}`,
+    ];
+  }
+}
+
+function configOf(forward: string | undefined): string {
+  const children = `children: {'*': {accept: [{shards: ['*']}], offer: ${everything}}}\n`;
+  return forward === undefined ? children : `${children}parent: {forward: ${forward}, follow: ${everything}}\n`;
+}

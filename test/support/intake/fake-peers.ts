@@ -1,0 +1,34 @@
+/** The other servers of a store, as a test says: `hear` is what they have told. */
+import type { Subscription } from '../../../src/domain/ports.js';
+import type { Peers, PeerPusher, PeerState } from '../../../src/domain/store-port.js';
+import type { ShardName } from '../../../src/domain/shard.js';
+
+export class FakePeers implements Peers {
+  leadsSinceMs: number | undefined;
+  readonly others = new Map<string, PeerState>();
+  /** One that says nothing is known too. */
+  isAlone = true;
+  readonly told: PeerState[] = [];
+  readonly #listeners = new Set<() => void>();
+
+  tell(state: PeerState): void {
+    this.told.push(state);
+  }
+
+  follow(listener: () => void): Subscription {
+    this.#listeners.add(listener);
+    return { cancel: () => this.#listeners.delete(listener) };
+  }
+
+  /** Another server has told this, or is gone. */
+  hear(id: string, state: Partial<PeerState> | undefined): void {
+    if (state === undefined) this.others.delete(id);
+    else this.others.set(id, { pushers: new Map(), heard: new Map(), ...state });
+    this.isAlone = this.others.size === 0;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export function pushersOf(shard: ShardName, pusher: Partial<PeerPusher> = {}): ReadonlyMap<ShardName, PeerPusher> {
+  return new Map([[shard, { peer: 'elsewhere', isHeld: true, connected: true, lagMs: 0, whole: true, ...pusher }]]);
+}

@@ -1,0 +1,63 @@
+import { test } from '../../support/test.js';
+import { formatBytes, formatDuration } from '../../../src/console/page/format.js';
+import { formatPlace, parsePlace, type ObjectsPlace } from '../../../src/console/page/place.js';
+import { after, begin, type State } from '../../../src/console/page/state.js';
+
+const objects: ObjectsPlace = {
+  kind: 'objects',
+  type: 'apiexports.apis.kcp.io',
+  shard: 'amber',
+  cluster: 'root:org',
+  name: '',
+  open: undefined,
+};
+const page = { columns: [], rows: [], continueWith: 'next' };
+
+test('a place is what its address says, there and back', (t) => {
+  const open = { shard: 'amber', cluster: '1xq9', namespace: '', name: 'edge.example.io' };
+  for (const place of [objects, { ...objects, name: 'x', open }, { ...objects, shard: '*', cluster: '*' }, { kind: 'overview' } as const])
+    t.deepEqual(parsePlace(formatPlace(place)), place);
+});
+
+test('an address that says nothing, or nonsense, is the overview, or no object', (t) => {
+  t.deepEqual(parsePlace(''), { kind: 'overview' });
+  t.deepEqual(parsePlace('#/nowhere?x=1'), { kind: 'overview' });
+  t.like(parsePlace('#/objects?open=a/b'), { kind: 'objects', type: '', shard: '*', cluster: '*', open: undefined });
+});
+
+test('opening an object keeps the list, another filter begins a new one', (t) => {
+  const listed = happened(begin(objects), { kind: 'listing' }, { kind: 'page', page });
+  const opened = after(listed, { kind: 'went', place: { ...objects, open: { shard: 'amber', cluster: 'c', namespace: '', name: 'one' } } });
+
+  t.deepEqual(opened.list.pages, [page]);
+  t.deepEqual(after(opened, { kind: 'went', place: { ...objects, name: 'other' } }).list.pages, []);
+});
+
+test('pages follow one another, and a failed one keeps those before it', (t) => {
+  const state = happened(begin(objects), { kind: 'page', page }, { kind: 'listing' }, { kind: 'unlisted', why: 'no answer' });
+
+  t.deepEqual(state.list, { pages: [page], isAsking: false, failure: 'no answer' });
+  t.is(after(state, { kind: 'page', page }).list.pages.length, 2);
+});
+
+test('what a cache said last stays while it does not answer', (t) => {
+  const overview = { cache: { id: 'c-1' } } as unknown as NonNullable<State['overview']>;
+  const state = happened(
+    begin({ kind: 'overview' }),
+    { kind: 'overview', overview },
+    { kind: 'unanswered', why: 'the cache does not answer' },
+  );
+
+  t.is(state.overview, overview);
+  t.is(state.failure, 'the cache does not answer');
+  t.is(after(state, { kind: 'overview', overview }).failure, undefined);
+});
+
+test('amounts are short', (t) => {
+  t.deepEqual([0, 999, 1_000, 61_000, 3_600_000, 90_061_000].map(formatDuration), ['0ms', '999ms', '1s', '1m 1s', '1h', '1d 1h']);
+  t.deepEqual([0, 1_023, 1_536, 200 * 1_024, 3 * 1_024 ** 3].map(formatBytes), ['0 B', '1023 B', '1.5 KiB', '200 KiB', '3.0 GiB']);
+});
+
+function happened(state: State, ...events: Parameters<typeof after>[1][]): State {
+  return events.reduce(after, state);
+}

@@ -1,0 +1,153 @@
+/** A budget that many share: it is never exceeded, and no waiter is forgotten. */
+import { test } from '../../support/test.js';
+import fc from 'fast-check';
+import { Budget } from '../../../src/domain/budget.js';
+
+test('an amount taken from a budget is taken from those above it too, and given back to them', (t) => {
+  const all = new Budget(10);
+  const [one, other] = [new Budget(8, all), new Budget(8, all)];
+
+  t.true(one.tryTake(6));
+  t.false(other.tryTake(5));
+  t.true(other.tryTake(4));
+  t.deepEqual([one.used, other.used, all.used], [6, 4, 10]);
+  one.give(6);
+  t.true(other.tryTake(4));
+  t.deepEqual([one.used, other.used, all.used], [0, 8, 8]);
+});
+
+test('an amount larger than the bound fits while the budget is empty, and only then', (t) => {
+  const budget = new Budget(10);
+
+  t.true(budget.tryTake(25));
+  t.false(budget.tryTake(1));
+  budget.give(25);
+  t.true(budget.tryTake(1));
+  t.false(budget.tryTake(25));
+});
+
+test('waiters are served first come, first served, and not at all when they give up', (t) => {
+  const budget = new Budget(10);
+  const served: string[] = [];
+  budget.add(10);
+  budget.take(8, () => served.push('first'));
+  const giveUp = budget.take(8, () => served.push('second'));
+  budget.take(2, () => served.push('third'));
+
+  budget.give(5);
+  t.deepEqual(served, []);
+  budget.give(5);
+  t.deepEqual(served, ['first']);
+  giveUp();
+  t.deepEqual(served, ['first', 'third']);
+  t.is(budget.used, 10);
+});
+
+test('a waiter for the budget above does not keep others from the one below it', (t) => {
+  const all = new Budget(10);
+  const [one, other] = [new Budget(10, all), new Budget(10, all)];
+  const served: string[] = [];
+  one.add(10);
+  other.take(4, () => served.push('other'));
+
+  one.give(3);
+  t.deepEqual(served, []);
+  one.give(3);
+
+  t.deepEqual(served, ['other']);
+  t.is(all.used, 8);
+});
+
+test('no waiter of a budget above is overtaken by a smaller request', (t) => {
+  const all = new Budget(10);
+  const [one, other, third] = [new Budget(10, all), new Budget(10, all), new Budget(10, all)];
+  const served: string[] = [];
+  one.add(10);
+  other.take(8, () => served.push('large'));
+
+  one.give(5);
+  third.take(1, () => served.push('small'));
+  t.deepEqual(served, []);
+  one.give(5);
+
+  t.deepEqual(served, ['large', 'small']);
+  t.is(all.used, 9);
+});
+
+test('a waiter that a budget below held up queues behind those who already wait above it', (t) => {
+  const all = new Budget(10);
+  const [one, two, three] = [new Budget(4, all), new Budget(10, all), new Budget(10, all)];
+  const served: string[] = [];
+  one.add(4);
+  two.add(6);
+  three.take(5, () => served.push('large'));
+  one.take(3, () => served.push('small'));
+
+  one.give(4);
+  t.deepEqual(served, []);
+  two.give(6);
+
+  t.deepEqual(served, ['large', 'small']);
+  t.is(all.used, 8);
+});
+
+type Step = Readonly<{ kind: 'try' | 'take' | 'give' | 'giveUp'; leaf: number; amount: number }>;
+
+const steps: fc.Arbitrary<readonly Step[]> = fc.array(
+  fc.record({
+    kind: fc.constantFrom('try' as const, 'take' as const, 'give' as const, 'giveUp' as const),
+    leaf: fc.nat(3),
+    amount: fc.integer({ min: 1, max: 8 }),
+  }),
+  { maxLength: 60 },
+);
+
+test('whatever is taken and given: no bound is passed, sums are right, and nobody waits for free room', (t) => {
+  fc.assert(
+    fc.property(steps, (script) => {
+      const all = new Budget(12);
+      const parts = [new Budget(8, all), new Budget(8, all)];
+      const leaves = [0, 1, 2, 3].map((leaf) => new Budget(6, parts[leaf % 2]));
+      const held: { leaf: number; amount: number }[] = [];
+      const waiting: { leaf: number; amount: number; giveUp: () => void }[] = [];
+
+      for (const { kind, leaf, amount } of script) {
+        const budget = leaves[leaf]!;
+        if (kind === 'try' && budget.tryTake(amount)) held.push({ leaf, amount });
+        if (kind === 'take') {
+          const wait = { leaf, amount, giveUp: () => {} };
+          waiting.push(wait);
+          wait.giveUp = budget.take(amount, () => {
+            waiting.splice(waiting.indexOf(wait), 1);
+            held.push({ leaf, amount });
+          });
+        }
+        const given = kind === 'give' ? held.shift() : undefined;
+        if (given !== undefined) leaves[given.leaf]!.give(given.amount);
+        const left = kind === 'giveUp' ? waiting.shift() : undefined;
+        left?.giveUp();
+
+        const sum = (of: (leaf: number) => boolean): number => held.filter((each) => of(each.leaf)).reduce((n, each) => n + each.amount, 0);
+        leaves.forEach((each, i) =>
+          t.is(
+            each.used,
+            sum((of) => of === i),
+          ),
+        );
+        t.is(
+          all.used,
+          sum(() => true),
+        );
+        // An amount larger than its bound is alone in it.
+        for (const [each, max] of [[all, 12] as const, ...parts.map((part) => [part, 8] as const)]) t.true(each.used <= Math.max(max, 8));
+        // Nobody is at the head of a queue while all budgets on the way have room.
+        if (waiting.length > 0) t.true(held.length > 0, 'somebody waits though nothing is held');
+      }
+      for (const each of held.splice(0)) leaves[each.leaf]!.give(each.amount);
+      while (held.length > 0) for (const each of held.splice(0)) leaves[each.leaf]!.give(each.amount);
+      t.is(waiting.length, 0);
+      t.is(all.used, 0);
+    }),
+    { numRuns: 300 },
+  );
+});

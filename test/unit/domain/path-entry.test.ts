@@ -1,0 +1,160 @@
+import { test } from '../../support/test.js';
+import fc from 'fast-check';
+import { parseAnyPath } from '../../../src/domain/cluster.js';
+import { annotationsOf, labelsOf } from '../../../src/domain/object-metadata.js';
+import {
+  clusterEntries,
+  clusterEntryName,
+  formatPathEntry,
+  parsePathEntry,
+  pathEntryBody,
+  pathOfEntry,
+  workspaceEntries,
+  type PathEntry,
+} from '../../../src/domain/path-entry.js';
+import { clusterName, shardName } from '../../support/objects.js';
+
+const encoder = new TextEncoder();
+
+function read(
+  resource: 'logicalclusters' | 'workspaces',
+  text: string | Uint8Array,
+  name = resource === 'workspaces' ? 'team' : clusterEntryName,
+) {
+  const parsed = parsePathEntry({ resource }, name, typeof text === 'string' ? encoder.encode(text) : text);
+  return parsed.kind === 'parsed' ? parsed.value : parsed.refusal.message;
+}
+
+const names = fc.stringMatching(/^[a-z0-9]{1,16}$/);
+const entries: fc.Arbitrary<PathEntry> = fc.oneof(
+  fc.record({
+    kind: fc.constant('cluster' as const),
+    path: fc.option(
+      fc.array(names, { minLength: 1, maxLength: 5 }).map((segments) => segments.join(':')),
+      { nil: undefined },
+    ),
+    isParentless: fc.boolean(),
+    isMigrating: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constant('workspace' as const),
+    target: fc.oneof(
+      fc.tuple(names, fc.option(names, { nil: undefined })).map(([cluster, shard]) => ({
+        cluster: clusterName(cluster),
+        shard: shard === undefined ? undefined : shardName(shard),
+      })),
+      names.map((host) => ({ url: `https://${host}.example.com/clusters/${host}` })),
+    ),
+    isUnavailable: fc.boolean(),
+  }),
+);
+
+test('an entry reads back as it was written, and has less than 150 bytes', (t) => {
+  fc.assert(
+    fc.property(entries, (entry) => {
+      const bytes = formatPathEntry(entry);
+      t.deepEqual(read(entry.kind === 'cluster' ? 'logicalclusters' : 'workspaces', bytes), entry);
+      t.true(bytes.length < 150);
+    }),
+  );
+});
+
+test('what is not so is left out of an entry', (t) => {
+  const texts = (
+    [
+      { kind: 'cluster', path: 'root:org', isParentless: false, isMigrating: false },
+      { kind: 'cluster', path: undefined, isParentless: true, isMigrating: true },
+      { kind: 'workspace', target: { cluster: clusterName('2hkmx5l3ov9dd7vw'), shard: undefined }, isUnavailable: false },
+      { kind: 'workspace', target: { cluster: clusterName('2hkmx5l3ov9dd7vw'), shard: shardName('birch') }, isUnavailable: false },
+      { kind: 'workspace', target: { url: 'https://mounts.example.com/a' }, isUnavailable: true },
+    ] as const
+  ).map((entry) => new TextDecoder().decode(formatPathEntry(entry)));
+  t.deepEqual(texts, [
+    '{"path":"root:org"}',
+    '{"parentless":true,"migrating":true}',
+    '{"cluster":"2hkmx5l3ov9dd7vw"}',
+    '{"cluster":"2hkmx5l3ov9dd7vw","shard":"birch"}',
+    '{"url":"https://mounts.example.com/a","unavailable":true}',
+  ]);
+});
+
+test('what no agent of ours sends is refused, and says why', (t) => {
+  const refused: readonly (readonly ['logicalclusters' | 'workspaces', string | Uint8Array, RegExp])[] = [
+    ['workspaces', '', /no JSON/],
+    ['workspaces', '[]', /no object/],
+    ['workspaces', 'null', /no object/],
+    ['workspaces', new Uint8Array([0x7b, 0xff, 0x7d]), /no JSON/],
+    ['workspaces', '{}', /to one of both/],
+    ['workspaces', '{"cluster":"one","url":"https://a"}', /to one of both/],
+    ['workspaces', '{"cluster":7}', /no text/],
+    ['workspaces', '{"cluster":""}', /no logical cluster/],
+    ['workspaces', '{"cluster":"Root"}', /no logical cluster/],
+    ['workspaces', '{"cluster":"root:org"}', /no logical cluster/],
+    ['workspaces', '{"cluster":"system:admin"}', /no logical cluster/],
+    ['workspaces', '{"cluster":"*"}', /no logical cluster/],
+    ['workspaces', '{"cluster":"one","unavailable":"yes"}', /neither true nor false/],
+    ['workspaces', '{"cluster":"one","shard":""}', /no name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":"*"}', /no name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":"Amber"}', /no name of a shard/],
+    ['workspaces', '{"cluster":"one","shard":null}', /no text/],
+    ['workspaces', '{"cluster":"one","shard":["amber"]}', /no text/],
+    ['workspaces', '{"url":"http://mounts.example.com/"}', /https/],
+    ['workspaces', '{"url":"https://user:secret@mounts.example.com/"}', /credentials/],
+    ['workspaces', '{"url":"https://user@mounts.example.com/"}', /credentials/],
+    ['workspaces', '{"url":"https://mounts.example.com/?token=secret"}', /query/],
+    ['workspaces', '{"url":"https://mounts.example.com/#a"}', /fragment/],
+    ['workspaces', '{"url":"file:///etc/passwd"}', /https/],
+    ['workspaces', '{"url":"mounts.example.com"}', /https/],
+    ['workspaces', '{"url":" https://mounts.example.com/\\n"}', /https/],
+    ['workspaces', '{"url":"https:\\\\\\\\mounts.example.com"}', /https/],
+    ['workspaces', '{"url":"https://mounts.example.com/\\u001b[31m"}', /https/],
+    ['workspaces', '{"url":"https://mounts.example.com/a/../b"}', /https/],
+    ['workspaces', `{"url":"https://mounts.example.com/${'a'.repeat(2_048)}"}`, /https/],
+    ['workspaces', `{"cluster":"one","note":"${'a'.repeat(4_096)}"}`, /at most 4096/],
+    ['logicalclusters', '{"path":"root:"}', /no canonical path/],
+    ['logicalclusters', '{"path":"system:admin"}', /no canonical path/],
+    ['logicalclusters', '{"path":["root"]}', /no text/],
+    ['logicalclusters', '{"parentless":1}', /neither true nor false/],
+    ['logicalclusters', '{"migrating":"root"}', /neither true nor false/],
+  ];
+  for (const [resource, text, why] of refused) {
+    const message = read(resource, text);
+    t.regex(typeof message === 'string' ? message : 'it was taken', why, String(text));
+  }
+  for (const name of ['Team', 'a.b', 'a:b', '-a', 'a-', 'a'.repeat(64), ''])
+    t.regex(String(read('workspaces', '{"cluster":"one"}', name)), /no segment/);
+  t.regex(String(read('logicalclusters', '{}', 'other')), /named cluster/);
+});
+
+test('a member that is not known yet is no reason to refuse', (t) => {
+  t.deepEqual(read('workspaces', '{"cluster":"one","type":"root:universal"}'), {
+    kind: 'workspace',
+    target: { cluster: clusterName('one'), shard: undefined },
+    isUnavailable: false,
+  });
+});
+
+test('only a logical cluster without an owner owns its path, and a path of one segment is the name of one anyway', (t) => {
+  const cluster = { kind: 'cluster', path: 'home:alice', isParentless: true, isMigrating: false } as const;
+  t.is(pathOfEntry(cluster), 'home:alice' as never);
+  t.is(pathOfEntry({ ...cluster, isParentless: false }), undefined);
+  t.is(pathOfEntry({ ...cluster, path: undefined }), undefined);
+  t.is(pathOfEntry({ ...cluster, path: 'root' }), undefined);
+  t.is(pathOfEntry({ kind: 'workspace', target: { cluster: clusterName('one'), shard: undefined }, isUnavailable: false }), undefined);
+});
+
+test('what is stored of an entry has neither labels nor annotations', (t) => {
+  const body = pathEntryBody(formatPathEntry({ kind: 'cluster', path: 'root:org', isParentless: false, isMigrating: false }));
+  t.is(labelsOf(body).size, 0);
+  t.is(annotationsOf(body).size, 0);
+});
+
+test('a path of a policy or an object has one segment or several', (t) => {
+  t.is(parseAnyPath('root'), 'root');
+  t.is(parseAnyPath('root:tenant-a'), 'root:tenant-a');
+  for (const text of ['', ':', 'root:', 'Root', 'system:admin', 'root:tenant_a']) t.is(parseAnyPath(text), undefined, text);
+});
+
+test('the types of entries have no group of Kubernetes', (t) => {
+  for (const { group } of [clusterEntries, workspaceEntries]) t.is(group, 'paths.strata');
+});

@@ -1,0 +1,73 @@
+/** Reading at the pace of the free room. */
+import { test } from '../../support/test.js';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Budget } from '../../../src/domain/budget.js';
+import { withRoom } from '../../../src/domain/room.js';
+import { ExchangeRoom } from '../../../src/http/exchange-room.js';
+
+function pieces(lengths: readonly number[]): { source: AsyncGenerator<Uint8Array>; state: { read: number; closed: boolean } } {
+  const state = { read: 0, closed: false };
+  async function* all(): AsyncGenerator<Uint8Array> {
+    try {
+      for (const length of lengths) {
+        state.read += 1;
+        yield new Uint8Array(length);
+      }
+    } finally {
+      state.closed = true;
+    }
+  }
+  return { source: all(), state };
+}
+
+test('a piece is read once there is room for one, and then holds room for its own size', async (t) => {
+  const budget = new Budget(100);
+  const room = new ExchangeRoom(budget);
+  const { source, state } = pieces([30, 30, 30]);
+  const reading = withRoom(source, room, 60);
+
+  t.is((await reading.next()).value?.length, 30);
+  t.is(budget.used, 30);
+  t.is((await reading.next()).value?.length, 30);
+  t.is(budget.used, 60);
+  const third = reading.next();
+  for (let i = 0; i < 5; i++) await turn();
+  t.is(state.read, 2);
+  room.give(30);
+  t.is((await third).value?.length, 30);
+  room.give(30);
+  t.true((await reading.next()).done);
+  t.is(budget.used, 30);
+});
+
+test('the end of the client ends the reading, and gives back all its room', async (t) => {
+  const budget = new Budget(100);
+  const room = new ExchangeRoom(budget);
+  const { source, state } = pieces([80, 80]);
+  const reading = withRoom(source, room, 80);
+  await reading.next();
+
+  const next = reading.next();
+  room.close();
+
+  t.true((await next).done);
+  t.true(state.closed);
+  t.is(budget.used, 0);
+  t.false(room.tryTake(1));
+  t.false(await room.take(1));
+  room.add(5);
+  t.is(budget.used, 0);
+});
+
+test('an answer holds room for its own size, however much making it took', async (t) => {
+  const budget = new Budget(100);
+  const room = new ExchangeRoom(budget);
+
+  await room.take(60);
+  room.settle(10);
+  t.is(budget.used, 10);
+  room.settle(70);
+  t.is(budget.used, 70);
+  room.give(1_000);
+  t.is(budget.used, 0);
+});

@@ -1,0 +1,35 @@
+/** What short pieces of bodies count for, beside what their caller holds for other reasons. */
+import { test } from '../../support/test.js';
+import { Budget } from '../../../src/domain/budget.js';
+import { BodyPieces } from '../../../src/http/body-pieces.js';
+
+const crumbs = (pieces: BodyPieces<number>, count: number): boolean[] => Array.from({ length: count }, () => pieces.tryTake(0, 1));
+
+test('short bodies come in though their caller’s room is full; hundreds of crumbs do not', (t) => {
+  const room = new Budget(100_000);
+  room.add(100_000);
+  const pieces = new BodyPieces<number>(room);
+  for (let request = 1; request < 10_000; request += 1) {
+    for (let i = 0; i < 5; i += 1) t.true(pieces.tryTake(request, 34));
+    pieces.ended(request);
+    t.is(room.used, 100_000);
+  }
+  t.true(crumbs(pieces, 200).every(Boolean));
+  t.true(crumbs(pieces, 200).includes(false));
+  pieces.close();
+  t.is(room.used, 100_000);
+});
+
+test('with room there are some thousand crumbs, whatever long pieces came before, and what they held ends with their request', (t) => {
+  const room = new Budget(100_000_000);
+  const pieces = new BodyPieces<number>(room);
+  pieces.tryTake(1, 1_000_000);
+  const taken = crumbs(pieces, 10_000).filter(Boolean).length;
+  t.true(taken > 4_000 && taken < 5_000, `${taken}`);
+  t.true(room.used > taken * 200);
+  pieces.ended(0);
+  t.is(room.used, 0);
+  t.true(crumbs(pieces, 200).includes(false));
+  pieces.close();
+  t.is(room.used, 0);
+});

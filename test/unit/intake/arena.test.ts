@@ -1,0 +1,17 @@
+import { test } from '../../support/test.js';
+import { arena } from '../../../src/intake/arena.js';
+
+test('pieces lie one after another in one buffer, and a piece that does not fit has a buffer of its own', (t) => {
+  const allocate = arena(10);
+
+  const [first, second, third, fourth] = [allocate(4), allocate(5), allocate(2), allocate(1)];
+
+  t.is(first?.buffer, second?.buffer);
+  t.is(second?.byteOffset, 4);
+  t.not(third?.buffer, first?.buffer);
+  t.is(fourth?.buffer, first?.buffer);
+  t.deepEqual(
+    [first, second, third, fourth].map((piece) => piece?.length),
+    [4, 5, 2, 1],
+  );
+});

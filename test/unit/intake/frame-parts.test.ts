@@ -1,0 +1,54 @@
+import { test } from '../../support/test.js';
+import type { Frame } from '../../../src/frames/frame.js';
+import { partsOf } from '../../../src/intake/frame-parts.js';
+import { apiExports, aContext, begin } from '../../support/intake/a-receiver.js';
+
+function putOf(sizes: readonly number[]): Frame & { kind: 'put' } {
+  const objects = sizes.map((size, i) => ({
+    cluster: 'acme',
+    namespace: '',
+    name: `n${i}`,
+    sourceVersion: '1',
+    body: size < 0 ? undefined : new Uint8Array(size),
+  }));
+  return { kind: 'put', sequence: 10, slice: apiExports, version: 'v1alpha2', objects };
+}
+
+test('a large frame is split into parts with consecutive numbers that hold all of it in order', (t) => {
+  const { limits } = aContext();
+  const kilobytes = 1024;
+  const frame = putOf([200 * kilobytes, 100 * kilobytes, 1, -1, 300 * kilobytes, 2]);
+
+  const parts = partsOf(frame, limits);
+
+  t.deepEqual(
+    parts.map((part) => part.kind === 'put' && [part.sequence, part.objects.length]),
+    [
+      [10, 2],
+      [12, 3],
+      [15, 1],
+    ],
+  );
+  t.deepEqual(
+    parts.flatMap((part) => (part.kind === 'put' ? part.objects : [])),
+    frame.objects,
+  );
+});
+
+test('a position is reached with the last part of its frame', (t) => {
+  const { limits } = aContext();
+
+  const parts = partsOf({ ...putOf([200_000, 100_000, 1, 300_000, 2]), position: '7' }, limits);
+
+  t.deepEqual(
+    parts.map((part) => part.kind === 'put' && part.position),
+    [undefined, undefined, '7'],
+  );
+});
+
+test('a frame that is small, ends with its first large object, holds too much or is no put is not split', (t) => {
+  const { limits } = aContext();
+  const whole: readonly Frame[] = [putOf([1, 2]), putOf([1_000_000]), putOf(Array.from({ length: 11 }, () => 100_000)), begin(3)];
+
+  for (const frame of whole) t.deepEqual(partsOf(frame, limits), [frame]);
+});

@@ -1,0 +1,125 @@
+import { test } from '../../support/test.js';
+import type { Caller } from '../../../src/domain/caller.js';
+import type { ShardState } from '../../../src/domain/claim.js';
+import { PlainWrites } from '../../../src/intake/plain-writes.js';
+import { KnownShards } from '../../../src/intake/known-shards.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+import { shardName } from '../../support/objects.js';
+import { aSlice } from '../../support/pushes.js';
+import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
+
+const amber = shardName('amber');
+const holdMs = 30_000;
+const master: Caller = { user: 'admin', groups: ['system:masters'] };
+const kcpOf = (shard: string): Caller => ({ user: 'kcp', groups: ['strata'], speaksFor: { kind: 'shard', shard: shardName(shard) } });
+
+async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; changedMs?: number }>) {
+  const clock = new ManualClock();
+  const pushes = new FakePushes();
+  if (shard !== undefined) pushes.shardStates.push(shard);
+  pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
+  const seen = { ms: 0, isHeld: false, overwritten: [] as string[] };
+  const known = await KnownShards.open(pushes);
+  const startedMs = clock.now();
+  const plainWrites = new PlainWrites(
+    {
+      own: 'here',
+      known,
+      clock,
+      pushers: { hasPusher: () => seen.isHeld, overwritten: (slice) => void seen.overwritten.push(slice.resource.resource) },
+      seenMs: () => seen.ms,
+      runningSinceMs: () => startedMs,
+    },
+    { holdMs },
+  );
+  const judged = (caller = master): string => {
+    const judgement = plainWrites.judge(amber, caller);
+    return judgement.kind === 'refused' ? judgement.refusal.reason : (judgement.as ?? 'writes');
+  };
+  return { clock, seen, judged, plainWrites };
+}
+
+test('a shard without a via, or a local one, may be written, whoever was seen', async (t) => {
+  for (const shard of [undefined, aShardState(amber, 5), aShardState(amber, 5, { removed: true })]) {
+    const { judged, clock } = await aPlainWrites(shard === undefined ? {} : { shard });
+
+    t.is(judged(), 'writes');
+    clock.advance(holdMs);
+    t.is(judged(), 'writes');
+  }
+});
+
+test('a local shard is written by its pusher alone while it has one, and by the shard itself', async (t) => {
+  const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
+
+  seen.isHeld = true;
+  t.is(judged(), 'Conflict');
+  t.is(judged(kcpOf('birch')), 'Conflict');
+  t.is(judged(kcpOf('amber')), 'bySource');
+  seen.isHeld = false;
+  t.is(judged(), 'writes');
+  t.is(judged(kcpOf('amber')), 'writes');
+});
+
+test('a pusher that comes while a write is under way is asked to sync again, unless the shard itself wrote beside it', async (t) => {
+  const { plainWrites, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
+  const before = plainWrites.judge(amber, master);
+
+  seen.isHeld = true;
+  const beside = plainWrites.judge(amber, kcpOf('amber'));
+  for (const judged of [beside, before]) if (judged.kind === 'writes') plainWrites.written(aSlice(), judged);
+  t.deepEqual(seen.overwritten, ['apiexports']);
+  seen.isHeld = false;
+  if (before.kind === 'writes') plainWrites.written(aSlice(), before);
+  t.is(seen.overwritten.length, 1);
+});
+
+test('a shard of a plain writer has no pusher, though one may come', async (t) => {
+  const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5, { plain: true }) });
+
+  seen.isHeld = true;
+  t.is(judged(), 'writes');
+});
+
+test('a plain write to a shard behind a link is refused during the hold, then takes the shard over', async (t) => {
+  const { judged, clock } = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }) });
+
+  t.is(judged(), 'Conflict');
+  clock.advance(holdMs - 1);
+  t.is(judged(), 'Conflict');
+  clock.advance(1);
+  t.is(judged(), 'takes');
+});
+
+test('a new change, or a writer that was seen, renews the hold', async (t) => {
+  const changed = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }), changedMs: 10_000 });
+  const seen = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }) });
+
+  for (const { clock } of [changed, seen]) clock.advance(holdMs + 9_999);
+  seen.seen.ms = seen.clock.now() - 1;
+
+  t.is(changed.judged(), 'Conflict');
+  t.is(seen.judged(), 'Conflict');
+  changed.clock.advance(1);
+  t.is(changed.judged(), 'takes');
+});
+
+test('a change dated hours ahead by a wrong clock does not prolong the hold', async (t) => {
+  const { judged, clock } = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }), changedMs: 3 * 3_600_000 });
+
+  t.is(judged(), 'Conflict');
+  clock.advance(holdMs);
+  t.is(judged(), 'takes');
+});
+
+test('a refusal names the cache where the shard is written', async (t) => {
+  const parent = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'parent' }) });
+  const child = await aPlainWrites({ shard: aShardState(amber, 5, { via: 'child/east' }) });
+  const message = ({ plainWrites }: typeof parent): string => {
+    const judgement = plainWrites.judge(amber, master);
+    return judgement.kind === 'refused' ? judgement.refusal.message : '';
+  };
+
+  t.regex(message(parent), /above or beside/);
+  t.regex(message(child), /child east/);
+});

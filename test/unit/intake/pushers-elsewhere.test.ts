@@ -1,0 +1,74 @@
+import { test } from '../../support/test.js';
+import { PushersElsewhere } from '../../../src/intake/pushers-elsewhere.js';
+import { PushSessions } from '../../../src/intake/push-sessions.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+import { shardName } from '../../support/objects.js';
+import { apiExports } from '../../support/intake/a-receiver.js';
+import { FakePeers, pushersOf } from '../../support/intake/fake-peers.js';
+import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
+
+const amber = shardName('amber');
+
+function someSessions() {
+  const [clock, peers, pushes] = [new ManualClock(), new FakePeers(), new FakePushes()];
+  const elsewhere = new PushersElsewhere({ peers, pushes, clock });
+  const sessions = new PushSessions(pushes, clock.now(), elsewhere);
+  const news: number[] = [];
+  sessions.follow((slices) => void news.push(slices.length));
+  return { clock, peers, pushes, elsewhere, sessions, news };
+}
+
+test('a pusher that another server has counts as one, with what that server says of it', (t) => {
+  const { clock, peers, sessions, news } = someSessions();
+  clock.advance(100);
+  peers.hear('b', { pushers: pushersOf(amber, { lagMs: 2_000, whole: false }) });
+  clock.advance(50);
+  peers.hear('b', { pushers: pushersOf(amber, { lagMs: 3_000, whole: false }) });
+
+  t.true(sessions.hasPusher(amber));
+  t.true(sessions.isHeld(amber, clock.now()));
+  t.deepEqual([...sessions.present], [[amber, undefined]]);
+  t.like(sessions.presence(amber), { peer: 'elsewhere', sinceMs: clock.now() - 50 });
+  t.like(sessions.freshness(apiExports), { connected: true, lagMs: 3_000, whole: false });
+  t.deepEqual(news, [0, 0]);
+  t.is(sessions.held, 0, 'of this server alone');
+});
+
+test('a pusher whose server is gone has been away since then, not since the start', (t) => {
+  const { clock, peers, sessions } = someSessions();
+  clock.advance(10_000);
+  peers.hear('b', { pushers: pushersOf(amber) });
+  clock.advance(5_000);
+  peers.hear('b', undefined);
+
+  t.false(sessions.hasPusher(amber));
+  t.false(sessions.isHeld(amber, clock.now()));
+  t.like(sessions.presence(amber), { peer: undefined, sinceMs: clock.now() });
+});
+
+test('a pusher that keeps its shard no longer does not hold it, but is still there', (t) => {
+  const { clock, peers, sessions } = someSessions();
+  peers.hear('b', { pushers: pushersOf(amber, { isHeld: false, connected: false }) });
+
+  t.true(sessions.hasPusher(amber));
+  t.false(sessions.isHeld(amber, clock.now()));
+});
+
+test('a shard that another server has just given away is held until that has told by whom', (t) => {
+  const { clock, peers, pushes, sessions } = someSessions();
+  peers.hear('b', {});
+  for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 5)], slices: [] });
+
+  t.true(sessions.isHeld(amber, clock.now()));
+  clock.advance(1_999);
+  t.true(sessions.isHeld(amber, clock.now()));
+  clock.advance(1);
+  t.false(sessions.isHeld(amber, clock.now()));
+});
+
+test('where there is no other server, a shard is held by its session alone', (t) => {
+  const { clock, pushes, sessions } = someSessions();
+  for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 5)], slices: [] });
+
+  t.false(sessions.isHeld(amber, clock.now()));
+});

@@ -1,0 +1,84 @@
+import { test } from '../../support/test.js';
+import { PushSessions } from '../../../src/intake/push-sessions.js';
+import { ToldPeers } from '../../../src/intake/told-peers.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+import { shardName } from '../../support/objects.js';
+import { apiExports } from '../../support/intake/a-receiver.js';
+import { FakePeers } from '../../support/intake/fake-peers.js';
+import { FakePushes } from '../../support/intake/fake-pushes.js';
+
+const amber = shardName('amber');
+
+function aServer() {
+  const [clock, peers] = [new ManualClock(), new FakePeers()];
+  const sessions = new PushSessions(new FakePushes(), clock.now());
+  const heardHere = new Map<ReturnType<typeof shardName>, number>();
+  const heardElsewhere: string[] = [];
+  const plainWrites = { heardHere, hearElsewhere: (shard: string) => void heardElsewhere.push(shard) };
+  const told = new ToldPeers({ peers, sessions, plainWrites, clock });
+  const enter = (): void =>
+    sessions.enter(
+      amber,
+      {
+        process: 'p',
+        term: 5,
+        peer: '10.0.0.1',
+        silentSinceMs: () => undefined,
+        named: () => undefined,
+        bye: () => {},
+        dropped: () => {},
+        declared: () => {},
+        overwritten: () => {},
+      },
+      clock.now(),
+    );
+  return { clock, peers, sessions, told, heardHere, heardElsewhere, enter };
+}
+
+test('nothing is told where there is nobody else; whoever comes is told at once', (t) => {
+  const { clock, peers, enter } = aServer();
+  enter();
+  clock.advance(5_000);
+  t.deepEqual(peers.told, []);
+
+  peers.hear('b', {});
+  t.is(peers.told.at(-1)?.pushers.get(amber)?.peer, '10.0.0.1');
+});
+
+test('a pusher that comes is told at once, what it reports within a second, and what is the same not again', (t) => {
+  const { clock, peers, sessions, enter } = aServer();
+  peers.hear('b', {});
+  enter();
+  t.is(peers.told.length, 1);
+  sessions.note(amber, { freshness: [{ slice: apiExports, connected: true, synced: true, lagMs: 1_200, whole: true }], withdrawn: [] }, 0);
+  t.is(peers.told.length, 1);
+  clock.advance(1_000);
+
+  t.deepEqual(peers.told.at(-1)?.pushers.get(amber), { peer: '10.0.0.1', isHeld: true, connected: true, lagMs: 2_000, whole: true });
+  clock.advance(10_000);
+  t.is(peers.told.length, 2);
+});
+
+test('plain writers are told every five seconds at most, and what others tell is noted when it changes', (t) => {
+  const { clock, peers, heardHere, heardElsewhere } = aServer();
+  peers.hear('b', { heard: new Map([[amber, 7]]) });
+  peers.hear('b', { heard: new Map([[amber, 7]]) });
+  t.deepEqual(heardElsewhere, ['amber']);
+  peers.hear('b', { heard: new Map([[amber, 8]]) });
+  t.deepEqual(heardElsewhere, ['amber', 'amber']);
+
+  for (let second = 0; second < 12; second += 1) {
+    heardHere.set(amber, clock.now());
+    clock.advance(1_000);
+  }
+  t.is(peers.told.length, 3, 'at the start, and after five and ten seconds');
+});
+
+test('a server that stops tells nothing more', (t) => {
+  const { clock, peers, told, enter } = aServer();
+  peers.hear('b', {});
+  told.close();
+  enter();
+  clock.advance(5_000);
+  t.deepEqual(peers.told, []);
+});

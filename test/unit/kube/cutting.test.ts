@@ -1,0 +1,87 @@
+import { test } from '../../support/test.js';
+import fc from 'fast-check';
+import { lines } from '../../../src/kube/lines.js';
+import { ListCutter } from '../../../src/kube/list-cutter.js';
+import { cutWatchEvent } from '../../../src/kube/watch-event.js';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** The bytes in chunks that end at these places. */
+function chunked(bytes: Uint8Array, places: readonly number[]): readonly Uint8Array[] {
+  const cuts = [0, ...places.map((place) => place % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length];
+  return cuts.slice(1).map((cut, i) => bytes.subarray(cuts[i], cut));
+}
+
+async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* chunks;
+}
+
+const places = fc.array(fc.nat(), { maxLength: 8 });
+
+test('a list is cut into the very texts of its items, wherever its chunks end and whatever is around the items', (t) => {
+  const item = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })).map((object) => JSON.stringify(object));
+  const property = fc.property(fc.array(item, { maxLength: 6 }), places, fc.boolean(), fc.boolean(), (items, cuts, pretty, behind) => {
+    const space = pretty ? '\n  ' : '';
+    const metadata = `"metadata":{"continue":"a,b]}","resourceVersion":"12"}`;
+    const all = `"items":${space}[${space}${items.join(`,${space}`)}${space}]`;
+    const text = `{"kind":"XList","other":[["items"]],${space}${(behind ? [all, metadata] : [metadata, all]).join(',')}}`;
+    const cutter = new ListCutter(1_000_000);
+
+    const found = chunked(encoder.encode(text), cuts).flatMap((chunk) => cutter.push(chunk).map((bytes) => decoder.decode(bytes)));
+
+    return (
+      JSON.stringify(found) === JSON.stringify(items) && cutter.end().resourceVersion === '12' && cutter.end().continueToken === 'a,b]}'
+    );
+  });
+
+  t.notThrows(() => fc.assert(property, { numRuns: 300 }));
+});
+
+test('a list that breaks off, holds too much or has no resourceVersion is refused', (t) => {
+  const ended = (text: string): unknown => {
+    const cutter = new ListCutter(64);
+    cutter.push(encoder.encode(text));
+    return cutter.end();
+  };
+
+  t.throws(() => ended('{"items":[{"a":1},'), { message: /broke off/ });
+  t.throws(() => ended(''), { message: /broke off/ });
+  t.throws(() => ended('{"items":null,"metadata":{}}'), { message: /without a resourceVersion/ });
+  t.throws(() => ended(`{"items":[{"a":"${'x'.repeat(64)}`), { message: /more than 64 bytes/ });
+  t.throws(() => ended(`{"other":"${'x'.repeat(100_000)}`), { message: /this is no list/ });
+  t.deepEqual(ended('{"items":null,"metadata":{"resourceVersion":"5"}}'), { resourceVersion: '5', continueToken: '' });
+});
+
+test('a watch is cut at its newlines, wherever its chunks end; text after the last newline is no event', async (t) => {
+  await t.notThrowsAsync(
+    fc.assert(
+      fc.asyncProperty(fc.array(fc.string({ maxLength: 20 }).map((line) => line.replaceAll('\n', 'é'))), places, async (all, cuts) => {
+        const found: string[] = [];
+        const bytes = encoder.encode(`${all.map((line) => `${line}\n`).join('')}rest`);
+        for await (const batch of lines(each(chunked(bytes, cuts)), 1_000)) found.push(...batch.map((line) => decoder.decode(line)));
+        return JSON.stringify(found) === JSON.stringify(all);
+      }),
+      { numRuns: 200 },
+    ),
+  );
+});
+
+test('a line without an end is given up at its bound', async (t) => {
+  const endless = lines(each([encoder.encode('x'.repeat(60)), encoder.encode('x'.repeat(60))]), 100);
+
+  await t.throwsAsync(endless.next(), { message: /more than 100 bytes/ });
+});
+
+test('an event is cut as servers usually write it, and in every other way JSON allows', (t) => {
+  const cut = (line: string): [string, string] => {
+    const { type, object } = cutWatchEvent(encoder.encode(line));
+    return [type, decoder.decode(object)];
+  };
+
+  t.deepEqual(cut('{"type":"ADDED","object":{"a":"}"}}'), ['ADDED', '{"a":"}"}']);
+  t.deepEqual(cut('{"type":"BOOKMARK","object":{}}'), ['BOOKMARK', '{}']);
+  t.deepEqual(cut('{ "object" : {"a":1} , "type" : "DELETED" }'), ['DELETED', '{"a":1}']);
+  t.throws(() => cut('{"type":"SHOUTED","object":{}}'), { message: /SHOUTED/ });
+  t.throws(() => cut('{"object":{}}'), { message: /no event/ });
+});

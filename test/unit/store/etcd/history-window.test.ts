@@ -1,0 +1,187 @@
+import { setImmediate } from 'node:timers/promises';
+import { test } from '../../../support/test.js';
+import fc from 'fast-check';
+import type { Change } from '../../../../src/domain/change.js';
+import type { LogChunk } from '../../../../src/domain/store-port.js';
+import { HistoryWindow, type WindowLimits } from '../../../../src/store/etcd/history-window.js';
+import { fastestMs } from '../../../support/fastest.js';
+import { aBody, aKey, type Place } from '../../../support/objects.js';
+import { collectGarbage } from '../../../support/collect-garbage.js';
+
+const wide: WindowLimits = { ageMs: Infinity, changesMax: Infinity, bytesMax: Infinity };
+const exports = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
+const always = (): boolean => true;
+
+function aChange(revision: number, place: Place = {}, { isDelete = false, moves = false } = {}): Change {
+  const key = aKey(place);
+  const resourceVersion = String(revision);
+  const of = { key, revision, previous: () => undefined, ...(moves && { movedPath: { before: undefined, after: undefined } }) };
+  if (isDelete) return { kind: 'delete', resourceVersion, ...of };
+  return { kind: 'put', object: { key, revision, resourceVersion, body: aBody(key) }, created: false, ...of };
+}
+
+function textOf({ changes, upTo }: LogChunk): string {
+  return `${changes.map(({ revision, key }) => `${key.name}@${revision}`).join(' ')} to ${upTo}`;
+}
+
+/** Chunk after chunk. */
+function readAll(read: (after: number) => LogChunk, upTo: number): readonly Change[] {
+  const all: Change[] = [];
+  for (let after = 0; after < upTo;) {
+    const chunk = read(after);
+    all.push(...chunk.changes);
+    if (chunk.upTo <= after) throw new Error(`a chunk ends at ${chunk.upTo}, behind ${after}`);
+    after = chunk.upTo;
+  }
+  return all;
+}
+
+test('the changes of a type come in rising revision, each once, of every identity or of one', (t) => {
+  const place = fc.record({
+    resource: fc.constantFrom('apiexports', 'apiexportendpointslices'),
+    identity: fc.constantFrom('', 'h1', 'h2'),
+  });
+  const grown = fc.array(fc.record({ place, isNext: fc.boolean() }), { maxLength: 900 });
+  fc.assert(
+    fc.property(grown, fc.nat({ max: 900 }), fc.constantFrom('', 'h1', '*'), (steps, seed, identity) => {
+      const window = new HistoryWindow(0, wide);
+      let revision = 1;
+      const all = steps.map(({ place: at, isNext }, i) => {
+        if (isNext) revision += 1;
+        return aChange(revision, { ...at, name: `n${i}` });
+      });
+      for (const change of all) window.add([change], 0);
+      const isWanted = ({ name }: { name: string }): boolean => (Number(name.slice(1)) + seed) % 3 > 0;
+
+      const read = readAll((after) => window.changes({ ...exports, identity }, { after, upTo: revision }, isWanted), revision);
+
+      const wanted = all.filter(
+        ({ key }) => key.resource.resource === 'apiexports' && (identity === '*' || key.resource.identity === identity) && isWanted(key),
+      );
+      // Of one revision the order is nobody's.
+      const textsOf = (changes: readonly Change[]): readonly string[] =>
+        changes.map(({ key, revision: at }) => `${key.name}@${at}`).toSorted();
+      t.deepEqual(textsOf(read), textsOf(wanted));
+      t.deepEqual(
+        read.map(({ revision: at }) => at),
+        wanted.map(({ revision: at }) => at),
+      );
+      t.deepEqual(readAll((after) => window.everyChange({ after, upTo: revision }, always), revision).length, all.length);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('a chunk is as much as a turn may read, splits no revision, and says how far it goes though it brings nothing', (t) => {
+  const window = new HistoryWindow(0, wide);
+  for (let revision = 1; revision <= 255; revision += 1) window.add([aChange(revision, { name: `n${revision}` })], 0);
+  window.add(
+    Array.from({ length: 10 }, (_, i) => aChange(256, { name: `m${i}` })),
+    0,
+  );
+  window.add([aChange(257)], 0);
+
+  const first = window.changes(exports, { after: 0, upTo: 257 }, always);
+  t.is(first.changes.length, 265);
+  t.is(first.upTo, 256);
+  t.is(textOf(window.changes(exports, { after: 256, upTo: 257 }, always)), 'one@257 to 257');
+  t.is(textOf(window.changes(exports, { after: 0, upTo: 257 }, () => false)), ' to 256');
+  t.is(textOf(window.changes({ ...exports, resource: 'others' }, { after: 0, upTo: 257 }, always)), ' to 257');
+});
+
+test('a change that moves a path is among every change, whoever wants its key', (t) => {
+  const window = new HistoryWindow(0, wide);
+  window.add([aChange(1), aChange(2, { name: 'moves' }, { moves: true })], 0);
+
+  t.is(textOf(window.everyChange({ after: 0, upTo: 2 }, () => false)), 'moves@2 to 2');
+  t.is(textOf(window.changes(exports, { after: 0, upTo: 2 }, () => false)), ' to 2');
+});
+
+test('what is too old, too many or too much leaves, whole revisions of it, and nothing that is held', (t) => {
+  const filled = (limits: Partial<WindowLimits>): HistoryWindow => {
+    const window = new HistoryWindow(10, { ...wide, ...limits });
+    for (let i = 0; i < 3_000; i += 1)
+      window.add([aChange(11 + 2 * i, { name: `a${i}` }), aChange(11 + 2 * i, { name: `b${i}` }, { isDelete: true })], i);
+    return window;
+  };
+  const newest = 11 + 2 * 2_999;
+
+  const aged = filled({ ageMs: 100 });
+  aged.trim(2_999, Infinity);
+  t.is(aged.compacted, newest - 2 * 101);
+  t.is(aged.size, 2 * 101);
+  t.is(textOf(aged.changes(exports, { after: newest - 2, upTo: newest }, always)), `a2999@${newest} b2999@${newest} to ${newest}`);
+
+  const many = filled({ changesMax: 201 });
+  many.trim(0, Infinity);
+  t.is(many.size, 200);
+  many.trim(0, Infinity);
+  t.is(many.size, 200);
+
+  const held = filled({ changesMax: 5_900, ageMs: 100_000 });
+  held.trim(0, 60);
+  t.is(held.compacted, 60);
+  held.trim(0, Infinity);
+  t.is(held.size, 5_900);
+  const urgent = filled({ changesMax: 5_700 });
+  urgent.trim(0, 60);
+  t.is(urgent.size, 5_700, 'a twentieth too much is not held');
+  held.trim(103_001, Infinity);
+  t.is(held.size, 0);
+  t.is(held.compacted, newest);
+  t.is(held.bytes, 0);
+
+  const half = filled({ bytesMax: 100_000 });
+  half.trim(0, Infinity);
+  t.true(half.bytes <= 100_000 && half.bytes > 99_000, `${half.bytes}`);
+});
+
+test('ten thousand changes of a busy type are nothing to a reader of another', (t) => {
+  const window = new HistoryWindow(0, wide);
+  for (let i = 1; i <= 200_000; i += 1) window.add([aChange(i, i % 20_000 === 0 ? { resource: 'apiexportendpointslices' } : {})], 0);
+
+  const read = (): LogChunk => window.changes({ ...exports, resource: 'apiexportendpointslices' }, { after: 0, upTo: 200_000 }, always);
+  t.is(read().changes.length, 10);
+  const tookMs = fastestMs(read, 5);
+  t.true(tookMs < 5, `${tookMs.toFixed(2)} ms`);
+});
+
+test('what a change has replaced counts for as long as the change is kept', (t) => {
+  const window = new HistoryWindow(0, { ...wide, bytesMax: 10_000 });
+  for (let revision = 1; revision <= 100; revision += 1) {
+    const change = aChange(revision, {}, { isDelete: true });
+    window.add([change], 0, new Map([[change, 1_000]]));
+  }
+  t.is(window.bytes, 100_000);
+  window.trim(0, Infinity);
+  t.is(window.bytes, 10_000);
+  t.is(window.size, 10);
+});
+
+test('what has left is not held, however little has', async (t) => {
+  const window = new HistoryWindow(0, { ...wide, changesMax: 10 });
+  const held = Array.from({ length: 500 }, (_none, i) => {
+    const change = aChange(i + 1, { name: `n${i}` });
+    window.add([change], 0);
+    window.trim(0, Infinity);
+    return new WeakRef(change);
+  });
+  await setImmediate();
+  collectGarbage();
+  t.is(held.filter((change) => change.deref() !== undefined).length, 10);
+  t.is(window.size, 10);
+});
+
+test('where history begins, a client may only go on if it has got all of that revision', (t) => {
+  const scope = { ...exports, shard: '*', cluster: '*' } as const;
+  const window = new HistoryWindow(1, { ...wide, changesMax: 2 });
+  t.deepEqual([window.hasSeveral(scope, 1), window.resumableFrom], [true, 2], 'nobody knows what else happened then');
+  for (const name of ['a', 'b']) window.add([aChange(2, { name })], 0);
+  window.add([aChange(3), aChange(4)], 0);
+  t.deepEqual([window.hasSeveral(scope, 2), window.hasSeveral(scope, 3)], [true, false]);
+  window.trim(0, Infinity);
+  t.deepEqual([window.compacted, window.hasSeveral(scope, 2), window.resumableFrom], [2, true, 3]);
+  window.add([aChange(5)], 0);
+  window.trim(0, Infinity);
+  t.deepEqual([window.compacted, window.hasSeveral(scope, 3), window.resumableFrom], [3, false, 3]);
+});

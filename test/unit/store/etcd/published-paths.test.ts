@@ -1,0 +1,47 @@
+import { test } from '../../../support/test.js';
+import { parseCanonicalPath } from '../../../../src/domain/cluster.js';
+import { PublishedPaths, type PathBearer } from '../../../../src/store/etcd/published-paths.js';
+import { aKey } from '../../../support/objects.js';
+
+const place = aKey();
+const [x, y] = [parseCanonicalPath('root:x'), parseCanonicalPath('root:y')];
+
+test('the newest object that names a path tells it, in whatever order a listing brings them', (t) => {
+  for (const order of [
+    [2, 5, 9],
+    [9, 2, 5],
+    [5, 9, 2],
+  ]) {
+    const paths = new PublishedPaths(() => []);
+    for (const revision of order) paths.changed(place, { before: undefined, after: revision === 9 ? x : y, revision });
+    t.is(paths.pathOf(place), x, String(order));
+  }
+});
+
+test('of several that one transaction has written, the same tells it in whatever order they come', (t) => {
+  for (const order of [
+    [x, y],
+    [y, x],
+  ]) {
+    const paths = new PublishedPaths(() => []);
+    for (const path of order) paths.changed(place, { before: undefined, after: path, revision: 7 });
+    t.is(paths.pathOf(place), x);
+  }
+});
+
+test('when the newest goes, the newest of those that are left tells it', (t) => {
+  const left: PathBearer[] = [
+    { path: y, revision: 3 },
+    { path: x, revision: 2 },
+  ];
+  const paths = new PublishedPaths(() => left);
+  for (const [revision, after] of [
+    [2, x],
+    [3, y],
+    [4, x],
+  ] as const)
+    paths.changed(place, { before: undefined, after, revision });
+  t.deepEqual(paths.changed(place, { before: x, after: undefined, revision: 5 }), { before: x, after: y });
+  t.deepEqual(paths.clustersAt(y!), [place.cluster]);
+  t.deepEqual(paths.changed(place, { before: y, after: x, revision: 6 }), { before: y, after: x });
+});

@@ -1,0 +1,59 @@
+import { test } from '../../support/test.js';
+import type { StoredObject } from '../../../src/domain/object.js';
+import { RecentObjects } from '../../../src/store/sqlite/recent-objects.js';
+import { aBody, aKey } from '../../support/objects.js';
+
+function anObject(revision: number, bytes: Uint8Array, name = `n${revision}`): StoredObject {
+  const key = aKey({ name });
+  return { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
+}
+
+test('the cache counts the buffers that bodies lie in, each once, until the last body in it leaves', (t) => {
+  const recent = new RecentObjects(250);
+  const shared = new Uint8Array(100);
+
+  recent.publish(anObject(1, shared.subarray(0, 10)));
+  recent.publish(anObject(2, shared.subarray(10, 20)));
+  recent.publish(anObject(3, new Uint8Array(100)));
+  t.truthy(recent.get(1), 'one shared buffer and one of its own: 200');
+  recent.publish(anObject(4, new Uint8Array(100)));
+
+  t.is(recent.get(1), undefined);
+  t.is(recent.get(2), undefined, 'the shared buffer is gone only with both');
+  t.truthy(recent.get(3));
+  t.truthy(recent.get(4));
+});
+
+test('a small body in a large buffer counts as the buffer', (t) => {
+  const recent = new RecentObjects(1_000);
+
+  for (let revision = 1; revision <= 20; revision += 1) recent.publish(anObject(revision, new Uint8Array(400).subarray(0, 1)));
+
+  t.deepEqual(Array.from({ length: 20 }, (_, i) => recent.get(i + 1)).filter((object) => object !== undefined).length, 2);
+});
+
+test('one of many that are read displaces nothing', (t) => {
+  const recent = new RecentObjects(250);
+
+  recent.add(anObject(1, new Uint8Array(100)));
+  recent.addIfRoom(anObject(2, new Uint8Array(100)));
+  recent.addIfRoom(anObject(3, new Uint8Array(100)));
+
+  t.deepEqual(
+    [1, 2, 3].map((revision) => recent.get(revision)?.revision),
+    [1, 2, undefined],
+  );
+});
+
+test('the current object of a key is the one published last, as long as it is kept', (t) => {
+  const recent = new RecentObjects(250);
+  const key = aKey({ name: 'one' });
+
+  recent.publish(anObject(1, new Uint8Array(100), 'one'));
+  recent.publish(anObject(2, new Uint8Array(100), 'one'));
+  t.is(recent.current(key)?.revision, 2);
+  recent.publish(anObject(3, new Uint8Array(100), 'other'));
+  t.is(recent.current(key)?.revision, 2, 'revision 1 left alone');
+  recent.forget(key);
+  t.is(recent.current(key), undefined);
+});

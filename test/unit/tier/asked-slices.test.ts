@@ -1,0 +1,57 @@
+import { test } from '../../support/test.js';
+import type { Slice } from '../../../src/domain/slice.js';
+import { AskedSlices } from '../../../src/tier/asked-slices.js';
+import { UnknownSlices } from '../../../src/tier/unknown-slices.js';
+import { shardName } from '../../support/objects.js';
+import { aSlice } from '../../support/pushes.js';
+
+const amber = shardName('amber');
+const types = ['one', 'two', 'three', 'four', 'five'];
+const [one, two, three, four, five] = types.map((resource) => aSlice({ resource })) as [Slice, Slice, Slice, Slice, Slice];
+
+test('so many slices are asked about at a time; when one need not be, the one that has waited longest takes its place', (t) => {
+  const asked = new AskedSlices(2);
+  t.deepEqual(
+    [one, two, two, three, four, five].map((slice) => asked.add(slice)),
+    [true, true, false, false, false, false],
+  );
+
+  t.is(asked.delete(three), undefined);
+  t.is(asked.delete(three), undefined);
+  t.is(asked.delete(one), four);
+  t.deepEqual([...asked.of(amber)], [two, four]);
+  t.is(asked.delete(four), five);
+  t.is(asked.delete(two), undefined);
+  t.true(asked.add(one));
+  t.false(asked.add(two));
+  t.is(asked.delete(five), two);
+});
+
+test('a slice counts as unknown until it is known, whether it is asked about or not', (t) => {
+  const asked: Slice[] = [];
+  const unknown = new UnknownSlices((slice) => asked.push(slice));
+  unknown.note(one);
+  unknown.note(one);
+  unknown.note(two);
+  unknown.want(two);
+  unknown.withdraw(two);
+  t.deepEqual([unknown.count, asked, [...unknown.asked(amber)]], [2, [two], []]);
+
+  unknown.delete(two);
+  unknown.delete(two);
+  t.deepEqual([unknown.count, unknown.ofType(one.resource), unknown.ofType(two.resource)], [1, [one], []]);
+});
+
+test('to be asked about one after the other costs the same for each of 200,000 slices that wait', (t) => {
+  const took = [2_000, 20_000, 200_000].map((count) => {
+    const asked = new AskedSlices(1_000);
+    const slices = Array.from({ length: count }, (_, i) => aSlice({ identity: `i${i}` }));
+    for (const slice of slices) asked.add(slice);
+    const startedMs = performance.now();
+    for (const slice of slices) asked.delete(slice);
+    return (1_000 * (performance.now() - startedMs)) / count;
+  });
+
+  t.log(`${took.map((us) => us.toFixed(1)).join(', ')} µs each`);
+  t.true((took[2] ?? 0) < 20 * Math.max(1, took[1] ?? 0));
+});

@@ -1,0 +1,50 @@
+import { test } from '../../support/test.js';
+import { ChildShards } from '../../../src/tier/child-shards.js';
+import { KnownShards } from '../../../src/intake/known-shards.js';
+import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
+import { shardName } from '../../support/objects.js';
+
+const [amber, birch, cedar, dune] = ['amber', 'birch', 'cedar', 'dune'].map(shardName) as [never, never, never, never];
+
+async function twoAtMost(...states: readonly ReturnType<typeof aShardState>[]) {
+  const pushes = new FakePushes();
+  pushes.shardStates.push(...states);
+  const known = await KnownShards.open(pushes);
+  return { shards: new ChildShards(known, 2), pushes };
+}
+
+test('a child may claim a bounded number of shards, which counts those it already has; it may claim each of them again', async (t) => {
+  const { shards } = await twoAtMost(aShardState(amber, 5, { via: 'child/east' }), aShardState(dune, 5));
+
+  t.deepEqual(
+    [birch, cedar, amber, birch].map((shard) => shards.take('child/east', shard)),
+    [true, false, true, true],
+  );
+  t.true(shards.take('child/west', cedar), 'another child has its own');
+  t.true([amber, birch, cedar, dune].every((shard) => shards.take('parent', shard)));
+});
+
+test('a shard that moved to another neighbour frees its place, a removed one does not', async (t) => {
+  const { shards, pushes } = await twoAtMost();
+  t.true(shards.take('child/east', amber));
+  t.true(shards.take('child/east', birch));
+
+  for (const report of pushes.listeners)
+    report({ shards: [aShardState(amber, 6, { removed: true }), aShardState(birch, 6, { via: 'child/east' })], slices: [] });
+  t.false(shards.take('child/east', cedar));
+  for (const report of pushes.listeners) report({ shards: [aShardState(birch, 7, { via: 'local' })], slices: [] });
+  t.true(shards.take('child/east', cedar));
+  t.false(shards.take('child/east', dune));
+});
+
+test('a forgotten child starts from zero, and a forgotten shard counts against nobody', async (t) => {
+  const { shards } = await twoAtMost();
+  for (const shard of [amber, birch]) t.true(shards.take('child/east', shard));
+  for (const shard of [amber, birch]) t.true(shards.take('child/west', shard));
+
+  shards.leave('child/east');
+  shards.forget(birch);
+
+  for (const shard of [cedar, dune]) t.true(shards.take('child/east', shard));
+  t.deepEqual([shards.take('child/west', cedar), shards.take('child/west', dune)], [true, false]);
+});

@@ -1,0 +1,63 @@
+import { test } from '../../support/test.js';
+import { Heartbeat } from '../../../src/tier/heartbeat.js';
+import { ManualClock } from '../../support/store/manual-clock.js';
+
+function setUp() {
+  const clock = new ManualClock();
+  const sent: number[] = [];
+  const heartbeat = new Heartbeat({ clock, send: (number) => sent.push(number) });
+  return { clock, sent, heartbeat };
+}
+
+test('a heartbeat is asked for once a second, and the answer names when it was asked', (t) => {
+  const { clock, sent, heartbeat } = setUp();
+  const askedMs = clock.now();
+
+  heartbeat.ask();
+  clock.advance(300);
+  t.is(heartbeat.answered(1), askedMs);
+  clock.advance(699);
+  t.deepEqual(sent, [1]);
+  clock.advance(1);
+
+  t.deepEqual(sent, [1, 2]);
+  t.is(heartbeat.answered(2), askedMs + 1_000);
+});
+
+test('no heartbeat is asked for before the last is answered; then the next goes at once if a second has passed', (t) => {
+  const { clock, sent, heartbeat } = setUp();
+  const askedMs = clock.now();
+  heartbeat.ask();
+
+  clock.advance(60_000);
+  t.deepEqual(sent, [1]);
+  t.is(heartbeat.answered(1), askedMs);
+  clock.advance(0);
+
+  t.deepEqual(sent, [1, 2]);
+});
+
+test('an answer to a heartbeat that was never asked for, or was already answered, does not count', (t) => {
+  const { clock, sent, heartbeat } = setUp();
+  t.is(heartbeat.answered(0), undefined);
+  heartbeat.ask();
+
+  t.is(heartbeat.answered(0), undefined);
+  t.is(heartbeat.answered(2), undefined);
+  t.not(heartbeat.answered(1), undefined);
+  t.is(heartbeat.answered(1), undefined);
+  clock.advance(1_000);
+
+  t.deepEqual(sent, [1, 2]);
+});
+
+test('after close no heartbeat is asked for', (t) => {
+  const { clock, sent, heartbeat } = setUp();
+  heartbeat.ask();
+  heartbeat.answered(1);
+
+  heartbeat.close();
+  clock.advance(10_000);
+
+  t.deepEqual(sent, [1]);
+});

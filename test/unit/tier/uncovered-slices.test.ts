@@ -1,0 +1,97 @@
+/** A link is down while its own end ceases to take a type of which a sync is under way. */
+import { test } from '../../support/test.js';
+import type { LinkPolicies } from '../../../src/domain/link-policies.js';
+import { aPolicy } from '../../support/link-rules.js';
+import { aClaim, aFullSync, aSlice, mustPush } from '../../support/pushes.js';
+import { anUpsert } from './an-upsert.js';
+import { TierRig, type RigCache } from './tier-rig.js';
+
+const exports = aSlice();
+const everything = aPolicy({ types: ['*'] });
+const noExports = aPolicy({ types: ['apiresourceschemas.apis.kcp.io'] });
+const objects = 20;
+const waitMs = 5_000;
+
+/** Of a cache with children, and of a child. */
+function above({
+  accept = aPolicy({ shards: ['*'] }),
+  offer = everything,
+}: Partial<Record<'accept' | 'offer', typeof everything>> = {}): LinkPolicies {
+  return { forward: everything, follow: everything, children: new Map([['*', { accept, offer }]]) };
+}
+
+function below({ follow = everything, forward = everything }: Partial<Record<'follow' | 'forward', typeof everything>> = {}): LinkPolicies {
+  return { forward, follow, children: new Map() };
+}
+
+async function pushTo(cache: RigCache): Promise<void> {
+  const upserts = Array.from({ length: objects }, (_, i) => anUpsert(`e${i}`));
+  await mustPush(cache.store.lane(), [aClaim({ origin: cache.store.cacheId }), ...aFullSync({}, upserts)]);
+}
+
+/** Nothing behind the next begin comes to that end of the first connection. */
+function stopBehindBegin(rig: TierRig, end: 0 | 1): void {
+  const receiving = rig.connections[0]?.[end];
+  if (receiving === undefined) throw new Error('nobody is connected');
+  const receive = receiving.receive.bind(receiving);
+  let isStopped = false;
+  receiving.receive = (frame) => {
+    if (!isStopped) receive(frame);
+    if (frame.kind === 'begin') isStopped = true;
+  };
+}
+
+test('what a child does not follow any more goes when it starts again, though a sync of it was under way', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root', { policies: above() });
+  const leaf = await rig.cache('leaf', { urls: ['root'], policies: below() });
+  await pushTo(root);
+  await rig.advance(waitMs);
+  stopBehindBegin(rig, 0);
+  root.tier.changePolicies(above({ offer: aPolicy({ types: ['*'], clusters: ['acme'] }) }));
+  await rig.settle();
+  t.like(leaf.known.slice(exports), { objects, filterHash: '' });
+  leaf.stop();
+  await rig.advance(waitMs);
+
+  const again = await rig.cache('leaf', { urls: ['root'], policies: below({ follow: noExports }), disk: leaf.disk });
+  await rig.advance(waitMs);
+
+  t.is(again.known.slice(exports)?.objects ?? 0, 0);
+});
+
+test('what a parent does not accept any more goes when its child is back, though a sync of it was under way', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root', { policies: above() });
+  const leaf = await rig.cache('leaf', { urls: ['root'], policies: below() });
+  await pushTo(leaf);
+  await rig.advance(waitMs);
+  stopBehindBegin(rig, 1);
+  leaf.tier.changePolicies(below({ forward: aPolicy({ types: ['*'], clusters: ['acme'] }) }));
+  await rig.settle();
+  t.like(root.known.slice(exports), { objects, filterHash: '' });
+  leaf.stop();
+  root.tier.changePolicies(above({ accept: aPolicy({ types: ['apiresourceschemas.apis.kcp.io'], shards: ['*'] }) }));
+  await rig.advance(waitMs);
+  t.is(root.known.slice(exports)?.objects, objects);
+
+  await rig.cache('leaf', { urls: ['root'], policies: below(), disk: leaf.disk });
+  await rig.advance(waitMs);
+
+  t.is(root.known.slice(exports)?.objects ?? 0, 0);
+});
+
+test('what came another way stays, though the link by which its shard comes now does not take it', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root', {
+    policies: above({ accept: aPolicy({ types: ['apiresourceschemas.apis.kcp.io'], shards: ['*'] }) }),
+  });
+  await mustPush(root.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert('one')])]);
+
+  const leaf = await rig.cache('leaf', { urls: ['root'], policies: below() });
+  await mustPush(leaf.store.lane(), [aClaim({ origin: leaf.store.cacheId, term: 2_000 })]);
+  await rig.advance(waitMs);
+
+  t.is(root.known.shard(exports.shard)?.via, 'child/leaf');
+  t.is(root.known.slice(exports)?.objects, 1);
+});

@@ -1,0 +1,88 @@
+import { test } from '../../support/test.js';
+import { randomBytes } from 'node:crypto';
+import { crc32, gunzipSync } from 'node:zlib';
+import { appended, shiftOf } from '../../../src/web/crc32-appended.js';
+import { Gzip } from '../../../src/web/gzip.js';
+
+function aRoom(): { bytes: number; add: (bytes: number) => void; give: (bytes: number) => void } {
+  const room = { bytes: 0, add: (bytes: number) => void (room.bytes += bytes), give: (bytes: number) => void (room.bytes -= bytes) };
+  return room;
+}
+
+/** Whoever made the pieces has taken room for them. */
+async function* taking(pieces: readonly Uint8Array[], room: { add: (bytes: number) => void }): AsyncGenerator<Uint8Array> {
+  for (const piece of pieces) {
+    room.add(piece.length);
+    yield piece;
+  }
+}
+
+async function gather(gzip: Gzip, pieces: readonly Uint8Array[], room = aRoom()): Promise<readonly Uint8Array[]> {
+  const all: Uint8Array[] = [];
+  for await (const batch of gzip.stream(taking(pieces, room), room)) all.push(...batch);
+  return all;
+}
+
+function somePieces(): readonly Uint8Array[] {
+  const text = Buffer.from(JSON.stringify({ kind: 'APIExport', spec: 'the same again' }).repeat(5_000));
+  return [text, randomBytes(300_000), Buffer.alloc(0), Buffer.from(','), text.subarray(1)];
+}
+
+test('pieces that are deflated one by one are one stream of gzip', async (t) => {
+  const gzip = new Gzip();
+  const pieces = somePieces();
+
+  for (let count = 0; count <= pieces.length; count += 1) {
+    const packed = Buffer.concat(await gather(gzip, pieces.slice(0, count)));
+    t.deepEqual(gunzipSync(packed), Buffer.concat(pieces.slice(0, count)));
+  }
+});
+
+test('a piece is deflated once for all who are sent it', async (t) => {
+  const gzip = new Gzip();
+  const [shared, other] = somePieces();
+
+  const streams = await Promise.all([gather(gzip, [shared!]), gather(gzip, [other!, shared!])]);
+  const later = await gather(gzip, [shared!, other!]);
+
+  t.is(streams[1]?.[2], streams[0]?.[1]);
+  t.deepEqual([later[1], later[2]], [streams[0]?.[1], streams[1]?.[1]]);
+  t.true(later[1] === streams[0]?.[1] && later[2] === streams[1]?.[1]);
+});
+
+test('the room of a piece is for what it was deflated to, once that is known', async (t) => {
+  const room = aRoom();
+
+  const packed = await gather(new Gzip(), somePieces(), room);
+
+  t.is(room.bytes, Buffer.concat(packed).length);
+});
+
+test('an error in the pieces is the error of the stream, and the pieces are closed', async (t) => {
+  let closed = false;
+  async function* failing(): AsyncGenerator<Uint8Array> {
+    try {
+      yield Buffer.from('one');
+      throw new Error('held too long');
+    } finally {
+      closed = true;
+    }
+  }
+
+  await t.throwsAsync(
+    async () => {
+      for await (const batch of new Gzip().stream(failing(), aRoom())) t.true(batch.length > 0);
+    },
+    { message: 'held too long' },
+  );
+  t.true(closed);
+});
+
+test('the checksum of two texts follows from theirs', (t) => {
+  const checksum = (text: Uint8Array) => ({ crc: crc32(text), length: text.length, shift: shiftOf(text.length) });
+
+  for (const [before, after] of [0, 1, 7, 256, 65_537, 300_000].flatMap((a) => [0, 1, 255, 70_001].map((b) => [a, b] as const))) {
+    const [first, second] = [randomBytes(before), randomBytes(after)];
+    t.deepEqual(appended(checksum(first), checksum(second)), checksum(Buffer.concat([first, second])));
+  }
+});
