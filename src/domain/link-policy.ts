@@ -55,7 +55,7 @@ export const linkPolicyBounds = Object.freeze({
   listMax: 1000,
   typesMax: 4096,
   termsMax: 64,
-  policyCharactersMax: 256 * 1024,
+  policyCharactersMax: 64 * 1024,
 });
 
 /** More would help nobody, and a hostile text could bring a hundred thousand. */

@@ -72,6 +72,7 @@ export interface ListEncoding {
 export interface Snapshots {
   /** Of a revision that is not older than what is published now; it may be somewhat newer, so that more readers share it. */
   present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState>;
+  /** One for each page that is read, empty where it shows nothing: whoever is gone reads no further. */
   chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncIterable<Uint8Array>;
 }
 

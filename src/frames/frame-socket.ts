@@ -41,6 +41,8 @@ export class FrameSocket implements FrameConnection {
   readonly #unread: UnreadMessages;
   readonly #liveness: Liveness;
   #drained: Deferred<void> | undefined;
+  /** Its peer has broken the rules: nothing more of it is read. */
+  #isBad = false;
   /** Since the last ping. */
   #pongs = 0;
   #cancelGrace: (() => void) | undefined;
@@ -99,7 +101,7 @@ export class FrameSocket implements FrameConnection {
       }
       const message = this.#unread.take();
       if (message === undefined) return;
-      if (this.#socket.isPaused && !this.#unread.full) this.#socket.resume();
+      if (this.#socket.isPaused && !this.#unread.full && !this.#isBad) this.#socket.resume();
       const begunMs = this.#clock.now();
       yield this.#read(message);
       leftMs -= this.#clock.now() - begunMs;
@@ -119,16 +121,26 @@ export class FrameSocket implements FrameConnection {
   }
 
   #receive(data: RawData, isBinary: boolean): void {
+    if (this.#isBad) return;
     this.#liveness.heard();
-    if (!isBinary || !Buffer.isBuffer(data)) return this.#unread.end(new BadFrame('a text came instead of bytes'));
+    if (!isBinary || !Buffer.isBuffer(data)) return this.#endBadly('a text came instead of bytes');
     this.#unread.put(data);
     if (this.#unread.full) this.#socket.pause();
   }
 
   #answered(data: Buffer): void {
+    if (this.#isBad) return;
     this.#pongs += 1;
-    if (this.#pongs > pongsMax) return this.#unread.end(new BadFrame('more pongs came than anybody needs'));
+    if (this.#pongs > pongsMax) return this.#endBadly('more pongs came than anybody needs');
     this.#liveness.heard(Number(data.toString()) || undefined);
+  }
+
+  /** What else has come in the same read is passed over; the grace ends what does not end itself. */
+  #endBadly(why: string): void {
+    this.#isBad = true;
+    this.#socket.pause();
+    this.#unread.end(new BadFrame(why));
+    this.#startGrace();
   }
 
   #read(message: Uint8Array): Frame {
@@ -152,11 +164,11 @@ export class FrameSocket implements FrameConnection {
     this.#startGrace();
   }
 
-  /** Stops reading: what the peer still sends, up to its own close, is dropped. */
+  /** What the peer still sends, up to its own close, is dropped; of one that has broken the rules nothing is read. */
   #finish(): void {
     this.#unread.drop();
     this.#liveness.stop();
-    this.#socket.resume();
+    if (!this.#isBad) this.#socket.resume();
     this.#startGrace();
   }
 

@@ -37,7 +37,7 @@ import { hasBody, misfitOf } from './transport.js';
 import type { Turns } from './turns.js';
 import { UnaskedBytes } from './unasked-bytes.js';
 import { networkOf } from './unproven-sockets.js';
-import { WaitingRequests } from './waiting-requests.js';
+import { requestBytes, WaitingRequests } from './waiting-requests.js';
 
 /** What is spoken on a connection. */
 export const protocols = ['HTTP/2', 'HTTP/1.1', 'websocket'] as const;
@@ -223,6 +223,15 @@ export class Connection implements ExchangeOwner {
     // A watch ended because the server stops: its connection must not be used again.
     if (this.#isClosing) this.#leave();
     else if (this.#session !== undefined) this.#startIdling();
+  }
+
+  /** Takes room for a request until its turn comes, and says how it is given back. Where its caller has none left, the connection is ended. */
+  tryWait(request: IncomingMessage): (() => void) | undefined {
+    const room = this.quota.bufferedBytes;
+    const bytes = requestBytes + headerBytesOf(request);
+    if (room.tryTake(bytes)) return () => room.give(bytes);
+    this.#cutOff();
+    return undefined;
   }
 
   /** Why it may not ask for that. */

@@ -41,7 +41,7 @@ export interface ExchangeOwner {
   readonly validUntilMs: number | undefined;
   /** How many parts the peer has taken, of all that is on the connection. */
   partsTaken: number;
-  /** Resolves when it is the caller's turn to have a body read, in a later turn of the event loop. */
+  /** Resolves when it is the caller's turn to have a body or a page read, in a later turn of the event loop. */
   turn(): Promise<void>;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
@@ -156,7 +156,7 @@ export class Exchange {
     if (this.#transport.isFull) this.#expectTaken(() => !this.#transport.isFull);
   }
 
-  /** Resolves when it is its caller's turn to have a body read, in a later turn of the event loop. */
+  /** Resolves when it is its caller's turn to have a body or a page read, in a later turn of the event loop; also once it is over. */
   turn(): Promise<void> {
     return this.#owner.turn();
   }

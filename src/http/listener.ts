@@ -316,7 +316,15 @@ export class Listener {
 
   #serve(exchange: Exchange, connection: Connection): void {
     const refusal = connection.refusal(exchange.request);
-    if (refusal === undefined) return this.#turns.add(connection.peer.id, () => this.#begin(exchange));
+    if (refusal === undefined) {
+      const giveBack = connection.tryWait(exchange.request);
+      if (giveBack !== undefined)
+        this.#turns.add(connection.peer.id, () => {
+          giveBack();
+          this.#begin(exchange);
+        });
+      return;
+    }
     connection.closeWithRefusal();
     this.#parts.handle(exchange, refusal);
   }

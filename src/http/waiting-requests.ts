@@ -10,7 +10,7 @@ import { headerBytesOf } from './session-settings.js';
 /** Clients that pipeline send a few requests at a time. */
 const waitingMax = 32;
 /** What Node makes of a request, beside its headers. */
-const requestBytes = 4 * 1024;
+export const requestBytes = 4 * 1024;
 /** Node stops reading when so much of a body is unread: what its stream takes, and one TLS record. */
 const unreadBodyBytesMax = 32 * 1024;
 

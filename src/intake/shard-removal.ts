@@ -53,8 +53,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   readonly #parts: ShardRemovalParts;
   readonly #policy: ShardRemovalPolicy;
   readonly #lane: PushLane;
-  readonly #subscription: Subscription;
-  /** Shards whose Shard object was deleted, and when. */
+  readonly #subscriptions: readonly Subscription[];
+  /** Shards whose Shard object was deleted, and when, until somebody has removed them: it may be another server of the store. */
   readonly #deleted = new Map<ShardName, number>();
   #isClosed = false;
   #cancelLook: () => void;
@@ -63,7 +63,12 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     this.#parts = parts;
     this.#policy = policy;
     this.#lane = parts.pushes.lane();
-    this.#subscription = parts.commits.subscribe((commit) => this.#follow(commit));
+    this.#subscriptions = [
+      parts.commits.subscribe((commit) => this.#follow(commit)),
+      parts.pushes.follow(({ shards }) => {
+        for (const { shard, removed } of shards) if (removed) this.#deleted.delete(shard);
+      }),
+    ];
     this.#cancelLook = this.#lookLater();
   }
 
@@ -74,7 +79,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 
   close(): void {
     this.#isClosed = true;
-    this.#subscription.cancel();
+    for (const subscription of this.#subscriptions) subscription.cancel();
     this.#cancelLook();
   }
 

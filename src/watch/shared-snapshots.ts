@@ -24,11 +24,14 @@ import { formatSelector, type Selector } from '../domain/selector.js';
 import type { Pace } from '../domain/pace.js';
 import { SharedStarts } from './shared-starts.js';
 
+/** A page that is read costs its reading and its selection, also where nothing of it is shown. */
+const pagesReadInTurnMax = 4;
 const keptMs = 10_000;
 const idleViewsMax = 500;
 const keptBytesMin = 64 * 1024;
 
-type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined }>;
+/** `isRead`: by who asks, and not by another reader before. */
+type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined; isRead: boolean }>;
 
 /** The pages of a view at one state of its type, which is named by the revision of its newest change. */
 type Shared = {
@@ -92,8 +95,8 @@ export class SharedSnapshots implements Snapshots {
       let after: Key | undefined;
       do {
         const page = await (shared === undefined ? readFrom(after) : this.#page(shared, after, readFrom));
-        await pace.turn(page.bytes.length);
-        if (page.bytes.length > 0) yield page.bytes;
+        await pace.turn(page.isRead ? Math.max(page.bytes.length, pace.bytesMax / pagesReadInTurnMax) : page.bytes.length);
+        yield page.bytes;
         after = page.next;
       } while (after !== undefined);
     } finally {
@@ -166,7 +169,7 @@ export class SharedSnapshots implements Snapshots {
       const page = await known.catch(() => undefined);
       if (page === undefined) continue;
       this.#onShared(1);
-      return page;
+      return { ...page, isRead: false };
     }
     const page = readFrom(after);
     shared.pages.set(at, page);
@@ -210,5 +213,5 @@ function formatView(scope: Scope, selector: Selector, encoding: ListEncoding): s
 async function read(snapshot: Snapshot, after: Key | undefined, selector: Selector, encoding: ListEncoding): Promise<Page> {
   const { objects, next } = await snapshot.page(after);
   const selected = objects.filter((object) => isSelected(object, selector));
-  return { bytes: selected.length === 0 ? new Uint8Array(0) : encoding.encode(selected), next };
+  return { bytes: selected.length === 0 ? new Uint8Array(0) : encoding.encode(selected), next, isRead: true };
 }

@@ -190,7 +190,7 @@ export class Watcher implements OpenWatch, Receiver {
       add: (bytes) => room.add(bytes),
       give: (bytes) => room.give(bytes),
     };
-    for await (const bytes of withRoom(chunks, untilEnded, this.#limits.readBytesMax)) yield [bytes];
+    for await (const bytes of withRoom(chunks, untilEnded, this.#limits.readBytesMax)) if (bytes.length > 0) yield [bytes];
     if (this.#ended) return;
     if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
     // An end waits for the last of them, because the client would resume from the bookmark.

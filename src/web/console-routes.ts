@@ -15,10 +15,11 @@ import type { PageFiles } from '../console/page-files.js';
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import { shown } from '../diagnostics/shown.js';
 import { mayRead, type Caller } from '../domain/caller.js';
-import { Refused, type Refusal } from '../domain/errors.js';
+import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
 import type { FaceAnswer } from './kube-face.js';
+import { readBody } from './body.js';
 import { encode } from './parts.js';
 import { respond } from './respond.js';
 
@@ -37,6 +38,7 @@ export type ReadObjects = (context: Context, target: string, caller: Caller) => 
 
 /** Room that an overview waits for before it is made. */
 const overviewBytesMax = 1024 * 1024;
+const optionsBytesMax = 1024;
 const objectsPrefix = '/console/objects';
 const msPerSecond = 1_000;
 const common = {
@@ -76,6 +78,8 @@ export function consoleRoutes(parts: ConsoleParts, exchangeOf: (context: Context
     const { caller, request } = exchange;
     // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
     if (!mayRead(caller) || request.headers.origin !== undefined) throw new Refused(noLink(caller));
+    if (context.querystring !== '' || (await readBody(exchange, optionsBytesMax)).length > 0)
+      throw new Refused(badRequest('a link takes no options: dryRun would not be obeyed'));
     log.info('console.link-made', { user: caller.user });
     const path = `/console/enter?link=${sessions.makeLink(caller)}`;
     await respond(exchange, jsonAnswer(201, JSON.stringify({ path, expiresInMs: linkMs })));

@@ -49,9 +49,9 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   // Where a precondition fails for one of them, all of them stay.
   const isConditional = options.uid !== undefined || options.resourceVersion !== undefined;
   if (isConditional && !options.dryRun)
-    for await (const selected of selectedPages(removal, ports)) await removeAll(call, selected, { ...options, dryRun: true }, ports);
+    for await (const selected of selectedPages(call, removal, ports)) await removeAll(call, selected, { ...options, dryRun: true }, ports);
   let isFirst = true;
-  for await (const selected of selectedPages(removal, ports)) {
+  for await (const selected of selectedPages(call, removal, ports)) {
     const removed = await removeAll(call, selected, options, ports);
     if (removed.length === 0) continue;
     const items = encoding.encode(removed);
@@ -62,11 +62,17 @@ async function* removing(call: Call, removal: Removal, ports: KubePorts): AsyncG
   yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
-/** What is selected of each page, up to the limit. */
-async function* selectedPages({ scope, selector, listOptions }: Removal, ports: KubePorts): AsyncGenerator<readonly StoredObject[]> {
+/** What is selected of each page, up to the limit, until the client is gone. */
+async function* selectedPages(
+  { exchange }: Call,
+  { scope, selector, listOptions }: Removal,
+  ports: KubePorts,
+): AsyncGenerator<readonly StoredObject[]> {
   let left = listOptions.limit === 0 ? Infinity : listOptions.limit;
   let after: Key | undefined;
   do {
+    await exchange.turn();
+    if (exchange.isOver) return;
     const page = await presentPage(scope, after, ports);
     const selected = page.objects.filter((object) => isSelected(object, selector)).slice(0, left);
     left -= selected.length;

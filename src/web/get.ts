@@ -2,7 +2,6 @@
  * GET of one object. On `shards/*` or `clusters/*` it is the object of whichever shard or logical cluster has it; where several have
  * one of that name, 409 says which.
  */
-import { setImmediate as turn } from 'node:timers/promises';
 import { Refused, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
@@ -70,7 +69,7 @@ async function findInAnyCluster(scope: Scope, { exchange }: Call, { objects, rev
   for await (const page of snapshotPages(objects.snapshot(scope, revisions.published))) {
     first ??= page[0];
     keys.push(...page.map(({ key }) => key));
-    await turn();
+    await exchange.turn();
     if (keys.length > placesNamedMax || exchange.isOver) break;
   }
   return { first, keys };

@@ -2,7 +2,6 @@
  * LIST: a stream of stored bytes in chunks. The members come in the order items, metadata, so that a page can say
  * whether there are more once it knows. Memory does not grow with the list.
  */
-import { setImmediate as turn } from 'node:timers/promises';
 import { expired, Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
@@ -21,6 +20,7 @@ import { parseListOptions, type ListOptions } from './list-options.js';
 import type { ObjectForm } from './object-form.js';
 import { encode } from './parts.js';
 import { withRoom } from '../domain/room.js';
+import type { Exchange } from '../http/exchange.js';
 import { send } from '../http/send.js';
 
 /** Remaining items are counted no further: Kubernetes calls the count an estimate, and counting costs. */
@@ -48,7 +48,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const options = mustParse(parseListOptions(call.query, ports.limits));
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
-  const { page, items, end } = await read(pageOf(options, scope, selector, ports), form, ports);
+  const { page, items, end } = await read(call, pageOf(options, scope, selector, ports), form, ports);
   // At an exact version, or while it waited for others that read the same.
   if (showsOthersSince(Math.min(call.bound.at, page.revision), call, ports) || (await hasChanged(call.bound, ports)))
     throw new Refused(showsOthers());
@@ -107,14 +107,14 @@ async function answerPieces(
 }
 
 /** Whole lists share what is read with all who ask for the same. */
-async function read(page: Page, form: ObjectForm, ports: KubePorts): Promise<Read> {
+async function read({ exchange }: Call, page: Page, form: ObjectForm, ports: KubePorts): Promise<Read> {
   const { scope, selector, revision, isExact, after, limit } = page;
   const encoding = listEncoding(form);
   const end = { more: false, after };
-  if (limit > 0 || after !== undefined) return { page, items: limited(page, encoding, ports, end), end };
-  if (isExact) return { page, items: ports.snapshots.chunks(scope, selector, revision, encoding), end };
+  if (limit > 0 || after !== undefined) return { page, items: limited(exchange, page, encoding, ports, end), end };
+  if (isExact) return { page, items: whileThere(exchange, ports.snapshots.chunks(scope, selector, revision, encoding)), end };
   const { revision: at, chunks } = await ports.snapshots.present(scope, selector, encoding);
-  return { page: { ...page, revision: at }, items: chunks, end };
+  return { page: { ...page, revision: at }, items: whileThere(exchange, chunks), end };
 }
 
 /** The whole list as JSON text, piece by piece. The opening comes with the first items, so that an empty list is one piece. */
@@ -141,14 +141,30 @@ async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
   if (held !== undefined) yield held;
 }
 
-/** Items after `after` until `limit` is reached; `end` then has the last one and whether there are more. */
-async function* limited(page: Page, encoding: ListEncoding, { objects }: KubePorts, end: End): AsyncGenerator<Uint8Array> {
+/** What there is of each page, until the client is gone. */
+async function* whileThere(exchange: Exchange, pages: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const page of pages) {
+    if (exchange.isOver) return;
+    if (page.length > 0) yield page;
+  }
+}
+
+/** Items after `after` until `limit` is reached or the client is gone; `end` then has the last one and whether there are more. */
+async function* limited(
+  exchange: Exchange,
+  page: Page,
+  encoding: ListEncoding,
+  { objects }: KubePorts,
+  end: End,
+): AsyncGenerator<Uint8Array> {
   const { selector, limit } = page;
   const snapshot = open(page, objects);
   let left = limit === 0 ? Infinity : limit;
   let after = page.after;
   try {
     do {
+      await exchange.turn();
+      if (exchange.isOver) return;
       const read = await snapshot.page(after);
       const selected = read.objects.filter((object) => isSelected(object, selector));
       if (left === 0 && selected.length > 0) {
@@ -166,7 +182,6 @@ async function* limited(page: Page, encoding: ListEncoding, { objects }: KubePor
         return;
       }
       after = read.next;
-      await turn();
     } while (after !== undefined);
   } catch (error) {
     throw withFreshToken(error, page);

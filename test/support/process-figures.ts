@@ -1,4 +1,5 @@
-/** What the kernel counts for a process: its memory and its descriptors. */
+/** What the kernel counts for a process: its memory, its descriptors and its time. */
+import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import type { KubeClient } from './kube-client.js';
 
@@ -11,6 +12,16 @@ export async function residentMiB(pid: number): Promise<number> {
 /** Open descriptors: files, sockets, pipes. */
 export async function descriptors(pid: number): Promise<number> {
   return (await readdir(`/proc/${pid}/fd`)).length;
+}
+
+/** What all its threads have had of the processor, by Linux's /proc/PID/stat, whose unit is 10 ms. */
+export function processorSeconds(pid: number): number {
+  const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    .replace(/^.*\) /, '')
+    .split(' ')
+    .slice(11, 13)
+    .map(Number);
+  return (user + system) / 100;
 }
 
 /** The largest resident memory while the task runs, in MiB. */

@@ -146,9 +146,12 @@ export class EtcdClient {
     const timeoutMs = Math.min(withinMs, this.#timeoutMs);
     return new Promise((resolve, reject) => {
       const stream = client.makeBidiStreamRequest<number, number>(keeping, (each) => Buffer.from(encodeLeaseId(each)), decodeLease);
+      let isDone = false;
+      /** Whatever comes first; a stream that is cancelled ends with an error of its own. */
       const done = (finish: () => void): void => {
+        if (isDone) return;
+        isDone = true;
         overdue();
-        stream.removeAllListeners('data');
         stream.cancel();
         finish();
       };
@@ -161,11 +164,7 @@ export class EtcdClient {
         done(() => fail(new EtcdError('unknown', `etcd at ${endpoint} did not answer within ${timeoutMs / 1000} s`)));
       });
       stream.on('data', (seconds: number) => done(() => resolve(seconds)));
-      // It has been cancelled, or failed: whichever came first was said.
-      stream.on('error', (error: ServiceError) => {
-        overdue();
-        fail(etcdErrorOf(endpoint, error));
-      });
+      stream.on('error', (error: ServiceError) => done(() => fail(etcdErrorOf(endpoint, error))));
       stream.write(id);
     });
   }

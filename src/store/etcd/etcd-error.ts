@@ -42,6 +42,8 @@ export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code
     case status.INVALID_ARGUMENT:
       return new EtcdError(details.includes('too large') ? 'too-large' : 'refused', message);
     case status.FAILED_PRECONDITION:
+      // A learner serves nobody, and the other members do: etcd's own client asks the next one, too.
+      return new EtcdError(details.includes('learner') ? 'unknown' : 'refused', message);
     case status.PERMISSION_DENIED:
     case status.UNAUTHENTICATED:
     case status.UNIMPLEMENTED:

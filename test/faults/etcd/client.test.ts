@@ -128,9 +128,13 @@ test('a lease is kept and ended, and one that is gone is gone, whoever ended it'
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
-  const client = etcd.client();
+  const client = etcd.client([...etcd.endpoints, ...etcd.endpoints.map((endpoint) => endpoint.replace('127.0.0.1', 'localhost'))]);
   await client.grantLease({ id: 7, ttlSeconds: 60 });
+  const { endpoint } = client;
   t.is(await client.keepLease(7), 60);
+  // The end of its stream comes in a later turn.
+  await client.range({ key: bytes('/a') });
+  t.is(client.endpoint, endpoint, 'a member that answers is asked again');
 
   await client.endLease(7);
 

@@ -151,6 +151,22 @@ test('a peer that answers pings that nobody sent is cut off', async (t) => {
   t.regex(String(error), /more pongs/);
 });
 
+test('of a peer that has broken the rules nothing more is read', async (t) => {
+  const { raw, accepted } = await aPeer(t);
+  const served = serve(accepted);
+  const pongs = Buffer.concat(Array<Buffer>(100_000).fill(raw.frame(10, Buffer.alloc(0))));
+  for (let i = 0; i < 40; i += 1) raw.socket.write(pongs);
+  t.regex(String((await served).error), /more pongs/);
+  let unsent = 0;
+  const looking = setInterval(() => (unsent = raw.socket.destroyed ? unsent : raw.socket.writableLength), 1);
+  t.teardown(() => clearInterval(looking));
+
+  const { code } = await accepted.closed;
+
+  t.is(code, 1006, 'its own close would come behind all of them');
+  t.true(unsent > pongs.length, `${unsent} bytes`);
+});
+
 test('between the frames of a flood that are dear to handle others have their turn', async (t) => {
   const { raw, accepted } = await aPeer(t);
   const count = 200;

@@ -30,6 +30,7 @@ function setUp(policy: ShardRemovalPolicy) {
     find: async ({ shard, name = '' }: Readonly<{ shard: string; name?: string }>) =>
       (shard !== 'cedar' && left.has(name)) || (shard !== 'root' && leftOfCedar.has(name)) ? [{} as never] : [],
   } as unknown as Objects;
+  const state = { leads: true };
   const removal = new ShardRemoval(
     {
       objects,
@@ -43,7 +44,7 @@ function setUp(policy: ShardRemovalPolicy) {
       seenMs: () => 0,
       heardMs: () => 0,
       isLinkUp: () => false,
-      isLeader: () => true,
+      isLeader: () => state.leads,
       clock,
       log: silent,
     },
@@ -68,7 +69,7 @@ function setUp(policy: ShardRemovalPolicy) {
       for (let i = 0; i < 10; i += 1) await Promise.resolve();
     }
   };
-  return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar, elsewhere };
+  return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar, elsewhere, state };
 }
 
 test('a shard is removed by name, with a fence, and its pusher is sent away', async (t) => {
@@ -191,6 +192,20 @@ test('a shard that has come back at another server of the same store, where that
   await pass(61 * minuteMs);
 
   t.deepEqual([elsewhere.length, pushes.pushed], [0, []]);
+});
+
+test('a shard that another server has removed, and that is written to again, is not removed a second time where this one leads later', async (t) => {
+  const { pushes, change, pass, state } = setUp({ ...never, deletedGraceMs: minuteMs });
+  state.leads = false;
+  change('delete', 'birch');
+  for (const listener of pushes.listeners) listener({ shards: [aShardState(birch, 2, { removed: true })], slices: [] });
+  pushes.shardStates.push(aShardState(birch, 3));
+  pushes.hold(aSlice('apiexports', 'birch'));
+
+  state.leads = true;
+  await pass(3 * minuteMs);
+
+  t.deepEqual(pushes.pushed, []);
 });
 
 test('nothing is removed while the Shard object is still stored, or after deletes in another cluster or of unknown shards', async (t) => {

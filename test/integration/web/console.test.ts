@@ -131,6 +131,15 @@ test('a page gets no link, whoever looks at it', async (t) => {
   t.is((await server.client().raw('POST', '/console/links', { headers: { origin: 'https://elsewhere.example' } })).status, 403);
 });
 
+test('a link takes no options, and is not made where some are named', async (t) => {
+  const server = await aServer(t);
+  const master = server.client();
+
+  for (const path of ['/console/links?dryRun=All', '/console/links?x']) t.is((await master.raw('POST', path)).status, 400, path);
+  t.is((await master.raw('POST', '/console/links', { body: '{"dryRun":["All"]}' })).status, 400);
+  t.is((await master.raw('POST', '/console/links')).status, 201);
+});
+
 test('however many look at once, the cache looks at itself once', async (t) => {
   const server = await aServer(t);
   const master = server.client();

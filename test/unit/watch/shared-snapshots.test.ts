@@ -134,15 +134,50 @@ test('every reader has a snapshot of its own, and closes it when it goes away ha
   t.is(store.openSnapshots, 0);
 });
 
-test('pages without a selected object are skipped, and an empty scope has no chunk', async (t) => {
+test('a page without a selected object is an empty chunk, so that who reads can stop', async (t) => {
   const store = someStore(6);
   const snapshots = sharedOf(store);
   const encoding = names();
 
   t.is(textOf(await gather(snapshots.chunks(aScope(), selecting('odd=5'), 6, encoding))), '');
-  t.deepEqual(await gather(snapshots.chunks(aScope({ cluster: 'none' }), everything, 6, encoding)), []);
+  t.deepEqual(
+    (await gather(snapshots.chunks(aScope({ cluster: 'none' }), everything, 6, encoding))).map(({ length }) => length),
+    [0, 0, 0],
+  );
   t.is(encoding.pages, 0);
 });
+
+test('readers whose pages show nothing read a few of them in each turn of the event loop', async (t) => {
+  const store = someStore(6);
+  const turns: (() => void)[] = [];
+  const pace = new Pace(1_000, (task) => turns.push(task));
+  const parts = { objects: store, revisions: store, clock: new ManualClock(), pace, changedAt: (scope: Scope) => store.changedAt(scope) };
+  const snapshots = new SharedSnapshots(parts, { sharedBytesMax: 10_000_000 }, () => {});
+  const reading = Promise.all(
+    Array.from({ length: 20 }, (_, i) => gather(snapshots.chunks(aScope(), selecting(`odd=${i + 2}`), 6, names()))),
+  );
+  await settled();
+  const read: number[] = [];
+
+  while (turns.length > 0) {
+    const before = store.pagesRead;
+    turns.shift()!();
+    await settled();
+    read.push(store.pagesRead - before);
+  }
+
+  await reading;
+  t.is(store.pagesRead, 20 * 3);
+  t.true(
+    read.every((pages) => pages <= 4),
+    read.join(' '),
+  );
+});
+
+/** Lets everything go on that waits for nothing. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 100; i += 1) await Promise.resolve();
+}
 
 test('later writes are not in the pages: a snapshot is of its revision', async (t) => {
   const store = someStore(4);
