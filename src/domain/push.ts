@@ -81,8 +81,8 @@ export type Push =
    */
   | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; through?: Revision; onlyRemoved?: boolean }>
   /**
-   * Removes what every shard holds of a type, in steps, but for what is written after the revision `through`, or synced meanwhile. Its slices count as
-   * never synced, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.
+   * Removes what every shard holds of a type, in steps, but for what is written after the revision `through`, or synced meanwhile, or what another server of the
+   * store removes. Its slices count as never synced, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.
    */
   | Readonly<{ kind: 'drop'; resource: Resource; through: Revision }>
   /** A plain writer has been quiet for long enough: what it wrote counts as synced, while the shard is plain and local. */

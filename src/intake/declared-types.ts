@@ -6,7 +6,8 @@
  * T1 A drop is made only while nothing declares the type, and removes what was written through the revision at which that was seen. What is written after the
  *    type came back has a later one, also where another server of the same etcd acknowledges it while this one is behind. A PUT that changes nothing writes nothing: what
  *    it found may be dropped.
- * T2 Nothing stays of a type that is gone: what was admitted before, and is stored only after the drop, is dropped by another one.
+ * T2 Nothing stays of a type that is gone: a drop is repeated until nothing is left, whoever removes it, and what was admitted before, and is stored only after
+ *    that, is dropped by another one.
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
@@ -38,13 +39,15 @@ export type DeclaredTypesParts = Readonly<{
 
 /** A disk that took nothing is tried again after this. */
 const retryMs = 10_000;
+/** How often a server looks whether another one has removed what it removes of a type, or has ended. */
+const lookMs = 1_000;
 
 export class DeclaredTypes {
   readonly #parts: DeclaredTypesParts;
   readonly #lane: PushLane;
   readonly #subscription: Subscription;
-  /** Types whose removal has not begun. */
-  readonly #waiting = new Set<string>();
+  /** Types whose removal has not begun, and as which they were served. */
+  readonly #waiting = new Map<string, ServedType | undefined>();
   /** Settles when every removal so far has. */
   #removals: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
@@ -115,17 +118,20 @@ export class DeclaredTypes {
   #remove(resource: Resource, former?: ServedType): void {
     const text = formatResource(resource);
     if (this.#opening !== undefined) return void this.#opening.types.set(text, resource);
-    if (this.#waiting.has(text)) return;
-    this.#waiting.add(text);
+    const isWaiting = this.#waiting.has(text);
+    this.#waiting.set(text, this.#waiting.get(text) ?? former);
+    if (isWaiting) return;
     this.#removals = this.#removals
-      .then(() => this.#removeAll(resource, former))
+      .then(() => this.#removeAll(resource))
       .catch((error: unknown) => this.#parts.log.error('type.removal-failed', { ...resource, error }));
   }
 
-  async #removeAll(resource: Resource, former: ServedType | undefined): Promise<void> {
-    const { catalogue, revisions, watches, sessions, clock, log } = this.#parts;
+  async #removeAll(resource: Resource): Promise<void> {
+    const { catalogue, objects, revisions, watches, sessions, clock, log } = this.#parts;
     const { signal } = this.#closing;
-    this.#waiting.delete(formatResource(resource));
+    const text = formatResource(resource);
+    const former = this.#waiting.get(text);
+    this.#waiting.delete(text);
     while (!signal.aborted && !catalogue.declares(resource)) {
       const [outcome] = await this.#lane.push([{ kind: 'drop', resource, through: revisions.published }]);
       if (outcome?.kind === 'unavailable') {
@@ -134,10 +140,14 @@ export class DeclaredTypes {
         await pause(clock, retryMs, signal);
         continue;
       }
-      const objects = sweptBy(outcome);
+      const removed = sweptBy(outcome);
       sessions.drop(resource);
-      log.info('type.removed', { ...resource, objects });
-      break;
+      const isLeft = (await objects.count(everything(resource), undefined, 0)) !== 0;
+      if (removed > 0 || !isLeft) log.info('type.removed', { ...resource, objects: removed });
+      if (!isLeft) break;
+      await pause(clock, lookMs, signal);
+      // Behind the other types: the server that removes this one may wait for one of those.
+      return this.#remove(resource, former);
     }
     const isServed = former === undefined ? catalogue.declares(resource) : catalogue.covers(former);
     if (!signal.aborted && !isServed) watches.endOf(resource);

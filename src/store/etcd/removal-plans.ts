@@ -7,6 +7,7 @@
  *
  * RM1 An object that a sync at another server has found here is not removed: that sync began behind the record, or is void. What is synced at this server is spared by
  *     the marks of the walk (store/syncs.ts), so it goes on.
+ * RM2 A drop leaves to another server what that removes, while it runs: each server drops a type until nothing of it is left (intake/declared-types.ts).
  */
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
@@ -68,10 +69,17 @@ export class RemovalPlans {
     return this.#parts.published.shards.sliceRecord(slice)?.record.removal === this.#parts.server;
   }
 
+  /** Whether another server that runs removes from the slice. */
+  #isElsewhere(slice: Slice): boolean {
+    const { server, published } = this.#parts;
+    const { removal = '' } = published.shards.sliceRecord(slice)?.record ?? {};
+    return removal !== server && published.peers.servers.has(removal);
+  }
+
   /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
   #begin(range: SliceRange, through: Revision | undefined): Plan {
     const { published, records, underWay, server, idOf } = this.#parts;
-    const slices = this.#in(range);
+    const slices = this.#in(range).filter(({ slice }) => 'shard' in range || !this.#isElsewhere(slice));
     underWay.forgetRange(range);
     const written: Written = { compare: [], operations: [] };
     for (const { slice, cameOver } of slices) {

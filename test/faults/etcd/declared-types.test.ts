@@ -1,14 +1,16 @@
-/** Declared types that go and come back at one server, while another server of the same etcd learns of it later. */
+/** Declared types that go, and come back, at one server, while another server of the same etcd learns of it later, or ends. */
 import { test } from '../../support/test.js';
 import { aClusterCachedResource, aPath } from '../../support/objects.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
-import { members } from './with-members.js';
+import { until } from '../../support/test-server.js';
+import { bytes, members } from './with-members.js';
 
 const declarations = { group: 'cache.kcp.io', resource: 'clustercachedresources', version: 'v1alpha1' };
 const instances = { group: 'machines.svm.io', resource: 'instances', version: 'v1', identity: 'h' };
 const behindMs = 50;
 const rounds = 4;
+const objects = 1_000;
 
 function anInstance(name: string): unknown {
   return { apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name }, spec: {} };
@@ -56,3 +58,49 @@ test('what one server acknowledges once a type is back stays, though another one
     await proxy.close();
   }
 });
+
+for (const ended of ['none', 'near', 'far'] as const)
+  test(`of a type that goes nothing stays, and its watches end behind the DELETED of its objects: of two servers ${ended} ends meanwhile`, async (t) => {
+    const etcd = await members(t);
+    if (etcd === undefined) return;
+    await using _ = etcd;
+    const proxy = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+    t.teardown(() => proxy.close());
+    const flags = ['--etcd-prefix=/cache'];
+    await using near = await StrataProcess.start({ flags: [...flags, `--etcd-servers=${etcd.endpoints[0]}`] });
+    const behind = [...flags, `--etcd-servers=http://127.0.0.1:${proxy.port}`];
+    await using far = await StrataProcess.start({ authority: near.authority, flags: behind });
+    const client = near.client({ http2: true });
+    const asked = etcd.client();
+    t.teardown(() => (client.close(), asked.close()));
+    await client.create(aPath(declarations), aClusterCachedResource('h'));
+    const names = Array.from({ length: objects }, (__, i) => `n${i}`);
+    const writers = Array.from({ length: 32 }, async () => {
+      for (let name = names.pop(); name !== undefined; name = names.pop()) await client.create(aPath(instances), anInstance(name));
+    });
+    await Promise.all(writers);
+    const { resourceVersion = '' } = (await far.client().list(aPath(instances))).metadata;
+    const stopped = { none: undefined, near, far }[ended];
+    let watching = 0;
+    const watchers = [near, far].filter((server) => server !== stopped);
+    const watched = watchers.map(async (server) => {
+      let deleted = 0;
+      const watch = { query: { resourceVersion }, opened: () => void (watching += 1) };
+      for await (const { type } of server.client().watch(aPath(instances), watch)) deleted += Number(type === 'DELETED');
+      return deleted;
+    });
+    await until(() => watching === watchers.length);
+    proxy.delay(behindMs);
+    const left = async (): Promise<number> => {
+      const range = { key: bytes('/cache/machines.svm.io/'), rangeEnd: bytes('/cache/machines.svm.io0'), countOnly: true };
+      return (await asked.range(range)).count;
+    };
+
+    await client.raw('DELETE', aPath({ ...declarations, name: 'instances' }));
+    await until(async () => (await left()) < objects);
+    await stopped?.stop();
+    t.log(`left then: ${await left()}`);
+
+    for (const deleted of await Promise.all(watched)) t.is(deleted, objects);
+    t.is(await left(), 0);
+  });

@@ -125,6 +125,30 @@ test('a removal that a server which died has not finished is finished by the one
   t.deepEqual(await namesOf(store), []);
 });
 
+test('what a server that runs removes of a type is left to it, and taken over once it has ended', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const [one, other] = [await opened(t, etcd), await opened(t, etcd)];
+  const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ name: `n${i}` }));
+  await mustPush(one.lane(), [aClaim(), ...aFullSync({}, many)]);
+  const dropped = one.lane().push([aDrop()]);
+  await until(async () => (await other.count(everything, undefined, 10_000)) !== many.length);
+
+  t.deepEqual(await other.lane().push([aDrop()]), [{ kind: 'swept', removed: 0 }]);
+  one.beginClose();
+  t.deepEqual(outcomeTexts(await dropped), ['unavailable']);
+  t.not(await other.count(everything, undefined, 10_000), 0);
+  t.deepEqual(await other.lane().push([aDrop()]), [{ kind: 'swept', removed: 0 }]);
+  await one.close();
+  await other.reachNewest();
+
+  t.not(await other.count(everything, undefined, 10_000), 0);
+  await mustPush(other.lane(), [aDrop()]);
+  t.deepEqual(await namesOf(other), []);
+  t.deepEqual(await other.slices(), []);
+});
+
 for (const [what, removal] of [
   ['a shard that stays away', aClear('amber', { fence: false })],
   ['a type', aDrop()],

@@ -7,6 +7,7 @@ import type { StoredObject } from '../../../src/domain/object.js';
 import type { Objects } from '../../../src/domain/store-port.js';
 import type { Push, PushOutcome } from '../../../src/domain/push.js';
 import type { Resource } from '../../../src/domain/resource.js';
+import type { Scope } from '../../../src/domain/scope.js';
 import { DeclaredTypes } from '../../../src/intake/declared-types.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aBody, aClusterCachedResource, aKey } from '../../support/objects.js';
@@ -14,6 +15,7 @@ import { silent } from '../../support/test-store.js';
 import { FakePushes } from '../../support/intake/fake-pushes.js';
 
 const swept: PushOutcome = { kind: 'swept', removed: 2 };
+const nothingSwept: PushOutcome = { kind: 'swept', removed: 0 };
 const unavailable: PushOutcome = {
   kind: 'unavailable',
   refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (ENOSPC)' },
@@ -29,9 +31,9 @@ function drop(identity?: string, through = 0): Push {
   return { kind: 'drop', resource: instances(identity), through };
 }
 
-function aDeclaration(identity: string, revision = 1): StoredObject {
+function aDeclaration(identity: string, revision = 1, kind = 'Instance'): StoredObject {
   const key = aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: identity });
-  const bytes = new TextEncoder().encode(JSON.stringify(aClusterCachedResource(identity)));
+  const bytes = new TextEncoder().encode(JSON.stringify(aClusterCachedResource(identity, { kind })));
   return { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
 }
 
@@ -80,7 +82,10 @@ async function setUp(
   const asked = { count: 0 };
   const note = (event: string): void => void logged.push(event);
   const listeners = new Set<(commit: Commit) => void>();
+  /** Identities of which something is left. */
+  const left = new Set<string>();
   const objects = {
+    count: async ({ identity }: Scope) => (left.has(identity) ? undefined : 0),
     snapshot: () => ({
       revision: 0,
       page: async () => {
@@ -120,9 +125,9 @@ async function setUp(
     for (const listener of listeners) listener({ revision, changes: [change], movedPaths: [], swept: new Set() });
     await settled();
   };
-  const declare = (identity = 'hash'): Promise<void> => {
+  const declare = (identity = 'hash', kind = 'Instance'): Promise<void> => {
     revision += 1;
-    const object = aDeclaration(identity, revision);
+    const object = aDeclaration(identity, revision, kind);
     return publish({ kind: 'put', key: object.key, revision, object, created: true, previous: () => undefined });
   };
   const withdraw = (identity = 'hash'): Promise<void> => {
@@ -141,7 +146,7 @@ async function setUp(
     const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
     return publish({ kind: 'put', key, revision, object, created: true, previous: () => undefined });
   };
-  return { clock, catalogue, pushes, types, ended, logged, asked, declare, withdraw, put };
+  return { clock, catalogue, pushes, left, types, ended, logged, asked, declare, withdraw, put };
 }
 
 test('a drop says up to which revision nothing declared its type', async (t) => {
@@ -162,6 +167,62 @@ test('a type that nothing declares any more is dropped by one push, and its watc
   await pushes.answer(swept);
   t.deepEqual(ended, [instances()]);
   t.deepEqual(logged, ['type.removed']);
+});
+
+test('watches end once nothing of the type is left, though another server of the store removes it; other types do not wait for that', async (t) => {
+  const { clock, pushes, left, ended, logged, declare, withdraw } = await setUp();
+  for (const identity of ['first', 'second']) await declare(identity);
+  for (const identity of ['first', 'second']) await withdraw(identity);
+  left.add('first');
+
+  await pushes.answer(nothingSwept);
+  t.deepEqual(pushes.pushed, [drop('first')]);
+  clock.advance(longMs);
+  await settled();
+  t.deepEqual(pushes.pushed, [drop('first'), drop('second')]);
+  await pushes.answer(swept);
+  t.deepEqual(ended, [instances('second')]);
+  t.deepEqual(pushes.pushed, [drop('first'), drop('second'), drop('first')]);
+  left.clear();
+  await pushes.answer(nothingSwept);
+
+  t.deepEqual(ended, [instances('second'), instances('first')]);
+  t.deepEqual(logged, ['type.removed', 'type.removed']);
+});
+
+test('however often a type that is not gone yet is written to, one drop of it waits; a stop ends the wait', async (t) => {
+  const { clock, pushes, left, types, ended, declare, withdraw, put } = await setUp();
+  await declare();
+  await withdraw();
+  left.add('hash');
+  for (let round = 0; round < 3; round += 1) {
+    await put(instances());
+    await pushes.answer(nothingSwept);
+    clock.advance(longMs);
+    await settled();
+  }
+  t.deepEqual(pushes.pushed, [drop(), drop(), drop(), drop()]);
+
+  await pushes.answer(nothingSwept);
+  await types.close();
+
+  t.deepEqual([pushes.pushed.length, ended, clock.pending], [4, [], 0]);
+});
+
+test('a type that is left and written to, and comes back as another kind, ends its watches', async (t) => {
+  const { clock, pushes, left, ended, declare, withdraw, put } = await setUp();
+  await declare();
+  await withdraw();
+  left.add('hash');
+  await put(instances());
+  await pushes.answer(nothingSwept);
+  await declare('hash', 'Machine');
+
+  clock.advance(longMs);
+  await settled();
+
+  t.deepEqual(pushes.pushed, [drop()]);
+  t.deepEqual(ended, [instances()]);
 });
 
 test('a type that comes back while it is dropped keeps its watches, and is not dropped once more', async (t) => {
