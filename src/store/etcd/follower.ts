@@ -9,6 +9,7 @@
  *    behind for a while. Where etcd has compacted what comes next, nobody can say any more what happened, nor whether it was etcd that lost something.
  *    Nor is anything true where etcd sends a change of a revision up to which it has said that all was sent.
  * L3 Every `askMs` the watch is asked how far it is. One that leaves questions of `silentMs` unanswered is given up, the next one later. A pause of this process (F7) is no silence.
+ *    While somebody waits for a revision, etcd as a whole is further than this watch: then an answer that brings nothing new is none. The disk of that member may stall.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred } from '../../domain/deferred.js';
@@ -112,7 +113,7 @@ export class Follower {
     return this.#position;
   }
 
-  /** When the watch was last heard, in milliseconds of the clock. */
+  /** When the watch last showed that it keeps up with etcd, in milliseconds of the clock. */
   get heardMs(): number {
     return this.#heardMs;
   }
@@ -188,7 +189,7 @@ export class Follower {
       const look = (): void => {
         if (this.#unanswered * askMs >= this.#patienceMs && !this.#paced.isFull) {
           this.#patienceMs = Math.min(2 * this.#patienceMs, patienceMsMax);
-          return end(new EtcdError('unknown', `etcd at ${client.endpoint} has kept silent to ${this.#unanswered} questions`));
+          return end(new EtcdError('unknown', `the watch has brought nothing new in answer to ${this.#unanswered} questions`));
         }
         watch.askProgress();
         this.#unanswered += 1;
@@ -209,8 +210,8 @@ export class Follower {
     const { revision, created, canceled, compacted, reason, isFragment, events } = response;
     if (this.#isClosed) return;
     if (created) this.#isAnnounced = true;
-    else {
-      // That it was announced proves nothing: what comes next may be too large for the time that it has.
+    // That it was announced proves nothing: what comes next may be too large for the time that it has.
+    else if (events.length > 0 || revision > this.#position || !this.#waiters.areThere) {
       this.#hear();
       this.#patienceMs = this.#options.silentMs;
     }
