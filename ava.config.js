@@ -43,7 +43,7 @@ function quick() {
     },
     timeout: '60s',
     // Each worker runs one test at a time (`test/support/test.ts`): enough of them that the processor is busy while some wait.
-    concurrency: 5,
+    concurrency: 8,
     // `npm run test:times`: the figures of a process are those of one file.
     ...(isMeasured && { workerThreads: false, concurrency: 1 }),
   };

@@ -19,6 +19,9 @@ import { DamagedStore } from './store/damaged-store.js';
 import type { StartCommitter } from './store/sqlite/committer-messages.js';
 import { Quotas } from './http/quotas.js';
 
+/** Of requests that wait for a turn of the event loop, which takes milliseconds. */
+const waitingBytesMax = 64 * 1024 * 1024;
+
 export type RunningServer = OpenServer & Readonly<{ url: string }>;
 
 export type ServerParts = Readonly<{
@@ -50,6 +53,7 @@ export async function startServer(
       watches: settings.openWatchesMax,
       connections: settings.connectionsMax,
       bufferedBytes: settings.bufferedBytesMax,
+      waitingBytes: waitingBytesMax,
       selectorBytes: settings.openSelectorBytesMax,
     },
     settings,

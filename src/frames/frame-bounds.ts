@@ -4,7 +4,7 @@ export const frameBounds = Object.freeze({
   nameCharactersMax: 1024,
   /** Of messages for people; the writer cuts longer ones. */
   messageCharactersMax: 4096,
-  policyCharactersMax: 256 * 1024,
+  policyCharactersMax: 64 * 1024,
   /** Of a cache's id where claims name it. */
   idCharactersMax: 64,
   /** Caches that a claim has come by. */

@@ -227,10 +227,10 @@ export class Connection implements ExchangeOwner {
 
   /** Takes room for a request until its turn comes, and says how it is given back. Where its caller has none left, the connection is ended. */
   tryWait(request: IncomingMessage): (() => void) | undefined {
-    const room = this.quota.bufferedBytes;
+    const room = this.quota.waitingBytes;
     const bytes = requestBytes + headerBytesOf(request);
     if (room.tryTake(bytes)) return () => room.give(bytes);
-    this.#cutOff();
+    this.#cutOff('waitingBytes');
     return undefined;
   }
 
@@ -295,8 +295,8 @@ export class Connection implements ExchangeOwner {
   }
 
   /** Its peer costs more than a peer may. */
-  #cutOff(): void {
-    this.refused('requests');
+  #cutOff(limit: LimitName = 'requests'): void {
+    this.refused(limit);
     this.destroy();
   }
 

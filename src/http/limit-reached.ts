@@ -12,6 +12,7 @@ const whatOf: Readonly<Record<LimitName, string>> = {
   watches: 'watches',
   connections: 'connections',
   bufferedBytes: 'bytes of bodies and unread answers',
+  waitingBytes: 'bytes of requests that wait for their turn',
   selectorBytes: 'bytes of selectors of open watches',
 };
 

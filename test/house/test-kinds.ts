@@ -9,14 +9,13 @@ const outside: ReadonlySet<string> = new Set(['src/server.ts', 'node:child_proce
 
 /** Says for each test that is in the wrong folder why. */
 export function misplacedTests(sources: readonly Source[]): readonly string[] {
-  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const imported = new Map(sources.map((source) => [source.path, importedBy(source)]));
   const reached = (path: string, seen = new Set<string>()): string | undefined => {
     if (outside.has(path)) return path;
-    const source = byPath.get(path);
-    if (source === undefined || seen.has(path)) return undefined;
+    if (seen.has(path)) return undefined;
     seen.add(path);
-    for (const { specifier } of importsOf(source.text).filter(({ isType }) => !isType)) {
-      const found = reached(resolveImport(source, specifier) ?? specifier, seen);
+    for (const next of imported.get(path) ?? []) {
+      const found = reached(next, seen);
       if (found !== undefined) return found;
     }
     return undefined;
@@ -28,4 +27,9 @@ export function misplacedTests(sources: readonly Source[]): readonly string[] {
     if (kind === 'unit') return what === undefined ? [] : [`${path} reaches ${what}: it belongs in test/integration`];
     return what === undefined ? [`${path} reaches no server, child process or SQLite: it belongs in test/unit`] : [];
   });
+}
+
+function importedBy(source: Source): readonly string[] {
+  const loaded = importsOf(source.text).filter(({ isType }) => !isType);
+  return loaded.map(({ specifier }) => resolveImport(source, specifier) ?? specifier);
 }

@@ -17,7 +17,14 @@ const endless = new Budget(Infinity);
 export function anExchange(request: IncomingMessage, response: ServerResponse, caller: Caller): Exchange {
   return new Exchange(request, response, {
     clock: systemClock,
-    quota: { requests: endless, watches: endless, connections: endless, bufferedBytes: endless, selectorBytes: endless },
+    quota: {
+      requests: endless,
+      watches: endless,
+      connections: endless,
+      bufferedBytes: endless,
+      waitingBytes: endless,
+      selectorBytes: endless,
+    },
     bufferedBytes: endless,
     sendTimeoutMs: 30_000,
     pace: new Pace(Infinity, setImmediate),

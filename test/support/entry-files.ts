@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Http } from './http-of-file.js';
 
 /** Enough that the last of them is short, and few enough that starting them costs little. */
-const entriesPerHttp = 12;
+const entriesPerHttp = 16;
 
 /** Writes the entries for files below `build`, in the place of those of before, and returns their names below it. */
 export function writeEntryFiles(build: string, files: readonly string[], httpOf: (file: string) => Http): readonly string[] {

@@ -147,7 +147,7 @@ export class TestServer {
   }
 
   /** Resolves once no watch is open any more. */
-  async untilNoWatch(withinMs = 5_000): Promise<void> {
+  async untilNoWatch(withinMs?: number): Promise<void> {
     await until(async () => (await this.metric('strata_watches_open')) === 0, withinMs);
   }
 
