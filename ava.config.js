@@ -14,8 +14,10 @@ import { httpOfFile } from './build/test/support/http-of-file.js';
 const ofNpmTest = ['unit', 'integration', 'contract', 'simulation', 'house', 'support'];
 
 const { TEST_LANE: lane, TEST_HTTP: asked, TEST_TIMES: times, TEST_TREES: trees } = process.env;
+const isMeasured = times !== undefined;
 const build = fileURLToPath(new URL('build', import.meta.url));
-const named = process.argv.slice(2).flatMap((argument) => /^build\/test\/(?:\{([a-z0-9,]+)\}|([a-z0-9]+))\//.exec(argument)?.slice(1).flatMap((names) => names?.split(',') ?? []) ?? []);
+/** One folder, or a glob's {several,folders}. */
+const named = process.argv.slice(2).flatMap((argument) => /^build\/test\/\{?([a-z0-9,]+)\}?\//.exec(argument)?.[1].split(',') ?? []);
 const folders = [...new Set(lane?.split(',') ?? (named.length > 0 ? named : ofNpmTest))];
 const all = readdirSync(`${build}/test`, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.test.js'))
@@ -30,7 +32,6 @@ export default folders.every((folder) => ofNpmTest.includes(folder)) && lane ===
 function quick() {
   const commit = readCommit();
   const chosen = asked === 'other' ? files.filter(speaksHttp) : files;
-  const isMeasured = times !== undefined;
   const entries = named.length > 0 || isMeasured ? chosen : writeEntryFiles(build, chosen, (file) => httpOfFile(file, { asked, commit }));
   return {
     files: entries.map((file) => `build/${file}`),
@@ -64,7 +65,7 @@ function patient() {
 }
 
 function measuring() {
-  return times === undefined ? [] : ['./build/test/support/worker-times.js'];
+  return isMeasured ? ['./build/test/support/worker-times.js'] : [];
 }
 
 function readCommit() {

@@ -14,14 +14,14 @@ export async function descriptors(pid: number): Promise<number> {
   return (await readdir(`/proc/${pid}/fd`)).length;
 }
 
-/** What all its threads have had of the processor, by Linux's /proc/PID/stat, whose unit is 10 ms. */
-export function processorSeconds(pid: number): number {
-  const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'latin1')
+/** What all its threads have had of the processor, and its children once they have ended, by Linux's /proc/PID/stat, whose unit is 10 ms. */
+export function processorSeconds(pid: number): Readonly<{ own: number; children: number }> {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .replace(/^.*\) /, '')
     .split(' ')
-    .slice(11, 13)
     .map(Number);
-  return (user + system) / 100;
+  const [user = 0, system = 0, childrenUser = 0, childrenSystem = 0] = fields.slice(11, 15);
+  return { own: (user + system) / 100, children: (childrenUser + childrenSystem) / 100 };
 }
 
 /** The largest resident memory while the task runs, in MiB. */

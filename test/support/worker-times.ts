@@ -2,23 +2,24 @@
  * What a worker of AVA takes, as one line of JSON in the file that TEST_TIMES names (`file-times.ts`). AVA requires this first, in a worker that is a process of its
  * own, so the figures of the process are those of one file of tests.
  */
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { registerCompletionHandler } from 'ava';
 import { findProjectRoot } from '../house/sources.js';
+import { processorSeconds } from './process-figures.js';
 
 /** Processor time in seconds, of all threads of this process; of its children, once they have ended; and what has passed. */
 export type FileTimes = Readonly<{ file: string; startS: number; ownS: number; childrenS: number; wallS: number; servers: number }>;
 
 const began = performance.now();
-const startS = processorSeconds().own;
+const startS = processorSeconds(process.pid).own;
 
 // Where no test is chosen, nobody closes what a file has opened as it was loaded.
 registerCompletionHandler(() => process.exit());
 
 process.on('exit', () => {
-  const { own, children } = processorSeconds();
+  const { own, children } = processorSeconds(process.pid);
   const times: FileTimes = {
     file: relative(findProjectRoot(), fileURLToPath(test.meta.file)),
     startS,
@@ -29,13 +30,3 @@ process.on('exit', () => {
   };
   appendFileSync(process.env['TEST_TIMES']!, `${JSON.stringify(times)}\n`);
 });
-
-/** By Linux's /proc/self/stat, whose unit is 10 ms. */
-function processorSeconds(): { own: number; children: number } {
-  const fields = readFileSync('/proc/self/stat', 'latin1')
-    .replace(/^.*\) /, '')
-    .split(' ')
-    .map(Number);
-  const [user = 0, system = 0, childrenUser = 0, childrenSystem = 0] = fields.slice(11, 15);
-  return { own: (user + system) / 100, children: (childrenUser + childrenSystem) / 100 };
-}
