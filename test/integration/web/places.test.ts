@@ -219,7 +219,7 @@ test('under all logical clusters a name is looked for in one namespace, and what
 });
 
 test('a conflict under all logical clusters names ten places, and that there are others', async (t) => {
-  const client = (await aServer(t)).client();
+  const client = (await aServer(t)).client({ http2: true });
   const clusters = Array.from({ length: 300 }, (_, i) => `c${String(i).padStart(3, '0')}`);
   await Promise.all(
     clusters.map((cluster) => client.create(aPath({ cluster }), anApiExport({ name: cluster === 'c299' ? 'last' : 'one' }))),
