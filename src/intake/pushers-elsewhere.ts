@@ -1,11 +1,12 @@
 /**
  * The pushers that are connected to other servers of the same store, and since when each is there or gone. A server that has just given a shard to a pusher
- * tells it a moment later: until then the shard counts as held.
+ * tells it a moment later: until then the shard counts as held. So does a shard that was held at a server which is no longer known: its lease may have ended
+ * while it and the pusher are well, and it enters again.
  *
  * Bound: one entry per shard that was ever pushed to another server, or given away there, since the start.
  */
 import type { Clock, Subscription } from '../domain/ports.js';
-import type { PeerPusher, Peers, Pushes } from '../domain/store-port.js';
+import type { PeerPusher, PeerState, Peers, Pushes } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 
 export type PushersElsewhereParts = Readonly<{
@@ -19,11 +20,14 @@ export type PusherElsewhere = Readonly<{ pusher: PeerPusher | undefined; sinceMs
 
 /** Longer than a server takes to tell who has come. */
 const toldMsMax = 2_000;
+/** Longer than a server takes to find that its lease has ended, and to tell of its pushers again. */
+const enteredMsMax = 5_000;
 
 export class PushersElsewhere {
   readonly #parts: PushersElsewhereParts;
   readonly #found = new Map<ShardName, PusherElsewhere>();
-  readonly #givenMs = new Map<ShardName, number>();
+  readonly #heldUntilMs = new Map<ShardName, number>();
+  #servers: ReadonlyMap<string, PeerState> = new Map();
   readonly #listeners = new Set<() => void>();
   readonly #subscriptions: readonly Subscription[];
 
@@ -35,7 +39,7 @@ export class PushersElsewhere {
       pushes.follow(({ shards }) => {
         if (peers.others.size === 0) return;
         for (const { shard, via, plain, removed } of shards)
-          if (via === 'local' && !plain && !removed) this.#givenMs.set(shard, clock.now());
+          if (via === 'local' && !plain && !removed) this.#heldUntilMs.set(shard, clock.now() + toldMsMax);
       }),
     ];
     this.#look();
@@ -47,7 +51,7 @@ export class PushersElsewhere {
   }
 
   isHeld(shard: ShardName, nowMs: number): boolean {
-    return this.#found.get(shard)?.pusher?.isHeld === true || nowMs - (this.#givenMs.get(shard) ?? -Infinity) < toldMsMax;
+    return this.#found.get(shard)?.pusher?.isHeld === true || nowMs < (this.#heldUntilMs.get(shard) ?? 0);
   }
 
   /** Shards whose pushers are there. */
@@ -67,7 +71,11 @@ export class PushersElsewhere {
 
   #look(): void {
     const nowMs = this.#parts.clock.now();
-    const told = new Map([...this.#parts.peers.others.values()].flatMap(({ pushers }) => [...pushers]));
+    const servers = new Map(this.#parts.peers.others);
+    for (const [id, { pushers }] of this.#servers)
+      if (!servers.has(id)) for (const [shard, { isHeld }] of pushers) if (isHeld) this.#heldUntilMs.set(shard, nowMs + enteredMsMax);
+    this.#servers = servers;
+    const told = new Map([...servers.values()].flatMap(({ pushers }) => [...pushers]));
     for (const [shard, pusher] of told) {
       const before = this.#found.get(shard);
       this.#found.set(shard, { pusher, sinceMs: before?.pusher?.peer === pusher.peer ? before.sinceMs : nowMs });

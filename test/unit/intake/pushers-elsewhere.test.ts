@@ -42,8 +42,27 @@ test('a pusher whose server is gone has been away since then, not since the star
   peers.hear('b', undefined);
 
   t.false(sessions.hasPusher(amber));
-  t.false(sessions.isHeld(amber, clock.now()));
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: clock.now() });
+});
+
+test('a pusher whose server is no longer known holds its shard for five seconds more: that server may enter again', (t) => {
+  const { clock, peers, sessions } = someSessions();
+  peers.hear('b', { pushers: pushersOf(amber) });
+  clock.advance(5_000);
+  peers.hear('b', undefined);
+
+  clock.advance(4_999);
+  t.true(sessions.isHeld(amber, clock.now()));
+  clock.advance(1);
+  t.false(sessions.isHeld(amber, clock.now()));
+});
+
+test('a pusher that its server names no more has left it, and holds nothing', (t) => {
+  const { clock, peers, sessions } = someSessions();
+  peers.hear('b', { pushers: pushersOf(amber) });
+  peers.hear('b', {});
+
+  t.false(sessions.isHeld(amber, clock.now()));
 });
 
 test('a pusher that keeps its shard no longer does not hold it, but is still there', (t) => {
