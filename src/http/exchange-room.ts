@@ -1,15 +1,20 @@
-/** The room in memory that one exchange has taken from its connection's budget. Its end returns all of it, and ends every wait. */
+/**
+ * The room in memory that one exchange has taken from its connection's budget. Its end returns all of it, and ends every wait. Who has waited for room goes on in
+ * a turn of its caller's: a connection that closes ends its exchanges one after the other, and each gives the next one room before that ends too.
+ */
 import type { Budget } from '../domain/budget.js';
 import type { Room } from '../domain/room.js';
 
 export class ExchangeRoom implements Room {
   readonly #budget: Budget;
+  readonly #turn: () => Promise<void>;
   readonly #waits = new Set<() => void>();
   #bytes = 0;
   #isClosed = false;
 
-  constructor(budget: Budget) {
+  constructor(budget: Budget, turn: () => Promise<void>) {
     this.#budget = budget;
+    this.#turn = turn;
   }
 
   get isAwaited(): boolean {
@@ -30,11 +35,14 @@ export class ExchangeRoom implements Room {
         resolve(false);
       };
       this.#waits.add(leave);
+      let hasWaited = false;
       const giveUp = this.#budget.take(bytes, () => {
         this.#waits.delete(leave);
         this.#bytes += bytes;
-        resolve(true);
+        if (hasWaited) void this.#turn().then(() => resolve(!this.#isClosed));
+        else resolve(true);
       });
+      hasWaited = true;
     });
   }
 

@@ -70,7 +70,7 @@ export class Exchange {
     this.request = request;
     this.response = response;
     this.#owner = owner;
-    this.room = new ExchangeRoom(owner.bufferedBytes);
+    this.room = new ExchangeRoom(owner.bufferedBytes, () => owner.turn());
     this.#transport = transportOf(request, response);
     this.#transport.listen({ taken: () => this.#onTaken(), gone: () => this.end() });
   }

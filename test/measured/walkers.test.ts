@@ -48,6 +48,12 @@ const walks: readonly (readonly [string, string, (i: number) => string])[] = [
   ['deletes of a collection', 'DELETE', () => `${aPath({ shard: 'amber', cluster: 'acme' })}?labelSelector=no%3Done`],
   ['pages of a list', 'GET', () => `${aPath()}?limit=1&labelSelector=no%3Done`],
   ['lists with selectors of their own', 'GET', (i) => `${aPath()}?labelSelector=no%3Done${i}`],
+  [
+    'watches with initial events',
+    'GET',
+    (i) =>
+      `${aPath()}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=no%3Done${i}`,
+  ],
 ];
 
 for (const [what, method, pathOf] of walks)

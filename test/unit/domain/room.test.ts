@@ -22,7 +22,7 @@ function pieces(lengths: readonly number[]): { source: AsyncGenerator<Uint8Array
 
 test('a piece is read once there is room for one, and then holds room for its own size', async (t) => {
   const budget = new Budget(100);
-  const room = new ExchangeRoom(budget);
+  const room = new ExchangeRoom(budget, turn);
   const { source, state } = pieces([30, 30, 30]);
   const reading = withRoom(source, room, 60);
 
@@ -42,7 +42,7 @@ test('a piece is read once there is room for one, and then holds room for its ow
 
 test('the end of the client ends the reading, and gives back all its room', async (t) => {
   const budget = new Budget(100);
-  const room = new ExchangeRoom(budget);
+  const room = new ExchangeRoom(budget, turn);
   const { source, state } = pieces([80, 80]);
   const reading = withRoom(source, room, 80);
   await reading.next();
@@ -61,7 +61,7 @@ test('the end of the client ends the reading, and gives back all its room', asyn
 
 test('an answer holds room for its own size, however much making it took', async (t) => {
   const budget = new Budget(100);
-  const room = new ExchangeRoom(budget);
+  const room = new ExchangeRoom(budget, turn);
 
   await room.take(60);
   room.settle(10);
@@ -69,5 +69,23 @@ test('an answer holds room for its own size, however much making it took', async
   room.settle(70);
   t.is(budget.used, 70);
   room.give(1_000);
+  t.is(budget.used, 0);
+});
+
+test('of many that wait for the room of a connection none reads once that has closed', async (t) => {
+  const budget = new Budget(100);
+  const readers = Array.from({ length: 50 }, () => {
+    const room = new ExchangeRoom(budget, turn);
+    const { source, state } = pieces([30]);
+    return { room, state, next: withRoom(source, room, 100).next() };
+  });
+  await turn();
+
+  for (const { room } of readers) room.close();
+  await Promise.all(readers.map(({ next }) => next));
+
+  const [first, ...others] = readers.map(({ state }) => state.read);
+  t.is(first, 1, 'it had room at once');
+  t.deepEqual(new Set(others), new Set([0]));
   t.is(budget.used, 0);
 });
