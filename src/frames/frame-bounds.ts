@@ -7,7 +7,9 @@ export const frameBounds = Object.freeze({
   policyCharactersMax: 64 * 1024,
   /** Of a cache's id where claims name it. */
   idCharactersMax: 64,
-  /** Caches that a claim has come by. */
+  /** Of the text that stands for a filter. */
+  hashCharactersMax: 64,
+  /** Caches that a claim has come by, or that are above another. */
   pathMax: 64,
   /** Members of a list, and mutations in a frame. */
   listMax: 10_000,

@@ -36,6 +36,10 @@ export function asMessage(member: Member): string {
   return asText(member, frameBounds.messageCharactersMax);
 }
 
+export function asFilterHash(member: Member): string {
+  return asText(member, frameBounds.hashCharactersMax);
+}
+
 /** 0 or above: msgpack-shape.ts has checked that. */
 export function asCount({ value, name }: Member): number {
   if (typeof value !== 'number') throw new BadFrame(`${name} is no number`);

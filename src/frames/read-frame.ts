@@ -15,6 +15,7 @@ import {
   asAdded,
   asBytes,
   asCount,
+  asFilterHash,
   asFlag,
   asList,
   asListOf,
@@ -56,7 +57,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         process: asText(member(3, 'process')),
         term: asCount(member(4, 'term')),
         takesOver: asFlag(member(5, 'takesOver')),
-        route: asListOf(member(6, 'route'), asText),
+        route: asPath(member(6, 'route')),
         agent: asText(member(7, 'agent')),
         credit: asOptional(member(8, 'credit'), asCredit),
         limits: asOptional(member(9, 'limits'), asLimits),
@@ -104,7 +105,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         slice: asSlice(member(1, 'slice')),
         revision: asText(member(2, 'revision')),
         count: asCount(member(3, 'count')),
-        filterHash: asText(member(4, 'filterHash')),
+        filterHash: asFilterHash(member(4, 'filterHash')),
         ...added('buckets', member(5, 'buckets'), (text) => asParsed(text, parseBucketSet)),
         ...added('term', member(6, 'term'), asPositive),
       };
@@ -142,7 +143,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         held: asFlag(member(8, 'held')),
       };
     case 'route':
-      return { kind, route: asListOf(member(0, 'route'), asText) };
+      return { kind, route: asPath(member(0, 'route')) };
     case 'policy':
       return { kind, up: asPolicy(member(0, 'up')), down: asPolicy(member(1, 'down')) };
     case 'digest':
@@ -185,7 +186,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
       return {
         kind,
         position: asText(member(0, 'position')),
-        held: asListOf(member(1, 'held'), asHeld),
+        held: asListOf(member(1, 'held'), asHeld, frameBounds.namesPerFrame),
         isLast: asFlag(member(2, 'isLast')),
       };
     case 'standby':
@@ -232,9 +233,7 @@ function asId(member: Member): string {
 }
 
 function asPath(member: Member): readonly string[] {
-  const path = asListOf(member, asId);
-  if (path.length > frameBounds.pathMax) throw new BadFrame(`${member.name} is too long`);
-  return path;
+  return asListOf(member, asId, frameBounds.pathMax);
 }
 
 function asPolicy(member: Member): string {

@@ -2,7 +2,7 @@
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { frameBounds } from './frame-bounds.js';
-import { asCount, asFlag, asList, asListOf, asParsed, asText, type Member } from './frame-members.js';
+import { asCount, asFilterHash, asFlag, asList, asListOf, asParsed, type Member } from './frame-members.js';
 import type { HeldSlice, SliceFreshness } from './frame.js';
 
 /** The characters of a group, a plural and an identity in any Kubernetes API: none that separates the parts of a key. */
@@ -33,7 +33,7 @@ export function asHeld({ value, name }: Member): HeldSlice {
   const [slice, filterHash, syncedTerm] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),
-    filterHash: asText({ value: filterHash, name: `${name}.filterHash` }),
+    filterHash: asFilterHash({ value: filterHash, name: `${name}.filterHash` }),
     syncedTerm: asCount({ value: syncedTerm, name: `${name}.syncedTerm` }),
   };
 }

@@ -1,20 +1,19 @@
 /**
  * What one peer, a pusher or the other end of a link, has last reported of each slice, and for each shard whether a slice of it has its source, and
- * since when. Bound: `slicesMax` slices; what a peer reports of further ones is ignored.
+ * since when. Bound: that of NamedSlices; what a peer reports of further ones is ignored.
  */
+import { NamedSlices } from '../domain/named-slices.js';
 import { formatResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { SliceFreshness, SliceReport } from '../frames/frame.js';
-
-const slicesMax = 200_000;
 
 /** Of one shard, by type; never empty. `connected`: how many of them have their source. */
 type ShardReports = { readonly slices: Map<string, SliceFreshness>; connected: number; sinceMs: number };
 
 export class SliceReports {
   readonly #shards = new Map<ShardName, ShardReports>();
-  #count = 0;
+  readonly #named = new NamedSlices();
 
   /** Undefined while nothing is reported of it. */
   slice({ shard, resource }: Slice): SliceFreshness | undefined {
@@ -49,7 +48,7 @@ export class SliceReports {
   note(freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
     return freshness.flatMap((each) => {
       const before = this.slice(each.slice);
-      if (before === undefined && this.#count >= slicesMax) return [];
+      if (before === undefined && this.#named.isFull) return [];
       this.#replace(each.slice, each, nowMs);
       return isSame(before, each) ? [] : [each.slice];
     });
@@ -69,7 +68,8 @@ export class SliceReports {
     const type = formatResource(resource);
     const before = reports.slices.get(type);
     const wasConnected = reports.connected > 0;
-    this.#count += Number(now !== undefined) - Number(before !== undefined);
+    if (before === undefined && now !== undefined) this.#named.add(type);
+    if (before !== undefined && now === undefined) this.#named.delete(type);
     reports.connected += Number(now?.connected === true) - Number(before?.connected === true);
     if (reports.connected > 0 !== wasConnected) reports.sinceMs = nowMs;
     if (now === undefined) reports.slices.delete(type);

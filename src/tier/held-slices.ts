@@ -86,7 +86,8 @@ export class HeldSlices {
   }
 
   #send(held: readonly HeldSlice[]): void {
-    if (held.length > 0) this.#parts.connection.send({ kind: 'resume', position: '', held, isLast: false });
+    for (let at = 0; at < held.length; at += frameBounds.namesPerFrame)
+      this.#parts.connection.send({ kind: 'resume', position: '', held: held.slice(at, at + frameBounds.namesPerFrame), isLast: false });
   }
 
   #unknownOf(shard: ShardName): readonly HeldSlice[] {

@@ -6,8 +6,9 @@ import type { CanonicalPaths, Commits, History, Objects, Pushes, Revisions } fro
 import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Credit, FrameLimits, HeldSlice } from '../frames/frame.js';
+import type { Credit, FrameLimits } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
+import type { HeldThere } from './held-there.js';
 import type { LinkSenderBounds } from './link-sender-queue.js';
 import type { FreshnessOf } from './outgoing-reports.js';
 import type { OutgoingClaimsParts } from './outgoing-claims.js';
@@ -48,4 +49,4 @@ export type LinkSenderOptions = LinkSenderBounds &
   }>;
 
 /** What the other end has sent about itself. */
-export type Receiver = Readonly<{ position: string; held: readonly HeldSlice[]; credit: Credit; limits: FrameLimits }>;
+export type Receiver = Readonly<{ position: string; held: HeldThere; credit: Credit; limits: FrameLimits }>;

@@ -95,7 +95,7 @@ export class LinkSender {
     const progress = (): void => void this.#progress(true);
     const resync: SliceSenderParts['resync'] = (sync, afterMs, reason) => this.#resync(sync, afterMs, reason);
     this.#sliceSender = new SliceSender({ store, known, queue: this.#queue, syncs: this.#syncs, tail: this.#tail, progress, resync });
-    if (resumed === undefined && receiver.held.some(({ filterHash }) => filterHash !== '')) this.#forgetPosition();
+    if (resumed === undefined && receiver.held.isCurrentWithAny) this.#forgetPosition();
     this.#claims = new OutgoingClaims({ ...parts, notify }, to);
     this.#unanswered = new Set([...known.shards].filter(({ via }) => flows(via, to)).map(({ shard }) => shard));
     this.#reports = new OutgoingReports({

@@ -6,7 +6,7 @@
  *
  * Z1 Send nothing until the peer's policy and all of its inventory have arrived.
  * Z2 When the session ends nothing of it is under way.
- * Bounds: `heldMax` slices that the other end may report to hold, at the opening and as many later.
+ * Bounds: those of NamedSlices for what the other end reports to hold, at the opening and once more later.
  */
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -14,11 +14,12 @@ import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Frame, FrameOf, HeldSlice } from '../frames/frame.js';
+import type { Frame, FrameOf } from '../frames/frame.js';
 import { capCredit, creditMax } from './credit.js';
-import { heldMax } from './slice-syncs.js';
 import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy } from './link-filters.js';
 import { HeldSlices } from './held-slices.js';
+import { HeldThere } from './held-there.js';
+import { slicesPerTurn } from './slice-syncs.js';
 import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
 import { LinkReceiver, type LinkReceiverTally, type LinkReceiverParts } from './link-receiver.js';
 import { LinkSender } from './link-sender.js';
@@ -37,7 +38,7 @@ export class LinkSession {
   readonly #uncovered: UncoveredSlices;
   readonly #stop = new AbortController();
   readonly #heldHere: HeldSlices;
-  readonly #held: HeldSlice[] = [];
+  readonly #heldThere = new HeldThere();
   #isGreeted = false;
   #own: EndPolicy;
   #other: EndPolicy | undefined;
@@ -245,10 +246,13 @@ export class LinkSession {
     if (isFirst) this.#uncovered.letGo(undefined);
   }
 
-  #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
-    if (this.#linkSender === undefined) for (const each of held) this.#held.push(each);
-    if (this.#held.length > heldMax || this.#linkSender?.hold(held) === false)
-      return this.bye('protocol', 'resume reports on too many slices');
+  async #learnHeld({ position, held, isLast }: FrameOf<'resume'>): Promise<void> {
+    for (let at = 0; at < held.length; at += slicesPerTurn) {
+      if (at > 0) await this.#parts.turn();
+      if (this.#stop.signal.aborted) return;
+      const some = held.slice(at, at + slicesPerTurn);
+      if (!(this.#linkSender?.hold(some) ?? this.#heldThere.note(some))) return this.bye('protocol', 'resume reports on too many slices');
+    }
     if (this.#linkSender !== undefined) return;
     if (isLast) this.#position = position;
     this.#start();
@@ -267,7 +271,7 @@ export class LinkSession {
     const { neighbour, credit, limits } = this.#peer;
     // Nothing more is sent over it: it ends with all others once everything is marked stale.
     if (this.#parts.isRolledBack(neighbour, this.#position)) return void (this.#position = undefined);
-    const receiver = { position: this.#position, held: this.#held.splice(0), credit: capCredit(credit, creditMax), limits };
+    const receiver = { position: this.#position, held: this.#heldThere, credit: capCredit(credit, creditMax), limits };
     const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
     const parts = { ...this.#parts, connection: this.#connection, heldHere: this.#heldHere, claimFor };
     this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);

@@ -6,7 +6,7 @@
  *   it has it from elsewhere, or does not know  no slice sync
  *
  * Y1 A slice that the link filter does not cover any more is synced as empty, so that the other end removes it.
- * Bound: one slice sync per slice that crosses, and `heldMax` that the other end reports to hold and nobody knows here.
+ * Bound: one slice sync per slice that crosses, and those that the other end reports to hold and nobody knows here (NamedSlices).
  */
 import type { Clock } from '../domain/ports.js';
 import type { Neighbour } from '../domain/via.js';
@@ -21,6 +21,7 @@ import { ResyncPace } from '../sender/resync-pace.js';
 import type { LinkFilter } from './link-filter.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { SliceSync, type SyncTally } from './slice-sync.js';
+import { noteHeld, type HeldThere } from './held-there.js';
 import { TakenShards } from './taken-shards.js';
 import type { News } from './freshness-news.js';
 import { UnknownSlices } from './unknown-slices.js';
@@ -47,8 +48,6 @@ type PendingEnd = Readonly<{ sync: SliceSync; term: Term; from: Revision }>;
 export const slicesPerTurn = 192;
 /** Slices looked at in one turn of the event loop, whether their `end` may be sent. */
 const duePerTurn = 512;
-/** Slices that the other end may report to hold. */
-export const heldMax = 200_000;
 
 export class SliceSyncs {
   readonly #parts: SliceSyncsParts;
@@ -57,7 +56,7 @@ export class SliceSyncs {
   readonly #paces = new Map<ShardName, ResyncPace>();
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
   /** What the other end holds, until it has a slice sync or the shard is not ours to send. */
-  readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
+  readonly #held: Map<ShardName, Map<string, HeldSlice>>;
   readonly #unknown: UnknownSlices;
   /** Shards of plain writers, when they were last looked at: whether what these wrote counted as synced. */
   readonly #plainSynced = new Map<ShardName, boolean>();
@@ -79,14 +78,14 @@ export class SliceSyncs {
 
   constructor(
     parts: SliceSyncsParts,
-    { to, filter, held, canResume }: Readonly<{ to: Neighbour; filter: LinkFilter; held: readonly HeldSlice[]; canResume: boolean }>,
+    { to, filter, held, canResume }: Readonly<{ to: Neighbour; filter: LinkFilter; held: HeldThere; canResume: boolean }>,
   ) {
     this.#parts = parts;
     this.#unknown = new UnknownSlices(parts.unknown);
-    this.#taken = new TakenShards(parts.known, to, held);
+    this.#held = held.byShard;
+    this.#taken = new TakenShards(parts.known, to, this.#held.keys());
     this.#filter = filter;
     this.#canResume = canResume;
-    for (const each of held) this.#noteHeld(each);
   }
 
   /** Makes slice syncs for all that is known, giving the event loop back between shards. Nothing is sent before. */
@@ -99,11 +98,11 @@ export class SliceSyncs {
   /** The other end holds these. False: more than it may are unknown here. */
   hold(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
-      this.#noteHeld(each);
+      noteHeld(this.#held, each);
       if (this.#parts.known.slice(each.slice) === undefined) this.#unknown.note(each.slice);
       this.#follow(each.slice);
     }
-    return this.#unknown.count <= heldMax;
+    return !this.#unknown.areTooMany;
   }
 
   /** Slices of a shard that the other end holds, and that are to be asked about. */
@@ -338,11 +337,6 @@ export class SliceSyncs {
     if (isTaken) this.#unknown.note(slice);
     if (isTaken && canCome(slice)) this.#unknown.want(slice);
     else this.#unknown.withdraw(slice);
-  }
-
-  #noteHeld(held: HeldSlice): void {
-    const { shard } = held.slice;
-    this.#held.set(shard, (this.#held.get(shard) ?? new Map<string, HeldSlice>()).set(formatSlice(held.slice), held));
   }
 
   #add(slice: Slice): SliceSync | undefined {

@@ -5,7 +5,7 @@
 import { compareClaims, type ClaimOrder } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
 import { flows, type Neighbour } from '../domain/via.js';
-import type { FrameOf, HeldSlice } from '../frames/frame.js';
+import type { FrameOf } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
 
 const shardsMax = 100_000;
@@ -16,10 +16,10 @@ export class TakenShards {
   /** No claim: it has only reported that it holds something of the shard. */
   readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
 
-  constructor(known: Pick<KnownShards, 'shard'>, to: Neighbour, held: readonly HeldSlice[]) {
+  constructor(known: Pick<KnownShards, 'shard'>, to: Neighbour, held: Iterable<ShardName>) {
     this.#known = known;
     this.#to = to;
-    for (const { slice } of held) this.#claims.set(slice.shard, undefined);
+    for (const shard of held) if (this.#claims.size < shardsMax) this.#claims.set(shard, undefined);
   }
 
   /** False: it has chosen as before. */

@@ -5,8 +5,9 @@
  *     ▲                                    │             does not use up what may be asked for all; the others wait
  *     └── its shard or its type has gone ──┘
  *
- * Bound: what the other end may say that it holds (slice-syncs.ts).
+ * Bound: that of NamedSlices; with more, the link ends.
  */
+import { NamedSlices } from '../domain/named-slices.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -18,14 +19,14 @@ export class UnknownSlices {
   readonly #ask: (slice: Slice) => void;
   readonly #byType = new Map<string, Map<string, Slice>>();
   readonly #asked = new AskedSlices(askedMax);
-  #count = 0;
+  readonly #named = new NamedSlices();
 
   constructor(ask: (slice: Slice) => void) {
     this.#ask = ask;
   }
 
-  get count(): number {
-    return this.#count;
+  get areTooMany(): boolean {
+    return this.#named.isBeyond;
   }
 
   ofType(resource: Resource): readonly Slice[] {
@@ -40,9 +41,10 @@ export class UnknownSlices {
   note(slice: Slice): void {
     const type = formatResource(slice.resource);
     const ofType = this.#byType.get(type) ?? new Map<string, Slice>();
-    const before = ofType.size;
-    this.#byType.set(type, ofType.set(formatSlice(slice), slice));
-    this.#count += ofType.size - before;
+    const name = formatSlice(slice);
+    if (ofType.has(name)) return;
+    this.#byType.set(type, ofType.set(name, slice));
+    this.#named.add(name);
   }
 
   /** It can be had: ask about it, perhaps later. */
@@ -58,12 +60,13 @@ export class UnknownSlices {
 
   /** It is known. */
   delete(slice: Slice): void {
-    if (this.#count === 0) return;
+    if (this.#named.isEmpty) return;
     const type = formatResource(slice.resource);
     const ofType = this.#byType.get(type);
-    if (ofType?.delete(formatSlice(slice)) !== true) return;
+    const name = formatSlice(slice);
+    if (ofType?.delete(name) !== true) return;
     if (ofType.size === 0) this.#byType.delete(type);
-    this.#count -= 1;
+    this.#named.delete(name);
     this.withdraw(slice);
   }
 }

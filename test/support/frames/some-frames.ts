@@ -220,7 +220,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
       process: text,
       term: count,
       takesOver: fc.boolean(),
-      route: list(text),
+      route: list(id),
       agent: text,
       credit: fc.option(credit, { nil: undefined }),
       limits: fc.option(limits, { nil: undefined }),
@@ -271,7 +271,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
       slice,
       revision: text,
       count,
-      filterHash: text,
+      filterHash: id,
       buckets: fc.constant(bucketSet([7])),
     },
     { requiredKeys: ['kind', 'sequence', 'slice', 'revision', 'count', 'filterHash'] },
@@ -298,7 +298,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     isYours: fc.boolean(),
     held: fc.boolean(),
   }),
-  fc.record({ kind: fc.constant('route' as const), route: list(text) }),
+  fc.record({ kind: fc.constant('route' as const), route: list(id) }),
   fc.record({ kind: fc.constant('policy' as const), up: text, down: text }),
   fc.record({ kind: fc.constant('digest' as const), sequence: positive, slice, value: text }),
   fc.record(
@@ -325,7 +325,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   fc.record({
     kind: fc.constant('resume' as const),
     position: text,
-    held: list(fc.record({ slice, filterHash: text, syncedTerm: count })),
+    held: list(fc.record({ slice, filterHash: id, syncedTerm: count })),
     isLast: fc.boolean(),
   }),
 );

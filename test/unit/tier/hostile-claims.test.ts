@@ -214,17 +214,34 @@ test('a child that reports ever more held slices fills nothing: a slice reported
   t.teardown(() => root.stop());
   const { child, end } = await scriptedChild(rig, root);
   const report = async (frame: number): Promise<void> => {
-    const slices = Array.from({ length: 10_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
+    const slices = Array.from({ length: 1_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
     child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
     await rig.settle();
   };
 
-  for (let again = 0; again < 2; again += 1) for (let frame = 0; frame < 20; frame += 1) await report(frame);
+  for (let again = 0; again < 2; again += 1) for (let frame = 0; frame < 200; frame += 1) await report(frame);
   t.deepEqual(byesOf(end), []);
-  await report(20);
+  await report(200);
 
   t.deepEqual(byesOf(end), ['protocol']);
 });
+
+for (const isOpen of [false, true])
+  test(`a child that names slices with names of 700 characters fills 48 MiB of them at most, ${isOpen ? 'once its link is open' : 'while its link opens'}`, async (t) => {
+    const rig = new TierRig();
+    const root = await rig.cache('root');
+    t.teardown(() => root.stop());
+    const { child, end } = await scriptedChild(rig, root, 'west', { hasOpened: isOpen });
+    let frames = 0;
+    for (; frames < 200 && byesOf(end).length === 0; frames += 1) {
+      const slices = Array.from({ length: 1_000 }, (_, i) => aSlice({ identity: `${frames}-${i}-`.padEnd(700, 'x') }));
+      child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
+      await rig.settle();
+    }
+
+    t.deepEqual(byesOf(end), ['protocol']);
+    t.true(frames > 60 && frames < 75, `${frames} frames`);
+  });
 
 test.serial('slices that a child reports to hold of a shard with a plain writer cost no more than those of another', async (t) => {
   const took: number[] = [];
@@ -238,8 +255,8 @@ test.serial('slices that a child reports to hold of a shard with a plain writer 
     child.send({ ...claimSentTo({ end }), isYours: true });
     await rig.settle();
     const startedMs = performance.now();
-    for (let frame = 0; frame < 3; frame += 1) {
-      const slices = Array.from({ length: 10_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
+    for (let frame = 0; frame < 30; frame += 1) {
+      const slices = Array.from({ length: 1_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
       child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
     }
     await rig.settle();
@@ -270,7 +287,8 @@ for (const count of [0, 10_000])
     const hostile = await scriptedChild(rig, middle);
     hostile.child.send({ ...claimSentTo(hostile), isYours: true });
     const held = Array.from({ length: count }, (_, i) => ({ slice: aSlice({ identity: `i${i}` }), filterHash: '', syncedTerm: 0 }));
-    hostile.child.send({ kind: 'resume', position: '', held, isLast: false });
+    for (let at = 0; at < count; at += 1_000)
+      hostile.child.send({ kind: 'resume', position: '', held: held.slice(at, at + 1_000), isLast: false });
     await rig.advance(5_000);
     const leaf = await rig.cache('leaf', { urls: ['middle'], disk: earlier.disk });
     t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
@@ -281,7 +299,7 @@ for (const count of [0, 10_000])
 
 test.serial('a claim that a child sends again costs the same, however many slices it reports to hold', async (t) => {
   const took: number[] = [];
-  for (const frames of [0, 6]) {
+  for (const frames of [0, 60]) {
     const rig = new TierRig();
     const root = await rig.cache('root');
     t.teardown(() => root.stop());
@@ -290,7 +308,7 @@ test.serial('a claim that a child sends again costs the same, however many slice
     const claim = { ...claimSentTo({ end }), isYours: true };
     child.send(claim);
     for (let frame = 0; frame < frames; frame += 1) {
-      const slices = Array.from({ length: 10_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
+      const slices = Array.from({ length: 1_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
       child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
       await rig.settle();
     }

@@ -3,8 +3,8 @@ import type { Frame, FrameOf } from '../../../src/frames/frame.js';
 import { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aCaller, aHello, type RigCache, type TierRig } from './tier-rig.js';
 
-/** It acknowledges whatever it is sent, unless asked not to. `counted.frames`: how many of its frames were read. */
-export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west', { acknowledges = true } = {}) {
+/** It acknowledges whatever it is sent, unless asked not to. Without `hasOpened` it has not sent yet all that it holds. `counted.frames`: how many of its frames were read. */
+export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west', { acknowledges = true, hasOpened = true } = {}) {
   const [child, end] = ConnectionEnd.pair([name, 'root']);
   rig.connections.push([child, end]);
   const counted = { frames: 0 };
@@ -15,7 +15,7 @@ export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west',
     }
   };
   void root.tier.accept(end, { hello: aHello({ name, route: [`id-of-${name}`] }), frames: read(), caller: aCaller(name) });
-  for (const frame of aBeginning()) child.send(frame);
+  for (const frame of aBeginning()) if (hasOpened || frame.kind !== 'resume') child.send(frame);
   if (acknowledges) void acknowledge(child);
   await rig.settle();
   return { child, end, counted };

@@ -5,6 +5,7 @@ import type { LinkPolicy } from '../../../src/domain/link-policy.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import { KnownShards } from '../../../src/intake/known-shards.js';
+import { HeldThere } from '../../../src/tier/held-there.js';
 import { SliceSyncs } from '../../../src/tier/slice-syncs.js';
 import { LinkFilter } from '../../../src/tier/link-filter.js';
 import { LinkSenderQueue } from '../../../src/tier/link-sender-queue.js';
@@ -66,7 +67,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
       random: () => 0,
       notify,
     },
-    { to: 'parent', filter: new LinkFilter(policy, everything), held: [], canResume: false },
+    { to: 'parent', filter: new LinkFilter(policy, everything), held: new HeldThere(), canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, notify }, store.published);
   await syncs.learnChoice(aClaimFrame({ term: firstTerm, origin: store.cacheId, isYours: true }), async () => {});

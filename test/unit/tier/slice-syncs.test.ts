@@ -6,6 +6,7 @@ import { childNeighbour, flows, type Neighbour } from '../../../src/domain/via.j
 import { formatSlice, type Slice } from '../../../src/domain/slice.js';
 import type { HeldSlice } from '../../../src/frames/frame.js';
 import { KnownShards } from '../../../src/intake/known-shards.js';
+import { HeldThere } from '../../../src/tier/held-there.js';
 import { SliceSyncs } from '../../../src/tier/slice-syncs.js';
 import { LinkFilter } from '../../../src/tier/link-filter.js';
 import type { SliceSync } from '../../../src/tier/slice-sync.js';
@@ -61,6 +62,8 @@ async function someSyncs({
   const rung = { times: 0 };
   const store = { published: 0 };
   const notify = (): void => void (rung.times += 1);
+  const heldThere = new HeldThere();
+  heldThere.note(held);
   const syncs = new SliceSyncs(
     {
       known,
@@ -72,7 +75,7 @@ async function someSyncs({
       random: () => 0,
       notify,
     },
-    { to, filter, held, canResume },
+    { to, filter, held: heldThere, canResume },
   );
   /** The other end chooses this end for the shard, if it can. */
   const hear = (state: ShardState): Promise<number> =>
