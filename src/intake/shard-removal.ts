@@ -56,6 +56,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   readonly #subscriptions: readonly Subscription[];
   /** Shards whose Shard object was deleted, and when, until somebody has removed them: it may be another server of the store. */
   readonly #deleted = new Map<ShardName, number>();
+  /** The one of these that this server removes now: it counts as removed by its first step, and may fail behind that. */
+  #removing: ShardName | undefined;
   #isClosed = false;
   #cancelLook: () => void;
 
@@ -66,7 +68,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     this.#subscriptions = [
       parts.commits.subscribe((commit) => this.#follow(commit)),
       parts.pushes.follow(({ shards }) => {
-        for (const { shard, removed } of shards) if (removed) this.#deleted.delete(shard);
+        for (const { shard, removed } of shards) if (removed && shard !== this.#removing) this.#deleted.delete(shard);
       }),
     ];
     this.#cancelLook = this.#lookLater();
@@ -152,7 +154,10 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     // Its Shard object may be there again at another server of the same etcd.
     await this.#parts.revisions.reachNewest();
     if (!(await this.#isQuiet(shard, deletedGraceMs))) return;
-    if ((await this.#isKnown(shard)) && !(await this.#hasObject(shard))) await this.#clear(shard, { fence: true, why: 'deleted' });
+    if ((await this.#isKnown(shard)) && !(await this.#hasObject(shard))) {
+      this.#removing = shard;
+      await this.#clear(shard, { fence: true, why: 'deleted' }).finally(() => (this.#removing = undefined));
+    }
     this.#deleted.delete(shard);
   }
 
