@@ -1,6 +1,6 @@
 /** Opens every certificate that this server uses, reads them again while it runs, and reports when each expires. */
 import { callerOf, type TwoKinds } from './certificates/caller-from-certificate.js';
-import { CertificateExpiry, certificatesIn, type UsedCertificates } from './certificates/certificate-expiry.js';
+import { CertificateExpiry, parsedOnce } from './certificates/certificate-expiry.js';
 import { ClientAuthorities } from './certificates/client-authorities.js';
 import { readText } from './certificates/pair-files.js';
 import { ServingCertificate } from './certificates/serving-certificate.js';
@@ -46,13 +46,12 @@ export async function openCertificates(
     bindAddress: settings.bindAddress,
     flags: { cert: options.tlsCertFile.flag, key: options.tlsPrivateKeyFile.flag },
   });
-  const used: readonly (() => UsedCertificates)[] = [
-    () => certificatesIn('serving', serving.file, serving.pair.cert),
-    () => (clients === undefined ? [] : certificatesIn('client-ca', clients.file, clients.pem)),
-    () => (proxies === undefined ? [] : certificatesIn('requestheader-ca', proxies.file, proxies.pem)),
+  const used = [
+    parsedOnce(() => ({ use: 'serving', file: serving.file, pem: serving.pair.cert })),
+    parsedOnce(() => clients && { use: 'client-ca', file: clients.file, pem: clients.pem }),
+    parsedOnce(() => proxies && { use: 'requestheader-ca', file: proxies.file, pem: proxies.pem }),
     // Read for each connection to the parent, so also for this.
-    () =>
-      parentCertFile === undefined ? [] : certificatesIn('parent', parentCertFile, readText(parentCertFile, 'certificate for the parent')),
+    parsedOnce(() => (parentCertFile === undefined ? undefined : parentFile(parentCertFile))),
   ];
   const expiry = new CertificateExpiry(parts, used);
   const authorities = bothOf(clients, proxies);
@@ -71,6 +70,10 @@ export async function openCertificates(
       };
     },
   };
+}
+
+function parentFile(file: string): Readonly<{ use: 'parent'; file: string; pem: string }> {
+  return { use: 'parent', file, pem: readText(file, 'certificate for the parent') };
 }
 
 /** What the handshake asks for and believes; whose of them a certificate is, is told afterwards. */

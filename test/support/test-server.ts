@@ -181,10 +181,11 @@ export async function aServer(t: Teardown, options?: TestServerOptions): Promise
 
 /** Resolves once the condition holds; rejects when it does not in time. */
 export async function until(condition: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
-  const deadline = performance.now() + withinMs;
+  const startedMs = performance.now();
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not in ${withinMs} ms`);
-    await sleep(10);
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs > withinMs) throw new Error(`not in ${withinMs} ms`);
+    await sleep(Math.min(Math.max(10, waitedMs / 20), 100));
   }
 }
 

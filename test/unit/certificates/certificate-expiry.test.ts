@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { test } from '../../support/test.js';
 import { Authority } from '../../../src/certificates/authority.js';
-import { CertificateExpiry, certificatesIn, type UsedCertificates } from '../../../src/certificates/certificate-expiry.js';
+import { CertificateExpiry, certificatesIn, parsedOnce, type UsedCertificates } from '../../../src/certificates/certificate-expiry.js';
 import type { Log, LogFields } from '../../../src/diagnostics/log.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 
@@ -113,4 +113,22 @@ test('the report has every certificate in use, without unreadable ones', async (
   t.deepEqual(new Set(events()), new Set(['warn certificate.expires-soon client-ca']));
   expiry.close();
   t.is(clock.pending, 0);
+});
+
+test('a file is parsed again once it holds something else, or nothing that can be read', async (t) => {
+  const { clock } = setUp();
+  const [one, other] = [await aPem(clock, 40), await aPem(clock, 50)];
+  let pem: string | undefined = one;
+  const used = parsedOnce(() => (pem === undefined ? undefined : { use: 'serving', file: 'tls.crt', pem }));
+
+  const first = used();
+  t.is(used(), first);
+  pem = other;
+  t.not(used()[0]?.notAfter, first[0]?.notAfter);
+  pem = one;
+  t.deepEqual(used(), first);
+  pem = '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----';
+  t.throws(used);
+  pem = undefined;
+  t.deepEqual(used(), []);
 });
