@@ -9,11 +9,23 @@ import { once } from 'node:events';
 import { connect, constants, type ClientHttp2Session } from 'node:http2';
 import { Agent, request } from 'node:https';
 import type { Readable } from 'node:stream';
+import { createSecureContext, type SecureContext } from 'node:tls';
 
 const requestMsMax = 30_000;
 const connectMsMax = 5_000;
 const goStreamWindowBytes = 4 * 1024 * 1024;
 const goSessionWindowBytes = 1024 * 1024 * 1024;
+
+/** By certificate: to make one for each connection takes a millisecond. */
+const contexts = new Map<string, SecureContext>();
+
+function contextOf(cert: string | undefined, key: string | undefined): SecureContext {
+  const known = contexts.get(cert ?? '');
+  if (known !== undefined) return known;
+  const made = createSecureContext({ ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) });
+  contexts.set(cert ?? '', made);
+  return made;
+}
 
 /** What a client speaks by default. */
 const speaksHttp2 = process.env['TEST_HTTP'] === '2';
@@ -99,7 +111,7 @@ type Opened = Readonly<{ status: number; headers: Readonly<Record<string, string
 export class KubeClient {
   readonly #url: URL;
   readonly #prefix: string;
-  readonly #tls: Readonly<{ rejectUnauthorized: false; cert?: string; key?: string }>;
+  readonly #tls: Readonly<{ rejectUnauthorized: false; secureContext: SecureContext }>;
   readonly #agent: Agent;
   readonly #http2: boolean;
   readonly #goWindows: boolean;
@@ -110,11 +122,7 @@ export class KubeClient {
     this.#prefix = prefix;
     this.#http2 = http2;
     this.#goWindows = goWindows;
-    this.#tls = {
-      rejectUnauthorized: false,
-      ...(certificate === undefined ? {} : { cert: certificate }),
-      ...(key === undefined ? {} : { key }),
-    };
+    this.#tls = { rejectUnauthorized: false, secureContext: contextOf(certificate, key) };
     this.#agent = new Agent({ ...this.#tls, keepAlive: true });
   }
 
