@@ -4,8 +4,8 @@
  *
  *   the shard's via              a plain write
  *   none, local                  goes ahead; with none, the shard becomes local
- *   local, and has a pusher      is refused: what the cache holds is what that has pushed; but goes ahead if the shard itself writes, as kcp does
- *                                beside its agent
+ *   local, and has a pusher,     is refused: what the cache holds is what that has pushed; but goes ahead if the shard itself writes, as kcp does
+ *   or is held for one           beside its agent
  *   a link, seen within holdMs   is refused, with where the shard is; so is one whose origin is another cache and that is nobody's yet
  *   a link, away for holdMs      takes the shard over
  *
@@ -33,7 +33,7 @@ export type PlainWritesParts = Readonly<{
   clock: Clock;
   seenMs: SeenElsewhere;
   runningSinceMs: () => number;
-  pushers: Pick<PushSessions, 'hasPusher' | 'overwritten'>;
+  pushers: Pick<PushSessions, 'hasPusher' | 'isHeld' | 'overwritten'>;
 }>;
 
 export type Judgement =
@@ -77,11 +77,11 @@ export class PlainWrites {
   judge(shard: ShardName, caller: Caller): Judgement {
     const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;
     const state = known.shard(shard);
-    if (state?.via === 'local' && !state.plain && pushers.hasPusher(shard))
+    const nowMs = clock.now();
+    if (state?.via === 'local' && !state.plain && (pushers.hasPusher(shard) || pushers.isHeld(shard, nowMs)))
       return isShard(caller, shard) ? { kind: 'writes', as: 'bySource' } : { kind: 'refused', refusal: writtenByPusher(shard) };
     if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', as: undefined };
     const neighbour = wayTo(state);
-    const nowMs = clock.now();
     const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, neighbour));
     if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', as: 'takes' };
     return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };

@@ -18,7 +18,7 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
   const pushes = new FakePushes();
   if (shard !== undefined) pushes.shardStates.push(shard);
   pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
-  const seen = { ms: 0, isHeld: false, overwritten: [] as string[] };
+  const seen = { ms: 0, hasPusher: false, isHeld: false, overwritten: [] as string[] };
   const known = await KnownShards.open(pushes);
   const startedMs = clock.now();
   const plainWrites = new PlainWrites(
@@ -26,7 +26,11 @@ async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
       own: 'here',
       known,
       clock,
-      pushers: { hasPusher: () => seen.isHeld, overwritten: (slice) => void seen.overwritten.push(slice.resource.resource) },
+      pushers: {
+        hasPusher: () => seen.hasPusher,
+        isHeld: () => seen.isHeld,
+        overwritten: (slice) => void seen.overwritten.push(slice.resource.resource),
+      },
       seenMs: () => seen.ms,
       runningSinceMs: () => startedMs,
     },
@@ -52,10 +56,13 @@ test('a shard without a via, or a local one, may be written, whoever was seen', 
 test('a local shard is written by its pusher alone while it has one, and by the shard itself', async (t) => {
   const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
 
-  seen.isHeld = true;
+  seen.hasPusher = true;
   t.is(judged(), 'Conflict');
   t.is(judged(kcpOf('birch')), 'Conflict');
   t.is(judged(kcpOf('amber')), 'bySource');
+  seen.hasPusher = false;
+  seen.isHeld = true;
+  t.is(judged(), 'Conflict', 'its server may enter again');
   seen.isHeld = false;
   t.is(judged(), 'writes');
   t.is(judged(kcpOf('amber')), 'writes');
@@ -65,11 +72,11 @@ test('a pusher that comes while a write is under way is asked to sync again, unl
   const { plainWrites, seen } = await aPlainWrites({ shard: aShardState(amber, 5) });
   const before = plainWrites.judge(amber, master);
 
-  seen.isHeld = true;
+  seen.hasPusher = true;
   const beside = plainWrites.judge(amber, kcpOf('amber'));
   for (const judged of [beside, before]) if (judged.kind === 'writes') plainWrites.written(aSlice(), judged);
   t.deepEqual(seen.overwritten, ['apiexports']);
-  seen.isHeld = false;
+  seen.hasPusher = false;
   if (before.kind === 'writes') plainWrites.written(aSlice(), before);
   t.is(seen.overwritten.length, 1);
 });
@@ -77,7 +84,7 @@ test('a pusher that comes while a write is under way is asked to sync again, unl
 test('a shard of a plain writer has no pusher, though one may come', async (t) => {
   const { judged, seen } = await aPlainWrites({ shard: aShardState(amber, 5, { plain: true }) });
 
-  seen.isHeld = true;
+  seen.hasPusher = true;
   t.is(judged(), 'writes');
 });
 
