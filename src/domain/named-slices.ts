@@ -19,10 +19,6 @@ export class NamedSlices {
     this.#characters -= name.length;
   }
 
-  get isEmpty(): boolean {
-    return this.#count === 0;
-  }
-
   /** Whether there is room for none more. */
   get isFull(): boolean {
     return this.#count >= countMax || this.#characters >= charactersMax;

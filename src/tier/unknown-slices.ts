@@ -60,7 +60,7 @@ export class UnknownSlices {
 
   /** It is known. */
   delete(slice: Slice): void {
-    if (this.#named.isEmpty) return;
+    if (this.#byType.size === 0) return;
     const type = formatResource(slice.resource);
     const ofType = this.#byType.get(type);
     const name = formatSlice(slice);

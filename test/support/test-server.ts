@@ -33,15 +33,14 @@ export type TestServerOptions = Readonly<{
   frontDoor?: FrontDoorSettings;
   /** Shared by servers that know each other; one of its own when left out. */
   authority?: TestAuthority;
-  /** `thread`: as in production, for what measures the thread of the server. By default, it commits in the thread of the test (`committer-here.ts`). */
-  committer?: 'here' | 'thread';
 }>;
 
 export type Logged = Readonly<{ level: 'debug' | 'info' | 'warn' | 'error'; event: string; fields: unknown }>;
 
 type Parts = Readonly<{ folder: string; running: RunningServer; authority: TestAuthority; master: Certificate; logged: readonly Logged[] }>;
 
-const committerByDefault = process.env['TEST_COMMITTER'] === 'thread' ? 'thread' : 'here';
+/** TEST_COMMITTER=thread: in a thread of its own, as in production; else in that of the test (`committer-here.ts`). */
+const startCommitter = process.env['TEST_COMMITTER'] === 'thread' ? undefined : startCommitterHere;
 
 export class TestServer {
   readonly authority: TestAuthority;
@@ -70,7 +69,7 @@ export class TestServer {
 
   static async #run(
     { folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>,
-    { flags = {}, clock = systemClock, config, frontDoor, committer = committerByDefault }: TestServerOptions,
+    { flags = {}, clock = systemClock, config, frontDoor }: TestServerOptions,
   ): Promise<TestServer> {
     const sources: SettingsSources = {
       flags: {
@@ -98,7 +97,6 @@ export class TestServer {
     if (etcdServers.length === 0) copyDatabase(dataDirectory);
     if (makesCertificate) copyCertificate(certificateDirectory);
     performance.mark('server started');
-    const startCommitter = committer === 'here' ? startCommitterHere : undefined;
     const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies, frontDoor, startCommitter });
     if (makesCertificate) keepCertificate(certificateDirectory);
     return new TestServer({ folder, running, authority, master, logged });

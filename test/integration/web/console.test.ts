@@ -227,7 +227,7 @@ test('nobody has a session by a connection of an authority that is withdrawn, ho
   await writeFile(file, own + withdrawn);
   const server = await aServer(t, { authority, flags: { 'client-ca-file': file, 'tls-files-poll': '300ms' } });
   const as = other.issue({ user: 'gone', groups: ['system:masters'] });
-  const agent = new Agent({ keepAlive: true, maxSockets: 60, cert: as.certificate, key: as.key, rejectUnauthorized: false });
+  const agent = new Agent({ keepAlive: true, maxSockets: 300, cert: as.certificate, key: as.key, rejectUnauthorized: false });
   t.teardown(() => agent.destroy());
   const links: string[] = [];
   let isOver = false;
@@ -238,8 +238,8 @@ test('nobody has a session by a connection of an authority that is withdrawn, ho
       else await sleep(20);
     }
   };
-  const asking = Array.from({ length: 60 }, ask);
-  await until(() => links.length > 300, 20_000);
+  const asking = Array.from({ length: 300 }, ask);
+  await until(() => links.length > 1_000, 20_000);
   await writeFile(file, own);
   await until(() => server.logged.some(({ event }) => event === 'client-ca.reloaded'));
   await sleep(500);

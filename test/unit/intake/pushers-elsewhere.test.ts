@@ -1,3 +1,4 @@
+import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { PushersElsewhere } from '../../../src/intake/pushers-elsewhere.js';
 import { PushSessions } from '../../../src/intake/push-sessions.js';
@@ -16,6 +17,19 @@ function someSessions() {
   const news: number[] = [];
   sessions.follow((slices) => void news.push(slices.length));
   return { clock, peers, pushes, elsewhere, sessions, news };
+}
+
+/** The shard is held for so long, and no longer. */
+function assertHeldFor(
+  t: ExecutionContext,
+  { clock, sessions }: Pick<ReturnType<typeof someSessions>, 'clock' | 'sessions'>,
+  ms: number,
+): void {
+  t.true(sessions.isHeld(amber, clock.now()));
+  clock.advance(ms - 1);
+  t.true(sessions.isHeld(amber, clock.now()));
+  clock.advance(1);
+  t.false(sessions.isHeld(amber, clock.now()));
 }
 
 test('a pusher that another server has counts as one, with what that server says of it', (t) => {
@@ -51,10 +65,7 @@ test('a pusher whose server is no longer known holds its shard for five seconds 
   clock.advance(5_000);
   peers.hear('b', undefined);
 
-  clock.advance(4_999);
-  t.true(sessions.isHeld(amber, clock.now()));
-  clock.advance(1);
-  t.false(sessions.isHeld(amber, clock.now()));
+  assertHeldFor(t, { clock, sessions }, 5_000);
 });
 
 test('a pusher that its server names no more has left it, and holds nothing', (t) => {
@@ -78,11 +89,7 @@ test('a shard that another server has just given away is held until that has tol
   peers.hear('b', {});
   for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 5)], slices: [] });
 
-  t.true(sessions.isHeld(amber, clock.now()));
-  clock.advance(1_999);
-  t.true(sessions.isHeld(amber, clock.now()));
-  clock.advance(1);
-  t.false(sessions.isHeld(amber, clock.now()));
+  assertHeldFor(t, { clock, sessions }, 2_000);
 });
 
 test('where there is no other server, a shard is held by its session alone', (t) => {
