@@ -2,7 +2,7 @@
  * Calls to etcd over gRPC. Each goes to the endpoint that answered last; one that does not answer makes the next endpoint the one to ask.
  *
  * E1 A read is asked of each endpoint once before it fails. A write is sent once, whatever becomes of it: only who sent it knows whether it may be sent
- *    again.
+ *    again. What etcd has not looked at (`outdated`) is sent again.
  * E2 Every call ends: with an answer, or with an EtcdError after `timeoutMs` at the latest. A watch ends when the client says so, or when it is told so.
  */
 import { Metadata, status, type ServiceError } from '@grpc/grpc-js';
@@ -79,6 +79,8 @@ const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
 const anyKey = Buffer.of(0);
+/** So often somebody may change users and roles of etcd while one call is under way. */
+const outdatedMax = 20;
 /** A start waits so long for a member that does not say how it is. */
 const statusMsMax = 2_000;
 
@@ -233,12 +235,28 @@ export class EtcdClient {
     }
   }
 
-  /** After a failure that another endpoint may not have, the next call goes there. */
   async #once<Request, Response>(
-    { path, encode, decode, isDoneIfGone = false }: Method<Request, Response>,
+    method: Method<Request, Response>,
     request: Request,
     timeoutMs = this.#timeoutMs,
     member = this.#openMember(),
+  ): Promise<Response> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#send(method, request, timeoutMs, member);
+      } catch (error) {
+        // As etcd's own client, which repeats writes, too.
+        if (!(error instanceof EtcdError) || error.kind !== 'outdated' || tries >= outdatedMax) throw error;
+      }
+    }
+  }
+
+  /** After a failure that another endpoint may not have, the next call goes there. */
+  #send<Request, Response>(
+    { path, encode, decode, isDoneIfGone = false }: Method<Request, Response>,
+    request: Request,
+    timeoutMs: number,
+    member: Member,
   ): Promise<Response> {
     return new Promise((resolve, reject) => {
       const fail = (error: EtcdError): void => {

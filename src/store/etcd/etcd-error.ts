@@ -4,9 +4,9 @@ import { CacheError, type Refusal } from '../../domain/errors.js';
 
 /**
  * `unknown`: a write may have been applied or not, or may yet be. `full`: etcd takes no more writes until an operator has made room. `compacted`: what was asked
- * for is gone. `refused`: asking again would change nothing.
+ * for is gone. `outdated`: somebody changed users or roles of etcd meanwhile; nothing was done, and it can be asked again. `refused`: that would change nothing.
  */
-export type EtcdErrorKind = 'unknown' | 'full' | 'too-large' | 'compacted' | 'refused';
+export type EtcdErrorKind = 'unknown' | 'full' | 'too-large' | 'compacted' | 'outdated' | 'refused';
 
 export class EtcdError extends CacheError {
   readonly kind: EtcdErrorKind;
@@ -40,6 +40,7 @@ export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code
     case status.OUT_OF_RANGE:
       return new EtcdError('compacted', message);
     case status.INVALID_ARGUMENT:
+      if (details.includes('revision of auth store is old')) return new EtcdError('outdated', message);
       return new EtcdError(details.includes('too large') ? 'too-large' : 'refused', message);
     case status.FAILED_PRECONDITION:
       // A learner serves nobody, and the other members do: etcd's own client asks the next one, too.

@@ -20,40 +20,57 @@ const whole: readonly Range[] = [
   ['compact_rev_key', ''],
 ];
 
-/** As `etcdctl` does: the user of the certificate has these ranges, and nothing else; nobody else may anything. */
-async function restrict(etcd: EtcdMembers, ranges: readonly Range[]): Promise<void> {
+type Administration = Readonly<{
+  call: (name: string, ...texts: readonly string[]) => Promise<void>;
+  grant: (role: string, range: Range) => Promise<void>;
+  close: () => void;
+}>;
+
+/** What `etcdctl user`, `role` and `auth` do. */
+function administrationOf(etcd: EtcdMembers): Administration {
   const connections = new Members(etcd.endpoints, () => etcd.tls);
   const { client } = connections.current;
-  const call = (name: string, request: BinaryWriter): Promise<unknown> =>
+  const ask = (name: string, request: BinaryWriter): Promise<void> =>
     new Promise((resolve, reject) =>
       client.makeUnaryRequest(
         `/etcdserverpb.Auth/${name}`,
         (value: BinaryWriter) => Buffer.from(value.finish()),
         (value) => value,
         request,
-        (error, answer) => (error === null ? resolve(answer) : reject(error)),
+        (error) => (error === null ? resolve() : reject(error)),
       ),
     );
-  const texts = (...values: readonly string[]): BinaryWriter =>
+  const written = (values: readonly string[]): BinaryWriter =>
     values.reduce((writer, value, i) => writer.tag(i + 1, WireType.LengthDelimited).string(value), new BinaryWriter());
+  return {
+    call: (name, ...texts) => ask(name, written(texts)),
+    grant: (role, [key, end]) => {
+      const request = written([role]);
+      const permission = request.tag(2, WireType.LengthDelimited).fork();
+      permission.tag(1, WireType.Varint).int32(readWrite).tag(2, WireType.LengthDelimited).string(key);
+      if (end !== '') permission.tag(3, WireType.LengthDelimited).string(end);
+      permission.join();
+      return ask('RoleGrantPermission', request);
+    },
+    close: () => connections.close(),
+  };
+}
+
+/** The user of the certificate has these ranges and these further roles, and nothing else; nobody else may anything. */
+async function restrict(etcd: EtcdMembers, ranges: readonly Range[], ...roles: readonly string[]): Promise<void> {
+  const { call, grant, close } = administrationOf(etcd);
   for (const [name, role] of [
     ['root', 'root'],
     [user, 'cache'],
   ] as const) {
-    await call('UserAdd', texts(name, 'secret'));
-    await call('RoleAdd', texts(role));
-    await call('UserGrantRole', texts(name, role));
+    await call('UserAdd', name, 'secret');
+    await call('RoleAdd', role);
+    await call('UserGrantRole', name, role);
   }
-  for (const [key, end] of ranges) {
-    const request = texts('cache');
-    const permission = request.tag(2, WireType.LengthDelimited).fork();
-    permission.tag(1, WireType.Varint).int32(readWrite).tag(2, WireType.LengthDelimited).string(key);
-    if (end !== '') permission.tag(3, WireType.LengthDelimited).string(end);
-    permission.join();
-    await call('RoleGrantPermission', request);
-  }
-  await call('AuthEnable', new BinaryWriter());
-  connections.close();
+  for (const range of ranges) await grant('cache', range);
+  for (const role of roles) await call('UserGrantRole', user, role);
+  await call('AuthEnable');
+  close();
 }
 
 function anExport(name: string): unknown {
@@ -95,4 +112,39 @@ test('a server that may nothing any more is not ready, and one that starts so sa
   const error = await t.throwsAsync(client.list(path), { instanceOf: KubeError });
   t.is(error?.status, 503);
   await t.throwsAsync(servers.add(), { message: /permission denied/ });
+});
+
+test('no request fails because somebody changes what others may do', async (t) => {
+  const etcd = await members(t, { isSecure: true });
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  // Its user changes the roles, too.
+  await restrict(etcd, whole, 'root');
+  await using servers = await BalancedServers.start(etcd, { count: 1 });
+  const client = servers.servers[0]!.client();
+  const { call, grant, close } = administrationOf(etcd);
+  t.teardown(close);
+  await call('RoleAdd', 'other');
+  const statuses = new Map<number, number>();
+  let isOver = false;
+  const changing = (async () => {
+    for (let i = 0; !isOver; i += 1) await grant('other', [`/other${i % 7}`, '']).catch(() => {});
+  })();
+  await Promise.all(
+    Array.from({ length: 8 }, async (_each, writer) => {
+      for (let i = 0; i < 40; i += 1) {
+        const [written, read] = [
+          await client.raw('POST', path, { body: anExport(`w${writer}-${i}`) }),
+          await client.raw('GET', `${path}/w${writer}-${i}`),
+        ];
+        for (const { status } of [written, read]) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+    }),
+  );
+  isOver = true;
+  await changing;
+  t.deepEqual([...statuses].toSorted(), [
+    [200, 320],
+    [201, 320],
+  ]);
 });
