@@ -11,6 +11,7 @@ import { failpoint } from '../../diagnostics/failpoint.js';
 import { ChangeWriter } from './change-writer.js';
 import type { Asked } from '../asked.js';
 import type { Committed } from './committer-messages.js';
+import { isFailureOfDisk } from './damage.js';
 import type { Connection } from './database.js';
 import { Decider } from './decider.js';
 import { isUsedUp, type Epoch } from '../epochs.js';
@@ -80,6 +81,7 @@ export class Committer {
       this.#shards.undo();
       this.#links.undo();
       this.#underWay.undo(this.#writer.revision);
+      if (isFailureOfDisk(error)) this.#replaceWritten();
       throw error;
     }
     failpoint('commit.after');
@@ -90,6 +92,15 @@ export class Committer {
   shrink(bytes: number): number {
     this.#writer.shrink(bytes);
     return this.#writer.logBytes;
+  }
+
+  /** What the disk did not synchronise stands in the log of SQLite, where a start after a crash would find it: something without meaning takes its place. */
+  #replaceWritten(): void {
+    try {
+      this.probe();
+    } catch {
+      // Nor is that synchronised, but it was written.
+    }
   }
 
   /** Writes something without meaning. Throws what SQLite throws when the disk takes nothing. */

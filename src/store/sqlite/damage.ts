@@ -18,6 +18,11 @@ export function isDamage(error: unknown): error is Error {
   return error instanceof Unsound || (typeof code === 'string' && (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB'));
 }
 
+/** Whether the disk has not done what it was asked. One that is full is another matter. */
+export function isFailureOfDisk(error: unknown): boolean {
+  return String((error as { code?: unknown }).code).startsWith('SQLITE_IOERR');
+}
+
 export function setDamagedAside(directory: string, problem: string, nowMs: number): DamagedStore {
   const name = freeName(directory, damaged, nowMs);
   setAside(directory, name);

@@ -6,6 +6,9 @@
  *   closed cleanly       not checked
  *   not closed           checked quickly, if it is no larger than `startCheckBytesMax`
  *   damaged              moved out of the way; no store opens here until an operator has put one back, or has taken the damaged one away
+ *
+ * SQLite also calls damaged what the disk does not give. So all of it is read once more: if that fails, the start ends, and the files stay as they are; what is
+ * damaged still is.
  */
 import { join } from 'node:path';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -19,7 +22,7 @@ import { begin, wasLeftOpen, type Life } from './life.js';
 import { knownSchema, migrate, schemaOf } from './migrate.js';
 import { ensurePrivate } from './private-files.js';
 import { finishRestore } from './restore.js';
-import { bytesOf, databaseName, namesOf } from './store-files.js';
+import { bytesOf, databaseName, namesOf, readWhole } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
@@ -36,9 +39,16 @@ export async function enterStore(directory: string, migrations: string, parts: E
   const damaged = damagedBefore(directory);
   if (damaged !== undefined && (bytesOf(file) ?? 0) === 0) throw damaged;
   ensurePrivate(file);
-  try {
+  const enter = async (): Promise<Life> => {
     if ((bytesOf(file) ?? 0) > 0) checkAtStart(file, migrations, parts);
-    return await migrateAndBegin(directory, migrations, parts);
+    return migrateAndBegin(directory, migrations, parts);
+  };
+  try {
+    return await enter().catch((error: unknown) => {
+      if (!isDamage(error)) throw error;
+      readWhole(directory);
+      return enter();
+    });
   } catch (error) {
     if (isDamage(error)) throw setDamagedAside(directory, error.message, parts.nowMs);
     throw error;

@@ -9,8 +9,9 @@
  *   strata.db.restored-TIME          about to become the database: a start or another restore goes on with it
  *   strata.db.replaced-TIME          what was there before that
  */
-import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { CacheError } from '../../domain/errors.js';
 import { failpoint } from '../../diagnostics/failpoint.js';
 
 export const databaseName = 'strata.db';
@@ -42,4 +43,20 @@ export function setAside(directory: string, as: string): void {
 /** Undefined where there is none. */
 export function bytesOf(file: string): number | undefined {
   return statSync(file, { throwIfNoEntry: false })?.size;
+}
+
+/** The database and its log, to see whether the disk gives them. Throws CacheError. */
+export function readWhole(directory: string): void {
+  const part = Buffer.alloc(1024 * 1024);
+  for (const file of [join(directory, databaseName), join(directory, `${databaseName}-wal`)]) {
+    if (bytesOf(file) === undefined) continue;
+    const opened = openSync(file, 'r');
+    try {
+      while (readSync(opened, part) > 0);
+    } catch (error) {
+      throw new CacheError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+    } finally {
+      closeSync(opened);
+    }
+  }
 }

@@ -4,11 +4,9 @@
  *
  *   write sync write write │ power is lost      the first write is there, the other two may be, each by itself
  */
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { Random } from '../../support/crash/random.js';
-import { projectFile } from '../../support/project.js';
 
 type Kind = 'write' | 'truncate' | 'sync' | 'unlink';
 
@@ -17,13 +15,6 @@ type Operation = Readonly<{ ns: bigint; kind: Kind; path: string; offset: number
 const kinds: readonly Kind[] = ['write', 'truncate', 'sync', 'unlink'];
 const headerBytes = 32;
 const sectorBytes = 512;
-
-/** Compiles the journal. Throws where there is no C compiler. */
-export function compileJournal(library: string): void {
-  execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, projectFile('test/faults/machines/power-journal.c'), '-ldl'], {
-    stdio: 'pipe',
-  });
-}
 
 export class PowerJournal {
   readonly operations: readonly Operation[];

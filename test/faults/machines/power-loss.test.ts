@@ -14,7 +14,8 @@ import { wildcardPath, Writer } from '../../support/crash/writers.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { validate, type Violation } from '../../support/validators.js';
 import { positionOf, seenList, truthOf, WatchRecorder, type Acknowledged } from '../../support/watch-history.js';
-import { compileJournal, PowerJournal } from './power-journal.js';
+import { compiled } from './compiled.js';
+import { PowerJournal } from './power-journal.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const losses = Number(process.env['TEST_LOSSES'] ?? 8);
@@ -28,14 +29,8 @@ test('acknowledged writes survive a loss of power, and the store is in a state t
   const random = seeded(seed);
   const folder = await mkdtemp(join(tmpdir(), 'strata-power-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const library = join(folder, 'power-journal.so');
-  try {
-    compileJournal(library);
-  } catch (error) {
-    t.log(`SKIPPED: no C compiler here: ${(error as Error).message.split('\n')[0]}`);
-    t.pass();
-    return;
-  }
+  const library = compiled(t, folder, 'power-journal');
+  if (library === undefined) return;
   const store = join(folder, 'store');
   const journalFile = join(folder, 'journal');
   const environment: Record<string, string> = { LD_PRELOAD: library, POWER_FOLDER: store, POWER_JOURNAL: journalFile };
