@@ -21,6 +21,8 @@ import { Quotas } from './http/quotas.js';
 
 /** Of requests that wait for a turn of the event loop, which takes milliseconds. */
 const waitingBytesMax = 64 * 1024 * 1024;
+/** Of answers that a front door has from the servers behind it, and nobody takes. */
+const unreadBytesMax = 256 * 1024 * 1024;
 
 export type RunningServer = OpenServer & Readonly<{ url: string }>;
 
@@ -54,6 +56,7 @@ export async function startServer(
       connections: settings.connectionsMax,
       bufferedBytes: settings.bufferedBytesMax,
       waitingBytes: waitingBytesMax,
+      unreadBytes: unreadBytesMax,
       selectorBytes: settings.openSelectorBytesMax,
     },
     settings,

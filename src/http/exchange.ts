@@ -15,6 +15,7 @@ import type { Budget } from '../domain/budget.js';
 import type { Caller } from '../domain/caller.js';
 import type { Pace } from '../domain/pace.js';
 import type { Clock } from '../domain/ports.js';
+import type { Room } from '../domain/room.js';
 import { ExchangeRoom } from './exchange-room.js';
 import type { LimitName, Quota } from './quotas.js';
 import { headerBytesOf } from './session-settings.js';
@@ -110,6 +111,17 @@ export class Exchange {
     }
     this.#endTasks.add(task);
     return () => void this.#endTasks.delete(task);
+  }
+
+  /** For what has come from a server that it was passed on to, and its peer does not take. */
+  get unread(): Pick<Room, 'tryTake' | 'give'> {
+    const { unreadBytes } = this.#owner.quota;
+    const tryTake = (bytes: number): boolean => {
+      const hasRoom = unreadBytes.tryTake(bytes);
+      if (!hasRoom) this.refused('unreadBytes');
+      return hasRoom;
+    };
+    return { tryTake, give: (bytes) => unreadBytes.give(bytes) };
   }
 
   /** What to throw when a limit is reached; counts and logs it. */

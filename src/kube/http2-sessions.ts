@@ -15,6 +15,7 @@ import {
 } from 'node:http2';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
+import { gatherUnread, type UnreadRoom } from './unread-body.js';
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
 import { limitInterim } from './interim-answers.js';
@@ -27,6 +28,8 @@ export type Http2Request = Readonly<{
   path: string;
   headers: Readonly<OutgoingHttpHeaders>;
   hasBody?: boolean;
+  /** For what of the answer nobody takes. */
+  unread?: UnreadRoom;
   signal: AbortSignal;
 }>;
 
@@ -121,8 +124,9 @@ export class Http2Sessions {
     return undefined;
   }
 
-  #send(session: ClientHttp2Session, { path, headers, hasBody = false, signal }: Http2Request): ClientHttp2Stream {
+  #send(session: ClientHttp2Session, { path, headers, hasBody = false, unread, signal }: Http2Request): ClientHttp2Stream {
     const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: !hasBody, signal });
+    gatherUnread(stream, unread);
     // What has been reset may be answered on and on.
     limitInterim(stream, (error) => session.destroy(error));
     const of = this.#sessions.get(session);

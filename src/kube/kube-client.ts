@@ -6,6 +6,7 @@
  */
 import { certificateFaultOf, explainCertificateFault } from '../domain/certificate-fault.js';
 import { CacheError } from '../domain/errors.js';
+import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Clock } from '../domain/ports.js';
 import { textAt } from '../domain/text-at.js';
 import type { KubeAccess } from './kube-access.js';
@@ -77,14 +78,12 @@ export class KubeClient {
 
   /** The whole body of a 200, as a text; undefined if it is longer than `bytesMax`. Throws as `open` does. */
   async read(asked: KubeRequest, bytesMax: number): Promise<string | undefined> {
-    const chunks: Uint8Array[] = [];
-    let bytes = 0;
+    const body = new GatheredBytes();
     for await (const chunk of await this.open(asked)) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > bytesMax) return undefined;
+      body.add(chunk);
+      if (body.bytes > bytesMax) return undefined;
     }
-    return Buffer.concat(chunks).toString('utf8');
+    return body.takeWhole().toString('utf8');
   }
 
   /** Ends the connections that are kept; those in use end with their request's signal. */

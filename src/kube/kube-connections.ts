@@ -8,6 +8,7 @@ import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'nod
 import type { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
+import { gatherUnread } from './unread-body.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions } from './http2-sessions.js';
 import { limitInterim } from './interim-answers.js';
@@ -112,6 +113,7 @@ function overHttp1(url: string, options: Readonly<{ agent: Agent; headers: Heade
   return new Promise((resolve, reject) => {
     const outgoing = request(url, options);
     outgoing.once('response', (answer) => {
+      gatherUnread(answer);
       answer.socket.setKeepAlive(true, probeAfterMs);
       resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete });
     });

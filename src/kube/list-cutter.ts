@@ -8,6 +8,7 @@
  * It reads only strings and brackets; whoever gets an item checks its text. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
+import { GatheredBytes } from '../domain/gathered-bytes.js';
 import { textAt } from '../domain/text-at.js';
 
 export type ListEnvelope = Readonly<{ resourceVersion: string; continueToken: string }>;
@@ -30,8 +31,7 @@ export class ListCutter {
   #escaped = false;
   #inItems = false;
   /** The item that is arriving, as far as earlier chunks had it. */
-  #begun: Uint8Array[] = [];
-  #begunBytes = 0;
+  readonly #begun = new GatheredBytes();
 
   constructor(itemBytesMax: number) {
     this.#itemBytesMax = itemBytesMax;
@@ -88,16 +88,12 @@ export class ListCutter {
   }
 
   #begin(bytes: Uint8Array): void {
-    this.#begun.push(bytes);
-    this.#begunBytes += bytes.length;
-    if (this.#begunBytes > this.#itemBytesMax) throw new CacheError(`an item of a list has more than ${this.#itemBytesMax} bytes`);
+    this.#begun.add(bytes);
+    if (this.#begun.bytes > this.#itemBytesMax) throw new CacheError(`an item of a list has more than ${this.#itemBytesMax} bytes`);
   }
 
   #item(end: Uint8Array): Uint8Array {
-    if (this.#begun.length === 0) return end;
-    const item = Buffer.concat([...this.#begun, end]);
-    this.#begun = [];
-    this.#begunBytes = 0;
-    return item;
+    this.#begun.add(end);
+    return this.#begun.takeWhole();
   }
 }

@@ -9,6 +9,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
+import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Clock } from '../domain/ports.js';
 import type { ClientIdentity } from '../frames/connect-socket.js';
 import { CacheFault } from './cache-fault.js';
@@ -119,15 +120,14 @@ export class CacheConnection {
 
   async #read(response: IncomingMessage): Promise<HttpAnswer> {
     const { answerBytesMax } = this.#options;
-    const chunks: Uint8Array[] = [];
-    let bytes = 0;
+    const body = new GatheredBytes();
     for await (const chunk of arriving(response)) {
-      bytes += chunk.length;
+      body.add(chunk);
       // Leaving the loop closes the connection, and with it what else would come.
-      if (bytes > answerBytesMax) throw new CacheFault('too-long', `the answer of ${this.#origin} is longer than ${answerBytesMax} bytes`);
-      chunks.push(chunk);
+      if (body.bytes > answerBytesMax)
+        throw new CacheFault('too-long', `the answer of ${this.#origin} is longer than ${answerBytesMax} bytes`);
     }
-    return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString(), retryAfterMs: retryAfterMs(response) };
+    return { status: response.statusCode ?? 0, text: body.takeWhole().toString(), retryAfterMs: retryAfterMs(response) };
   }
 
   #faultOf(cause: unknown): CacheFault {

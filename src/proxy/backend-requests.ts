@@ -21,6 +21,12 @@ export const pingIntervalMs = 10_000;
 /** Over HTTP/1.1, until an answer begins; as long as servers of Kubernetes give a request, and a little. */
 export const answerMsMax = 65_000;
 
+/** Throws BrokenOff for an answer in another transfer coding than chunked, of which Node hands over the bytes as they were encoded. */
+export function assertDecoded(headers: Readonly<Record<string, unknown>>): void {
+  if (/^(?:chunked)?$/i.test(String(headers['transfer-encoding'] ?? ''))) return;
+  throw new BrokenOff('the server has answered in another transfer coding than chunked');
+}
+
 /** Without a name Node checks the server against the host that the client has asked for, which may be anything. */
 export function serverOf(origin: string): Readonly<{ host: string; port: string; servername: string }> {
   const { hostname, port } = new URL(origin);

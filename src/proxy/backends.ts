@@ -15,6 +15,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
+import { gatherUnread, type UnreadRoom } from '../kube/unread-body.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions, type Http2SessionsOptions } from '../kube/http2-sessions.js';
 import {
@@ -42,6 +43,8 @@ export type BackendRequest = Readonly<{
   body: IncomingMessage | undefined;
   /** Whether the answer may be as long in coming as it likes. */
   lasts: boolean;
+  /** For what of the answer nobody takes. */
+  unread: UnreadRoom;
   signal: AbortSignal;
 }>;
 
@@ -61,7 +64,7 @@ const sessions: Http2SessionsOptions = Object.freeze({
   sessionsMax: 64,
   windowBytes: 256 * 1024,
 });
-/** Watches have connections of their own: there may be many that nobody reads, and what is in their windows counts nowhere. */
+/** Watches have connections of their own: there may be many that nobody reads. */
 const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
 const originsMax = 1_000;
 const socketsMax = 1_024;
@@ -84,7 +87,7 @@ export class Backends {
 
   /** Throws NotSent, BrokenOff, or the reason of `signal`. */
   async request(asked: BackendRequest, credentials: BackendCredentials): Promise<BackendAnswer> {
-    const { method, target, headers, body, lasts, signal } = asked;
+    const { method, target, headers, body, lasts, unread, signal } = asked;
     const kept = this.#keptFor(asked.origin, credentials);
     let stream: ClientHttp2Stream | undefined;
     try {
@@ -92,6 +95,7 @@ export class Backends {
         path: target,
         headers: { ':method': method, ...singly(headers) },
         hasBody: body !== undefined,
+        unread,
         signal,
       });
     } catch (error) {
@@ -145,7 +149,7 @@ export class Backends {
     return this.#numbered;
   }
 
-  #overHttp1({ origin, method, target, headers, body, lasts, signal }: BackendRequest, agent: Agent): Promise<BackendAnswer> {
+  #overHttp1({ origin, method, target, headers, body, lasts, unread, signal }: BackendRequest, agent: Agent): Promise<BackendAnswer> {
     const { ':authority': host = '', ...others } = headers;
     return new Promise((resolve, reject) => {
       // Node writes a body of some methods without saying where it ends, and the rest would be another request.
@@ -174,6 +178,7 @@ export class Backends {
       });
       outgoing.once('response', (incoming: IncomingMessage) => {
         answer = incoming;
+        gatherUnread(incoming, unread);
         begun();
         resolve({
           status: incoming.statusCode ?? 0,

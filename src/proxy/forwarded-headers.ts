@@ -68,7 +68,10 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
   return Object.fromEntries(headers);
 }
 
-/** `headers`: as Node has them of an answer. Those of HTTP/2's own are left out, and the length of a 204, which HTTP/2 takes for an error. */
+/** Answers that have no body, whatever their server has sent behind the headers. */
+export const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** `headers`: as Node has them of an answer. Those of HTTP/2's own are left out, and the length of a 204 or 205, which have no body: HTTP/2 takes it for an error. */
 export function answerHeaders(status: number, headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderLines {
   const kept = new Map<string, string | string[]>();
   const dropped = new Set(
@@ -76,7 +79,7 @@ export function answerHeaders(status: number, headers: Readonly<Record<string, s
       .split(',')
       .map((each) => each.trim().toLowerCase()),
   );
-  if (status === 204) dropped.add('content-length');
+  if (status !== 304 && bodiless.has(status)) dropped.add('content-length');
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || name.startsWith(':') || ofOneConnection.has(name) || dropped.has(name)) continue;
     kept.set(name, typeof value === 'number' ? String(value) : value);

@@ -11,14 +11,15 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { CacheError, Refused } from '../domain/errors.js';
+import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Exchange } from '../http/exchange.js';
 import { hasBody } from '../http/transport.js';
 import { brokenOff, expectationFailed, malformed, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
-import { BrokenOff, NotSent, type BackendCredentials } from './backend-requests.js';
+import { assertDecoded, BrokenOff, NotSent, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
 import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
-import { answerHeaders, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
+import { answerHeaders, bodiless, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
 import { identityOf } from './identity.js';
 import type { Mapping } from './mapping.js';
 import { lasts, type LastingRequests } from './lasting-requests.js';
@@ -107,7 +108,7 @@ export class FrontDoor {
       const headers = forwardedHeaders(request, mapping, identity);
       const body = hasBody(request) && !isLasting ? request : undefined;
       const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
-      const answer = await this.#parts.backends.request(asked, this.#parts.credentials(mapping));
+      const answer = await this.#parts.backends.request({ ...asked, unread: exchange.unread }, this.#parts.credentials(mapping));
       await passOn(exchange, answer, { isLasting, signal: givenUp.signal });
     } finally {
       leave();
@@ -153,6 +154,7 @@ async function passOn(
   const { status, headers, body } = answer;
   try {
     if (!isAnswer(status)) throw new BrokenOff(`the server has answered with the status ${status}`);
+    assertDecoded(headers);
     response.writeHead(status, answerHeaders(status, headers) as Record<string, string | string[]>);
   } catch (error) {
     body.destroy();
@@ -160,8 +162,7 @@ async function passOn(
   }
   // The first event of a watch may be long in coming.
   if (isLasting) response.flushHeaders();
-  if (request.method !== 'HEAD' && status !== 204 && status !== 304 && headers['content-length'] !== '0')
-    return passBodyOn(exchange, answer, signal);
+  if (request.method !== 'HEAD' && !bodiless.has(status) && headers['content-length'] !== '0') return passBodyOn(exchange, answer, signal);
   // Whatever comes is not passed on, also where the backend never ends it.
   exchange.onEnd(() => void body.destroy());
   body.resume();
@@ -177,9 +178,8 @@ async function passOn(
 function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }: BackendAnswer, signal: AbortSignal): Promise<void> {
   let missing = Number(headers['content-length'] ?? NaN);
   let pending: Promise<void> | undefined;
-  let gathered: Buffer[] = [];
-  let gatheredBytes = 0;
-  const writeSlowly = async (pieces: readonly Buffer[], bytes: number): Promise<void> => {
+  const gathered = new GatheredBytes();
+  const writeSlowly = async (pieces: readonly Uint8Array[], bytes: number): Promise<void> => {
     body.pause();
     if (!(await exchange.room.take(bytes))) return;
     await exchange.write(pieces);
@@ -204,10 +204,9 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
       resolve();
     };
     const flush = (): void => {
-      if (gathered.length === 0) return;
-      const [pieces, bytes] = [gathered, gatheredBytes];
-      gathered = [];
-      gatheredBytes = 0;
+      const { bytes } = gathered;
+      if (bytes === 0) return;
+      const pieces = gathered.take();
       if (exchange.isFull || !exchange.room.tryTake(bytes)) pending = writeSlowly(pieces, bytes);
       else if (missing !== 0) exchange.writeNow(pieces);
       else {
@@ -217,10 +216,10 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
     };
     body.on('data', (chunk: Buffer) => {
       missing -= chunk.length;
-      gatheredBytes += chunk.length;
-      gathered.push(chunk);
-      if (missing === 0 || gatheredBytes >= gatheredBytesMax) flush();
-      else if (gathered.length === 1) setImmediate(flush);
+      const isFirst = gathered.bytes === 0;
+      gathered.add(chunk);
+      if (missing === 0 || gathered.bytes >= gatheredBytesMax) flush();
+      else if (isFirst) setImmediate(flush);
     });
     // It may be said to have ended while its last part waits.
     body.once('end', () => {

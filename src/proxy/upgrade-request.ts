@@ -2,8 +2,19 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
+import { GatheredBytes } from '../domain/gathered-bytes.js';
+import { gatherUnread } from '../kube/unread-body.js';
 import type { Clock } from '../domain/ports.js';
-import { answerMsMax, BrokenOff, failed, limitTime, otherProtocol, serverOf, type BackendCredentials } from './backend-requests.js';
+import {
+  answerMsMax,
+  assertDecoded,
+  BrokenOff,
+  failed,
+  limitTime,
+  otherProtocol,
+  serverOf,
+  type BackendCredentials,
+} from './backend-requests.js';
 import type { HeaderLines } from './forwarded-headers.js';
 import { writable } from './written-headers.js';
 
@@ -52,6 +63,7 @@ export function askUpgrade(
     const fail = (error: unknown): void => reject(failed(isSent, error, signal));
     outgoing.once('response', (answer: IncomingMessage) => {
       hasBegun = true;
+      gatherUnread(answer);
       wholeOf(answer)
         .then(
           (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body, socket: undefined, head: undefined }),
@@ -67,15 +79,14 @@ export function askUpgrade(
   });
 }
 
-/** Throws for what is cut off, and for what is too long: nobody who refuses an upgrade needs that. */
+/** Throws for what is cut off or cannot be decoded, and for what is too long: nobody who refuses an upgrade needs that. */
 async function wholeOf(answer: IncomingMessage): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
+  assertDecoded(answer.headers);
+  const body = new GatheredBytes();
   for await (const part of answer as AsyncIterable<Buffer>) {
-    bytes += part.length;
-    if (bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
-    parts.push(part);
+    body.add(part);
+    if (body.bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
   }
   if (!answer.complete) throw new BrokenOff('the answer was broken off');
-  return Buffer.concat(parts);
+  return body.takeWhole();
 }

@@ -11,7 +11,7 @@ import type { Upgrade } from '../http/connection.js';
 import { badGateway, malformed, pageNotFound, unauthorized } from './answers.js';
 import { BrokenOff } from './backend-requests.js';
 import type { Backends } from './backends.js';
-import { answerHeaders, type HeaderLines } from './forwarded-headers.js';
+import { answerHeaders, bodiless, type HeaderLines } from './forwarded-headers.js';
 import { answerTo, forwardedHeaders, type FrontDoorParts, isAnswer, stopping } from './front-door.js';
 import { identityOf } from './identity.js';
 import { lasts } from './lasting-requests.js';
@@ -62,9 +62,10 @@ export class Websockets {
   /** Whether its peer reads that or not, and ends its side or not. */
   #end(socket: Duplex, { code, headers, body }: PassedAnswer): void {
     if (socket.destroyed) return;
-    const length = code === 204 || code === 304 ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+    const hasNone = bodiless.has(code);
+    const length = hasNone ? {} : { 'content-length': String(Buffer.byteLength(body)) };
     socket.write(headOf(code, { ...headers, ...length, connection: 'close' }));
-    socket.end(body);
+    socket.end(hasNone ? undefined : body);
     const cancel = this.#parts.clock.after(refusalMsMax, () => void socket.destroy());
     socket.once('finish', () => void socket.destroy());
     socket.once('close', cancel);

@@ -23,6 +23,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
       connections: endless,
       bufferedBytes: endless,
       waitingBytes: endless,
+      unreadBytes: endless,
       selectorBytes: endless,
     },
     bufferedBytes: endless,

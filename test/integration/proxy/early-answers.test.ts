@@ -66,7 +66,16 @@ test.serial('a request that finds every connection to a backend busy is not sent
   const credentials = { ca: readFileSync(door.authority.certificateFile, 'utf8'), cert, key };
   const ask = (signal: AbortSignal) =>
     backends.request(
-      { origin: `https://127.0.0.1:${port}`, method: 'GET', target: '/x', headers: {}, body: undefined, lasts: false, signal },
+      {
+        origin: `https://127.0.0.1:${port}`,
+        method: 'GET',
+        target: '/x',
+        headers: {},
+        body: undefined,
+        lasts: false,
+        unread: { tryTake: () => true, give: () => {} },
+        signal,
+      },
       credentials,
     );
   const stop = new AbortController();

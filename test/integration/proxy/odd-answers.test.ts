@@ -68,6 +68,12 @@ const answers: readonly Case[] = [
   },
   { what: 'a body that ends with its connection', bytes: `${ok}Connection: close\r\n\r\nfour`, ending: 'ends', wanted: /^200 four$/ },
   { what: 'a 204 with a body', bytes: 'HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nfour', wanted: /^204 $/ },
+  { what: 'a 205 with a body', bytes: 'HTTP/1.1 205 Reset Content\r\nContent-Length: 4\r\n\r\nfour', wanted: /^205 $/ },
+  {
+    what: 'chunks of what is compressed',
+    bytes: `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n`,
+    wanted: /^502 /,
+  },
   { what: 'a 304 with a body', bytes: 'HTTP/1.1 304 Not Modified\r\n\r\nfour', wanted: /^304 $/ },
   { what: 'a status of two digits', bytes: 'HTTP/1.1 20 OK\r\n\r\n', wanted: /^502 / },
   { what: 'a status of four digits', bytes: 'HTTP/1.1 2000 OK\r\n\r\n', wanted: /^502 / },
@@ -136,7 +142,7 @@ test.serial('whatever a backend answers to an upgrade ends it, whole only if it 
     await until(() => isClosed, 8_000).catch(() => t.fail(`${one.what}: nothing in time`));
     const [head = '', body = ''] = text.split('\r\n\r\n', 2);
     const length = /^content-length: (\d+)$/im.exec(head)?.[1];
-    const isWhole = length === undefined ? /^HTTP\/1\.1 [23]04/.test(head) : body.length === Number(length);
+    const isWhole = length === undefined ? /^HTTP\/1\.1 (?:[23]04|205)/.test(head) : body.length === Number(length);
     const shown = isWhole ? `${head.split(' ')[1]} ${body}` : 'cut';
     // Nothing was passed on before the whole had come, so what is cut is no answer at all.
     t.regex(shown.replace(/^502 [^]*/, '502 cut'), one.wanted.source.includes('cut') ? /^502 / : one.wanted, one.what);

@@ -2,7 +2,15 @@
 import { test } from '../../support/test.js';
 import { Quotas, type Peer } from '../../../src/http/quotas.js';
 
-const limits = { requests: 100, watches: 100, connections: 100, bufferedBytes: 1_000, waitingBytes: 1_000, selectorBytes: 1_000 };
+const limits = {
+  requests: 100,
+  watches: 100,
+  connections: 100,
+  bufferedBytes: 1_000,
+  waitingBytes: 1_000,
+  unreadBytes: 1_000,
+  selectorBytes: 1_000,
+};
 const shard = (name: string): Peer => ({ id: `shard ${name}`, kind: 'shard' });
 const admin: Peer = { id: 'masters admin', kind: 'masters' };
 

@@ -1,0 +1,39 @@
+/** What comes in pieces and is kept: every byte in its order, however it is cut, and in few objects however short the pieces are. */
+import fc from 'fast-check';
+import { GatheredBytes } from '../../../src/domain/gathered-bytes.js';
+import { test } from '../../support/test.js';
+
+/** Of lengths around what counts as short, each of one letter. */
+const piece = fc.tuple(fc.constantFrom(1, 2, 100, 1_023, 1_024, 1_025, 5_000, 20_000), fc.constantFrom(...'abcdef'));
+const pieces = fc.array(
+  piece.map(([length, letter]) => Buffer.alloc(length, letter)),
+  { maxLength: 60 },
+);
+
+test('whatever the pieces, all bytes are given back in their order, and few objects hold them', (t) => {
+  const gathered = new GatheredBytes();
+  const law = fc.property(pieces, fc.boolean(), (added, asOne) => {
+    for (const each of added) gathered.add(each);
+    const { bytes } = gathered;
+    const taken = asOne ? [gathered.takeWhole()] : gathered.take();
+    return (
+      bytes === Buffer.concat(added).length &&
+      gathered.bytes === 0 &&
+      taken.length <= 3 + bytes / 500 &&
+      Buffer.concat(taken).equals(Buffer.concat(added))
+    );
+  });
+  t.notThrows(() => fc.assert(law));
+
+  for (let i = 0; i < 100_000; i += 1) gathered.add(Buffer.from('x'));
+  t.true(gathered.take().length < 20);
+});
+
+test('what was taken stays as it was when more is added', (t) => {
+  const gathered = new GatheredBytes();
+  for (const letter of 'abc') gathered.add(Buffer.from(letter));
+  const taken = gathered.takeWhole();
+  for (const letter of 'def') gathered.add(Buffer.from(letter));
+  t.is(taken.toString(), 'abc');
+  t.is(gathered.takeWhole().toString(), 'def');
+});

@@ -1,0 +1,113 @@
+/** A body that gathers what is unread of it: its reader gets every byte and the end, however they come and it reads; and what it does not take counts. */
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { gatherUnread, type UnreadRoom } from '../../../src/kube/unread-body.js';
+import { test } from '../../support/test.js';
+
+/** Of lengths around what counts as short, each of one letter. */
+const piece = fc.tuple(fc.constantFrom(1, 2, 100, 1_023, 1_024, 1_025, 5_000, 20_000), fc.constantFrom(...'abcdef'));
+const pieces = fc.array(
+  piece.map(([length, letter]) => Buffer.alloc(length, letter)),
+  { maxLength: 60 },
+);
+
+/** Pushes the pieces as a socket does, some in each turn of the event loop, and its end. */
+function arriving(all: readonly Buffer[], together: number, room?: UnreadRoom): Readable {
+  const body = new Readable({ read: () => {} });
+  gatherUnread(body, room);
+  const next = (at: number): void => {
+    for (const each of all.slice(at, at + together)) body.push(each);
+    if (at + together < all.length) setImmediate(next, at + together);
+    else body.push(null);
+  };
+  setImmediate(next, 0);
+  return body;
+}
+
+function aRoom(max = Infinity): { room: UnreadRoom; used: () => number } {
+  let used = 0;
+  const tryTake = (bytes: number): boolean => {
+    if (used + bytes > max) return false;
+    used += bytes;
+    return true;
+  };
+  return { room: { tryTake, give: (bytes) => void (used -= bytes) }, used: () => used };
+}
+
+/** Each returns all that it has read. */
+const readers: Readonly<Record<string, (body: Readable) => Promise<string>>> = {
+  'in a loop': (body) => text(body),
+  'as it flows': (body) =>
+    new Promise((resolve) => {
+      let all = '';
+      body.on('data', (chunk: Buffer) => (all += chunk.toString()));
+      body.once('end', () => resolve(all));
+    }),
+  'with a pause at each piece': (body) =>
+    new Promise((resolve) => {
+      let all = '';
+      body.on('data', (chunk: Buffer) => {
+        all += chunk.toString();
+        body.pause();
+        setImmediate(() => setImmediate(() => body.resume()));
+      });
+      body.once('end', () => resolve(all));
+    }),
+};
+
+for (const [how, read] of Object.entries(readers))
+  test(`a body that is read ${how} has all its bytes and its end, however they come`, async (t) => {
+    const law = fc.asyncProperty(pieces, fc.integer({ min: 1, max: 70 }), async (all, together) => {
+      const wanted = Buffer.concat(all).toString();
+      const counted = aRoom();
+      const found = await read(arriving(all, together, counted.room));
+      return found === wanted && counted.used() === 0;
+    });
+    await t.notThrowsAsync(fc.assert(law, { numRuns: 60 }));
+  });
+
+test('what a paused reader does not take counts until it is taken or given up, and without room the body ends', (t) => {
+  const counted = aRoom(1_000);
+  const body = new Readable({ read: () => {} });
+  gatherUnread(body, counted.room);
+  let taken = 0;
+  body.on('data', (chunk: Buffer) => {
+    taken += chunk.length;
+    body.pause();
+  });
+  body.pause();
+  for (let i = 0; i < 9; i += 1) body.push(Buffer.alloc(100, 'x'));
+  t.is(counted.used(), 900);
+  body.read();
+  t.deepEqual([taken, counted.used()], [0, 900]);
+  body.push(Buffer.alloc(101, 'x'));
+  t.true(body.destroyed);
+});
+
+test('a reader that takes a piece and pauses again leaves the others where they count', async (t) => {
+  const counted = aRoom();
+  const body = new Readable({ read: () => {} });
+  gatherUnread(body, counted.room);
+  body.on('data', () => body.pause());
+  body.pause();
+  for (let i = 0; i < 9; i += 1) body.push(Buffer.alloc(10_000, 'x'));
+  body.push(null);
+  body.resume();
+  await nextTurn();
+  t.is(body.readableLength, 0);
+  t.is(counted.used(), 80_000);
+  body.destroy();
+  await once(body, 'close');
+  t.is(counted.used(), 0);
+});
+
+test('who sends is told to wait once as much is unread as without gathering', (t) => {
+  const body = new Readable({ read: () => {}, highWaterMark: 100 });
+  gatherUnread(body);
+  const isMoreWanted = Array.from({ length: 120 }, () => body.push(Buffer.from('x')));
+  t.is(isMoreWanted.indexOf(false), 99);
+  t.true(isMoreWanted.slice(99).every((each) => !each));
+});
