@@ -15,6 +15,7 @@ const uncounted: UnreadRoom = Object.freeze({ tryTake: () => true, give: () => {
 export function gatherUnread(body: Readable, room: UnreadRoom = uncounted): void {
   const push = body.push.bind(body);
   const read = body.read.bind(body);
+  const readOn = body._read.bind(body);
   const unread = new GatheredBytes();
   let isWhole = false;
   // To Node, who reads as `readable` says is paused, too.
@@ -36,6 +37,10 @@ export function gatherUnread(body: Readable, room: UnreadRoom = uncounted): void
     }
     if (isWhole && unread.bytes === 0) push(null);
     return read(size) as unknown;
+  };
+  // Node sees only what is in its own buffer, and would ask the other end for more.
+  body._read = (size) => {
+    if (unread.bytes < body.readableHighWaterMark) readOn(size);
   };
   body.once('close', () => {
     room.give(unread.bytes);

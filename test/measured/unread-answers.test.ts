@@ -1,6 +1,8 @@
 /** What servers send and nobody takes: it is bounded, also where it comes byte by byte, and a piece of one byte is an object of more than a hundred. */
 import { once } from 'node:events';
 import { connect, createSecureServer } from 'node:http2';
+import { setTimeout } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import { lines } from '../../src/kube/lines.js';
 import { ListCutter } from '../../src/kube/list-cutter.js';
@@ -126,6 +128,35 @@ test('watches that nobody reads end once what is unread of them is more than the
   isLong = false;
   t.is((await door.client().raw('GET', `${path}?watch=true`)).text, 'short');
 });
+
+for (const speaks of [1, 2] as const)
+  test(`an answer over HTTP/${speaks === 1 ? '1.1' : 2} is read from its server as slowly as its client takes it, and all of it comes`, async (t) => {
+    t.timeout(120_000);
+    const installation = await anInstallation(t);
+    const { door } = installation;
+    const answer = Buffer.alloc(40_000_000, 'x');
+    let wire: Pick<TLSSocket, 'bytesWritten'> | undefined;
+    const options = { ...(await serving(door.authority)), ...(speaks === 1 && { ALPNProtocols: ['http/1.1'] }) };
+    const backend = createSecureServer({ ...options, allowHTTP1: true }, ({ url, socket }, response) => {
+      response.writeHead(url === path ? 200 : 418);
+      response.end(url === path ? answer : '');
+      wire = socket as TLSSocket;
+    });
+    await moveBirch(installation, await portOf(t, backend));
+    const session = connect(door.url, { ca: door.certificate });
+    t.teardown(() => session.destroy());
+    const stream = session.request({ ':path': path });
+    let [taken, aheadMost] = [0, 0];
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      taken += chunk.length;
+      if (taken < 10_000_000) await setTimeout(2);
+      aheadMost = Math.max(aheadMost, (wire?.bytesWritten ?? 0) - taken);
+    }
+    t.is(taken, answer.length);
+    t.log(`${(aheadMost / 1e6).toFixed(1)} MB ahead`);
+    // What the kernel holds on the way is part of it.
+    t.true(aheadMost < 16_000_000, `${aheadMost}`);
+  });
 
 async function* crumbs(count: number): AsyncGenerator<Uint8Array> {
   for (let i = 0; i < count; i += 1) yield Buffer.from('x');

@@ -111,3 +111,28 @@ test('who sends is told to wait once as much is unread as without gathering', (t
   t.is(isMoreWanted.indexOf(false), 99);
   t.true(isMoreWanted.slice(99).every((each) => !each));
 });
+
+test('nobody who sends is asked for more while as much is unread as without gathering', async (t) => {
+  let asked = 0;
+  const body = new Readable({ read: () => void (asked += 1), highWaterMark: 100 });
+  gatherUnread(body);
+  let taken = 0;
+  body.on('data', (chunk: Buffer) => {
+    taken += chunk.length;
+    body.pause();
+  });
+  body.pause();
+  for (let i = 0; i < 10; i += 1) body.push(Buffer.alloc(2_000, 'x'));
+  asked = 0;
+  while (taken < 18_000) {
+    body.resume();
+    await nextTurn();
+  }
+  t.is(asked, 0);
+  for (let i = 0; i < 3; i += 1) {
+    body.resume();
+    await nextTurn();
+  }
+  t.is(taken, 20_000);
+  t.true(asked > 0);
+});
