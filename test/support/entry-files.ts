@@ -6,8 +6,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Http } from './http-of-file.js';
 
-/** Enough that the last of them is short, and few enough that starting them costs little. */
-const entriesPerHttp = 16;
+/** With both, as many as run side by side: each of them loads all of the server anew, and what it has run before it runs fast. */
+const entriesPerHttp = 4;
 
 /** Writes the entries for files below `build`, in the place of those of before, and returns their names below it. */
 export function writeEntryFiles(build: string, files: readonly string[], httpOf: (file: string) => Http): readonly string[] {
