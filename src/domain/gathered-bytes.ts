@@ -2,6 +2,7 @@
  * Bytes that come in pieces and are kept for a while. A piece is an object, which takes a hundred bytes however short it is, and the other end chooses the pieces:
  * what is bounded by its bytes alone could take a hundred times as much. Short pieces are copied together, so that what is kept takes little more than its bytes.
  */
+
 /** Longer ones cost little beside their bytes, and are kept as they came. */
 const shortBytesMax = 1_024;
 const copiedBytesMax = 16 * 1_024;
@@ -20,6 +21,7 @@ export class GatheredBytes {
   }
 
   add(piece: Uint8Array): void {
+    if (piece.length === 0) return;
     this.#bytes += piece.length;
     if (piece.length > shortBytesMax || this.#bytes === piece.length) {
       this.#endCopied();

@@ -15,10 +15,10 @@ import {
 } from 'node:http2';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
-import { gatherUnread, type UnreadRoom } from './unread-body.js';
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
 import { limitInterim } from './interim-answers.js';
+import { gatherUnread, type UnreadRoom } from './unread-body.js';
 
 /** `tls`: certificates, and what the server's is checked against. `origin`: its scheme, host and port. */
 export type Http2SessionsParts = Readonly<{ origin: string; tls: ConnectionOptions; clock: Clock }>;

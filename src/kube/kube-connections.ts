@@ -8,11 +8,11 @@ import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'nod
 import type { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
-import { gatherUnread } from './unread-body.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions } from './http2-sessions.js';
 import { limitInterim } from './interim-answers.js';
 import type { Credentials, KubeAccess } from './kube-access.js';
+import { gatherUnread } from './unread-body.js';
 
 /** `path` has its query. */
 export type GetRequest = Readonly<{ path: string; signal: AbortSignal }>;

@@ -35,7 +35,10 @@ export function gatherUnread(body: Readable, room: UnreadRoom = uncounted): void
       room.give(piece?.length ?? 0);
       push(piece);
     }
-    if (isWhole && unread.bytes === 0) push(null);
+    if (isWhole && unread.bytes === 0) {
+      isWhole = false;
+      push(null);
+    }
     return read(size) as unknown;
   };
   // Node sees only what is in its own buffer, and would ask the other end for more.

@@ -15,9 +15,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
-import { gatherUnread, type UnreadRoom } from '../kube/unread-body.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions, type Http2SessionsOptions } from '../kube/http2-sessions.js';
+import { gatherUnread, type UnreadRoom } from '../kube/unread-body.js';
 import {
   answerMsMax,
   failed,

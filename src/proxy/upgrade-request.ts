@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
-import { gatherUnread } from '../kube/unread-body.js';
 import type { Clock } from '../domain/ports.js';
+import { gatherUnread } from '../kube/unread-body.js';
 import {
   answerMsMax,
   assertDecoded,

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { GatheredBytes } from '../../../src/domain/gathered-bytes.js';
 import { test } from '../../support/test.js';
 
-/** Of lengths around what counts as short, each of one letter. */
-const piece = fc.tuple(fc.constantFrom(1, 2, 100, 1_023, 1_024, 1_025, 5_000, 20_000), fc.constantFrom(...'abcdef'));
+/** Of lengths around what counts as short, each of one letter, and nothing. */
+const piece = fc.tuple(fc.constantFrom(0, 1, 2, 100, 1_023, 1_024, 1_025, 5_000, 20_000), fc.constantFrom(...'abcdef'));
 const pieces = fc.array(
   piece.map(([length, letter]) => Buffer.alloc(length, letter)),
   { maxLength: 60 },
