@@ -1,10 +1,12 @@
 /**
- * Bytes that come in pieces and are kept for a while. A piece is an object, which takes a hundred bytes however short it is, and the other end chooses the pieces:
- * what is bounded by its bytes alone could take a hundred times as much. Short pieces are copied together, so that what is kept takes little more than its bytes.
+ * Bytes that come in pieces and are kept for a while. A piece is an object, which takes a hundred bytes however short it is, and it keeps all that was read from the
+ * network with it. The other end chooses the pieces: what is bounded by its bytes alone could take a hundred times as much. Such pieces are copied together, so
+ * that what is kept takes little more than its bytes.
  */
 
-/** Longer ones cost little beside their bytes, and are kept as they came. */
+/** Of longer ones, the object costs little. */
 const shortBytesMax = 1_024;
+/** What pieces are copied into; a longer one into its own. */
 const copiedBytesMax = 16 * 1_024;
 const nothing = Buffer.alloc(0);
 
@@ -23,14 +25,15 @@ export class GatheredBytes {
   add(piece: Uint8Array): void {
     if (piece.length === 0) return;
     this.#bytes += piece.length;
-    if (piece.length > shortBytesMax || this.#bytes === piece.length) {
+    if (isMostOfItsBuffer(piece)) {
       this.#endCopied();
       this.#pieces.push(piece);
       return;
     }
     if (this.#to + piece.length > this.#copied.length) {
       this.#endCopied();
-      this.#copied = Buffer.allocUnsafeSlow(Math.min(copiedBytesMax, 2 * Math.max(this.#copied.length, shortBytesMax)));
+      const bytes = Math.min(copiedBytesMax, 2 * Math.max(this.#copied.length, shortBytesMax));
+      this.#copied = Buffer.allocUnsafeSlow(Math.max(bytes, piece.length));
       this.#from = this.#to = 0;
     }
     this.#copied.set(piece, this.#to);
@@ -67,4 +70,8 @@ export class GatheredBytes {
     if (this.#to > this.#from) this.#pieces.push(this.#copied.subarray(this.#from, this.#to));
     this.#from = this.#to;
   }
+}
+
+function isMostOfItsBuffer({ length, buffer }: Uint8Array): boolean {
+  return length > shortBytesMax && 2 * length >= buffer.byteLength;
 }

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { badRequest, Refused } from '../domain/errors.js';
+import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Duplicates } from '../domain/heavy-task.js';
 import type { HeavyWork } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
@@ -19,24 +20,21 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   if (request.headers['content-encoding'] !== undefined && request.headers['content-encoding'] !== 'identity') {
     throw new Refused({ reason: 'UnsupportedMediaType', message: 'the body of the request must not be compressed' });
   }
-  const chunks: Buffer[] = [];
-  let length = 0;
+  const body = new GatheredBytes();
   try {
     // The rest of a body that is refused half way is dropped later: Node would end the connection here.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > bytesMax) throw tooLarge(bytesMax);
+      if (body.bytes + chunk.length > bytesMax) throw tooLarge(bytesMax);
       if (!room.tryTake(chunk.length)) throw exchange.refused('bufferedBytes');
-      chunks.push(chunk);
+      body.add(chunk);
     }
   } catch (error) {
     if (error instanceof Refused) throw error;
     throw new Refused(badRequest('the body of the request broke off'));
   }
-  if (length > 0) await exchange.turn();
+  if (body.bytes > 0) await exchange.turn();
   if (exchange.isOver) throw new Refused(badRequest('the client went before its body was read'));
-  // One chunk is the usual case; it may be a view of a pool, which `compose` copies.
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+  return body.takeWhole();
 }
 
 /** As Go's mime.ParseMediaType reads it; a semicolon may stand at the end. It matches in one way only. */

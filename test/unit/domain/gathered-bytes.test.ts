@@ -37,3 +37,16 @@ test('what was taken stays as it was when more is added', (t) => {
   t.is(taken.toString(), 'abc');
   t.is(gathered.takeWhole().toString(), 'def');
 });
+
+test('little is kept of what was read from the network together with a piece', (t) => {
+  const gathered = new GatheredBytes();
+  for (let i = 0; i < 100; i += 1) gathered.add(Buffer.alloc(16_384).subarray(0, 1_025));
+  for (const length of [5_000, 20_000]) gathered.add(Buffer.alloc(4 * length).subarray(0, length));
+  const { bytes } = gathered;
+  const kept = new Set(gathered.take().map(({ buffer }) => buffer));
+  const keptBytes = [...kept].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  t.true(keptBytes < 1.5 * bytes, `${keptBytes} for ${bytes}`);
+
+  gathered.add(Buffer.alloc(65_536).subarray(0, 1_025));
+  t.true(gathered.takeWhole().buffer.byteLength < 4_096);
+});
