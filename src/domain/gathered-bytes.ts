@@ -66,6 +66,13 @@ export class GatheredBytes {
     return pieces.length === 1 && first !== undefined ? Buffer.from(first.buffer, first.byteOffset, first.length) : Buffer.concat(pieces);
   }
 
+  /** As one, with this behind it, which is not copied where nothing was added before. */
+  takeWholeWith(last: Uint8Array): Uint8Array {
+    if (this.#bytes === 0) return last;
+    this.add(last);
+    return this.takeWhole();
+  }
+
   #endCopied(): void {
     if (this.#to > this.#from) this.#pieces.push(this.#copied.subarray(this.#from, this.#to));
     this.#from = this.#to;

@@ -14,8 +14,7 @@ export async function* lines(chunks: AsyncIterable<Uint8Array>, lineBytesMax: nu
     const batch: Uint8Array[] = [];
     let from = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, from)) {
-      begun.add(chunk.subarray(from, end));
-      batch.push(begun.takeWhole());
+      batch.push(begun.takeWholeWith(chunk.subarray(from, end)));
       from = end + 1;
     }
     if (from < chunk.length) {

@@ -57,7 +57,7 @@ export class ListCutter {
         }
       } else if (byte === closeBrace || byte === closeBracket) {
         this.#depth -= 1;
-        if (this.#inItems && this.#depth === 2) items.push(this.#item(chunk.subarray(from, i + 1)));
+        if (this.#inItems && this.#depth === 2) items.push(this.#begun.takeWholeWith(chunk.subarray(from, i + 1)));
         else if (this.#inItems && this.#depth === 1) {
           this.#inItems = false;
           from = i;
@@ -90,10 +90,5 @@ export class ListCutter {
   #begin(bytes: Uint8Array): void {
     this.#begun.add(bytes);
     if (this.#begun.bytes > this.#itemBytesMax) throw new CacheError(`an item of a list has more than ${this.#itemBytesMax} bytes`);
-  }
-
-  #item(end: Uint8Array): Uint8Array {
-    this.#begun.add(end);
-    return this.#begun.takeWhole();
   }
 }

@@ -3,31 +3,21 @@
  * database, FAILED_READS of them do; and what is written is not synchronised while the file FAILED_SYNCS exists.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <unistd.h>
+#include "intercepted.h"
 
 static atomic_int reads;
 
 /* Of the database or, with the suffix, its log. */
 static int is_ours(int fd, const char *suffix) {
-  char link[32] = "/proc/self/fd/", digits[16], path[PATH_MAX], name[32] = "/strata.db";
+  char path[PATH_MAX], name[32] = "/strata.db";
   const char *folder = getenv("FAILED_FOLDER");
-  int n = 0, at = 14, kept = errno;
-  if (folder == NULL || fd < 0) return 0;
-  do digits[n++] = '0' + fd % 10; while ((fd /= 10) > 0);
-  while (n > 0) link[at++] = digits[--n];
-  link[at] = 0;
-  ssize_t length = readlink(link, path, PATH_MAX - 1), end = strlen(strcat(name, suffix));
-  errno = kept;
-  if (length < end) return 0;
-  path[length] = 0;
-  return strncmp(path, folder, strlen(folder)) == 0 && strcmp(path + length - end, name) == 0;
+  if (folder == NULL || !path_of(fd, path)) return 0;
+  size_t length = strlen(path), end = strlen(strcat(name, suffix));
+  return length >= end && strncmp(path, folder, strlen(folder)) == 0 && strcmp(path + length - end, name) == 0;
 }
 
 static int fails(int fd) {
@@ -37,8 +27,6 @@ static int fails(int fd) {
   errno = EIO;
   return 1;
 }
-
-#define REAL(type, name, ...) static type (*real)(__VA_ARGS__); if (real == NULL) real = dlsym(RTLD_NEXT, #name)
 
 #define PREAD(name) \
   ssize_t name(int fd, void *data, size_t bytes, off_t offset) { \

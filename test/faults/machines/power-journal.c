@@ -3,16 +3,14 @@
  * this the test makes the folders that a loss of power may leave. A record is a header, the path and the bytes.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
+#include "intercepted.h"
 
 enum { WRITE = 1, TRUNCATE = 2, SYNC = 3, UNLINK = 4 };
 
@@ -32,18 +30,8 @@ static int is_ours(const char *path) {
   return !(length > 4 && strcmp(path + length - 4, "-shm") == 0);
 }
 
-static int path_of(int fd, char *path) {
-  char link[64] = "/proc/self/fd/";
-  char digits[16];
-  int n = 0, at = 14;
-  if (fd < 0) return 0;
-  do digits[n++] = '0' + fd % 10; while ((fd /= 10) > 0);
-  while (n > 0) link[at++] = digits[--n];
-  link[at] = 0;
-  ssize_t length = readlink(link, path, PATH_MAX - 1);
-  if (length <= 0) return 0;
-  path[length] = 0;
-  return is_ours(path);
+static int our_path_of(int fd, char *path) {
+  return path_of(fd, path) && is_ours(path);
 }
 
 static void note(uint32_t kind, const char *path, uint64_t offset, const void *data, size_t bytes) {
@@ -57,12 +45,10 @@ static void note(uint32_t kind, const char *path, uint64_t offset, const void *d
   pthread_mutex_unlock(&lock);
 }
 
-#define REAL(type, name, ...) static type (*real)(__VA_ARGS__); if (real == NULL) real = dlsym(RTLD_NEXT, #name)
-
 ssize_t write(int fd, const void *data, size_t bytes) {
   REAL(ssize_t, write, int, const void *, size_t);
   char path[PATH_MAX];
-  if (!path_of(fd, path)) return real(fd, data, bytes);
+  if (!our_path_of(fd, path)) return real(fd, data, bytes);
   off_t offset = lseek(fd, 0, SEEK_CUR);
   ssize_t done = real(fd, data, bytes);
   if (done > 0) note(WRITE, path, offset, data, done);
@@ -74,7 +60,7 @@ ssize_t write(int fd, const void *data, size_t bytes) {
     REAL(ssize_t, name, int, const void *, size_t, off_t); \
     char path[PATH_MAX]; \
     ssize_t done = real(fd, data, bytes, offset); \
-    if (done > 0 && path_of(fd, path)) note(WRITE, path, offset, data, done); \
+    if (done > 0 && our_path_of(fd, path)) note(WRITE, path, offset, data, done); \
     return done; \
   }
 PWRITE(pwrite)
@@ -85,7 +71,7 @@ PWRITE(pwrite64)
     REAL(int, name, int, off_t); \
     char path[PATH_MAX]; \
     int failed = real(fd, length); \
-    if (failed == 0 && path_of(fd, path)) note(TRUNCATE, path, length, "", 0); \
+    if (failed == 0 && our_path_of(fd, path)) note(TRUNCATE, path, length, "", 0); \
     return failed; \
   }
 TRUNC(ftruncate)
@@ -97,7 +83,7 @@ TRUNC(ftruncate64)
     REAL(int, name, int); \
     char path[PATH_MAX]; \
     int failed = real(fd); \
-    if (failed == 0 && path_of(fd, path)) note(SYNC, path, 0, "", 0); \
+    if (failed == 0 && our_path_of(fd, path)) note(SYNC, path, 0, "", 0); \
     return failed; \
   }
 SYNCS(fsync)

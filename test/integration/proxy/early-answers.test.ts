@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { Server } from 'node:tls';
+import { endlessRoom } from '../../support/an-exchange.js';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { CacheError } from '../../../src/domain/errors.js';
@@ -73,7 +74,7 @@ test.serial('a request that finds every connection to a backend busy is not sent
         headers: {},
         body: undefined,
         lasts: false,
-        unread: { tryTake: () => true, give: () => {} },
+        unread: endlessRoom,
         signal,
       },
       credentials,

@@ -1,14 +1,8 @@
 /** What comes in pieces and is kept: every byte in its order, however it is cut, and in few objects however short the pieces are. */
 import fc from 'fast-check';
 import { GatheredBytes } from '../../../src/domain/gathered-bytes.js';
+import { pieces } from '../../support/some-pieces.js';
 import { test } from '../../support/test.js';
-
-/** Of lengths around what counts as short, each of one letter, and nothing. */
-const piece = fc.tuple(fc.constantFrom(0, 1, 2, 100, 1_023, 1_024, 1_025, 5_000, 20_000), fc.constantFrom(...'abcdef'));
-const pieces = fc.array(
-  piece.map(([length, letter]) => Buffer.alloc(length, letter)),
-  { maxLength: 60 },
-);
 
 test('whatever the pieces, all bytes are given back in their order, and few objects hold them', (t) => {
   const gathered = new GatheredBytes();
@@ -36,6 +30,15 @@ test('what was taken stays as it was when more is added', (t) => {
   for (const letter of 'def') gathered.add(Buffer.from(letter));
   t.is(taken.toString(), 'abc');
   t.is(gathered.takeWhole().toString(), 'def');
+});
+
+test('what is taken with a last piece is that piece itself where nothing came before it, and else all of it', (t) => {
+  const gathered = new GatheredBytes();
+  const last = Buffer.from('last');
+  t.is(gathered.takeWholeWith(last), last);
+  gathered.add(Buffer.from('first '));
+  t.is(gathered.takeWholeWith(last).toString(), 'first last');
+  t.is(gathered.bytes, 0);
 });
 
 test('little is kept of what was read from the network together with a piece', (t) => {

@@ -5,14 +5,8 @@ import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { gatherUnread, type UnreadRoom } from '../../../src/kube/unread-body.js';
+import { pieces } from '../../support/some-pieces.js';
 import { test } from '../../support/test.js';
-
-/** Of lengths around what counts as short, each of one letter. */
-const piece = fc.tuple(fc.constantFrom(1, 2, 100, 1_023, 1_024, 1_025, 5_000, 20_000), fc.constantFrom(...'abcdef'));
-const pieces = fc.array(
-  piece.map(([length, letter]) => Buffer.alloc(length, letter)),
-  { maxLength: 60 },
-);
 
 /** Pushes the pieces as a socket does, some in each turn of the event loop, and its end. */
 function arriving(all: readonly Buffer[], together: number, room?: UnreadRoom): Readable {
@@ -35,6 +29,22 @@ function aRoom(max = Infinity): { room: UnreadRoom; used: () => number } {
     return true;
   };
   return { room: { tryTake, give: (bytes) => void (used -= bytes) }, used: () => used };
+}
+
+/** A body whose reader is paused, and pauses again at each piece that it takes. */
+function aPausedBody({ room, read = () => {}, highWaterMark }: { room?: UnreadRoom; read?: () => void; highWaterMark?: number } = {}): {
+  body: Readable;
+  taken: () => number;
+} {
+  const body = new Readable({ read, ...(highWaterMark !== undefined && { highWaterMark }) });
+  gatherUnread(body, room);
+  let taken = 0;
+  body.on('data', (chunk: Buffer) => {
+    taken += chunk.length;
+    body.pause();
+  });
+  body.pause();
+  return { body, taken: () => taken };
 }
 
 /** Each returns all that it has read. */
@@ -71,28 +81,18 @@ for (const [how, read] of Object.entries(readers))
 
 test('what a paused reader does not take counts until it is taken or given up, and without room the body ends', (t) => {
   const counted = aRoom(1_000);
-  const body = new Readable({ read: () => {} });
-  gatherUnread(body, counted.room);
-  let taken = 0;
-  body.on('data', (chunk: Buffer) => {
-    taken += chunk.length;
-    body.pause();
-  });
-  body.pause();
+  const { body, taken } = aPausedBody({ room: counted.room });
   for (let i = 0; i < 9; i += 1) body.push(Buffer.alloc(100, 'x'));
   t.is(counted.used(), 900);
   body.read();
-  t.deepEqual([taken, counted.used()], [0, 900]);
+  t.deepEqual([taken(), counted.used()], [0, 900]);
   body.push(Buffer.alloc(101, 'x'));
   t.true(body.destroyed);
 });
 
 test('a reader that takes a piece and pauses again leaves the others where they count', async (t) => {
   const counted = aRoom();
-  const body = new Readable({ read: () => {} });
-  gatherUnread(body, counted.room);
-  body.on('data', () => body.pause());
-  body.pause();
+  const { body } = aPausedBody({ room: counted.room });
   for (let i = 0; i < 9; i += 1) body.push(Buffer.alloc(10_000, 'x'));
   body.push(null);
   body.resume();
@@ -114,17 +114,10 @@ test('who sends is told to wait once as much is unread as without gathering', (t
 
 test('nobody who sends is asked for more while as much is unread as without gathering', async (t) => {
   let asked = 0;
-  const body = new Readable({ read: () => void (asked += 1), highWaterMark: 100 });
-  gatherUnread(body);
-  let taken = 0;
-  body.on('data', (chunk: Buffer) => {
-    taken += chunk.length;
-    body.pause();
-  });
-  body.pause();
+  const { body, taken } = aPausedBody({ read: () => void (asked += 1), highWaterMark: 100 });
   for (let i = 0; i < 10; i += 1) body.push(Buffer.alloc(2_000, 'x'));
   asked = 0;
-  while (taken < 18_000) {
+  while (taken() < 18_000) {
     body.resume();
     await nextTurn();
   }
@@ -133,6 +126,6 @@ test('nobody who sends is asked for more while as much is unread as without gath
     body.resume();
     await nextTurn();
   }
-  t.is(taken, 20_000);
+  t.is(taken(), 20_000);
   t.true(asked > 0);
 });
