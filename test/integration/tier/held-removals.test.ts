@@ -116,7 +116,8 @@ test.serial('a cache whose own policy accepts less keeps the rest; once confirme
   t.is(await confirm(east), 200);
   await until(() => holds(east, published));
   await until(() => holds(leaf, published));
-  t.like(await statusOf(east), { current: true, syncedIn: 'this-term', held: null });
+  await until(async () => (await statusOf(east))?.current === true);
+  t.like(await statusOf(east), { syncedIn: 'this-term', held: null });
 });
 
 for (const [what, offer, left] of [
