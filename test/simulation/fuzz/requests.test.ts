@@ -11,6 +11,7 @@ import { parseResourcePath, verbOf } from '../../../src/web/kube-request.js';
 import { parseListOptions, parseWatchOptions, selectorBytes } from '../../../src/web/list-options.js';
 import { parseTarget } from '../../../src/web/target.js';
 import { parseWriteOptions } from '../../../src/web/write-options.js';
+import { anyCharacter } from '../../support/any-character.js';
 import { aKey, aScope } from '../../support/objects.js';
 import { corpus, fuzz, mutated } from './fuzzing.js';
 
@@ -19,7 +20,7 @@ const sizeOf = (text: string): number => text.length;
 const targets = fc.oneof(
   mutated(corpus('targets')),
   fc.webPath().map((path) => `/${path}`),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
 );
 
 function assertRefusedWith(result: Parsed<unknown>, ...reasons: readonly string[]): void {

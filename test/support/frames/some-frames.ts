@@ -5,6 +5,7 @@ import { byes, type ByeReason } from '../../../src/frames/bye.js';
 import type { Frame, FrameOf } from '../../../src/frames/frame.js';
 import { parseClusterName, type ClusterName } from '../../../src/domain/cluster.js';
 import { parseShardName, type ShardName } from '../../../src/domain/shard.js';
+import { anyCharacter } from '../any-character.js';
 import type { Slice } from '../../../src/domain/slice.js';
 
 function shardNamed(text: string): ShardName {
@@ -189,7 +190,7 @@ export function plain(frame: Frame): unknown {
 }
 
 const text = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 80 }),
+  fc.string({ unit: anyCharacter, maxLength: 80 }),
   fc.constantFrom('', '__proto__', 'constructor', 'prototype', 'toString', 'x'.repeat(1024)),
 );
 const count = fc.oneof(fc.nat(), fc.maxSafeNat());

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { writeFrame } from '../../../src/frames/write-frame.js';
 import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type BatchBounds, type Pending } from '../../../src/sender/batch.js';
 import type { Outgoing } from '../../../src/sender/source.js';
+import { anyCharacter } from '../../support/any-character.js';
 import { exports } from '../../support/sender/a-sender.js';
 
 const bounds: BatchBounds = {
@@ -126,7 +127,7 @@ test('an end counts the objects that were put', (t) => {
   t.deepEqual(frame, { kind: 'end', sequence: 9, slice: exports, revision: '7', count: 12, filterHash: '' });
 });
 
-const text = fc.string({ unit: 'binary', maxLength: 40 });
+const text = fc.string({ unit: anyCharacter, maxLength: 40 });
 const key = fc.record({ cluster: text, namespace: text, name: text });
 const anyOutgoing: fc.Arbitrary<Outgoing> = fc.oneof(
   fc.record({ kind: fc.constant('begin' as const), revision: text }),
