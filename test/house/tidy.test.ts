@@ -48,6 +48,8 @@ test('each banned thing is found', (t) => {
     ['test/web/a.test.ts', `test.only('x', go);`],
     ['test/web/a.test.ts', `test.serial.only('x', go);`],
     ['test/web/a.test.ts', `test.skip('x', go);`],
+    ['test/integration/web/a.test.ts', `const server = TestServer.start();`],
+    ['test/integration/web/a.test.ts', `const known: Promise<Known> = (async () => {\n  return start();\n})();`],
     ['src/web/a.ts', `export default 1;`],
     ['src/web/a.ts', `enum A { b }`],
     ['src/web/a.ts', `// ${todo} later`],

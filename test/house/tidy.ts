@@ -41,6 +41,11 @@ const rules: readonly Rule[] = [
   },
   { banned: /\b(?:TODO|FIXME|XXX)\b(?!\s*\(?#\d+)/g, instead: 'TODO with the number of an issue (#12)', where: everywhere, in: 'comments' },
   { banned: /\btest(?:\.\w+)*\.(?:only|skip)\b/g, instead: 'run every test', where: /^test\// },
+  {
+    banned: /^const \w+(?:: [^=\n]+)? = (?:\w+\.start\(|\(async \(\) => \{)/gm,
+    instead: 'shared() of test/support/shared.ts, because the files of a worker load together',
+    where: /^test\/(?:unit|integration|contract|simulation)\//,
+  },
   { banned: /\bexport\s+default\b/g, instead: 'a named export', where: everywhere },
   { banned: /\benum\s+\w+\s*\{|\bnamespace\s+\w+\s*\{/g, instead: 'a union with a kind', where: everywhere },
 ];

@@ -9,6 +9,7 @@ import { parseSpokenFor } from '../../../src/certificates/spoken-for.js';
 import { formatSpokenFor, type Caller, type SpokenFor } from '../../../src/domain/caller.js';
 import { isMaster } from '../../../src/domain/caller.js';
 import { parseShardName } from '../../../src/domain/shard.js';
+import { shared } from '../../support/shared.js';
 import { OpensslAuthority, type Named } from '../../support/certificates/openssl-authority.js';
 
 const amber: SpokenFor = { kind: 'shard', shard: parseShardName('amber')! };
@@ -79,15 +80,16 @@ for (const uris of notUnderstood) {
   });
 }
 
-const authority: Promise<{ folder: string; issuer: OpensslAuthority }> = (async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'strata-spoken-for-'));
-  return { folder, issuer: await OpensslAuthority.create(folder) };
-})();
-
-test.after.always(async () => rm((await authority).folder, { recursive: true, force: true }));
+const authority = shared(
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-spoken-for-'));
+    return { folder, issuer: await OpensslAuthority.create(folder) };
+  },
+  ({ folder }) => rm(folder, { recursive: true, force: true }),
+);
 
 async function callerOf(subject: Named): Promise<Caller> {
-  const { certificate } = await (await authority).issuer.issue(subject);
+  const { certificate } = await (await authority()).issuer.issue(subject);
   return parseCaller(new X509Certificate(certificate));
 }
 

@@ -4,25 +4,27 @@ import { gunzipSync } from 'node:zlib';
 import { request } from 'node:https';
 import type { KubeClient, KubeList } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { aServer, TestServer, until } from '../../support/test-server.js';
 
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 
 type Known = Readonly<{ server: TestServer; h1: KubeClient; h2: KubeClient }>;
 
-const known: Promise<Known> = (async () => {
-  const server = await TestServer.start();
-  const [h1, h2] = [server.client(), server.client({ http2: true })];
-  await h2.create(aPath({ cluster: 'small' }), anApiExport({}, { spec: { one: 1, big: 12 } }));
-  await Promise.all(
-    Array.from({ length: 300 }, (_, i) =>
-      h2.create(aPath({ cluster: 'large' }), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(1000) } })),
-    ),
-  );
-  return { server, h1, h2 };
-})();
-
-test.after.always(async () => (await known).server.close());
+const known = shared(
+  async (): Promise<Known> => {
+    const server = await TestServer.start();
+    const [h1, h2] = [server.client(), server.client({ http2: true })];
+    await h2.create(aPath({ cluster: 'small' }), anApiExport({}, { spec: { one: 1, big: 12 } }));
+    await Promise.all(
+      Array.from({ length: 300 }, (_, i) =>
+        h2.create(aPath({ cluster: 'large' }), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(1000) } })),
+      ),
+    );
+    return { server, h1, h2 };
+  },
+  ({ server }) => server.close(),
+);
 
 /** The bytes as they came, still compressed. */
 async function bytesOf(
@@ -46,7 +48,7 @@ async function bytesOf(
 }
 
 test('a long list is compressed for a client that accepts gzip, and is the same list', async (t) => {
-  const { server } = await known;
+  const { server } = await known();
   const plain = await bytesOf(server, aPath({ cluster: 'large' }), {});
 
   const packed = await bytesOf(server, aPath({ cluster: 'large' }), { 'accept-encoding': 'br, gzip' });
@@ -58,7 +60,7 @@ test('a long list is compressed for a client that accepts gzip, and is the same 
 });
 
 test('a short list, a refused gzip and a watch are never compressed', async (t) => {
-  const { server, h1 } = await known;
+  const { server, h1 } = await known();
 
   t.is((await bytesOf(server, aPath({ cluster: 'small' }), { 'accept-encoding': 'gzip' })).encoding, undefined);
   t.is((await bytesOf(server, aPath({ cluster: 'large' }), { 'accept-encoding': 'gzip;q=0' })).encoding, undefined);
@@ -71,7 +73,7 @@ test('a short list, a refused gzip and a watch are never compressed', async (t) 
 
 for (const version of ['h1', 'h2'] as const) {
   test(`HEAD is answered like GET without a body, at once, also for a watch (${version})`, async (t) => {
-    const { server, [version]: client } = await known;
+    const { server, [version]: client } = await known();
 
     for (const path of [
       '/healthz',
@@ -90,7 +92,7 @@ for (const version of ['h1', 'h2'] as const) {
 }
 
 test('pretty JSON is the same JSON with space between tokens; so is what curl gets', async (t) => {
-  const { h1 } = await known;
+  const { h1 } = await known();
   const path = aPath({ cluster: 'small', name: 'one' });
   const plain = await h1.raw('GET', path);
 
@@ -106,7 +108,7 @@ test('pretty JSON is the same JSON with space between tokens; so is what curl ge
 });
 
 test('an object and a list come in YAML on request; a long list comes as JSON, and says so', async (t) => {
-  const { h1 } = await known;
+  const { h1 } = await known();
   const headers = { accept: 'application/yaml' };
 
   const one = await h1.raw('GET', aPath({ cluster: 'small', name: 'one' }), { headers });
@@ -124,7 +126,7 @@ test('an object and a list come in YAML on request; a long list comes as JSON, a
 });
 
 test('a list as a table has one set of columns and a row per object; a watch of tables has columns in its first event', async (t) => {
-  const { h1 } = await known;
+  const { h1 } = await known();
   const list = JSON.parse((await h1.raw('GET', `${aPath({ cluster: 'large' })}?limit=10`, { headers: { accept: table } })).text) as {
     kind: string;
     rows: { cells: unknown[]; object: { kind: string } }[];
@@ -145,7 +147,7 @@ test('a list as a table has one set of columns and a row per object; a watch of 
 });
 
 test('an empty list has items, and a media type that is not served is answered 406 as a Status', async (t) => {
-  const { h1 } = await known;
+  const { h1 } = await known();
 
   t.regex((await h1.raw('GET', aPath({ cluster: 'empty' }))).text, /"items":\[\]/);
   t.regex((await h1.raw('GET', aPath({ cluster: 'empty' }), { headers: { accept: table } })).text, /"rows":\[\]/);

@@ -10,6 +10,7 @@ import type { KubeClient, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';
 import { TestAuthority } from '../../support/test-authority.js';
+import { shared } from '../../support/shared.js';
 import { aServer, TestServer } from '../../support/test-server.js';
 
 type Clients = readonly (readonly [string, KubeClient])[];
@@ -17,39 +18,40 @@ type Known = Readonly<{ server: TestServer; strangers: Clients; amber: KubeClien
 
 const shardAmber = { user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] };
 
-const known: Promise<Known> = (async () => {
-  const server = await TestServer.start();
-  const folder = mkdtempSync(join(tmpdir(), 'strata-other-ca-'));
-  const other = new TestAuthority(folder);
-  const certificates = [
-    ['nobody', null],
-    ['a certificate of another CA', other.issue({ user: 'admin', groups: ['system:masters'] })],
-    ['a certificate without system:masters', server.authority.issue({ user: 'dev', groups: ['developers'] })],
-    ['a certificate without groups', server.authority.issue({ user: 'system:masters', groups: [] })],
-    ['a shard’s certificate of another CA', other.issue(shardAmber)],
-    ['a shard’s certificate that has run out', server.authority.issue({ ...shardAmber, validityDays: -1 })],
-    ['a shard’s certificate without the group', server.authority.issue({ ...shardAmber, groups: [] })],
-    ['a certificate of two shards', server.authority.issue({ ...shardAmber, uris: ['strata://shard/amber', 'strata://shard/birch'] })],
-    ['a syncer’s certificate', server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] })],
-    ['a shard’s name in the CN', server.authority.issue({ user: 'strata://shard/amber', groups: ['strata'] })],
-  ] as const;
-  rmSync(folder, { recursive: true });
-  await server.client().create(aPath(), anApiExport());
-  const strangers = certificates.flatMap(([who, as]) =>
-    [false, true].map((http2) => [`${who}, HTTP/${http2 ? 2 : '1.1'}`, server.client({ as, http2 })] as const),
-  );
-  const amber = server.client({ as: server.authority.issue(shardAmber) });
-  const [birch, cache] = ['strata://shard/birch', 'strata://cache/region-1'].map((uri) =>
-    server.authority.issue({ user: 'amber', groups: ['strata'], uris: [uri] }),
-  );
-  const readers = [
-    ['another shard', server.client({ as: birch! })],
-    ['a cache', server.client({ as: cache! })],
-  ] as const;
-  return { server, strangers, amber, readers };
-})();
-
-test.after.always(async () => (await known).server.close());
+const known = shared(
+  async (): Promise<Known> => {
+    const server = await TestServer.start();
+    const folder = mkdtempSync(join(tmpdir(), 'strata-other-ca-'));
+    const other = new TestAuthority(folder);
+    const certificates = [
+      ['nobody', null],
+      ['a certificate of another CA', other.issue({ user: 'admin', groups: ['system:masters'] })],
+      ['a certificate without system:masters', server.authority.issue({ user: 'dev', groups: ['developers'] })],
+      ['a certificate without groups', server.authority.issue({ user: 'system:masters', groups: [] })],
+      ['a shard’s certificate of another CA', other.issue(shardAmber)],
+      ['a shard’s certificate that has run out', server.authority.issue({ ...shardAmber, validityDays: -1 })],
+      ['a shard’s certificate without the group', server.authority.issue({ ...shardAmber, groups: [] })],
+      ['a certificate of two shards', server.authority.issue({ ...shardAmber, uris: ['strata://shard/amber', 'strata://shard/birch'] })],
+      ['a syncer’s certificate', server.authority.issue({ user: 'one', groups: ['strata'], uris: ['strata://syncer/one'] })],
+      ['a shard’s name in the CN', server.authority.issue({ user: 'strata://shard/amber', groups: ['strata'] })],
+    ] as const;
+    rmSync(folder, { recursive: true });
+    await server.client().create(aPath(), anApiExport());
+    const strangers = certificates.flatMap(([who, as]) =>
+      [false, true].map((http2) => [`${who}, HTTP/${http2 ? 2 : '1.1'}`, server.client({ as, http2 })] as const),
+    );
+    const amber = server.client({ as: server.authority.issue(shardAmber) });
+    const [birch, cache] = ['strata://shard/birch', 'strata://cache/region-1'].map((uri) =>
+      server.authority.issue({ user: 'amber', groups: ['strata'], uris: [uri] }),
+    );
+    const readers = [
+      ['another shard', server.client({ as: birch! })],
+      ['a cache', server.client({ as: cache! })],
+    ] as const;
+    return { server, strangers, amber, readers };
+  },
+  ({ server }) => server.close(),
+);
 
 const writes = [
   ['POST', aPath()],
@@ -87,7 +89,7 @@ const requests = [
 ] as const;
 
 test.serial('everyone else is answered 403 to everything, as a Status that names them, and changes nothing', async (t) => {
-  const { server, strangers } = await known;
+  const { server, strangers } = await known();
 
   for (const [who, client] of strangers) {
     for (const [method, path] of requests) {
@@ -117,7 +119,7 @@ const othersNames: readonly (readonly [status: number, headers: Record<string, s
 ];
 
 test.serial('a request in another user’s name is refused before anything is done, whoever asks', async (t) => {
-  const { server, amber, strangers } = await known;
+  const { server, amber, strangers } = await known();
   const master = server.client();
   const others = ['/livez', '/readyz', '/healthz', '/console', '/console/overview', '/services/apiexport/root/one/clusters/*/apis'];
   const asked = [
@@ -144,7 +146,7 @@ test.serial('a request in another user’s name is refused before anything is do
 });
 
 test.serial('over HTTP/1.1, a header counts behind any number of others', async (t) => {
-  const { server } = await known;
+  const { server } = await known();
   const raw = await RawHttp1.open({ port: server.port, as: server.master });
   t.teardown(() => raw.destroy());
 
@@ -155,7 +157,7 @@ test.serial('over HTTP/1.1, a header counts behind any number of others', async 
 });
 
 test.serial('shards and caches read everything, and write nothing of another shard', async (t) => {
-  const { server, amber, readers } = await known;
+  const { server, amber, readers } = await known();
 
   for (const [who, client] of [...readers, ['the shard itself', amber] as const]) {
     for (const shard of ['amber', '*']) t.is((await client.list(aPath({ shard, cluster: '*' }))).items.length, 1, who);
@@ -176,7 +178,7 @@ test.serial('shards and caches read everything, and write nothing of another sha
 });
 
 test.serial('a shard writes its own objects with every verb, and gets 403 for any other place', async (t) => {
-  const { server, amber } = await known;
+  const { server, amber } = await known();
   const own = { shard: 'amber', cluster: 'written' };
   const theirs = { shard: 'birch', cluster: 'elsewhere' };
 
@@ -212,7 +214,7 @@ test.serial('a shard writes its own objects with every verb, and gets 403 for an
 });
 
 test.serial('an unauthorized write is answered 403, whatever else is wrong with it; an authorized one gets that error', async (t) => {
-  const { server, amber, readers } = await known;
+  const { server, amber, readers } = await known();
   const wildcard = aPath({ shard: '*' });
   const [, birch] = readers[0]!;
 
@@ -258,14 +260,14 @@ test.serial('every 403 is counted, and logged with who, what and where, and neve
 });
 
 test.serial('health is for everybody', async (t) => {
-  const { strangers } = await known;
+  const { strangers } = await known();
 
   for (const [who, client] of strangers)
     for (const path of ['/healthz', '/livez', '/readyz']) t.deepEqual([who, (await client.raw('GET', path)).text], [who, 'ok']);
 });
 
 test.serial('a refusal uses kube’s words', async (t) => {
-  const { strangers } = await known;
+  const { strangers } = await known();
   const [, anonymous] = strangers[0]!;
 
   const { message, details } = JSON.parse((await anonymous.raw('DELETE', aPath({ name: 'one' }))).text) as KubeStatus;

@@ -3,11 +3,13 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeStatus, RequestOptions } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-const server = TestServer.start();
-
-test.after.always(async () => (await server).close());
+const server = shared(
+  () => TestServer.start(),
+  (made) => made.close(),
+);
 
 let clusters = 0;
 
@@ -15,7 +17,7 @@ type Place = Readonly<{ client: KubeClient; one: string; all: string; stored: ()
 
 /** Two objects in a logical cluster of the test's own. */
 async function aPlace(): Promise<Place> {
-  const client = (await server).client();
+  const client = (await server()).client();
   const cluster = `o${(clusters += 1)}`;
   const all = aPath({ cluster });
   for (const name of ['one', 'two']) await client.create(all, anApiExport({ name }));
@@ -324,7 +326,7 @@ test('preconditions of the delete of a collection hold for each of its objects, 
 });
 
 test('preconditions hold for a whole collection, not for each page of it', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const all = aPath({ cluster: 'paged' });
   const names = Array.from({ length: 12 }, (_, at) => `n${String(at).padStart(2, '0')}`);
   for (const name of names) {

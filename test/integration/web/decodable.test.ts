@@ -3,12 +3,14 @@ import { test } from '../../support/test.js';
 import { objectCases } from '../../support/json/object-cases.js';
 import { recordedVerdicts } from '../../support/json/go-verdicts.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { aServer, TestServer } from '../../support/test-server.js';
 
-const server = TestServer.start();
+const server = shared(
+  () => TestServer.start(),
+  (made) => made.close(),
+);
 let clusters = 0;
-
-test.after.always(async () => (await server).close());
 
 const digits = '9'.repeat(400);
 /** Members of a whole object, and of its metadata. */
@@ -39,7 +41,7 @@ function text(name: string, metadata: string, rest: string): string {
 
 for (const [what, metadata, rest] of undecodable)
   test(`${what}: POST and PUT are refused with a reason, and nothing is stored`, async (t) => {
-    const client = (await server).client();
+    const client = (await server()).client();
     const cluster = `c${(clusters += 1)}`;
     const stored = await client.create(aPath({ cluster }), anApiExport());
     const { resourceVersion } = stored.metadata;
@@ -67,7 +69,7 @@ for (const [type, patch] of [
   ['application/strategic-merge-patch+json', '{"items":5}'],
 ] as const)
   test(`${type} ${patch.slice(0, 60)}: what would come of it is refused`, async (t) => {
-    const client = (await server).client();
+    const client = (await server()).client();
     const role = type.includes('strategic');
     const cluster = `c${(clusters += 1)}`;
     const at = role ? { cluster, group: 'rbac.authorization.k8s.io', resource: 'clusterroles', version: 'v1' } : { cluster };
@@ -87,7 +89,7 @@ for (const [type, patch] of [
   });
 
 test('a patch may take away what an object must not have, and a test for such a number finds none', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const cluster = `c${(clusters += 1)}`;
   await client.create(aPath({ cluster }), anApiExport());
   const headers = { 'content-type': 'application/json-patch+json' };
@@ -103,7 +105,7 @@ test('a patch may take away what an object must not have, and a test for such a 
 
 for (const number of ['1e400', '-1E400', digits, '.9e400', '1_0e400'])
   test(`YAML with the number ${number.slice(0, 20)} is refused`, async (t) => {
-    const client = (await server).client();
+    const client = (await server()).client();
     const cluster = `c${(clusters += 1)}`;
     const body = `apiVersion: apis.kcp.io/v1alpha2\nkind: APIExport\nmetadata: {name: one}\nspec: {x: ${number}}\n`;
 

@@ -11,25 +11,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, KubeStatus, RequestOptions } from '../../support/kube-client.js';
 import { processorMs } from '../../support/fastest.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer, until } from '../../support/test-server.js';
 
 const mebibyte = 1024 * 1024;
 /** The tests share two cores with others, and this thread is client and server in one. */
 const blockedMsMax = 100 * 4;
 
-const starting = TestServer.start({ flags: { 'headers-timeout': '500ms', 'request-timeout': '4s' } });
 const prototypeBefore = JSON.stringify(Object.getOwnPropertyNames(Object.prototype));
 
-test.after.always('after everything the server serves, has stored nothing of it and logged no fault', async (t) => {
-  const server = await starting;
-  t.is((await server.client().raw('GET', '/livez')).status, 200);
-  t.deepEqual(
-    server.logged.filter(({ level }) => level === 'error'),
-    [],
-  );
-  t.is(JSON.stringify(Object.getOwnPropertyNames(Object.prototype)), prototypeBefore);
-  await server.close();
-});
+/** What the tests attack. At their end it serves, has logged no fault, and left the prototype of all objects as it was. */
+const attacked = shared(
+  () => TestServer.start({ flags: { 'headers-timeout': '500ms', 'request-timeout': '4s' } }),
+  async (server, t) => {
+    t.is((await server.client().raw('GET', '/livez')).status, 200);
+    t.deepEqual(
+      server.logged.filter(({ level }) => level === 'error'),
+      [],
+    );
+    t.is(JSON.stringify(Object.getOwnPropertyNames(Object.prototype)), prototypeBefore);
+    await server.close();
+  },
+);
 
 /** Clusters are the tests' own, so that each can be checked for "nothing stored". */
 let clusters = 0;
@@ -40,13 +43,13 @@ function aCluster(): string {
 
 async function refused(method: string, path: string, options: RequestOptions = {}): Promise<string> {
   const answers: Answer[] = [];
-  for (const http2 of [false, true]) answers.push(await (await starting).client({ http2 }).raw(method, path, options));
+  for (const http2 of [false, true]) answers.push(await (await attacked()).client({ http2 }).raw(method, path, options));
   const [h1, h2] = answers.map(({ status, text }) => `${status} ${(JSON.parse(text) as KubeStatus).reason}`);
   return h1 === h2 ? (h1 ?? '') : `${h1} but over HTTP/2 ${h2}`;
 }
 
 async function stored(cluster: string): Promise<number> {
-  return (await (await starting).client().list(aPath({ cluster, shard: '*' }))).items.length;
+  return (await (await attacked()).client().list(aPath({ cluster, shard: '*' }))).items.length;
 }
 
 /** How long the event loop was blocked at most while the task ran, as far as this thread was working: not while others had the processors. */
@@ -62,7 +65,7 @@ async function blockedMs(task: () => Promise<unknown>): Promise<number> {
 }
 
 async function aSocket(text: string | Buffer): Promise<{ socket: TLSSocket; read: () => string; closed: () => boolean }> {
-  const { port, master } = await starting;
+  const { port, master } = await attacked();
   const socket = connectTls({ host: '127.0.0.1', port, cert: master.certificate, key: master.key, rejectUnauthorized: false });
   let read = '';
   let closed = false;
@@ -75,7 +78,7 @@ async function aSocket(text: string | Buffer): Promise<{ socket: TLSSocket; read
 }
 
 async function aSession(): Promise<ClientHttp2Session> {
-  const { url, master } = await starting;
+  const { url, master } = await attacked();
   const session = connectHttp2(url, { cert: master.certificate, key: master.key, rejectUnauthorized: false });
   session.on('error', () => {});
   await once(session, 'connect');
@@ -138,7 +141,7 @@ for (const [what, path, expected] of [
 }
 
 test.serial('a selector of thousands of terms is answered quickly, and so is a watch with it', async (t) => {
-  const server = await starting;
+  const server = await attacked();
   const terms = Array.from({ length: 1_200 }, (_, i) => `k${i}!=v`).join(',');
   const path = `${aPath()}?labelSelector=${encodeURIComponent(terms)}`;
 
@@ -294,7 +297,7 @@ for (const [what, headers, body, expected] of [
 ] satisfies [string, Record<string, string>, string, string][]) {
   test.serial(`${what} as a patch is ${expected}, and changes nothing`, async (t) => {
     const cluster = aCluster();
-    const client = (await starting).client();
+    const client = (await attacked()).client();
     const before = await client.create(aPath({ cluster }), anApiExport());
 
     const stoodMs = await blockedMs(async () => t.is(await refused('PATCH', aPath({ cluster, name: 'one' }), { headers, body }), expected));
@@ -314,7 +317,7 @@ test.serial('a path-shaped cluster in a write is 400, for every caller and every
 test.serial(
   'keys that JavaScript treats specially come back as they were sent: in a body, as labels, as annotations, through every patch',
   async (t) => {
-    const client = (await starting).client();
+    const client = (await attacked()).client();
     const cluster = aCluster();
     const strange = '{"constructor":"b","prototype":"c","toString":"d","hasOwnProperty":"e"}';
     const spec = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}';
@@ -351,7 +354,7 @@ test.serial(
 );
 
 test.serial('10,000 levels of JSON are stored and come back, in a list, in YAML, indented and in a table, live and later', async (t) => {
-  const server = await starting;
+  const server = await attacked();
   const client = server.client();
   const path = aPath({ cluster: aCluster(), resource: 'apiexportendpointslices', version: 'v1alpha1' });
   const table = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
@@ -388,7 +391,7 @@ test.serial('10,000 levels of JSON are stored and come back, in a list, in YAML,
 });
 
 test.serial('a large object is never indented, and stays JSON when YAML is asked for: either would hold everybody up', async (t) => {
-  const client = (await starting).client();
+  const client = (await attacked()).client();
   const path = aPath({ cluster: aCluster() });
   await client.raw('POST', path, { body: raw('one', `,"spec":[${'1,'.repeat(1_000_000)}1]`) });
 
@@ -473,7 +476,7 @@ test.serial('trickling headers and a trickling body lose their connection after 
 });
 
 test.serial('a client that vanishes in the middle of a body has stored nothing, and nothing of it is left', async (t) => {
-  const server = await starting;
+  const server = await attacked();
   const cluster = aCluster();
   const session = await aSession();
   const body = raw('one', '');
@@ -512,7 +515,7 @@ test.serial('a flood of headers is refused or cut, over HTTP/1.1 and HTTP/2', as
 });
 
 test.serial('streams opened and reset by the thousand leave no watch, no request and no fault behind', async (t) => {
-  const server = await starting;
+  const server = await attacked();
   const sessions = await Promise.all([0, 1, 2].map(() => aSession()));
   const paths = [`${aPath()}?watch=true`, aPath(), aPath({ name: 'none' }), '/healthz'];
 
@@ -533,7 +536,7 @@ test.serial('streams opened and reset by the thousand leave no watch, no request
 
 test.serial('more streams than a connection may have are refused, the others served', async (t) => {
   const session = await aSession();
-  const server = await starting;
+  const server = await attacked();
 
   const streams = Array.from({ length: 150 }, () => request(session, { ':path': `${aPath()}?watch=true` }));
   await until(async () => (await server.metric('strata_watches_open')) >= 100);

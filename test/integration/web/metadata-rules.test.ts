@@ -2,11 +2,13 @@
 import { test } from '../../support/test.js';
 import type { KubeObject, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-const server = TestServer.start();
-
-test.after.always(async () => (await server).close());
+const server = shared(
+  () => TestServer.start(),
+  (made) => made.close(),
+);
 
 const owner = { apiVersion: 'v1', kind: 'A', name: 'a', uid: '1' };
 
@@ -32,7 +34,7 @@ let clusters = 0;
 
 for (const [what, metadata] of Object.entries({ ...wrong, 'a deletion that an update would begin': begun }))
   test(`${what}: refused by POST, PUT, each PATCH and YAML, and nothing is stored`, async (t) => {
-    const client = (await server).client();
+    const client = (await server()).client();
     const path = aPath({ cluster: `rules${(clusters += 1)}` });
     const stored = await client.create(path, anApiExport());
     const changed = { ...stored, metadata: { ...stored.metadata, ...metadata } };
@@ -63,7 +65,7 @@ for (const [what, metadata] of Object.entries({ ...wrong, 'a deletion that an up
   });
 
 test('a strategic merge patch keeps the rules as well', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const roles = aPath({ cluster: 'strategic', group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' });
   const role = {
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -82,7 +84,7 @@ test('a strategic merge patch keeps the rules as well', async (t) => {
 });
 
 test('members of owners that are of another type are no metadata at all', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const path = aPath({ cluster: 'types' });
   for (const member of [{ controller: 'true' }, { controller: 1 }, { blockOwnerDeletion: {} }, { uid: 7 }, { kind: [] }]) {
     const { status, text } = await client.raw('POST', path, { body: anApiExport({ ownerReferences: [{ ...owner, ...member }] }) });
@@ -92,7 +94,7 @@ test('members of owners that are of another type are no metadata at all', async 
 });
 
 test('a create drops the marks of a deletion, as upstream does, and a replica keeps them for good', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const path = aPath({ cluster: 'deleting' });
   const dropped = await client.create(path, anApiExport({ name: 'new', ...begun }));
   t.false('deletionTimestamp' in dropped.metadata);
@@ -129,7 +131,7 @@ const unknown: readonly Unknown[] = [
 
 for (const [what, metadata, paths] of unknown)
   test(`${what} of metadata: refused by every strict write, else warned of unless that is ignored, and never stored`, async (t) => {
-    const client = (await server).client();
+    const client = (await server()).client();
     const path = aPath({ cluster: `unknown${(clusters += 1)}` });
     const stored = await client.create(path, anApiExport());
     const changed = { ...stored, metadata: { ...stored.metadata, ...metadata } };
@@ -181,7 +183,7 @@ for (const metadata of [
   { managedFields: [{ ...manager, fieldsv1: {} }] },
 ])
   test(`${JSON.stringify(metadata)}: another spelling of what metadata has is refused, however the write is validated`, async (t) => {
-    const client = (await server).client();
+    const client = (await server()).client();
     const path = aPath({ cluster: `spelled${(clusters += 1)}` });
     const stored = await client.create(path, anApiExport());
 

@@ -6,6 +6,7 @@ import { test } from '../../support/test.js';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
+import { shared } from '../../support/shared.js';
 import { TestServer, type Teardown } from '../../support/test-server.js';
 
 const cluster = 'opaque';
@@ -19,22 +20,23 @@ type Ask = (method: string, target: string, body?: string) => Promise<number>;
 
 const protocols = ['HTTP/1.1', 'HTTP/2'] as const;
 
-const known = (async () => {
-  const server = await TestServer.start();
-  const client = server.client();
-  const create = (path: string, kind: string, metadata: object): Promise<unknown> => client.create(path, { apiVersion, kind, metadata });
-  for (const name of ['a', 'b']) await create(`${rbac}/clusterroles`, 'ClusterRole', { name });
-  for (const namespace of ['x', 'y']) await create(`${rbac}/namespaces/${namespace}/roles`, 'Role', { name: 'a', namespace });
-  await client.create(aPath({ cluster, shard: 'birch' }), anApiExport());
+const known = shared(
+  async () => {
+    const server = await TestServer.start();
+    const client = server.client();
+    const create = (path: string, kind: string, metadata: object): Promise<unknown> => client.create(path, { apiVersion, kind, metadata });
+    for (const name of ['a', 'b']) await create(`${rbac}/clusterroles`, 'ClusterRole', { name });
+    for (const namespace of ['x', 'y']) await create(`${rbac}/namespaces/${namespace}/roles`, 'Role', { name: 'a', namespace });
+    await client.create(aPath({ cluster, shard: 'birch' }), anApiExport());
 
-  return { server, client };
-})();
-
-test.after.always(async () => (await known).server.close());
+    return { server, client };
+  },
+  ({ server }) => server.close(),
+);
 
 /** On a connection of the test's own. */
 async function asking(t: Teardown, protocol: (typeof protocols)[number]): Promise<Ask> {
-  const { port, master: as } = (await known).server;
+  const { port, master: as } = (await known()).server;
   if (protocol === 'HTTP/2') {
     const raw = await RawHttp2.open({ port, as });
     t.teardown(() => raw.destroy());
@@ -55,7 +57,7 @@ async function asking(t: Teardown, protocol: (typeof protocols)[number]): Promis
 }
 
 async function stored(): Promise<string> {
-  const { client } = await known;
+  const { client } = await known();
   const lists = await Promise.all(collections.map((path) => client.list(path)));
   return JSON.stringify(lists.map(({ items }) => items));
 }
@@ -197,7 +199,7 @@ for (const protocol of protocols) {
   });
 
   test(`a name with any other character is read and deleted as it is, and nothing beside it, over ${protocol}`, async (t) => {
-    const { client } = await known;
+    const { client } = await known();
     const ask = await asking(t, protocol);
     const path = `/services/cache/shards/amber/clusters/${protocol === 'HTTP/2' ? 'odd2' : 'odd1'}/apis/${apiVersion}/clusterroles`;
     const names = [

@@ -2,24 +2,26 @@
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
 /** One history for all: `one` at 1 and 3, `two` at 2, `gone` created at 4 and deleted at 5. */
 type Known = Readonly<{ server: TestServer; client: KubeClient; at: (revision: number) => string }>;
 
-const known: Promise<Known> = (async () => {
-  const server = await TestServer.start();
-  const client = server.client();
-  const one = await client.create(aPath(), anApiExport());
-  await client.create(aPath(), anApiExport({ name: 'two' }));
-  await client.replace(aPath({ name: 'one' }), { ...one, spec: { changed: true } });
-  await client.create(aPath(), anApiExport({ name: 'gone' }));
-  await client.delete(aPath({ name: 'gone' }));
-  const first = BigInt(one.metadata.resourceVersion ?? '');
-  return { server, client, at: (revision) => String(first + BigInt(revision - 1)) };
-})();
-
-test.after.always(async () => (await known).server.close());
+const known = shared(
+  async (): Promise<Known> => {
+    const server = await TestServer.start();
+    const client = server.client();
+    const one = await client.create(aPath(), anApiExport());
+    await client.create(aPath(), anApiExport({ name: 'two' }));
+    await client.replace(aPath({ name: 'one' }), { ...one, spec: { changed: true } });
+    await client.create(aPath(), anApiExport({ name: 'gone' }));
+    await client.delete(aPath({ name: 'gone' }));
+    const first = BigInt(one.metadata.resourceVersion ?? '');
+    return { server, client, at: (revision) => String(first + BigInt(revision - 1)) };
+  },
+  ({ server }) => server.close(),
+);
 
 const epoch = 10n ** 10n;
 
@@ -78,7 +80,7 @@ for (const [version, more, expected] of [
   ['junk', '', '400 BadRequest'],
 ] satisfies [Version, string, string][]) {
   test(`a list at ${version} with ${more === '' ? 'nothing else' : more} is ${expected}`, async (t) => {
-    const { client, at } = await known;
+    const { client, at } = await known();
 
     const answer = await client.raw('GET', `${aPath()}?${query(versions[version](at), more)}`);
 
@@ -99,7 +101,7 @@ for (const [version, expected] of [
   ['junk', '400 BadRequest'],
 ] satisfies [Version, string][]) /* prettier-ignore */ {
   test(`a GET at ${version} is ${expected}`, async (t) => {
-    const { client, at } = await known;
+    const { client, at } = await known();
 
     const answer = await client.raw('GET', `${aPath({ name: 'one' })}?${query(versions[version](at), '')}`);
 
@@ -136,7 +138,7 @@ for (const [version, more, expected] of [
   ['tiny', '', 'ERROR 410 Expired'],
 ] satisfies [Version, string, string][]) {
   test(`a watch at ${version} with ${more === '' ? 'nothing else' : more} sends: ${expected === '' ? 'nothing' : expected}`, async (t) => {
-    const { client, at } = await known;
+    const { client, at } = await known();
     const options = `allowWatchBookmarks=true&timeoutSeconds=1&${query(versions[version](at), more)}`;
 
     const received: string[] = [];
@@ -158,7 +160,7 @@ for (const [what, options] of [
   ['a selector of another field', 'fieldSelector=spec.a%3Db'],
 ] as const) {
   test(`${what} is refused before the watch begins, as an HTTP error`, async (t) => {
-    const { client } = await known;
+    const { client } = await known();
 
     const answer = await client.raw('GET', `${aPath()}?watch=true&${options}`);
 
@@ -168,7 +170,7 @@ for (const [what, options] of [
 }
 
 test('a version that is too large is refused in the words and with the causes that clients look for', async (t) => {
-  const { client, at } = await known;
+  const { client, at } = await known();
 
   const answer = await client.raw('GET', `${aPath()}?resourceVersion=${at(6)}`);
 

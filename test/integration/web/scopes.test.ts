@@ -2,31 +2,34 @@
 import { test } from '../../support/test.js';
 import type { KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-const server = TestServer.start();
 const rbac = '/services/cache/shards/amber/clusters/acme/apis/rbac.authorization.k8s.io/v1';
 const apiVersion = 'rbac.authorization.k8s.io/v1';
 
-test.before(async () => {
-  const client = (await server).client();
-  await client.create(aPath(), anApiExport());
-  await client.create(`${rbac}/clusterroles`, { apiVersion, kind: 'ClusterRole', metadata: { name: 'a' } });
-  for (const namespace of ['x', 'y'])
-    await client.create(`${rbac}/namespaces/${namespace}/roles`, { apiVersion, kind: 'Role', metadata: { name: 'a', namespace } });
-});
-
-test.after.always(async () => (await server).close());
+const server = shared(
+  async () => {
+    const made = await TestServer.start();
+    const client = made.client();
+    await client.create(aPath(), anApiExport());
+    await client.create(`${rbac}/clusterroles`, { apiVersion, kind: 'ClusterRole', metadata: { name: 'a' } });
+    for (const namespace of ['x', 'y'])
+      await client.create(`${rbac}/namespaces/${namespace}/roles`, { apiVersion, kind: 'Role', metadata: { name: 'a', namespace } });
+    return made;
+  },
+  (made) => made.close(),
+);
 
 async function ask(method: string, path: string): Promise<string> {
-  const { status, text } = await (await server).client().raw(method, path);
+  const { status, text } = await (await server()).client().raw(method, path);
   if (status === 200) return '200';
   const { reason, message } = JSON.parse(text) as KubeStatus;
   return `${status} ${reason}: ${message}`;
 }
 
 async function stored(): Promise<string> {
-  const client = (await server).client();
+  const client = (await server()).client();
   const lists = await Promise.all([aPath(), `${rbac}/clusterroles`, `${rbac}/roles`].map((path) => client.list(path)));
   return JSON.stringify(lists.map(({ items }) => items));
 }
@@ -74,7 +77,7 @@ test('what has no namespace is selected by none, in a list, a watch and the dele
 
   t.is(await stored(), before);
   const inX = '?fieldSelector=metadata.namespace%3Dx';
-  t.is((await (await server).client().list(`${rbac}/roles${inX}`)).items.length, 1);
+  t.is((await (await server()).client().list(`${rbac}/roles${inX}`)).items.length, 1);
   t.is(await ask('DELETE', `${rbac}/namespaces/y/roles${inX}`), '200');
   t.is(await stored(), before);
 });

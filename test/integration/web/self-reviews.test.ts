@@ -2,24 +2,26 @@
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
 type Known = Readonly<{ server: TestServer; master: KubeClient; amber: KubeClient; cache: KubeClient; dev: KubeClient }>;
 
-const known: Promise<Known> = (async () => {
-  const server = await TestServer.start();
-  const issue = async (user: string, ...uris: readonly string[]): Promise<KubeClient> =>
-    server.client({ as: server.authority.issue({ user, groups: uris.length === 0 ? ['developers'] : ['strata'], uris: [...uris] }) });
-  return {
-    server,
-    master: server.client(),
-    amber: await issue('amber', 'strata://shard/amber'),
-    cache: await issue('region-1', 'strata://cache/region-1'),
-    dev: await issue('dev'),
-  };
-})();
-
-test.after.always(async () => (await known).server.close());
+const known = shared(
+  async (): Promise<Known> => {
+    const server = await TestServer.start();
+    const issue = async (user: string, ...uris: readonly string[]): Promise<KubeClient> =>
+      server.client({ as: server.authority.issue({ user, groups: uris.length === 0 ? ['developers'] : ['strata'], uris: [...uris] }) });
+    return {
+      server,
+      master: server.client(),
+      amber: await issue('amber', 'strata://shard/amber'),
+      cache: await issue('region-1', 'strata://cache/region-1'),
+      dev: await issue('dev'),
+    };
+  },
+  ({ server }) => server.close(),
+);
 
 type Where = Readonly<{ shard?: string; cluster?: string }>;
 
@@ -44,7 +46,7 @@ async function mayI(client: KubeClient, review: unknown, where: Where = {}): Pro
 }
 
 test('a review answers what the request that it asks about would meet', async (t) => {
-  const { master, amber, cache } = await known;
+  const { master, amber, cache } = await known();
   await master.create(aPath(), anApiExport());
   const requests = {
     get: ['GET', { name: 'one' }],
@@ -66,7 +68,7 @@ test('a review answers what the request that it asks about would meet', async (t
 });
 
 test('a refused access has the reason that the request would be refused with', async (t) => {
-  const { amber, cache } = await known;
+  const { amber, cache } = await known();
 
   t.is(await mayI(amber, exportsOf('create')), 'yes');
   t.is(
@@ -76,7 +78,7 @@ test('a refused access has the reason that the request would be refused with', a
 });
 
 test('below a wildcard nobody may write, because no write goes there', async (t) => {
-  const { master, amber } = await known;
+  const { master, amber } = await known();
 
   t.is(await mayI(master, exportsOf('list'), { shard: '*', cluster: '*' }), 'yes');
   t.is(await mayI(master, exportsOf('create'), { shard: '*' }), 'no - a write needs one shard, not all of them');
@@ -85,7 +87,7 @@ test('below a wildcard nobody may write, because no write goes there', async (t)
 });
 
 test('a verb that no request has, "*" included, is for masters; a path is read like any other', async (t) => {
-  const { master, amber } = await known;
+  const { master, amber } = await known();
   const anything = accessReview({ resourceAttributes: { verb: '*', group: '*', resource: '*' } });
   const path = (verb: string): unknown => accessReview({ nonResourceAttributes: { path: '/metrics', verb } });
 
@@ -96,7 +98,7 @@ test('a verb that no request has, "*" included, is for masters; a path is read l
 });
 
 test('a review holds what it was asked, and nothing is stored', async (t) => {
-  const { amber } = await known;
+  const { amber } = await known();
   const spec = { resourceAttributes: { namespace: 'default', verb: 'list', group: 'apis.kcp.io', resource: 'apiexports', name: 'one' } };
 
   const { text } = await amber.raw('POST', accessReviews(), { body: accessReview(spec) });
@@ -113,7 +115,7 @@ test('a review holds what it was asked, and nothing is stored', async (t) => {
 });
 
 test('a review of oneself has user, groups and the URI that the certificate speaks for', async (t) => {
-  const { master, amber } = await known;
+  const { master, amber } = await known();
   const userOf = async (client: KubeClient): Promise<unknown> => {
     const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
     const { text } = await client.raw('POST', reviews({ shard: '*', cluster: '*' }), { body });
@@ -125,7 +127,7 @@ test('a review of oneself has user, groups and the URI that the certificate spea
 });
 
 test('the rules of oneself are the verbs that the request would be allowed with', async (t) => {
-  const { master, amber } = await known;
+  const { master, amber } = await known();
   const verbsOf = async (client: KubeClient, where: Where): Promise<string> => {
     const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace: 'default' } };
     const { text } = await client.raw('POST', rulesReviews(where), { body });
@@ -144,7 +146,7 @@ test('the rules of oneself are the verbs that the request would be allowed with'
 });
 
 test('a review comes in protobuf too, as kubectl sends it', async (t) => {
-  const { amber } = await known;
+  const { amber } = await known();
   const headers = { 'content-type': 'application/vnd.kubernetes.protobuf', accept: 'application/vnd.kubernetes.protobuf,application/json' };
   const sent = Buffer.from(
     'k8s\0\n2\n\x17authorization.k8s.io/v1\x12\x17SelfSubjectAccessReview\x12E\n\x10\n\0\x12\0\x1a\0"\0*\x002\x008\0B\0\x12\'\n%\n\x07default\x12\x06create\x1a\0"\0*\napiexports2\0:\0\x1a\b\b\0\x12\0\x1a\0 \0\x1a\0"\0',
@@ -189,7 +191,7 @@ const rulesType: readonly Field[] = [
 async function inProtobuf(fields: readonly Field[], path = accessReviews()): Promise<unknown> {
   const headers = { 'content-type': 'application/vnd.kubernetes.protobuf', accept: 'application/json' };
   const { status, text } = await (
-    await known
+    await known()
   ).amber.raw('POST', path, { body: Buffer.concat([Buffer.from('k8s\0'), message(fields)]), headers });
   return status === 201 ? (JSON.parse(text) as { spec: unknown }).spec : status;
 }
@@ -311,7 +313,7 @@ test('in protobuf, a field that is there and has another type is not taken for a
 });
 
 test('a review whose members stand twice is refused, however it is to be validated', async (t) => {
-  const { amber } = await known;
+  const { amber } = await known();
   const attributes = (verb: string): string => `{"resourceAttributes":{"verb":"${verb}","resource":"secrets"}}`;
   const opening = '{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview"';
   const bodies = [
@@ -330,7 +332,7 @@ test('a review whose members stand twice is refused, however it is to be validat
 });
 
 test('a review that is none is refused with what is wrong', async (t) => {
-  const { amber } = await known;
+  const { amber } = await known();
   const long = exportsOf('x'.repeat(20_000));
 
   t.is(
@@ -348,7 +350,7 @@ test('a review that is none is refused with what is wrong', async (t) => {
 });
 
 test('a member that is there and has another type is not taken for an absent one', async (t) => {
-  const { amber } = await known;
+  const { amber } = await known();
   const read = { path: '/metrics', verb: 'get' };
 
   for (const spec of ['x', [], 7, false]) {
@@ -374,7 +376,7 @@ test('a member that is there and has another type is not taken for an absent one
 });
 
 test('who may not read learns nothing but its own name', async (t) => {
-  const { dev } = await known;
+  const { dev } = await known();
 
   t.is(
     await mayI(dev, exportsOf('get')),
@@ -383,7 +385,7 @@ test('who may not read learns nothing but its own name', async (t) => {
 });
 
 test('discovery lists the reviews, which can only be created', async (t) => {
-  const { amber } = await known;
+  const { amber } = await known();
   const listed = async (group: string): Promise<unknown> =>
     JSON.parse((await amber.raw('GET', `/services/cache/shards/amber/clusters/acme/apis/${group}/v1`)).text);
 

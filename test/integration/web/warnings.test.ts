@@ -2,24 +2,26 @@
 import { test } from '../../support/test.js';
 import type { Answer, KubeClient } from '../../support/kube-client.js';
 import { aPath } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-const server = TestServer.start();
-
-test.after.always('nothing of it is a fault', async (t) => {
-  const { logged } = await server;
-  await (await server).close();
-  t.deepEqual(
-    logged.filter(({ level }) => level === 'error'),
-    [],
-  );
-});
+/** Nothing of it is a fault. */
+const server = shared(
+  () => TestServer.start(),
+  async (made, t) => {
+    await made.close();
+    t.deepEqual(
+      made.logged.filter(({ level }) => level === 'error'),
+      [],
+    );
+  },
+);
 
 let clusters = 0;
 
 async function aCluster(): Promise<{ client: KubeClient; path: (name?: string) => string }> {
   const cluster = `w${(clusters += 1)}`;
-  return { client: (await server).client(), path: (name) => aPath(name === undefined ? { cluster } : { cluster, name }) };
+  return { client: (await server()).client(), path: (name) => aPath(name === undefined ? { cluster } : { cluster, name }) };
 }
 
 /** An object in which each of the names, written as JSON has them, stands twice. */

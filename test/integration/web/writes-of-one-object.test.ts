@@ -3,11 +3,13 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Answer, KubeClient, KubeObject } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-const server = TestServer.start();
-
-test.after.always(async () => (await server).close());
+const server = shared(
+  () => TestServer.start(),
+  (made) => made.close(),
+);
 
 let clusters = 0;
 
@@ -20,14 +22,14 @@ async function anObject(
   metadata: Readonly<Record<string, unknown>> = {},
   spec: unknown = {},
 ): Promise<{ client: KubeClient; path: string; object: KubeObject }> {
-  const client = (await server).client();
+  const client = (await server()).client();
   const collection = aPath({ cluster: `many${(clusters += 1)}` });
   const object = await client.create(collection, anApiExport({ labels: { first: 'x' }, ...metadata }, { spec }));
   return { client, path: `${collection}/one`, object };
 }
 
 async function aRole(): Promise<{ client: KubeClient; path: string }> {
-  const client = (await server).client();
+  const client = (await server()).client();
   const path = aPath({ cluster: `many${(clusters += 1)}`, group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' });
   await client.create(path, {
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -82,7 +84,7 @@ for (const count of [30, 200])
 test.serial('patches of one object over several connections of both protocols are all stored', async (t) => {
   const { path } = await anObject();
   const clients = [true, false, true].map((http2) => ({ http2 }));
-  const open = await Promise.all(clients.map(async (options) => (await server).client(options)));
+  const open = await Promise.all(clients.map(async (options) => (await server()).client(options)));
 
   const answers = await Promise.all(named(90).map((label, i) => labelled(open[i % open.length]!, path, label, i % 2 === 0 ? merge : json)));
 
@@ -169,7 +171,7 @@ test.serial('a delete is never in conflict unless it names a state: neither with
 });
 
 test.serial('a collection is deleted while its objects are being patched', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const collection = aPath({ cluster: `many${(clusters += 1)}` });
   for (const name of named(5, 'o')) await client.create(collection, anApiExport({ name, labels: { first: 'x' } }));
   const patches = named(60).map((label, i) => labelled(client, `${collection}/o${i % 5}`, label));

@@ -8,18 +8,20 @@ import { parseYaml } from '../../../src/json/yaml.js';
 import { encoded } from '../../../src/web/answer.js';
 import type { Answer, KubeClient, KubeObject, KubeStatus, RequestOptions } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
+import { shared } from '../../support/shared.js';
 import { TestServer } from '../../support/test-server.js';
 
-const server = TestServer.start();
-
-test.after.always(async () => (await server).close());
+const server = shared(
+  () => TestServer.start(),
+  (made) => made.close(),
+);
 
 let clusters = 0;
 
 /** A client, and a logical cluster of the test's own. */
 async function aCluster(): Promise<{ client: KubeClient; path: (name?: string) => string }> {
   const cluster = `c${(clusters += 1)}`;
-  return { client: (await server).client(), path: (name) => aPath(name === undefined ? { cluster } : { cluster, name }) };
+  return { client: (await server()).client(), path: (name) => aPath(name === undefined ? { cluster } : { cluster, name }) };
 }
 
 function raw(name: string, spec: string): string {
@@ -291,7 +293,7 @@ test('a delete checks its preconditions, needs no Content-Type, and ignores fina
 });
 
 test('a delete is answered in YAML where that is accepted, and as a Status whatever form is', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const all = aPath({ cluster: 'answered' });
   const deleted = async (accept: string): Promise<string> => {
     await client.create(all, anApiExport());
@@ -352,7 +354,7 @@ test('YAML whose lines end differently for other readers is refused, and nothing
 });
 
 test('a malformed directive of a strategic merge patch is refused wherever it stands, and nothing is changed', async (t) => {
-  const client = (await server).client();
+  const client = (await server()).client();
   const place = { cluster: 'directives', group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' };
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'one' }, rules: [{ verbs: ['get'] }] };
   const stored = await client.create(aPath(place), role);

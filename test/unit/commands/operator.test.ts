@@ -34,6 +34,7 @@ import { listenerOf } from '../../support/an-exchange.js';
 import { noPaths } from '../../support/no-paths.js';
 import { aCertificate, aStatusReport, aTreeStatus } from '../../support/status-report.js';
 import { TestAuthority } from '../../support/test-authority.js';
+import { shared } from '../../support/shared.js';
 import { called } from '../../support/commands/called.js';
 
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };
@@ -52,28 +53,29 @@ type Town = Readonly<{
   ) => Promise<string>;
 }>;
 
-const town: Promise<Town> = (async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'strata-operator-'));
-  const issuer = new TestAuthority(folder);
-  const serving = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
-  await writeFile(join(folder, 'serving-ca.crt'), serving.certificatePem);
-  const clientCa = await readFile(issuer.certificateFile, 'utf8');
-  return {
-    folder,
-    issuer,
-    as: async (user, group, uris = [], validityDays = 1) => {
-      const { certificateFile, keyFile } = issuer.issue({ user, groups: [group], uris, validityDays });
-      return { 'cert-file': certificateFile, 'key-file': keyFile, 'ca-file': join(folder, 'serving-ca.crt') };
-    },
-    serve: async (t, handler, { names = ['127.0.0.1'] as const, validityDays = 5 } = {}) => {
-      const { certificatePem, keyPem } = await serving.issueServing({ names, validityDays });
-      const options: ServerOptions = { cert: certificatePem, key: keyPem, ca: clientCa, requestCert: true, rejectUnauthorized: false };
-      return listening(t, createServer(options, handler));
-    },
-  };
-})();
-
-test.after.always(async () => rm((await town).folder, { recursive: true, force: true }));
+const town = shared(
+  async (): Promise<Town> => {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-operator-'));
+    const issuer = new TestAuthority(folder);
+    const serving = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
+    await writeFile(join(folder, 'serving-ca.crt'), serving.certificatePem);
+    const clientCa = await readFile(issuer.certificateFile, 'utf8');
+    return {
+      folder,
+      issuer,
+      as: async (user, group, uris = [], validityDays = 1) => {
+        const { certificateFile, keyFile } = issuer.issue({ user, groups: [group], uris, validityDays });
+        return { 'cert-file': certificateFile, 'key-file': keyFile, 'ca-file': join(folder, 'serving-ca.crt') };
+      },
+      serve: async (t, handler, { names = ['127.0.0.1'] as const, validityDays = 5 } = {}) => {
+        const { certificatePem, keyPem } = await serving.issueServing({ names, validityDays });
+        const options: ServerOptions = { cert: certificatePem, key: keyPem, ca: clientCa, requestCert: true, rejectUnauthorized: false };
+        return listening(t, createServer(options, handler));
+      },
+    };
+  },
+  ({ folder }) => rm(folder, { recursive: true, force: true }),
+);
 
 async function listening(t: ExecutionContext, server: Server): Promise<string> {
   server.listen(0, '127.0.0.1');
@@ -149,7 +151,7 @@ async function failure(
 }
 
 test('status prints a table for people, and the JSON of the cache for programs', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
 
   t.is(await called(status, { flags }), formatStatusTable(aStatusReport(), { isTerminal: false }));
@@ -158,7 +160,7 @@ test('status prints a table for people, and the JSON of the cache for programs',
 });
 
 test('resolve prints where a path leads and how fresh that is, for people and for programs', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
   const printed = async (path: string) => called(resolve, { operands: [path], flags });
 
@@ -179,7 +181,7 @@ test('resolve prints where a path leads and how fresh that is, for people and fo
 });
 
 test('a shard’s own certificate reads the status, and cannot remove anything', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('amber', 'strata', ['strata://shard/amber'])) };
 
   t.is(await called(status, { flags }), formatStatusTable(aStatusReport(), { isTerminal: false }));
@@ -187,7 +189,7 @@ test('a shard’s own certificate reads the status, and cannot remove anything',
 });
 
 test('removing a shard says how many objects were removed, and a second time that the shard is unknown', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
 
   t.is(await called(shardsRemove, { operands: ['amber'], flags }), 'Removed the shard amber and 7 objects of it.\n');
@@ -196,7 +198,7 @@ test('removing a shard says how many objects were removed, and a second time tha
 });
 
 test('caches are listed for people and programs, and one is forgotten by its name', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
   const known = knownCaches(aStatusReport());
 
@@ -227,7 +229,7 @@ test('shards and objects are counted for the cache they came by, and a cache wit
 });
 
 test('forgetting a shard says so, and a shard that was not removed is refused', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
 
   t.is(await failure(t, shardsForget, flags, ['amber']), `${flags.cache} refused (404): shard "amber" not found`);
@@ -237,7 +239,7 @@ test('forgetting a shard says so, and a shard that was not removed is refused', 
 });
 
 test('an anonymous caller is told the likely reason', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters', [], -1)) };
 
   t.regex(
@@ -247,7 +249,7 @@ test('an anonymous caller is told the likely reason', async (t) => {
 });
 
 test('a server that is not trusted is distinguished from one that is not there', async (t) => {
-  const { as, serve, issuer } = await town;
+  const { as, serve, issuer } = await town();
   const admin = await as('admin', 'system:masters');
   const url = await serve(t, aCache());
 
@@ -275,7 +277,7 @@ async function aClosedPort(): Promise<string> {
 }
 
 test('a server that is no cache, answers too late or hangs up is an error that says so', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const admin = await as('admin', 'system:masters');
   const from = async (handler: RequestListener, flags = {}): Promise<string> =>
     failure(t, status, { ...admin, cache: await serve(t, handler), ...flags });
@@ -296,13 +298,13 @@ test('a port without TLS is no cache', async (t) => {
   const { port } = server.address() as AddressInfo;
 
   t.is(
-    await failure(t, status, { ...(await (await town).as('a', 'b')), cache: `https://127.0.0.1:${port}` }),
+    await failure(t, status, { ...(await (await town()).as('a', 'b')), cache: `https://127.0.0.1:${port}` }),
     `https://127.0.0.1:${port} cannot be asked`,
   );
 });
 
 test('a held removal is confirmed by the shard, or by its type as well', async (t) => {
-  const { as, serve } = await town;
+  const { as, serve } = await town();
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
   const received = 'Confirmed: 120 objects of apiexports.apis.kcp.io of the shard amber leave the cache.\n';
 
@@ -312,7 +314,7 @@ test('a held removal is confirmed by the shard, or by its type as well', async (
 });
 
 test('missing files and files that do not match are reported before the cache is asked', async (t) => {
-  const { as } = await town;
+  const { as } = await town();
   const [one, two] = [await as('admin', 'system:masters'), await as('admin', 'system:masters')];
   const cache = 'https://127.0.0.1:1';
 
