@@ -22,6 +22,7 @@ export const unauthorized: OwnAnswer = status(401, 'Unauthorized', 'Unauthorized
 export const notAvailable: OwnAnswer = text(503, 'Not available.\n');
 export const pageNotFound: OwnAnswer = text(404, '404 page not found\n');
 export const malformed: OwnAnswer = text(400, '400 Bad Request\n');
+export const headersTooLong: OwnAnswer = text(431, '431 Request Header Fields Too Large\n');
 export const expectationFailed: OwnAnswer = { code: 417, headers: {}, body: '' };
 
 /** To a browser that asks whether its page may. */

@@ -11,6 +11,8 @@ export type BackendCredentials = Readonly<{ ca: string; cert: string; key: strin
 
 /** Nothing of the request has reached the backend. */
 export class NotSent extends CacheError {}
+/** Nor will it: no connection takes headers of that length. */
+export class TooLong extends CacheError {}
 /** It may have, and no answer came. */
 export class BrokenOff extends CacheError {}
 

@@ -27,9 +27,10 @@ import {
   otherProtocol,
   pingIntervalMs,
   serverOf,
+  TooLong,
   type BackendCredentials,
 } from './backend-requests.js';
-import type { HeaderLines } from './forwarded-headers.js';
+import { headerBlockBytesMax, type HeaderLines } from './forwarded-headers.js';
 import { pourBody } from './paced-copy.js';
 import { askUpgrade, type UpgradeAnswer, type UpgradeRequest } from './upgrade-request.js';
 import { singly, writable } from './written-headers.js';
@@ -67,6 +68,8 @@ const sessions: Http2SessionsOptions = Object.freeze({
 /** Watches have connections of their own: there may be many that nobody reads. */
 const lasting: Http2SessionsOptions = Object.freeze({ ...sessions, windowBytes: 64 * 1024 });
 const originsMax = 1_000;
+/** Node cannot send a longer block, and closes the connection then, which other requests use. What we add for who asks may make it longer than it came. */
+const blockBytesMax = 64 * 1024;
 const socketsMax = 1_024;
 
 type Kept = Readonly<{ sessions: Http2Sessions; lasting: Http2Sessions; agent: Agent }>;
@@ -85,9 +88,11 @@ export class Backends {
     this.#socketsMax = options.socketsMax;
   }
 
-  /** Throws NotSent, BrokenOff, or the reason of `signal`. */
+  /** Throws TooLong, NotSent, BrokenOff, or the reason of `signal`. */
   async request(asked: BackendRequest, credentials: BackendCredentials): Promise<BackendAnswer> {
     const { method, target, headers, body, lasts, unread, signal } = asked;
+    const sent = { ':method': method, ':path': target, ':scheme': 'https', ...headers };
+    if (headerBlockBytesMax(sent) > blockBytesMax) throw new TooLong('the headers are longer than a connection takes');
     const kept = this.#keptFor(asked.origin, credentials);
     let stream: ClientHttp2Stream | undefined;
     try {

@@ -68,6 +68,12 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
   return Object.fromEntries(headers);
 }
 
+/** How long they are at most in HPACK: 12 bytes beside each name and value, as nghttp2 counts before it writes them. */
+export function headerBlockBytesMax(headers: HeaderLines): number {
+  const lines = Object.entries(headers).flatMap(([name, values]) => [values].flat().map((value) => [name, value] as const));
+  return lines.reduce((sum, [name, value]) => sum + name.length + value.length + 12, 12);
+}
+
 /** Answers that have no body, whatever their server has sent behind the headers. */
 export const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 

@@ -14,8 +14,19 @@ import { CacheError, Refused } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Exchange } from '../http/exchange.js';
 import { hasBody } from '../http/transport.js';
-import { brokenOff, expectationFailed, malformed, mayAsk, overdue, tooMany, tryAgain, unauthorized, type OwnAnswer } from './answers.js';
-import { assertDecoded, BrokenOff, NotSent, type BackendCredentials } from './backend-requests.js';
+import {
+  brokenOff,
+  expectationFailed,
+  headersTooLong,
+  malformed,
+  mayAsk,
+  overdue,
+  tooMany,
+  tryAgain,
+  unauthorized,
+  type OwnAnswer,
+} from './answers.js';
+import { assertDecoded, BrokenOff, NotSent, TooLong, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
 import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
@@ -130,6 +141,7 @@ export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: 
 
 /** Undefined for what nobody has foreseen. */
 export function answerTo(error: unknown): OwnAnswer | undefined {
+  if (error instanceof TooLong) return headersTooLong;
   if (error instanceof NotSent) return tryAgain(error.message);
   if (error instanceof BrokenOff) return brokenOff(error.message);
   if (error instanceof Overdue) return overdue(error.message);

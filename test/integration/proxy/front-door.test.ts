@@ -10,6 +10,7 @@ import type { KubeClient } from '../../support/kube-client.js';
 import { clusterSlice, pushedCluster, pushedWorkspace, workspaceSlice } from '../../support/path-pusher.js';
 import { pathEntryVersion } from '../../../src/domain/path-entry.js';
 import { RawPusher, sliceOf } from '../../support/raw-pusher.js';
+import { aRawHttp2Backend, moveBirch } from './raw-backend.js';
 import { asked, brokenOff, chunked, connected } from './raw-requests.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { TestAuthority } from '../../support/test-authority.js';
@@ -580,4 +581,36 @@ test.serial('an answer that nobody reads holds little', async (t) => {
   t.log(`${each} bytes each`);
   t.true(each > 16 * 1024 && each <= 64 * 1024, `${each} bytes each`);
   t.is((await door.client().raw('GET', '/clusters/root/big?bytes=600000')).text.length, 600_000, 'others of the connection read on');
+});
+
+test.serial('headers that are too long with what the front door adds are refused, and no connection to a shard ends of them', async (t) => {
+  const installation = await anInstallation(t);
+  const { door } = installation;
+  const sockets = new Set<unknown>();
+  const port = await aRawHttp2Backend(t, door.authority, (stream) => {
+    sockets.add(stream.socket);
+    stream.headers(418, undefined, true);
+  });
+  await moveBirch(installation, port);
+  const client = door.client({ http2: true });
+  const ask = async (query: string, bytes: number): Promise<number | 'reset'> => {
+    const asked = client.raw('GET', `/clusters/team1/x${query}`, { headers: { 'x-long': 'a'.repeat(bytes) } });
+    return asked.then(
+      ({ status }) => status,
+      () => 'reset',
+    );
+  };
+
+  for (const query of ['', '?watch=1']) {
+    t.is(await ask(query, 60_000), 418);
+    const before = sockets.size;
+    const statuses: (number | 'reset')[] = [];
+    for (let bytes = 64_500; bytes <= 65_400; bytes += 50) statuses.push(await ask(query, bytes));
+    t.deepEqual([...new Set(statuses)], [418, 431, 'reset'], statuses.join());
+    t.is(await ask(query, 1), 418);
+    const asked = await client.raw('X'.repeat(64_900), `/clusters/team1/x${query}`).catch(() => undefined);
+    t.not(asked?.status, 503);
+    t.is(await ask(query, 1), 418);
+    t.is(sockets.size, before);
+  }
 });
