@@ -117,7 +117,7 @@ test.serial('a cache whose own policy accepts less keeps the rest; once confirme
   await until(() => holds(east, published));
   await until(() => holds(leaf, published));
   await until(async () => (await statusOf(east))?.current === true);
-  t.like(await statusOf(east), { syncedIn: 'this-term', held: null });
+  t.like(await statusOf(east), { current: true, syncedIn: 'this-term', held: null });
 });
 
 for (const [what, offer, left] of [

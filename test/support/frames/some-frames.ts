@@ -5,8 +5,8 @@ import { byes, type ByeReason } from '../../../src/frames/bye.js';
 import type { Frame, FrameOf } from '../../../src/frames/frame.js';
 import { parseClusterName, type ClusterName } from '../../../src/domain/cluster.js';
 import { parseShardName, type ShardName } from '../../../src/domain/shard.js';
-import { anyCharacter } from '../any-character.js';
 import type { Slice } from '../../../src/domain/slice.js';
+import { anyCharacter } from '../any-character.js';
 
 function shardNamed(text: string): ShardName {
   const name = parseShardName(text);
