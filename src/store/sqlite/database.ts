@@ -3,6 +3,7 @@
  * acknowledged commit may vanish with the power), and a library new enough to be free of the WAL-reset bug (fixed in 3.51.3),
  * which loses committed writes.
  */
+import { existsSync } from 'node:fs';
 import { CacheError } from '../../domain/errors.js';
 import { Database, type Connection } from './driver.js';
 
@@ -29,7 +30,12 @@ export function openWriter(file: string): Connection {
   return database;
 }
 
+/**
+ * One that only reads. A process that was killed before the database had a write-ahead log leaves a rollback journal beside it (a first
+ * start, or the first after a restore). A connection that only reads cannot roll it back, so another one does so first.
+ */
 export function openReader(file: string): Connection {
+  if (existsSync(file) && existsSync(`${file}-journal`)) rollBack(file);
   const database = open(file, true);
   database.pragma('query_only = 1');
   return database;
@@ -38,6 +44,16 @@ export function openReader(file: string): Connection {
 /** As SQLite opens it: for a file that is no store yet, or that no store has open. */
 export function openPlain(file: string): Connection {
   return open(file, false);
+}
+
+function rollBack(file: string): void {
+  const database = openPlain(file);
+  try {
+    // SQLite rolls back before it reads.
+    database.pragma('schema_version');
+  } finally {
+    database.close();
+  }
 }
 
 /** Throws a CacheError on a library that may lose commits. */

@@ -1,8 +1,8 @@
 /**
- * The files of a store in its directory, and how a database is renamed with all its files: SQLite finds the log of a database by the
- * name, so the two go together, the log last. A log that is left alone would be replayed onto whatever database takes its name.
+ * The files of a store in its directory, and how a database is renamed with all its files. SQLite finds the log of a database by the
+ * name, and its rollback journal too. So they go together, the database first: one that is left alone would be played on whatever database takes its name.
  *
- *   strata.db, -wal, -shm            the database
+ *   strata.db, -wal, -shm            the database; -journal until it has a log
  *   strata.lock                      held by whoever has the store open
  *   strata.db.schema-N               what it was before the last migration
  *   strata.db.damaged-TIME           moved out of the way by a start that found damage; while it is there no empty store begins
@@ -30,9 +30,9 @@ export function namesOf(directory: string, start: string): readonly string[] {
     .toSorted();
 }
 
-/** Renames the database with its log, as far as they exist; if that was cut short, a second call with the same name moves the rest. */
+/** Renames the database with its log or journal, as far as they exist; if that was cut short, a second call with the same name moves the rest. */
 export function setAside(directory: string, as: string): void {
-  for (const suffix of ['', '-wal']) {
+  for (const suffix of ['', '-wal', '-journal']) {
     const file = join(directory, databaseName + suffix);
     if (bytesOf(file) !== undefined) renameSync(file, join(directory, as + suffix));
     if (suffix === '') failpoint('aside.database');

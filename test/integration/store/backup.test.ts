@@ -21,10 +21,11 @@ import { test } from '../../support/test.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import { copyDatabase } from '../../../src/store/sqlite/backup.js';
 import { DamagedStore } from '../../../src/store/damaged-store.js';
-import { openWriter } from '../../../src/store/sqlite/database.js';
+import { openPlain, openWriter } from '../../../src/store/sqlite/database.js';
 import { inspect, inspectStopped } from '../../../src/store/sqlite/inspect.js';
 import { knownSchema, migrate, ownMigrations } from '../../../src/store/sqlite/migrate.js';
 import { restoreStore } from '../../../src/store/sqlite/restore.js';
+import { bytesOf } from '../../../src/store/sqlite/store-files.js';
 import { listTexts, mustWrite } from '../../contract/read-all.js';
 import { aPut, aScope } from '../../support/objects.js';
 import { storeDirectory } from '../../support/test-store.js';
@@ -54,6 +55,25 @@ function killed(t: ExecutionContext, engine: SqliteEngine): string {
   mkdirSync(directory);
   for (const name of ['strata.db', 'strata.db-wal']) copyFileSync(join(engine.directory, name), join(directory, name));
   return directory;
+}
+
+/** A restored store as a start leaves it that is killed before it has switched to the log: part of a transaction is in the file, and its journal beside it. */
+async function halfDone(t: ExecutionContext): Promise<Readonly<{ directory: string; backup: string }>> {
+  const engine = await SqliteEngine.start(t);
+  await write(engine, 50, 'n', 20_000);
+  const backup = join(storeDirectory(t), 'backup.db');
+  await copyDatabase(engine.file('strata.db'), backup);
+  const [live, directory] = [storeDirectory(t), join(storeDirectory(t), 'data')];
+  mkdirSync(directory);
+  copyFileSync(backup, join(live, 'strata.db'));
+  const database = openPlain(join(live, 'strata.db'));
+  // SQLite writes into the file before the commit once the transaction has outgrown its cache.
+  database.pragma('cache_size = 1');
+  database.exec(`BEGIN; UPDATE changes SET body = zeroblob(length(body))`);
+  for (const name of ['strata.db', 'strata.db-journal']) copyFileSync(join(live, name), join(directory, name));
+  database.close();
+  t.notDeepEqual(readFileSync(join(directory, 'strata.db')), readFileSync(backup), 'part of it was written');
+  return { directory, backup };
 }
 
 function flip(file: string, at: number): void {
@@ -152,6 +172,35 @@ test('a restore that is cut short is finished by the next start, wherever it was
     t.true(existsSync(join(directory, aside)), `cut ${i}`);
     t.false(existsSync(join(directory, pending)), `cut ${i}`);
   }
+});
+
+for (const [reader, read] of Object.entries({
+  start: async (t, directory) => (await SqliteEngine.start(t, {}, { directory })).store.close(),
+  check: (_, directory) => inspectStopped(directory, ownMigrations, thorough),
+  backup: (t, directory) => copyDatabase(join(directory, 'strata.db'), join(storeDirectory(t), 'copy.db')),
+} satisfies Readonly<Record<string, (t: ExecutionContext, directory: string) => unknown>>))
+  test(`a ${reader} rolls back what was half done when the first start after a restore was killed`, async (t) => {
+    const { directory } = await halfDone(t);
+
+    await read(t, directory);
+
+    t.is(bytesOf(join(directory, 'strata.db-journal')), undefined);
+    t.deepEqual(problemsOf(join(directory, 'strata.db')), []);
+    t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 50);
+  });
+
+test('a restore sets aside what was half done with the store that it replaces, and it is never played on another', async (t) => {
+  const { directory, backup } = await halfDone(t);
+
+  const { before } = await restoreStore(backup, directory, restoring);
+
+  t.is(bytesOf(join(directory, 'strata.db-journal')), undefined);
+  t.true(bytesOf(`${before}-journal`)! > 0);
+  t.deepEqual(problemsOf(join(directory, 'strata.db')), []);
+  t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 50);
+  const again = join(storeDirectory(t), 'again');
+  await restoreStore(before!, again, restoring);
+  t.is((await listTexts((await SqliteEngine.start(t, {}, { directory: again })).store, aScope())).length, 50);
 });
 
 test('a restore that is refused changes nothing: an open store, a damaged copy, a newer one, none at all', async (t) => {
