@@ -18,7 +18,7 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
 import { limitInterim } from './interim-answers.js';
-import { gatherUnread, type UnreadRoom } from './unread-body.js';
+import { UnreadBody, type UnreadRoom } from './unread-body.js';
 
 /** `tls`: certificates, and what the server's is checked against. `origin`: its scheme, host and port. */
 export type Http2SessionsParts = Readonly<{ origin: string; tls: ConnectionOptions; clock: Clock }>;
@@ -32,6 +32,9 @@ export type Http2Request = Readonly<{
   unread?: UnreadRoom;
   signal: AbortSignal;
 }>;
+
+/** `body`: of the answer. The stream, which Node ends with its connection, may have gone before it. */
+export type Asked = Readonly<{ stream: ClientHttp2Stream; body: UnreadBody }>;
 
 export type Http2SessionsOptions = Readonly<{
   /** How long opening a connection may take. */
@@ -89,7 +92,7 @@ export class Http2Sessions {
   }
 
   /** A request that was sent; undefined when the server speaks no HTTP/2. Throws what kept a connection from being opened, or the signal's reason. */
-  async request(asked: Http2Request): Promise<ClientHttp2Stream | undefined> {
+  async request(asked: Http2Request): Promise<Asked | undefined> {
     this.#waiting += 1;
     try {
       while (this.#parts.clock.now() >= this.#http1UntilMs) {
@@ -124,20 +127,20 @@ export class Http2Sessions {
     return undefined;
   }
 
-  #send(session: ClientHttp2Session, { path, headers, hasBody = false, unread, signal }: Http2Request): ClientHttp2Stream {
+  #send(session: ClientHttp2Session, { path, headers, hasBody = false, unread, signal }: Http2Request): Asked {
     const stream = session.request({ ...headers, [constants.HTTP2_HEADER_PATH]: path }, { endStream: !hasBody, signal });
-    gatherUnread(stream, unread);
+    const body = new UnreadBody(stream, { room: unread, signal });
     // What has been reset may be answered on and on.
     limitInterim(stream, (error) => session.destroy(error));
     const of = this.#sessions.get(session);
-    if (of === undefined) return stream;
+    if (of === undefined) return { stream, body };
     of.requests += 1;
     of.isIdle = false;
     stream.once('close', () => {
       of.requests -= 1;
       if (this.#isClosed && this.#waiting === 0) this.#end();
     });
-    return stream;
+    return { stream, body };
   }
 
   async #open(): Promise<void> {

@@ -4,15 +4,15 @@
  * closed as soon as they are idle; a watch on one of them goes on until it ends.
  */
 import { Agent, request } from 'node:https';
-import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
+import { constants, type IncomingHttpHeaders } from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import { Http2Sessions } from './http2-sessions.js';
+import { Http2Sessions, type Asked } from './http2-sessions.js';
 import { limitInterim } from './interim-answers.js';
 import type { Credentials, KubeAccess } from './kube-access.js';
-import { gatherUnread } from './unread-body.js';
+import { UnreadBody } from './unread-body.js';
 
 /** `path` has its query. */
 export type GetRequest = Readonly<{ path: string; signal: AbortSignal }>;
@@ -58,13 +58,13 @@ export class KubeConnections {
     const { origin, pathname, search } = new URL(`${this.#access.server}${asked.path}`);
     const { signal } = asked;
     for (let refusals = 0; ; refusals += 1) {
-      const stream = await sessions.request({ path: `${pathname}${search}`, headers, signal });
-      if (stream === undefined) return overHttp1(`${origin}${pathname}${search}`, { agent, headers, signal });
+      const sent = await sessions.request({ path: `${pathname}${search}`, headers, signal });
+      if (sent === undefined) return overHttp1(`${origin}${pathname}${search}`, { agent, headers, signal });
       try {
-        return await answered(stream);
+        return await answered(sent);
       } catch (error) {
         // It was sent while the server announced the connection's end: nothing was done, and another connection takes it.
-        if (stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM || refusals === refusalsMax) throw error;
+        if (sent.stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM || refusals === refusalsMax) throw error;
       }
     }
   }
@@ -98,10 +98,10 @@ function retire({ sessions, agent }: Kept): void {
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
 }
 
-function answered(stream: ClientHttp2Stream): Promise<KubeAnswer> {
+function answered({ stream, body }: Asked): Promise<KubeAnswer> {
   return new Promise((resolve, reject) => {
     stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) =>
-      resolve({ status: headers[':status'] ?? 0, headers, body: stream, isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR }),
+      resolve({ status: headers[':status'] ?? 0, headers, body, isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR }),
     );
     stream.once('close', () => reject(new CacheError('the server has closed the request')));
     // Behind the beginning of the answer, whoever reads the body hears of it.
@@ -113,9 +113,9 @@ function overHttp1(url: string, options: Readonly<{ agent: Agent; headers: Heade
   return new Promise((resolve, reject) => {
     const outgoing = request(url, options);
     outgoing.once('response', (answer) => {
-      gatherUnread(answer);
+      const body = new UnreadBody(answer, { signal: options.signal });
       answer.socket.setKeepAlive(true, probeAfterMs);
-      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer, isCutOff: () => !answer.complete });
+      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body, isCutOff: () => !answer.complete });
     });
     limitInterim(outgoing, (error) => outgoing.destroy(error));
     outgoing.on('error', reject);

@@ -1,52 +1,90 @@
 /** The body of an answer, of which its reader takes nothing for a while: what comes meanwhile is gathered, and counted. */
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Room } from '../domain/room.js';
 
 /** Where what is unread counts. */
 export type UnreadRoom = Pick<Room, 'tryTake' | 'give'>;
 
+/** `signal`: ends the body, also when all of it has come. */
+export type UnreadBodyOptions = Readonly<{ room?: UnreadRoom | undefined; signal?: AbortSignal | undefined }>;
+
 const uncounted: UnreadRoom = Object.freeze({ tryTake: () => true, give: () => {} });
 
 /**
- * Gathers the pieces of a body that come while its reader has not taken those before them, and ends the body where there is no room for more. To be called before
- * the first of them can have come; the reader takes what there is, never a number of bytes.
+ * What comes from `source`, a message of HTTP/1.1 or a stream of HTTP/2, for one reader. Source and body end apart: a source that has ended closes at once, and Node drops what is
+ * unread of a stream when its connection closes. Without room for a piece the body is destroyed.
+ *
+ * To be made before the first piece can have come. The reader takes what there is, never a number of bytes. An error of the source destroys the body; a
+ * source that is cut off without one ends it.
  */
-export function gatherUnread(body: Readable, room: UnreadRoom = uncounted): void {
-  const push = body.push.bind(body);
-  const read = body.read.bind(body);
-  const readOn = body._read.bind(body);
-  const unread = new GatheredBytes();
-  let isWhole = false;
-  // To Node, who reads as `readable` says is paused, too.
-  const isPaused = (): boolean => body.isPaused() && body.listenerCount('readable') === 0;
-  body.push = (piece: Uint8Array | null) => {
-    if (unread.bytes === 0 && (piece === null || (body.readableLength === 0 && !isPaused()))) return push(piece);
-    isWhole ||= piece === null;
-    if (piece === null || body.destroyed) return false;
-    if (room.tryTake(piece.length)) unread.add(piece);
-    else body.destroy();
-    return body.readableLength + unread.bytes < body.readableHighWaterMark;
-  };
-  body.read = (size?: number) => {
+export class UnreadBody extends Readable {
+  readonly #source: Readable;
+  readonly #room: UnreadRoom;
+  readonly #unread = new GatheredBytes();
+  #hasSourceEnded = false;
+
+  constructor(source: Readable, { room = uncounted, signal }: UnreadBodyOptions = {}) {
+    super({ highWaterMark: source.readableHighWaterMark, ...(signal !== undefined && { signal }) });
+    this.#source = source;
+    this.#room = room;
+    const end = source.push.bind(source, null);
+    source.push = (piece: Uint8Array | null) => {
+      if (piece !== null) return this.#take(piece);
+      // Node says so of a stream that is destroyed, too.
+      if (!source.destroyed) this.#endSource();
+      return end();
+    };
+    // What breaks a source is said when it closes, unless all of it had come; and whoever reads hears of it.
+    source.on('error', () => {});
+    this.on('error', () => {});
+    source.once('close', () => {
+      if (source.errored === null || this.#hasSourceEnded) this.#endSource();
+      else this.destroy(source.errored);
+    });
+    // Nothing stays in it, so that it says its end at once.
+    source.resume();
+  }
+
+  override read(size?: number): unknown {
     // Node asks for nothing when it looks whether there is more to read. What flows is handed over within `push`, until its reader pauses.
-    while (size !== 0 && unread.bytes > 0 && body.readableLength === 0 && !isPaused()) {
-      const piece = unread.shift();
-      room.give(piece?.length ?? 0);
-      push(piece);
+    while (size !== 0 && this.#unread.bytes > 0 && this.readableLength === 0 && !this.#isPaused()) {
+      const piece = this.#unread.shift();
+      this.#room.give(piece?.length ?? 0);
+      this.push(piece);
+      if (this.#unread.bytes === 0 && this.#hasSourceEnded) this.push(null);
     }
-    if (isWhole && unread.bytes === 0) {
-      isWhole = false;
-      push(null);
-    }
-    return read(size) as unknown;
-  };
-  // Node sees only what is in its own buffer, and would ask the other end for more.
-  body._read = (size) => {
-    if (unread.bytes < body.readableHighWaterMark) readOn(size);
-  };
-  body.once('close', () => {
-    room.give(unread.bytes);
-    unread.take();
-  });
+    return super.read(size) as unknown;
+  }
+
+  override _read(size: number): void {
+    if (!this.#hasSourceEnded && this.#unread.bytes < this.readableHighWaterMark) this.#source._read(size);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#room.give(this.#unread.bytes);
+    this.#unread.take();
+    if (!this.#hasSourceEnded) this.#source.destroy();
+    done(error);
+  }
+
+  /** To Node, who reads as `readable` says is paused, too. */
+  #isPaused(): boolean {
+    return this.isPaused() && this.listenerCount('readable') === 0;
+  }
+
+  /** Whether more is wanted. */
+  #take(piece: Uint8Array): boolean {
+    if (this.destroyed) return false;
+    if (this.#unread.bytes === 0 && this.readableLength === 0 && !this.#isPaused()) return this.push(piece);
+    if (this.#room.tryTake(piece.length)) this.#unread.add(piece);
+    else this.destroy();
+    return this.readableLength + this.#unread.bytes < this.readableHighWaterMark;
+  }
+
+  #endSource(): void {
+    if (this.#hasSourceEnded) return;
+    this.#hasSourceEnded = true;
+    if (this.#unread.bytes === 0) this.push(null);
+  }
 }

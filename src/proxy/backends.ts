@@ -10,14 +10,14 @@
  * Bounds: `sessionsMax` connections to a server and as many for watches, `originsMax` servers; of HTTP/1.1 `socketsMax`.
  */
 import { Agent, request as requestHttp1 } from 'node:https';
-import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
+import { constants, type IncomingHttpHeaders } from 'node:http2';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import { Http2Sessions, type Http2SessionsOptions } from '../kube/http2-sessions.js';
-import { gatherUnread, type UnreadRoom } from '../kube/unread-body.js';
+import { Http2Sessions, type Asked, type Http2SessionsOptions } from '../kube/http2-sessions.js';
+import { UnreadBody, type UnreadRoom } from '../kube/unread-body.js';
 import {
   answerMsMax,
   failed,
@@ -94,9 +94,9 @@ export class Backends {
     const sent = { ':method': method, ':path': target, ':scheme': 'https', ...headers };
     if (headerBlockBytesMax(sent) > blockBytesMax) throw new TooLong('the headers are longer than a connection takes');
     const kept = this.#keptFor(asked.origin, credentials);
-    let stream: ClientHttp2Stream | undefined;
+    let to: Asked | undefined;
     try {
-      stream = await (lasts ? kept.lasting : kept.sessions).request({
+      to = await (lasts ? kept.lasting : kept.sessions).request({
         path: target,
         headers: { ':method': method, ...singly(headers) },
         hasBody: body !== undefined,
@@ -107,9 +107,9 @@ export class Backends {
       signal.throwIfAborted();
       throw new NotSent('the server does not answer', { cause: error });
     }
-    if (stream === undefined) return this.#overHttp1(asked, kept.agent);
-    if (body !== undefined) pourBody(body, stream, this.#clock);
-    return answered(stream, signal);
+    if (to === undefined) return this.#overHttp1(asked, kept.agent);
+    if (body !== undefined) pourBody(body, to.stream, this.#clock);
+    return answered(to, signal);
   }
 
   upgrade(asked: UpgradeRequest, credentials: BackendCredentials): Promise<UpgradeAnswer> {
@@ -183,12 +183,11 @@ export class Backends {
       });
       outgoing.once('response', (incoming: IncomingMessage) => {
         answer = incoming;
-        gatherUnread(incoming, unread);
         begun();
         resolve({
           status: incoming.statusCode ?? 0,
           headers: incoming.headers,
-          body: incoming,
+          body: new UnreadBody(incoming, { room: unread, signal }),
           isCutOff: () => hasFailed || !incoming.complete,
           endRequest: () => endUnlessSent(outgoing),
         });
@@ -212,19 +211,17 @@ export class Backends {
   }
 }
 
-function answered(stream: ClientHttp2Stream, signal: AbortSignal): Promise<BackendAnswer> {
+function answered({ stream, body }: Asked, signal: AbortSignal): Promise<BackendAnswer> {
   return new Promise((resolve, reject) => {
     const fail = (error?: unknown): void => reject(failed(stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM, error, signal));
     stream.once('close', fail);
     stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) => {
       stream.off('close', fail);
       stream.off('error', fail);
-      // Whoever reads the body hears of what breaks it off.
-      stream.on('error', () => {});
       resolve({
         status: headers[':status'] ?? 0,
         headers,
-        body: stream,
+        body,
         isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR,
         endRequest: () => endUnlessSent(stream),
       });

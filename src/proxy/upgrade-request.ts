@@ -4,7 +4,7 @@ import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 import type { Clock } from '../domain/ports.js';
-import { gatherUnread } from '../kube/unread-body.js';
+import { UnreadBody } from '../kube/unread-body.js';
 import {
   answerMsMax,
   assertDecoded,
@@ -63,8 +63,7 @@ export function askUpgrade(
     const fail = (error: unknown): void => reject(failed(isSent, error, signal));
     outgoing.once('response', (answer: IncomingMessage) => {
       hasBegun = true;
-      gatherUnread(answer);
-      wholeOf(answer)
+      wholeOf(answer, new UnreadBody(answer, { signal }))
         .then(
           (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body, socket: undefined, head: undefined }),
           fail,
@@ -80,10 +79,10 @@ export function askUpgrade(
 }
 
 /** Throws for what is cut off or cannot be decoded, and for what is too long: nobody who refuses an upgrade needs that. */
-async function wholeOf(answer: IncomingMessage): Promise<Buffer> {
+async function wholeOf(answer: IncomingMessage, unread: UnreadBody): Promise<Buffer> {
   assertDecoded(answer.headers);
   const body = new GatheredBytes();
-  for await (const part of answer as AsyncIterable<Buffer>) {
+  for await (const part of unread as AsyncIterable<Buffer>) {
     body.add(part);
     if (body.bytes > refusalBytesMax) throw new BrokenOff('the server refuses the upgrade at too great length');
   }

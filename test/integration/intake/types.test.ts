@@ -270,8 +270,8 @@ test('a pusher of more slices than fit into a frame names all of them', async (t
   });
 
   const names = async () => (await server.client().list(aPath())).items.map(({ metadata }) => metadata.name);
-  await until(async () => (await objects(server)) === 0, 60_000);
-  await until(async () => (await names()).includes('two'), 60_000);
+  await until(async () => (await objects(server)) === 0, 170_000);
+  await until(async () => (await names()).includes('two'), 170_000);
   t.pass();
 });
 

@@ -7,7 +7,7 @@ import { test } from '../../support/test.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { until, type TestServer } from '../../support/test-server.js';
 import { anInstallation, type Installation } from '../../support/proxy/a-front-door.js';
-import { aRawBackend, moveBirch } from './raw-backend.js';
+import { aRawBackend, aRawHttp2Backend, moveBirch, type RawStream } from './raw-backend.js';
 import { portOf, serving } from '../../support/proxy/serving.js';
 
 const path = '/clusters/team1/x';
@@ -36,21 +36,44 @@ async function behind(
   return door;
 }
 
+async function takenSlowly(t: ExecutionContext, door: TestServer): Promise<readonly [bytes: number, code: number | undefined]> {
+  const { certificate: cert, key } = door.master;
+  const session = connect(door.url, { cert, key, rejectUnauthorized: false, settings: { initialWindowSize: 1_024 } });
+  t.teardown(() => session.destroy());
+  const stream = session.request({ ':path': path }).on('error', () => {});
+  await sleep(600);
+  let bytes = 0;
+  // In many turns: what is left waits while the connection's end is noticed.
+  for await (const chunk of stream) bytes += (chunk as Buffer).length;
+  return [bytes, stream.rstCode];
+}
+
 test.serial('an answer that has come whole is given whole to a slow client, though the connection to its backend is reset', async (t) => {
   const door = await behind(t, (socket, reset) => {
     socket.write(chunked(bytesSent));
     setTimeout(reset, 200);
   });
-  const { certificate: cert, key } = door.master;
-  const session = connect(door.url, { cert, key, rejectUnauthorized: false, settings: { initialWindowSize: 1_024 } });
-  t.teardown(() => session.destroy());
-  const stream = session.request({ ':path': path });
-  await sleep(600);
-  let bytes = 0;
-  // In many turns: what is left waits while the connection's end is noticed.
-  for await (const chunk of stream) bytes += (chunk as Buffer).length;
-  t.deepEqual([bytes, stream.rstCode], [bytesSent, 0]);
+  t.deepEqual(await takenSlowly(t, door), [bytesSent, 0]);
 });
+
+for (const [how, end] of [
+  ['closed', ({ socket }) => socket.end()],
+  ['closed with GOAWAY', ({ id, goAway, socket }) => (goAway(id, 0), socket.end())],
+  ['broken off', ({ socket }) => socket.destroy()],
+] satisfies readonly (readonly [string, (stream: RawStream) => void])[])
+  test.serial(`so is one over HTTP/2, when the connection is ${how} before the client takes a byte`, async (t) => {
+    const installation = await anInstallation(t);
+    const frameBytes = 16_000;
+    const frames = 12;
+    let answer = (stream: RawStream): void => stream.headers(418, undefined, true);
+    await moveBirch(installation, await aRawHttp2Backend(t, installation.door.authority, (stream) => answer(stream)));
+    answer = (stream) => {
+      stream.headers(200);
+      for (let i = 1; i <= frames; i += 1) stream.data('x'.repeat(frameBytes), i === frames);
+      setTimeout(end, 200, stream);
+    };
+    t.deepEqual(await takenSlowly(t, installation.door), [frames * frameBytes, 0]);
+  });
 
 test.serial('an answer that nobody takes within the time of a request is reset: part of it is not the whole', async (t) => {
   const door = await behind(t, (socket) => socket.write(chunked(bytesSent)), { 'request-timeout': '1s', 'headers-timeout': '1s' });

@@ -1,24 +1,23 @@
-/** A body that gathers what is unread of it: its reader gets every byte and the end, however they come and it reads; and what it does not take counts. */
+/** A body that gathers what is unread of it: its reader gets every byte and the end, however they come and it reads, also behind the end of its source; and what it does not take counts. */
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { gatherUnread, type UnreadRoom } from '../../../src/kube/unread-body.js';
+import { UnreadBody, type UnreadRoom } from '../../../src/kube/unread-body.js';
 import { pieces } from '../../support/some-pieces.js';
 import { test } from '../../support/test.js';
 
 /** Pushes the pieces as a socket does, some in each turn of the event loop, and its end. */
 function arriving(all: readonly Buffer[], together: number, room?: UnreadRoom): Readable {
-  const body = new Readable({ read: () => {} });
-  gatherUnread(body, room);
+  const source = new Readable({ read: () => {} });
   const next = (at: number): void => {
-    for (const each of all.slice(at, at + together)) body.push(each);
+    for (const each of all.slice(at, at + together)) source.push(each);
     if (at + together < all.length) setImmediate(next, at + together);
-    else body.push(null);
+    else source.push(null);
   };
   setImmediate(next, 0);
-  return body;
+  return new UnreadBody(source, { room });
 }
 
 function aRoom(max = Infinity): { room: UnreadRoom; used: () => number } {
@@ -33,18 +32,19 @@ function aRoom(max = Infinity): { room: UnreadRoom; used: () => number } {
 
 /** A body whose reader is paused, and pauses again at each piece that it takes. */
 function aPausedBody({ room, read = () => {}, highWaterMark }: { room?: UnreadRoom; read?: () => void; highWaterMark?: number } = {}): {
+  source: Readable;
   body: Readable;
   taken: () => number;
 } {
-  const body = new Readable({ read, ...(highWaterMark !== undefined && { highWaterMark }) });
-  gatherUnread(body, room);
+  const source = new Readable({ read, ...(highWaterMark !== undefined && { highWaterMark }) });
+  const body = new UnreadBody(source, { room });
   let taken = 0;
   body.on('data', (chunk: Buffer) => {
     taken += chunk.length;
     body.pause();
   });
   body.pause();
-  return { body, taken: () => taken };
+  return { source, body, taken: () => taken };
 }
 
 /** Each returns all that it has read. */
@@ -81,20 +81,21 @@ for (const [how, read] of Object.entries(readers))
 
 test('what a paused reader does not take counts until it is taken or given up, and without room the body ends', (t) => {
   const counted = aRoom(1_000);
-  const { body, taken } = aPausedBody({ room: counted.room });
-  for (let i = 0; i < 9; i += 1) body.push(Buffer.alloc(100, 'x'));
+  const { source, body, taken } = aPausedBody({ room: counted.room });
+  for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(100, 'x'));
   t.is(counted.used(), 900);
   body.read();
   t.deepEqual([taken(), counted.used()], [0, 900]);
-  body.push(Buffer.alloc(101, 'x'));
+  source.push(Buffer.alloc(101, 'x'));
   t.true(body.destroyed);
+  t.true(source.destroyed);
 });
 
 test('a reader that takes a piece and pauses again leaves the others where they count', async (t) => {
   const counted = aRoom();
-  const { body } = aPausedBody({ room: counted.room });
-  for (let i = 0; i < 9; i += 1) body.push(Buffer.alloc(10_000, 'x'));
-  body.push(null);
+  const { source, body } = aPausedBody({ room: counted.room });
+  for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(10_000, 'x'));
+  source.push(null);
   body.resume();
   await nextTurn();
   t.is(body.readableLength, 0);
@@ -105,17 +106,20 @@ test('a reader that takes a piece and pauses again leaves the others where they 
 });
 
 test('who sends is told to wait once as much is unread as without gathering', (t) => {
-  const body = new Readable({ read: () => {}, highWaterMark: 100 });
-  gatherUnread(body);
-  const isMoreWanted = Array.from({ length: 120 }, () => body.push(Buffer.from('x')));
+  const source = new Readable({ read: () => {}, highWaterMark: 100 });
+  const body = new UnreadBody(source);
+  t.is(body.readableHighWaterMark, 100);
+  const isMoreWanted = Array.from({ length: 120 }, () => source.push(Buffer.from('x')));
   t.is(isMoreWanted.indexOf(false), 99);
   t.true(isMoreWanted.slice(99).every((each) => !each));
 });
 
 test('nobody who sends is asked for more while as much is unread as without gathering', async (t) => {
   let asked = 0;
-  const { body, taken } = aPausedBody({ read: () => void (asked += 1), highWaterMark: 100 });
-  for (let i = 0; i < 10; i += 1) body.push(Buffer.alloc(2_000, 'x'));
+  const { source, body, taken } = aPausedBody({ read: () => void (asked += 1), highWaterMark: 100 });
+  // It begins to flow, and asks by itself once.
+  await nextTurn();
+  for (let i = 0; i < 10; i += 1) source.push(Buffer.alloc(2_000, 'x'));
   asked = 0;
   while (taken() < 18_000) {
     body.resume();
@@ -128,4 +132,48 @@ test('nobody who sends is asked for more while as much is unread as without gath
   }
   t.is(taken(), 20_000);
   t.true(asked > 0);
+});
+
+test('a source that has ended closes at once, and its reader still gets all of it; what ends it later is nothing to that', async (t) => {
+  const counted = aRoom();
+  const { source, body, taken } = aPausedBody({ room: counted.room });
+  for (let i = 0; i < 9; i += 1) source.push(Buffer.alloc(10_000, 'x'));
+  source.push(null);
+  await once(source, 'close');
+  source.destroy(new Error('the connection has broken'));
+  body.on('data', () => body.resume());
+  body.resume();
+  await once(body, 'end');
+  t.deepEqual([taken(), counted.used()], [90_000, 0]);
+});
+
+test('a source that breaks destroys its body with the error; one that is cut off without one ends it behind what has come', async (t) => {
+  const broken = aPausedBody();
+  broken.source.push(Buffer.from('x'));
+  broken.source.destroy(new Error('the connection has broken'));
+  await t.throwsAsync(text(broken.body), { message: 'the connection has broken' });
+
+  const cutOff = new Readable({ read: () => {} });
+  const body = new UnreadBody(cutOff);
+  cutOff.push(Buffer.from('some'));
+  cutOff.destroy();
+  t.is(await text(body), 'some');
+});
+
+test('a body that is given up gives up its source, and its signal ends it also when all of it has come', async (t) => {
+  const { source, body } = aPausedBody();
+  body.destroy();
+  t.true(source.destroyed);
+
+  const counted = aRoom();
+  const givenUp = new AbortController();
+  const whole = new Readable({ read: () => {} });
+  const unread = new UnreadBody(whole, { room: counted.room, signal: givenUp.signal }).pause();
+  whole.push(Buffer.alloc(10_000, 'x'));
+  whole.push(null);
+  await once(whole, 'close');
+  t.is(counted.used(), 10_000);
+  givenUp.abort();
+  await t.throwsAsync(once(unread, 'close'), { name: 'AbortError' });
+  t.is(counted.used(), 0);
 });
