@@ -3,7 +3,7 @@
  * when all are full, as Go's clients do it. Watches last for minutes, so a connection whose end the server has announced (GOAWAY) keeps
  * its own and gets no more.
  *
- * Bounds: one connection is being opened at a time, `openMsMax` long, and `sessionsMax` are open; one that leaves a ping unanswered is ended, and so is one that had no request
+ * Bounds: one connection is being opened at a time, `openMsMax` long, and `sessionsMax` are open beside those whose end was announced. One that leaves a ping unanswered is ended, and so is one that had no request
  * between two pings. A stream that nobody reads fills its own window, `windowBytes`, and delays no other: Node gives back the connection's as bytes come.
  */
 import {
@@ -42,7 +42,7 @@ export type Http2SessionsOptions = Readonly<{
   /** How often a connection is asked whether it lives, and how long the answer may take. */
   pingIntervalMs: number;
   pingMsMax: number;
-  /** With as many, a request that finds no room fails. */
+  /** With as many that take requests, one that finds no room fails. */
   sessionsMax: number;
   /** What may be on its way on one stream at once: of a server that answers after 40 ms, 256 KiB are 6 MB a second. */
   windowBytes: number;
@@ -98,7 +98,7 @@ export class Http2Sessions {
       while (this.#parts.clock.now() >= this.#http1UntilMs) {
         const free = this.#free();
         if (free !== undefined) return this.#send(free, asked);
-        if (this.#sessions.size >= this.#options.sessionsMax) throw new CacheError('every connection to the server is full');
+        if (this.#openCount() >= this.#options.sessionsMax) throw new CacheError('every connection to the server is full');
         this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
         await untilAborted(this.#opening, asked.signal);
       }
@@ -119,6 +119,11 @@ export class Http2Sessions {
     this.#late?.abort(new CacheError('the connections to the server are closed'));
     // One that is closed beside a request that is not on its way yet would refuse it.
     for (const [session, { requests }] of this.#sessions) if (requests === 0) session.close();
+  }
+
+  /** One that only waits for the end of its requests is bounded by these. */
+  #openCount(): number {
+    return [...this.#sessions.keys()].filter(({ closed, destroyed }) => destroyed || !closed).length;
   }
 
   #free(): ClientHttp2Session | undefined {

@@ -1,11 +1,12 @@
 /** Connections of an agent to its shard, by what the shard sees of them. */
-import { setMaxListeners } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import type { Clock } from '../../../src/domain/ports.js';
+import { Http2Sessions } from '../../../src/kube/http2-sessions.js';
 import { KubeClient, KubeRefusal } from '../../../src/kube/kube-client.js';
 import type { KubeAccess } from '../../../src/kube/kube-access.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
@@ -93,6 +94,26 @@ test('a connection whose end the shard announces keeps its watches, and gets no 
   await watch.return();
   await until(() => rig.shard.openConnections === 1);
   t.is(rig.shard.openConnections, 1);
+});
+
+test('connections that end once their watches have do not count among those that may be open', async (t) => {
+  const shard = await ShardStandIn.start();
+  t.teardown(() => shard.close());
+  const { ca, authorization = '' } = await shard.access.credentials(new AbortController().signal);
+  const options = { openMsMax: 30_000, pingIntervalMs: 30_000, pingMsMax: 15_000, sessionsMax: 2, windowBytes: 64 * 1_024 };
+  const sessions = new Http2Sessions({ origin: shard.url, tls: { ca }, clock: systemClock }, options);
+  const over = new AbortController();
+  t.teardown(() => (over.abort(), sessions.close()));
+
+  for (let watches = 1; watches <= 5; watches += 1) {
+    const sent = await sessions.request({ path: watchPath, headers: { authorization }, signal: over.signal });
+    await once(sent!.body, 'data');
+    shard.goAway();
+    await until(() => sent!.stream.session?.closed === true);
+  }
+
+  t.is(shard.openWatches, 5);
+  t.is(shard.openConnections, 5);
 });
 
 test('an answer that nobody reads delays no other of its connection', async (t) => {
