@@ -37,7 +37,7 @@ test('a second pusher of a shard waits until the first is gone, and is then welc
   const waitedMs = performance.now() - goneMs;
 
   t.log(`welcomed ${Math.round(waitedMs)} ms after the first was gone`);
-  t.true(waitedMs < 1_500);
+  t.true(waitedMs < 5_000);
   t.true(welcome.term > first.term);
   t.like(await amberAt(server), { standbys: 0, term: welcome.term, connection: { kind: 'connected' } });
   await second.sync(exports, [pushedExport('two'), pushedExport('three')]);

@@ -390,7 +390,7 @@ test.serial('a backend that cannot be reached is 503, and a client may try again
   const startedMs = performance.now();
   const unreached = await door.client().raw('GET', '/clusters/root:org:team/echo');
   t.deepEqual([unreached.status, unreached.headers['retry-after']], [503, '1']);
-  t.true(performance.now() - startedMs < 6_000);
+  t.true(performance.now() - startedMs < 20_000);
 
   const asked = door.client().raw('GET', '/clusters/root/never');
   await until(() => amber.open.get('never')?.size === 1);

@@ -225,7 +225,7 @@ test('a hundred edits of one logical cluster in five seconds leave the others al
   await until(() => rig.slices.isConnected(slice) && places(rig).includes('c6 of-100'));
   const tookMs = performance.now() - lastMs;
 
-  t.true(tookMs < 4_000, `${tookMs.toFixed(0)} ms after the last edit`);
+  t.true(tookMs < 8_000, `${tookMs.toFixed(0)} ms after the last edit`);
   t.deepEqual(
     places(rig).filter((place) => place.startsWith('c6')),
     ['c6 of-100'],

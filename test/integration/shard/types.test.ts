@@ -232,5 +232,5 @@ test.serial('a type is shown with its source connected soon after its first sync
 
   const tookMs = performance.now() - syncedMs;
   t.log(`connected ${Math.round(tookMs)} ms after the sync, and before: ${[...seen].join()}`);
-  t.true(tookMs < 3_000, `${tookMs}`);
+  t.true(tookMs < 8_000, `${tookMs}`);
 });

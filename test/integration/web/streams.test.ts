@@ -53,7 +53,7 @@ test('a stop sends GOAWAY before it ends the streams of HTTP/2, without an error
   await until(() => order.length === 5);
   t.is(order[0], 'goaway 0');
   t.deepEqual(order.slice(1).toSorted(), ['close 0', 'close 0', 'end', 'end']);
-  t.true(performance.now() - startedMs < 3_000);
+  t.true(performance.now() - startedMs < 10_000);
 });
 
 test('a stop ends a watch of HTTP/1.1 with its last chunk, then closes; an idle connection closes at once', async (t) => {
@@ -99,7 +99,7 @@ test('timeoutSeconds ends a watch cleanly at that time, with a bookmark before i
   t.deepEqual(types, ['ADDED', 'BOOKMARK', 'BOOKMARK']);
   t.is(stream.rstCode, 0);
   const tookMs = performance.now() - startedMs;
-  t.true(tookMs > 900 && tookMs < 3_500, String(tookMs));
+  t.true(tookMs > 900 && tookMs < 10_000, String(tookMs));
   await server.untilNoWatch();
 });
 

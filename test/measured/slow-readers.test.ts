@@ -1,9 +1,9 @@
 /** F8, G12, G13: readers that read nothing cost a bounded amount and delay nobody. */
-import { test } from '../../support/test.js';
+import { test } from '../support/test.js';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
-import { aPath, anApiExport } from '../../support/objects.js';
-import { aServer, hurried, until } from '../../support/test-server.js';
+import { aPath, anApiExport } from '../support/objects.js';
+import { aServer, hurried, until } from '../support/test-server.js';
 
 const mebibyte = 1024 * 1024;
 
@@ -37,6 +37,7 @@ test('100 clients that never read their watch hold little memory, delay no other
   const client = server.client();
   const seenMs = new Map<string, number>();
   const stop = new AbortController();
+  t.teardown(() => stop.abort());
   const watching = (async () => {
     for await (const { object } of server.client().watch(`${aPath()}?watch=true`, { signal: stop.signal }))
       seenMs.set(object.metadata.name ?? '', performance.now());
