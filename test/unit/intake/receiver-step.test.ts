@@ -568,7 +568,7 @@ test('what is open costs nothing for the others: 20,000 slices are begun, parked
 
   t.is(asked.length, count);
   t.is(receiver.state.slices.size, count);
-  t.true(elapsedMs < 6_000, `${elapsedMs} ms`);
+  t.true(elapsedMs < 20_000, `${elapsedMs} ms`);
 });
 
 test('a begin that compares is answered once it is durable: with what is held, and with nothing to who has not the slice', (t) => {
