@@ -3,9 +3,10 @@
  * acknowledged commit may vanish with the power), and a library new enough to be free of the WAL-reset bug (fixed in 3.51.3),
  * which loses committed writes.
  */
-import { existsSync } from 'node:fs';
 import { CacheError } from '../../domain/errors.js';
+import { Unsound } from './damage.js';
 import { Database, type Connection } from './driver.js';
+import { bytesOf } from './store-files.js';
 
 export type { Connection } from './driver.js';
 
@@ -35,7 +36,7 @@ export function openWriter(file: string): Connection {
  * start, or the first after a restore). A connection that only reads cannot roll it back, so another one does so first.
  */
 export function openReader(file: string): Connection {
-  if (existsSync(file) && existsSync(`${file}-journal`)) rollBack(file);
+  if (bytesOf(file) !== undefined && bytesOf(`${file}-journal`) !== undefined) rollBack(file);
   const database = open(file, true);
   database.pragma('query_only = 1');
   return database;
@@ -73,7 +74,9 @@ export function isRefusal(error: unknown): error is Error & { code: string } {
   return typeof code === 'string' && code.startsWith('SQLITE_');
 }
 
+/** Whoever opens an empty database deletes its log, and with it what was answered. Throws Unsound, and opens nothing then. */
 function open(file: string, readonly: boolean): Connection {
+  if ((bytesOf(file) ?? 0) === 0 && (bytesOf(`${file}-wal`) ?? 0) > 0) throw new Unsound(`${file} is empty, and its log is not`);
   const database = new Database(file, { readonly, fileMustExist: readonly, timeout: busyTimeoutMs });
   const version = database.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get()?.version ?? '0';
   assertSqliteVersion(version);

@@ -4,22 +4,27 @@
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
+import { isRefusal } from './database.js';
 import { Database } from './driver.js';
 import { ensurePrivate } from './private-files.js';
 import { lockName } from './store-files.js';
 
 export type Lock = Readonly<{ release: () => void }>;
 
-/** Throws a CacheError when a server, or any other process, holds the directory. */
+/** Throws a CacheError when a server, or any other process, holds the directory, or the disk does not let anybody hold it. */
 export function lockStore(directory: string): Lock {
   const file = join(directory, lockName);
   ensurePrivate(file);
   const database = new Database(file, { timeout: 0 });
   try {
     database.pragma('locking_mode = EXCLUSIVE');
+    // Nothing is ever written, so that a full disk keeps nobody out.
+    database.pragma('journal_mode = MEMORY');
     database.exec('BEGIN EXCLUSIVE');
   } catch (cause) {
     database.close();
+    if (!isRefusal(cause) || cause.code !== 'SQLITE_BUSY')
+      throw new CacheError(`${file} cannot be locked: ${(cause as Error).message}`, { cause });
     throw new CacheError(`the data directory ${directory} is in use by another server`, { cause });
   }
   return { release: () => database.close() };

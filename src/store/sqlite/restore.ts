@@ -12,6 +12,7 @@ import { failpoint } from '../../diagnostics/failpoint.js';
 import { CacheError } from '../../domain/errors.js';
 import { copyDatabase, removeDatabase, rename } from './backup.js';
 import { isDamage } from './damage.js';
+import { openWriter } from './database.js';
 import { inspect } from './inspect.js';
 import { lockStore } from './lock.js';
 import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-files.js';
@@ -36,6 +37,8 @@ export async function restoreStore(
     const { checks, resourceVersion } = inspect(copy, migrations, { thorough: true });
     const [problem] = checks.flatMap(({ problems }) => problems);
     if (problem !== undefined) throw new CacheError(`${file} is damaged and was not restored: ${problem}`);
+    // With a log of its own, as a store has it: a start need not wait for whoever reads it then.
+    openWriter(copy).close();
     failpoint('restore.checked');
     rename(copy, join(directory, restored + freeName(directory, replaced, nowMs).slice(replaced.length)));
     failpoint('restore.named');

@@ -21,7 +21,7 @@ import { test } from '../../support/test.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import { copyDatabase } from '../../../src/store/sqlite/backup.js';
 import { DamagedStore } from '../../../src/store/damaged-store.js';
-import { openPlain, openWriter } from '../../../src/store/sqlite/database.js';
+import { openPlain, openReader, openWriter } from '../../../src/store/sqlite/database.js';
 import { inspect, inspectStopped } from '../../../src/store/sqlite/inspect.js';
 import { knownSchema, migrate, ownMigrations } from '../../../src/store/sqlite/migrate.js';
 import { restoreStore } from '../../../src/store/sqlite/restore.js';
@@ -241,6 +241,25 @@ test('a restore that is refused changes nothing: an open store, a damaged copy, 
   t.is((await listTexts((await engine.open()) && engine.store, aScope())).length, 20);
 });
 
+test('a server starts on a restored store while another process still reads it', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await write(engine, 2);
+  const backup = join(storeDirectory(t), 'backup.db');
+  await copyDatabase(engine.file('strata.db'), backup);
+  const directory = join(storeDirectory(t), 'data');
+  await restoreStore(backup, directory, restoring);
+  t.deepEqual(readdirSync(directory).toSorted(), ['strata.db', 'strata.lock']);
+  const reader = openReader(join(directory, 'strata.db'));
+  t.teardown(() => reader.close());
+  reader.exec('BEGIN');
+  reader.pragma('schema_version');
+
+  const restored = await SqliteEngine.start(t, {}, { directory });
+
+  await write(restored, 1, 'new');
+  t.is((await listTexts(restored.store, aScope())).length, 3);
+});
+
 test('a restore into a missing directory makes it', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 2);
@@ -327,6 +346,32 @@ test('a damaged store that was left open is set aside with its log, never served
   t.is((await listTexts(restored.store, aScope())).length, 50);
   t.true(existsSync(damaged.file), 'it is kept');
 });
+
+for (const [what, lose] of [
+  ['empty', (file: string) => truncateSync(file, 0)],
+  ['gone', (file: string) => rmSync(file)],
+] as const)
+  test(`a database that is ${what} beside its log is damaged: the log holds what was answered, and nobody deletes it`, async (t) => {
+    const engine = await SqliteEngine.start(t);
+    await write(engine, 50, 'n', 20_000);
+    const backup = join(storeDirectory(t), 'backup.db');
+    await copyDatabase(engine.file('strata.db'), backup);
+    const directory = killed(t, engine);
+    const file = join(directory, 'strata.db');
+    const log = readFileSync(`${file}-wal`);
+    lose(file);
+    if (what === 'empty') {
+      t.regex(problemsOf(file).join(), /is empty, and its log is not/);
+      await t.throwsAsync(copyDatabase(file, join(storeDirectory(t), 'copy.db')), { message: /is empty, and its log is not/ });
+    }
+
+    for (let starts = 0; starts < 2; starts += 1) {
+      const damaged = (await t.throwsAsync(SqliteEngine.start(t, {}, { directory }), { instanceOf: DamagedStore }))!;
+      t.deepEqual(readFileSync(`${damaged.file}-wal`), log);
+    }
+    await restoreStore(backup, directory, restoring);
+    t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 50);
+  });
 
 test('once an operator has taken a damaged store away, an empty one may begin', async (t) => {
   const directory = storeDirectory(t);

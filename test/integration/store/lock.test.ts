@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from '../../support/test.js';
 import { CacheError } from '../../../src/domain/errors.js';
@@ -36,6 +38,16 @@ test('the lock holds between processes, and is gone with a process that was kill
   const store = await openTestStore(directory);
   t.is(store.published, 1, 'what the other acknowledged is there');
   await store.close();
+});
+
+test('a lock that cannot be taken for another reason than a server is not said to be held by one', async (t) => {
+  const directory = storeDirectory(t);
+  writeFileSync(join(directory, 'strata.lock'), 'no database, but long enough to be taken for one'.repeat(100));
+
+  await t.throwsAsync(openTestStore(directory), {
+    instanceOf: CacheError,
+    message: `${join(directory, 'strata.lock')} cannot be locked: file is not a database`,
+  });
 });
 
 test('a store that cannot be opened releases its lock', async (t) => {
