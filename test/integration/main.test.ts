@@ -104,9 +104,9 @@ test('SIGHUP does not end a server that starts or stops', async (t) => {
   const has = (event: string): boolean => logged.join('').includes(`"event":"${event}"`);
 
   // The first line of the log comes before anything is opened.
-  await until(() => logged.length > 0, 20_000);
+  await until(() => logged.length > 0);
   for (let hung = 0; hung < 3; hung += 1) child.kill('SIGHUP');
-  await until(() => has('server.started'), 20_000);
+  await until(() => has('server.started'));
   await until(() => has('server.reloaded'));
   child.kill('SIGTERM');
   for (let hung = 0; hung < 20; hung += 1) child.kill('SIGHUP');
@@ -140,7 +140,7 @@ test('it starts as kcp-operator starts a cache server, and writes where the embe
   let logged = '';
   child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
   const exited = once(child, 'exit');
-  await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null, 20_000);
+  await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null);
   t.true(logged.includes(`"dataDirectory":"${data}"`), logged);
   child.kill('SIGTERM');
 
@@ -190,7 +190,7 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and says whic
   let logged = '';
   child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
   const exited = once(child, 'exit');
-  await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null, 20_000);
+  await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null);
   t.regex(logged, /--root-kubeconfig, --shards-kubeconfig: where a request goes is read from the cache above/);
   t.regex(logged, /--service-account-key-file: tokens are checked by shards/);
   child.kill('SIGTERM');

@@ -177,8 +177,8 @@ export async function aServer(t: Teardown, options?: TestServerOptions): Promise
   return server;
 }
 
-/** Resolves once the condition holds; rejects when it does not in time. */
-export async function until(condition: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
+/** Resolves once the condition holds; rejects when it does not in time. A test that names a shorter one says what would take longer. */
+export async function until(condition: () => boolean | Promise<boolean>, withinMs = 50_000): Promise<void> {
   const startedMs = performance.now();
   while (!(await condition())) {
     const waitedMs = performance.now() - startedMs;

@@ -73,7 +73,7 @@ export async function holds(t: ExecutionContext, server: TestServer, names: stri
     held = (await exportsOf(server)).join();
     return held === names;
   };
-  await until(isSo, 10_000).catch(() => t.fail(`holds ${held} instead of ${names}`));
+  await until(isSo).catch(() => t.fail(`holds ${held} instead of ${names}`));
   t.is(held, names);
 }
 

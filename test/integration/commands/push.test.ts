@@ -125,7 +125,7 @@ test('a shard is synced in full, with its progress printed, and left when a sign
   for (const name of ['one', 'two']) shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name }, spec: {} });
 
   const agent = pushing(flags);
-  await until(() => /^(\d+) of \1 types synced, 2 objects sent$/m.test(agent.printed()), 20_000);
+  await until(() => /^(\d+) of \1 types synced, 2 objects sent$/m.test(agent.printed()));
   agent.stop();
   await agent.ended;
 
@@ -196,7 +196,7 @@ test('as a process it ends with 0 when a signal stops it, and with 1 and one lin
   const refused = await aPlace(t, (_, socket) => refuseUpgrade(socket, 403, '{"reason":"Forbidden","message":"not you"}'));
 
   const agent = aProcess(taken.flags);
-  await until(() => received.some(({ frames }) => frames.length > 0), 20_000);
+  await until(() => received.some(({ frames }) => frames.length > 0));
   agent.child.kill('SIGTERM');
   const refusedAgent = aProcess(refused.flags);
 
@@ -214,7 +214,7 @@ test('as a process it ends, and so does its exec plugin, when a signal comes whi
     agent.child.kill('SIGKILL');
     for (const pid of await plugin.runs()) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
   });
-  await until(async () => (await plugin.runs()).length > 0, 20_000);
+  await until(async () => (await plugin.runs()).length > 0);
   const [pid = 0] = await plugin.runs();
 
   agent.child.kill('SIGTERM');

@@ -122,7 +122,7 @@ test('held objects are removed once their grace time is over', async (t) => {
   pusher.types([exports]);
   await until(async () => (await held(server))?.held !== null);
 
-  await until(async () => (await objects(server)) === 0, 15_000);
+  await until(async () => (await objects(server)) === 0);
   t.is((await held(server))?.held, null);
   t.is(await server.metric('strata_slice_held_objects'), 0);
 });
@@ -162,7 +162,7 @@ test('a restart during the hold removes nothing: the grace time starts over once
   again.types([exports]);
   const backMs = performance.now();
   await until(async () => (await held(second))?.held !== null);
-  await until(async () => (await objects(second)) === 0, 15_000);
+  await until(async () => (await objects(second)) === 0);
   t.true(performance.now() - backMs > 3_800);
 });
 
@@ -177,7 +177,7 @@ test('objects held until their pusher has gone are removed when it is back', asy
 
   const again = await RawPusher.open(server, { term: 2_000 });
   again.types([exports]);
-  await until(async () => (await objects(server)) === 0, 15_000);
+  await until(async () => (await objects(server)) === 0);
   t.pass();
 });
 

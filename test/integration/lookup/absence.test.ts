@@ -94,17 +94,17 @@ test('while a former neighbour is away, no cache of its tree proves an absence',
   const east = await tree.cache('east', { parent: root });
   await (await RawPusher.open(west)).syncWhole(exports, [pushedExport('one')]);
   for (const server of [root, east, west]) await holds(t, server, 'one');
-  for (const server of [root, east, west]) await until(() => isVouched(t, server), 10_000);
+  for (const server of [root, east, west]) await until(() => isVouched(t, server));
   const flags = await tree.linkFlags('east', root);
 
   await east.stop();
   await until(async () => !(await isVouched(t, root)));
-  await until(async () => !(await isVouched(t, west)), 10_000);
+  await until(async () => !(await isVouched(t, west)));
   t.false((await statusOf(west)).tree?.complete);
   const back = await east.restart({ flags, config: openPolicies });
   t.teardown(() => back.close());
 
-  for (const server of [root, back, west]) await until(() => isVouched(t, server), 15_000);
+  for (const server of [root, back, west]) await until(() => isVouched(t, server));
   t.pass();
 });
 
@@ -159,18 +159,18 @@ test('a cache that may not hear of a shard below it is not complete, until it ma
   await (await RawPusher.open(root, { name: 'birch' })).syncWhole(sliceOf('apiexports', { shard: 'birch' }), []);
   await (await RawPusher.open(east)).syncWhole(exports, [pushedExport('one')]);
   await holds(t, root, 'one');
-  await until(() => isVouched(t, root), 10_000);
+  await until(() => isVouched(t, root));
   t.is((await statusOf(root)).tree?.children[0]?.receiving.unheard, 0);
 
   const cedar = sliceOf('apiexports', { shard: 'cedar' });
   await (await RawPusher.open(east, { name: 'cedar' })).syncWhole(cedar, [pushedExport('two')]);
-  await until(async () => (await statusOf(root)).tree?.complete === false, 10_000);
+  await until(async () => (await statusOf(root)).tree?.complete === false);
   t.false(await isVouched(t, root));
   // The claim comes again when it is held.
   t.true([1, 2].includes((await statusOf(root)).tree?.children[0]?.receiving.unheard ?? 0));
 
   config = accepting('amber, cedar');
   await holds(t, root, 'one,two');
-  await until(() => isVouched(t, root), 10_000);
+  await until(() => isVouched(t, root));
   t.true((await statusOf(root)).tree?.complete);
 });

@@ -374,11 +374,11 @@ test('behind a restart of the cache look-ups go on, from memory again once the w
     t.like(await reader.get(aRef({ name })), { kind: 'found' });
     return objectsAsked() === before;
   };
-  await until(() => isFromMemory('one'), 20_000);
+  await until(() => isFromMemory('one'));
   const again = await RawPusher.open(restarted, { term: Date.now() });
   await again.syncWhole(exports, [pushedExport('one'), pushedExport('two')]);
   await isFromMemory('two');
-  await until(() => isFromMemory('two'), 20_000);
+  await until(() => isFromMemory('two'));
 });
 
 test('of a type on more shards than a report lists no object is asked for either', async (t) => {

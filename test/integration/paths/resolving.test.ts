@@ -45,7 +45,7 @@ async function shown(server: TestServer, path: string): Promise<string> {
 
 async function becomes(t: ExecutionContext, server: TestServer, path: string, wanted: string): Promise<void> {
   let last = '';
-  await until(async () => (last = await shown(server, path)) === wanted, 10_000).catch(() => {});
+  await until(async () => (last = await shown(server, path)) === wanted).catch(() => {});
   t.is(last, wanted, path);
 }
 

@@ -298,9 +298,9 @@ for (const speaks of [1, 2] as const) {
     const { door, birch } = await shared(speaks);
     for (const [i, http2] of [false, true].entries()) {
       const before = birch.asked;
-      const arrived = () => until(() => birch.asked > before, 10_000);
+      const arrived = () => until(() => birch.asked > before);
       await brokenOff(door, { target: '/clusters/root:org:team/upload', http2, arrived });
-      await until(() => birch.uploads.length === i + 1, 10_000);
+      await until(() => birch.uploads.length === i + 1);
     }
     t.deepEqual(birch.uploads.splice(0), ['broken off', 'broken off']);
   });
@@ -320,7 +320,7 @@ test.serial('an upload that is given up once it is answered is never whole', asy
   client.data(stream.id, Buffer.from('kind: half of it\n'));
   await client.until(() => stream.text === 'early', 'the answer');
   client.reset(stream.id);
-  await until(() => birch.uploads.length === 1, 10_000);
+  await until(() => birch.uploads.length === 1);
   t.deepEqual(birch.uploads, ['broken off']);
 });
 
@@ -379,7 +379,7 @@ test.serial('many watches leave room for requests', async (t) => {
     const client = door.client({ http2: true });
     for (let j = 0; j < 10; j += 1) void watch(client).catch(() => {});
   }
-  await until(() => amber.open.get('watch')?.size === 250, 20_000);
+  await until(() => amber.open.get('watch')?.size === 250);
   t.like(await echoed(door, '/clusters/root/echo'), { target: '/clusters/root/echo' });
   t.true(amber.connections <= 10, `${amber.connections} connections`);
 });

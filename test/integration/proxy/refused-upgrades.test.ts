@@ -76,7 +76,7 @@ test.serial('a refused upgrade leaves no connection, though its client keeps its
     );
     await until(() => opened.every(({ hasEnded }) => hasEnded));
     for (const { text } of opened) t.regex(text, new RegExp(`^HTTP/1\\.1 ${status} `), request);
-    await until(async () => (await held(door)) === before, 15_000);
+    await until(async () => (await held(door)) === before, 20_000);
     for (const { socket } of deaf) socket.destroy();
   }
   t.is(amber.upgrades, 0);
@@ -97,7 +97,7 @@ test.serial('a refusal that a backend makes long is held for no longer than a cl
   t.is(reading.text.split('\r\n\r\n')[1]?.length, 1_000_000);
   await Promise.all(Array.from({ length: 5 }, () => sent(t, door, upgrade('/clusters/team1/exec'), { deaf: true })));
   await until(async () => (await held(door)) > before);
-  await until(async () => (await held(door)) === before);
+  await until(async () => (await held(door)) === before, 20_000);
   t.pass();
 });
 

@@ -117,7 +117,7 @@ test('both ends notice a network that swallows everything; afterwards the sender
   await until(async () => (await server.metric('strata_push_sessions')) === 0);
   t.is(await listed(server), 0);
   proxy.heal();
-  await until(async () => (await listed(server)) === 50, 10_000);
+  await until(async () => (await listed(server)) === 50);
 
   t.is(tap.opened, 1, 'no second sync');
 });
@@ -130,7 +130,7 @@ test('a connection that is cut again and again loses nothing and repeats no sync
     if (i % 20 === 10) proxy.cut();
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await until(async () => (await listed(server)) === 60, 10_000);
+  await until(async () => (await listed(server)) === 60);
 
   t.true(proxy.connections > 1);
   t.is(tap.opened, 1);
@@ -150,7 +150,7 @@ test('a sender leaves a cache that answers pings and acknowledges nothing after 
   const startedMs = performance.now();
   void welcome(cache.accepted[0]!);
 
-  await until(() => cache.accepted.length === 2, 10_000);
+  await until(() => cache.accepted.length === 2);
 
   const tookMs = (performance.now() - startedMs) * factor;
   t.log(`back after ${Math.round(tookMs / 1_000)} s`);

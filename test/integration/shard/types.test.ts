@@ -17,7 +17,7 @@ import { ShardAgent } from '../../../src/shard/agent.js';
 import { aClusterCachedResource, shardName } from '../../support/objects.js';
 import { pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { ShardStandIn } from '../../support/shard-stand-in.js';
-import { aServer, until as within, type TestServer } from '../../support/test-server.js';
+import { aServer, until, type TestServer } from '../../support/test-server.js';
 import { silent } from '../../support/test-store.js';
 
 const cached = 'clustercachedresources.cache.kcp.io';
@@ -32,11 +32,6 @@ const machines = sliceOf('instances', { group: 'machines.svm.io', identity: hash
 function declaring(identity = hash): Parameters<ShardStandIn['store']['put']>[2] {
   const object = aClusterCachedResource(identity, { version: 'v1alpha1' });
   return (identity === '' ? { ...object, status: {} } : object) as Parameters<ShardStandIn['store']['put']>[2];
-}
-
-/** The work of six processes in one, so it is slow beside other tests. */
-function until(condition: () => Promise<boolean>): Promise<void> {
-  return within(condition, 20_000);
 }
 
 class Rig {

@@ -272,7 +272,7 @@ test('a child that claims a hundred thousand shards leaves room for the shards o
   const birch = sliceOf('apiexports', { shard: 'birch' });
   const west = await openChild(server, 'west');
   claim(west, birch.shard);
-  await until(async () => (await viaOf(server, birch.shard)) === 'child/west', 20_000);
+  await until(async () => (await viaOf(server, birch.shard)) === 'child/west');
   west.begin(birch);
   west.put(birch, [pushedExport('one')]);
   await west.acknowledged(west.end(birch, 1));

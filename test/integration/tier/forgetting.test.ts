@@ -214,7 +214,7 @@ test('once all caches of a tree have forgotten a shard, none knows it, also afte
 
   await ending(root)('shards/amber');
   await until(async () => (await shardsOf(leaf)).includes('amber removed') && (await names(leaf)).length === 0);
-  for (const server of [root, leaf]) await until(async () => (await ending(server)('shards/amber/record')) === '{"shard":"amber"}', 15_000);
+  for (const server of [root, leaf]) await until(async () => (await ending(server)('shards/amber/record')) === '{"shard":"amber"}');
 
   const again = await leaf.restart({ flags: await tree.linkFlags('leaf', root), config: 'parent: {forward: [{types: ["*"]}]}\n' });
   t.teardown(() => again.close());

@@ -5,7 +5,7 @@ import type { Slice } from '../../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { claim, openChild } from '../../support/raw-child.js';
-import { aServer, until as within, type TestServer } from '../../support/test-server.js';
+import { aServer, until, type TestServer } from '../../support/test-server.js';
 import { aTree, eventsOf, exportsOf } from '../../support/test-tree.js';
 
 const exports = sliceOf('apiexports');
@@ -15,10 +15,6 @@ const quick = { 'policy-poll': '100ms' };
 const all = "[{types: ['*']}]";
 const public_ = "[{types: ['*'], labels: {tier: public}}]";
 const nothing = '[]';
-
-function until(condition: () => Promise<boolean>): Promise<void> {
-  return within(condition, 20_000);
-}
 
 function below(follow: string): string {
   return `parent: {forward: ${all}, follow: ${follow}}\nchildren: {'*': {accept: [{shards: ['*']}], offer: ${all}}}\n`;
@@ -52,7 +48,7 @@ async function holds(server: TestServer, count: number): Promise<boolean> {
 /** Held and shown, neither current nor whole, and no object is gone. */
 async function mustBeHeld(t: ExecutionContext, server: TestServer, removes: number): Promise<void> {
   await until(() => isHeld(server));
-  await within(async () => (await statusOf(server))?.whole === false && (await statusOf(server))?.syncedIn === 'earlier', 10_000);
+  await until(async () => (await statusOf(server))?.whole === false && (await statusOf(server))?.syncedIn === 'earlier');
   t.like(await statusOf(server), { objects: many, whole: false, syncedIn: 'earlier', held: { removes } });
 }
 

@@ -21,11 +21,6 @@ async function names(server: TestServer): Promise<string> {
   return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).join();
 }
 
-/** The machine may be busy. */
-function soon(condition: () => Promise<boolean>): Promise<void> {
-  return until(condition, 20_000);
-}
-
 test('both ends report on their link, and on where a shard comes from and goes to', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
@@ -39,8 +34,8 @@ test('both ends report on their link, and on where a shard comes from and goes t
   });
   const isReported = ({ shards: [shard] }: StatusReport): boolean =>
     shard?.connection.kind === 'connected' && shard.slices[0]?.current === true;
-  await soon(async () => isReported(await statusOf(root)));
-  await soon(async () => ((await statusOf(root)).tree?.children[0]?.receiving.compared ?? 0) > 0);
+  await until(async () => isReported(await statusOf(root)));
+  await until(async () => ((await statusOf(root)).tree?.children[0]?.receiving.compared ?? 0) > 0);
 
   const [above, below] = [await statusOf(root), await statusOf(east)];
 
@@ -74,19 +69,19 @@ test('what was reported of a shard does not outlive its removal: later its pushe
   const isConnected = async (server: TestServer): Promise<boolean> => (await statusOf(server)).shards[0]?.connection.kind === 'connected';
   await before.syncWhole(aSlice(), [pushedExport('one')]);
   await before.syncWhole(schemas, []);
-  await soon(() => isConnected(root));
+  await until(() => isConnected(root));
   await east.client().raw('DELETE', '/services/cache/shards/amber');
-  await soon(async () => (await statusOf(root)).shards[0]?.removed === true);
+  await until(async () => (await statusOf(root)).shards[0]?.removed === true);
 
   const after = await RawPusher.open(east, { named: 0, process: 'another' });
   await after.syncWhole(aSlice(), [pushedExport('one')]);
-  await soon(() => isConnected(root));
+  await until(() => isConnected(root));
   const { connection } = (await statusOf(root)).shards[0]!;
   t.true(connection.kind === 'connected' && connection.forMs < 2_000, JSON.stringify(connection));
   after.socket.terminate();
 
-  await soon(async () => !(await isConnected(east)));
-  await soon(async () => !(await isConnected(root)));
+  await until(async () => !(await isConnected(east)));
+  await until(async () => !(await isConnected(root)));
   t.false(await isConnected(root));
 });
 
@@ -96,7 +91,7 @@ test('a shard that is written over plain HTTP at a child is shown so at the pare
   const east = await tree.cache('east', { parent: root });
   await east.client().create(aPath(), anApiExport());
 
-  await soon(async () => (await statusOf(root)).shards[0]?.slices[0]?.objects === 1);
+  await until(async () => (await statusOf(root)).shards[0]?.slices[0]?.objects === 1);
 
   const [shard] = (await statusOf(root)).shards;
   t.like(shard, { shard: 'amber', via: 'child/east', connection: { kind: 'plain' } });
@@ -113,12 +108,12 @@ test('a cache that starts while its parent is away serves what its disk holds, a
   await amber.sync(aSlice(), [pushedExport('one')]);
   const flags = await tree.linkFlags('east', root);
   const east = await tree.cache('east', { parent: root });
-  await soon(async () => (await names(east)) === 'one' && (await statusOf(east)).shards[0]?.slices[0]?.everSynced === true);
+  await until(async () => (await names(east)) === 'one' && (await statusOf(east)).shards[0]?.slices[0]?.everSynced === true);
 
   await root.stop();
   const again = await east.restart({ flags, config: "parent: {follow: [{types: ['*']}]}" });
   t.teardown(() => again.close());
-  await soon(async () => ((await statusOf(again)).tree?.parent?.failures ?? 0) > 0);
+  await until(async () => ((await statusOf(again)).tree?.parent?.failures ?? 0) > 0);
 
   const { cache, tree: received, shards } = await statusOf(again);
   t.true(cache.ready);
@@ -137,13 +132,13 @@ test('rewriting the file of a running cache changes what passes', async (t) => {
   await amber.sync(aSlice(), [pushedExport('one')]);
   let config = 'parent: {follow: [{types: [secrets]}]}\nlink: {policyPoll: 100ms}';
   const east = await tree.cache('east', { parent: root, config: () => config });
-  await soon(async () => (await statusOf(east)).tree?.parent?.policies.other !== null);
+  await until(async () => (await statusOf(east)).tree?.parent?.policies.other !== null);
   t.is(await names(east), '');
 
   config = 'parent: {follow: [{types: [apiexports.apis.kcp.io]}]}\nlink: {policyPoll: 100ms}';
 
-  await soon(async () => (await names(east)) === 'one');
+  await until(async () => (await names(east)) === 'one');
   config = 'parent: {follow: [{types: [secrets]}]}\nlink: {policyPoll: 100ms}';
-  await soon(async () => (await names(east)) === '');
+  await until(async () => (await names(east)) === '');
   t.is((await statusOf(root)).tree?.children[0]?.policies.other?.down, '[{"types":["secrets"]}]');
 });

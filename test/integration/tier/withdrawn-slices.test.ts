@@ -33,7 +33,7 @@ for (const [title, begins] of [
     const one = await RawPusher.open(east, { term: 1_000, process: 'p' });
     await one.syncWhole(exports, [pushedExport('a')]);
     await one.syncWhole(schemas, [schema], 'v1alpha1');
-    await until(async () => (await schemasAt(far)) === 1, 10_000);
+    await until(async () => (await schemasAt(far)) === 1);
     one.socket.terminate();
     await east.stop();
 
@@ -43,9 +43,9 @@ for (const [title, begins] of [
     await two.syncWhole(exports, [pushedExport('a')]);
     if (begins) two.begin(schemas);
     // The slice stays while it is named, and its cache has told that it has the shard.
-    await until(async () => (await root.client().raw('GET', '/services/cache/status')).text.includes('"child/west"'), 10_000);
+    await until(async () => (await root.client().raw('GET', '/services/cache/status')).text.includes('"child/west"'));
     t.is(await schemasAt(far), 1);
 
     two.types([exports]);
-    for (const cache of [root, far]) await until(async () => (await schemasAt(cache)) === 0, 20_000);
+    for (const cache of [root, far]) await until(async () => (await schemasAt(cache)) === 0);
   });

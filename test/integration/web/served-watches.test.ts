@@ -34,7 +34,7 @@ test.serial(
     await client.create(quiet, anApiExport({ name: 'q0' }, large));
     await until(() => watch.bytes > 0);
     for (let i = 0; i < 300; i++) await client.create(aPath({ cluster: 'busy' }), anApiExport({ name: `n${i}` }));
-    await until(async () => (await metric('strata_compacted_revision')) >= 200, 25_000);
+    await until(async () => (await metric('strata_compacted_revision')) >= 200);
     for (let i = 1; i < 10; i++) await client.create(quiet, anApiExport({ name: `q${i}` }, large));
     await until(async () => (await metric('strata_watch_fallbacks_total')) === 1);
     for (const id of [0, watch.id]) reader.windowUpdate(id, 1 << 24);

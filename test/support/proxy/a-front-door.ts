@@ -91,9 +91,9 @@ export async function anInstallation(
     ...settings,
   };
   const door = await tree.cache('door', { parent: cache, frontDoor, flags });
-  await until(async () => (await door.client({ as: null }).raw('GET', '/readyz')).status === 200, 10_000);
+  await until(async () => (await door.client({ as: null }).raw('GET', '/readyz')).status === 200);
   // Then it has everything, and knows that soon after.
-  await until(async () => (await door.client({ as: null }).raw('GET', '/clusters/nowhere')).status === 403, 10_000);
+  await until(async () => (await door.client({ as: null }).raw('GET', '/clusters/nowhere')).status === 403);
   const restartDoor = async (): Promise<TestServer> => {
     const again = await door.restart({ frontDoor, flags: { ...(await tree.linkFlags('door', cache)), ...flags } });
     t.teardown(() => again.close());
