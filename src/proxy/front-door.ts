@@ -199,7 +199,7 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
     body.resume();
   };
   // It was given up before anybody could read it.
-  if (body.readableEnded) throw new BrokenOff('the answer was broken off');
+  if (body.readableEnded || body.destroyed) throw new BrokenOff('the answer was broken off');
   return new Promise((resolve) => {
     const leave = exchange.onEnd(() => {
       if (!body.readableEnded) body.destroy();

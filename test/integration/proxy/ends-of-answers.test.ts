@@ -101,6 +101,26 @@ for (const [what, answer] of [
     t.true(streams.every(({ isOver }) => isOver));
   });
 
+test.serial('an answer that is reset right behind its headers ends at its client, whenever that is noticed', async (t) => {
+  const installation = await anInstallation(t);
+  const { door } = installation;
+  let answer = (stream: RawStream): void => stream.headers(418, undefined, true);
+  await moveBirch(installation, await aRawHttp2Backend(t, door.authority, (stream) => answer(stream)));
+  answer = (stream) => {
+    stream.headers(200);
+    if (stream.id % 4 === 1) stream.reset(2);
+    else stream.data('x'.repeat(stream.id % 3_000), true);
+  };
+  const client = await RawHttp2.open({ port: door.port, as: door.master });
+  t.teardown(() => client.destroy());
+  for (let round = 0; round < 40; round += 1) {
+    const streams = Array.from({ length: 50 }, () => client.request('GET', path));
+    for (const stream of streams) await client.answered(stream);
+    if (streams.some(({ isOver }) => !isOver)) return t.fail(`round ${round}`);
+  }
+  t.is(await door.metric('strata_requests_in_flight'), 0);
+});
+
 test.serial('a length that comes with 204 is not passed on: HTTP/2 has no such answer', async (t) => {
   const door = await behind(t, (socket) => socket.write('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\n'));
   t.is((await door.client({ http2: true }).raw('DELETE', path)).status, 204);
