@@ -13,6 +13,6 @@ export const frameBounds = Object.freeze({
   pathMax: 64,
   /** Members of a list, and mutations in a frame. */
   listMax: 10_000,
-  /** Slices that a writer names in one frame: more would keep either end for milliseconds. */
+  /** Slices that a writer names, or reports on, in one frame: more would keep either end for milliseconds. */
   namesPerFrame: 1_000,
 });

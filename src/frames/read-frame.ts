@@ -30,7 +30,7 @@ import type { Member } from './frame-members.js';
 import { frameNumbers } from './frame-numbers.js';
 import type { Credit, Frame, FrameLimits, PushedKey, PushedObject } from './frame.js';
 import { unpack } from './msgpack.js';
-import { asFreshness, asHeld, asSlice, asSlices } from './slice-member.js';
+import { asHeld, asReported, asSlice, asSlices } from './slice-member.js';
 
 type Kind = Frame['kind'];
 
@@ -163,14 +163,14 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         message: asMessage(member(2, 'message')),
       };
     case 'status':
-      return { kind, freshness: asListOf(member(0, 'freshness'), asFreshness), withdrawn: asListOf(member(1, 'withdrawn'), asSlice) };
+      return { kind, freshness: asReported(member(0, 'freshness')), withdrawn: asSlices(member(1, 'withdrawn')) };
     case 'heartbeat':
       return { kind, number: asPositive(member(0, 'number')) };
     case 'report':
       return {
         kind,
         sequence: asPositive(member(0, 'sequence')),
-        freshness: asListOf(member(1, 'freshness'), asFreshness),
+        freshness: asReported(member(1, 'freshness')),
         heartbeat: asCount(member(2, 'heartbeat')),
         isAll: asFlag(member(3, 'isAll')),
         isComplete: asFlag(member(4, 'isComplete')),

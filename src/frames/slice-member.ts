@@ -38,7 +38,12 @@ export function asHeld({ value, name }: Member): HeldSlice {
   };
 }
 
-export function asFreshness({ value, name }: Member): SliceFreshness {
+/** As many as a writer may report in one frame. */
+export function asReported(member: Member): readonly SliceFreshness[] {
+  return asListOf(member, asFreshness, frameBounds.namesPerFrame);
+}
+
+function asFreshness({ value, name }: Member): SliceFreshness {
   const [slice, connected, synced, lagMs, whole] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),

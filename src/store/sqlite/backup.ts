@@ -26,6 +26,7 @@ export async function copyDatabase(from: string, to: string, growthBytesMax = lo
   try {
     const source = openReader(from);
     try {
+      if (bytesOf(from) === 0) throw new CacheError(`${from} is empty`);
       ensurePrivate(unfinished);
       await copyPages(source, { from, to: unfinished, growthBytesMax });
     } finally {

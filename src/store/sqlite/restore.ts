@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { CacheError } from '../../domain/errors.js';
 import { copyDatabase, removeDatabase, rename } from './backup.js';
-import { isDamage } from './damage.js';
+import { damagedBefore, isDamage } from './damage.js';
 import { openWriter } from './database.js';
 import { inspect } from './inspect.js';
 import { lockStore } from './lock.js';
@@ -32,6 +32,8 @@ export async function restoreStore(
   const copy = join(directory, `${databaseName}.restoring`);
   try {
     finishRestore(directory);
+    // Its log belongs to it, where a start was cut short before that had moved.
+    damagedBefore(directory);
     removeDatabase(copy);
     await copyDatabase(file, copy);
     const { checks, resourceVersion } = inspect(copy, migrations, { thorough: true });

@@ -373,6 +373,37 @@ for (const [what, lose] of [
     t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 50);
   });
 
+test('a restore completes a start that was cut short while it set a damaged store aside: the log stays with it', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await write(engine, 3);
+  const backup = join(storeDirectory(t), 'backup.db');
+  await copyDatabase(engine.file('strata.db'), backup);
+  const directory = killed(t, engine);
+  const damaged = join(directory, 'strata.db.damaged-20261122T061400Z');
+  renameSync(join(directory, 'strata.db'), damaged);
+
+  const { before } = await restoreStore(backup, directory, restoring);
+
+  t.is(before, undefined, 'no store was there');
+  t.deepEqual(readdirSync(directory).toSorted(), [
+    'strata.db',
+    'strata.db.damaged-20261122T061400Z',
+    'strata.db.damaged-20261122T061400Z-wal',
+    'strata.lock',
+  ]);
+});
+
+test('a file that is empty is no copy of a store', async (t) => {
+  const directory = storeDirectory(t);
+  writeFileSync(join(directory, 'strata.db'), '');
+
+  await t.throwsAsync(copyDatabase(join(directory, 'strata.db'), join(directory, 'copy.db')), {
+    instanceOf: CacheError,
+    message: `${join(directory, 'strata.db')} is empty`,
+  });
+  t.deepEqual(readdirSync(directory), ['strata.db']);
+});
+
 test('once an operator has taken a damaged store away, an empty one may begin', async (t) => {
   const directory = storeDirectory(t);
   writeFileSync(join(directory, 'strata.db'), 'no database, but long enough to be taken for one'.repeat(100));

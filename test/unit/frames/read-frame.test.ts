@@ -143,6 +143,13 @@ const bad: readonly [string, unknown, string][] = [
   ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', null, 0], 'end.term is no number above 0'],
   ['more types than a frame may name', [22, Array(1_001).fill(amber), [], true], 'types.slices is too long'],
   ['more slices that are gone than a frame may name', [22, [], Array(1_001).fill(amber), true], 'types.withdrawn is too long'],
+  ['more freshness than a frame may report', [15, Array(1_001).fill([amber, true, true, 0, true]), []], 'status.freshness is too long'],
+  ['more slices that are withdrawn than a frame may name', [15, [], Array(1_001).fill(amber)], 'status.withdrawn is too long'],
+  [
+    'more freshness over a link than a frame may report',
+    [19, 1, Array(1_001).fill([amber, true, true, 0, true]), 0, true, true],
+    'report.freshness is too long',
+  ],
   ['more synced slices than a frame may name', [27, Array(1_001).fill(amber)], 'synced.slices is too long'],
   ['types that may be all or not', [22, [], [], 1], 'types.isAll is neither true nor false'],
   ['a held slice without a term', [17, '', [[amber, '']], true], 'resume.held.syncedTerm is no number'],
