@@ -1,7 +1,10 @@
-/** A table for people, columns aligned. */
+import { printable } from './printable.js';
+
 const gap = '   ';
 
-export function alignedRows(rows: readonly (readonly string[])[]): string {
+/** A table for people, columns aligned. */
+export function alignedRows(texts: readonly (readonly string[])[]): string {
+  const rows = texts.map((row) => row.map(printable));
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows
     .map((row) =>

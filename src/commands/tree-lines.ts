@@ -23,6 +23,7 @@ import type {
   StatusReport,
 } from '../domain/status.js';
 import { formatConnection } from './format-connection.js';
+import { printable } from './printable.js';
 
 /** How much of a policy fits on one line of a terminal. Programs and files get all of it. */
 export const policyCharactersOfTerminal = 160;
@@ -101,8 +102,4 @@ function certificateLine({ use, file, subject, notAfter, expiresInMs }: Certific
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function printable(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, '?');
 }

@@ -1,0 +1,25 @@
+/** What a neighbour or a shard calls itself stays in its cell: it moves no cursor, begins no row, and turns nothing around. */
+import { alignedRows } from '../../../src/commands/aligned-rows.js';
+import { formatCaches } from '../../../src/commands/caches.js';
+import { test } from '../../support/test.js';
+
+const forged = 'id\u001b[2J\nparent   root\u0085\u2028\u202ex';
+const harmless = 'id?[2J?parent   root???x';
+
+test('a cell of a table is one line of characters that stand in their order', (t) => {
+  t.is(
+    alignedRows([
+      ['A', 'B'],
+      [forged, 'b'],
+    ]),
+    `${'A'.padEnd(harmless.length)}   B\n${harmless}   b`,
+  );
+});
+
+test('the table of caches is no longer than there are caches, whatever id a child has', (t) => {
+  const shown = formatCaches([
+    { cache: 'child/west', id: forged, connection: { kind: 'connected', forMs: 1_000, peer: '' }, shards: 0, objects: 0, claims: 0 },
+  ]);
+  t.is(shown.trimEnd().split(/[\n\r\u0085\u2028]/).length, 2);
+  t.notRegex(shown, /\u001b|\u202e/);
+});
