@@ -3,31 +3,47 @@
  * frame. An object of the usual 2.5 kB takes 20 µs. A byte takes 5 ns, 100 ns where somebody means harm: a full
  * part then takes 25 ms, a whole frame would take half a second.
  */
-import type { Credit, Frame, FrameLimits, FrameOf } from '../frames/frame.js';
+import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../frames/frame.js';
 
 /** What is admitted in one turn of the event loop, but for the object that reaches it. */
 export const turnMax: Credit = { mutations: 32, bytes: 256 * 1024 };
 
+type Many = FrameOf<'put'> | FrameOf<'delete'>;
+
 /** The frame itself when it needs no parts, or holds more than it may: the session refuses it then. */
-export function partsOf<Each extends Frame>(frame: Each | FrameOf<'put'>, limits: FrameLimits): readonly (Each | FrameOf<'put'>)[] {
-  return frame.kind === 'put' ? putParts(frame, limits) : [frame];
+export function partsOf<Each extends Frame>(frame: Each | Many, limits: FrameLimits): readonly (Each | Many)[] {
+  return frame.kind === 'put' || frame.kind === 'delete' ? manyParts(frame, limits) : [frame];
 }
 
-function putParts(frame: FrameOf<'put'>, { frameMutationsMax }: FrameLimits): readonly FrameOf<'put'>[] {
-  if (frame.objects.length > frameMutationsMax) return [frame];
+function manyParts(frame: Many, { frameMutationsMax }: FrameLimits): readonly Many[] {
+  const all = frame.kind === 'put' ? frame.objects : frame.keys;
+  if (all.length > frameMutationsMax) return [frame];
   // The position is reached with the last part.
   const { position: _, ...unreached } = frame;
-  const parts: FrameOf<'put'>[] = [];
+  return placesOf(all).map(({ from, to }, i, { length }) => part(i === length - 1 ? frame : unreached, from, to));
+}
+
+/** Where each part begins and ends; at least one. */
+function placesOf(
+  all: readonly (PushedKey & { readonly body?: Uint8Array | undefined })[],
+): readonly Readonly<{ from: number; to: number }>[] {
+  const places: { from: number; to: number }[] = [];
   let from = 0;
   let bytes = 0;
-  frame.objects.forEach(({ body }, i) => {
-    bytes += body?.length ?? 0;
+  all.forEach(({ cluster, namespace, name, body }, i) => {
+    bytes += cluster.length + namespace.length + name.length + (body?.length ?? 0);
     const isFull = bytes >= turnMax.bytes || i - from + 1 >= turnMax.mutations;
-    if (!isFull || i === frame.objects.length - 1) return;
-    parts.push({ ...unreached, sequence: frame.sequence + from, objects: frame.objects.slice(from, i + 1) });
+    if (!isFull && i < all.length - 1) return;
+    places.push({ from, to: i + 1 });
     from = i + 1;
     bytes = 0;
   });
-  if (parts.length === 0) return [frame];
-  return [...parts, { ...frame, sequence: frame.sequence + from, objects: frame.objects.slice(from) }];
+  return places.length > 0 ? places : [{ from: 0, to: 0 }];
+}
+
+function part(frame: Many, from: number, to: number): Many {
+  const sequence = frame.sequence + from;
+  return frame.kind === 'put'
+    ? { ...frame, sequence, objects: frame.objects.slice(from, to) }
+    : { ...frame, sequence, keys: frame.keys.slice(from, to) };
 }

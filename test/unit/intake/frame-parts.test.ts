@@ -35,6 +35,26 @@ test('a large frame is split into parts with consecutive numbers that hold all o
   );
 });
 
+test('a frame of deletes is split by the length of its keys, and by their number', (t) => {
+  const { limits } = aContext({ limits: { frameBytesMax: 2 ** 24, frameMutationsMax: 512, bodyBytesMax: 2 ** 20 } });
+  const keys = (count: number, characters: number) =>
+    Array.from({ length: count }, (_, i) => ({ cluster: 'acme', namespace: '', name: `${i}`.padStart(characters, 'x') }));
+  const partsIn = (each: Frame & { kind: 'delete' }) =>
+    partsOf(each, limits).map((part) => part.kind === 'delete' && [part.sequence, part.keys.length, part.position]);
+  const frame = { kind: 'delete', sequence: 10, slice: apiExports, position: '7' } as const;
+
+  t.deepEqual(partsIn({ ...frame, keys: keys(4, 100_000) }), [
+    [10, 3, undefined],
+    [13, 1, '7'],
+  ]);
+  t.deepEqual(partsIn({ ...frame, keys: keys(65, 10) }), [
+    [10, 32, undefined],
+    [42, 32, undefined],
+    [74, 1, '7'],
+  ]);
+  t.deepEqual(partsIn({ ...frame, keys: [] }), [[10, 0, '7']]);
+});
+
 test('a position is reached with the last part of its frame', (t) => {
   const { limits } = aContext();
 
@@ -46,7 +66,7 @@ test('a position is reached with the last part of its frame', (t) => {
   );
 });
 
-test('a frame that is small, ends with its first large object, holds too much or is no put is not split', (t) => {
+test('a frame that is small, ends with its first large object, holds too much or holds nothing is not split', (t) => {
   const { limits } = aContext();
   const whole: readonly Frame[] = [putOf([1, 2]), putOf([1_000_000]), putOf(Array.from({ length: 11 }, () => 100_000)), begin(3)];
 
