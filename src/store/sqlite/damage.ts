@@ -29,9 +29,10 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
   return new DamagedStore(join(directory, name), problem);
 }
 
-/** One that an earlier start has moved out of the way, with its log, and that is still there. */
+/** One that an earlier start has moved out of the way, with its log, and that is still there. A second log is not its own. */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);
-  if (name !== undefined && bytesOf(join(directory, databaseName)) === undefined) setAside(directory, name);
+  const isThere = (each: string): boolean => bytesOf(join(directory, each)) !== undefined;
+  if (name !== undefined && !isThere(databaseName) && !isThere(`${name}-wal`)) setAside(directory, name);
   return name === undefined ? undefined : new DamagedStore(join(directory, name), 'found by a start before this one');
 }

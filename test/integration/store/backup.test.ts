@@ -393,6 +393,27 @@ test('a restore completes a start that was cut short while it set a damaged stor
   ]);
 });
 
+test('a log is not given to a store that was set aside with its own', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await write(engine, 3);
+  const backup = join(storeDirectory(t), 'backup.db');
+  await copyDatabase(engine.file('strata.db'), backup);
+  const directory = killed(t, engine);
+  const [file, earlier] = [join(directory, 'strata.db'), join(directory, 'strata.db.damaged-20261122T061400Z')];
+  renameSync(file, earlier);
+  writeFileSync(`${earlier}-wal`, 'the log of the earlier store');
+  const log = readFileSync(`${file}-wal`);
+
+  const damaged = (await t.throwsAsync(SqliteEngine.start(t, {}, { directory }), { instanceOf: DamagedStore }))!;
+
+  t.is(damaged.file, earlier);
+  t.is(readFileSync(`${earlier}-wal`, 'utf8'), 'the log of the earlier store');
+  t.deepEqual(readFileSync(`${file}-wal`), log);
+  await restoreStore(backup, directory, restoring);
+  t.is(readFileSync(`${earlier}-wal`, 'utf8'), 'the log of the earlier store');
+  t.deepEqual(readFileSync(join(directory, 'strata.db.replaced-20261122T061500Z-wal')), log, 'it is kept');
+});
+
 test('a file that is empty is no copy of a store', async (t) => {
   const directory = storeDirectory(t);
   writeFileSync(join(directory, 'strata.db'), '');
