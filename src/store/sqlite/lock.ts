@@ -17,9 +17,9 @@ export function lockStore(directory: string): Lock {
   ensurePrivate(file);
   const database = new Database(file, { timeout: 0 });
   try {
-    database.pragma('locking_mode = EXCLUSIVE');
-    // Nothing is ever written, so that a full disk keeps nobody out.
+    // Nothing is ever written, so that a full disk keeps nobody out. Before the mode that keeps what a read has locked: two that start at once would refuse each other.
     database.pragma('journal_mode = MEMORY');
+    database.pragma('locking_mode = EXCLUSIVE');
     database.exec('BEGIN EXCLUSIVE');
   } catch (cause) {
     database.close();
