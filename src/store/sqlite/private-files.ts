@@ -4,8 +4,8 @@
  *
  * Existing files are not opened here: closing one would release the locks that this process has on it (POSIX), SQLite's among them.
  */
-import { chmodSync, closeSync, openSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, closeSync, fchownSync, openSync, readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Log } from '../../diagnostics/log.js';
 
 const privateMode = 0o600;
@@ -14,10 +14,13 @@ const permissionsMask = 0o7777;
 /** Also of copies that an operator keeps beside them. */
 const ours = /^strata\./;
 
-/** Makes an empty file where there is none. */
+/** Makes an empty file where there is none. What root makes belongs to the owner of its folder, as whom the server may run. */
 export function ensurePrivate(file: string): void {
   try {
-    closeSync(openSync(file, 'wx', privateMode));
+    const made = openSync(file, 'wx', privateMode);
+    const { uid, gid } = statSync(dirname(file));
+    if (process.getuid?.() === 0) fchownSync(made, uid, gid);
+    closeSync(made);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }

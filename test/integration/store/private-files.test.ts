@@ -1,6 +1,10 @@
 /** Nobody but the owner can read the files of a cache (V8). */
-import { chmodSync, copyFileSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, lstatSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { copyDatabase } from '../../../src/store/sqlite/backup.js';
+import { inspectStopped } from '../../../src/store/sqlite/inspect.js';
+import { ownMigrations } from '../../../src/store/sqlite/migrate.js';
+import { restoreStore } from '../../../src/store/sqlite/restore.js';
 import { test } from '../../support/test.js';
 import { openTestStore, storeDirectory } from '../../support/test-store.js';
 
@@ -38,6 +42,34 @@ test('existing files and copies are tightened; other files, and targets of links
   t.deepEqual([elsewhere, other], ['644', '644']);
   t.deepEqual(new Set(Object.values(ours)), new Set(['600']));
   t.true('strata.db.monday' in ours);
+});
+
+test('what root makes in the folder of another user belongs to that user: a lock of `strata check`, a store of `strata restore`', async (t) => {
+  if (process.getuid?.() !== 0) {
+    t.log('SKIPPED: only root can give files away');
+    t.pass();
+    return;
+  }
+  const [directory, backup] = [storeDirectory(t), join(storeDirectory(t), 'backup.db')];
+  const first = await openTestStore(directory);
+  await first.close();
+  await copyDatabase(join(directory, 'strata.db'), backup);
+  rmSync(join(directory, 'strata.lock'));
+  for (const name of ['.', 'strata.db']) chownSync(join(directory, name), 4711, 4712);
+  const owners = (): string[] => readdirSync(directory).map((name) => `${name} ${statSync(join(directory, name)).uid}`);
+
+  inspectStopped(directory, ownMigrations, { thorough: true });
+  t.deepEqual(
+    owners().filter((each) => !each.endsWith(' 4711')),
+    [],
+  );
+  await restoreStore(backup, directory, { migrations: ownMigrations, nowMs: 0 });
+
+  t.deepEqual(
+    owners().filter((each) => !each.endsWith(' 4711')),
+    [],
+  );
+  t.deepEqual(statSync(backup).uid, 0);
 });
 
 test('a folder that the store makes is its owner’s alone', async (t) => {
