@@ -20,6 +20,7 @@ import { CacheError } from '../domain/errors.js';
 import { member, valueText } from '../json/object-text.js';
 import type { Clock } from '../domain/ports.js';
 import { pause } from '../domain/pause.js';
+import { formatApiVersion } from '../domain/resource.js';
 import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';
 import { ResyncPace } from '../sender/resync-pace.js';
 import type { AbsentTypes } from './absent-types.js';
@@ -154,12 +155,15 @@ export class KubeReader {
     let reads: Read[] = [];
     for await (const batch of lines(chunks, objectBytesMax)) {
       let revision: string | undefined;
-      let failure: KubeRefusal | undefined;
+      let failure: Error | undefined;
       for (const line of batch) {
         const event = cutWatchEvent(line);
         if (event.type === 'ERROR') failure = refusalOf(0, decoder.decode(event.object));
         if (failure !== undefined) break;
         const object = readSourceObject(event.object);
+        // Nobody could go on from there: a watch from '' begins with now, and what was removed meanwhile would stay.
+        if (object.resourceVersion === '') failure = new CacheError('an event of a watch without a resourceVersion');
+        if (failure !== undefined) break;
         if (event.type === 'BOOKMARK') {
           if (syncing && !endsInitialEvents(object)) continue;
           if (!syncing && isOlder(object.resourceVersion, revision ?? place.revision)) failure = fell(object.resourceVersion);
@@ -193,6 +197,9 @@ export class KubeReader {
       if (reads.length > 0) yield reads;
     }
     const envelope = cutter.end();
+    const { group, version } = this.#collection;
+    if (envelope.apiVersion !== formatApiVersion(group, version))
+      throw new CacheError(`an answer of ${envelope.apiVersion} is no list of this type`);
     // What happened since the first page comes with the watch after it.
     const revision = step.revision ?? envelope.resourceVersion;
     if (envelope.continueToken === '') {

@@ -5,13 +5,15 @@
  *   {"kind":"…List", … "items":[ {…} , {…} , … ], "metadata":{"resourceVersion":"…","continue":"…"}}
  *   └─ envelope ──────────────┘  └ item ┘          └─ envelope ──────────────────────────────────────┘
  *
- * It reads only strings and brackets; whoever gets an item checks its text. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
+ * It reads only strings, brackets and what stands between items; whoever gets an item checks its text. What is no list is refused: taken for an empty one, it would
+ * remove all that was listed before. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 import { textAt } from '../domain/text-at.js';
 
-export type ListEnvelope = Readonly<{ resourceVersion: string; continueToken: string }>;
+/** `apiVersion`: '' where there is none. `continueToken`: '' on the last page. */
+export type ListEnvelope = Readonly<{ apiVersion: string; resourceVersion: string; continueToken: string }>;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -19,6 +21,8 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const openBracket = 0x5b;
 const closeBracket = 0x5d;
+const comma = 0x2c;
+const space = 0x20;
 const itemsAhead = /"items"\s*:\s*$/;
 const envelopeBytesMax = 64 * 1024;
 const decoder = new TextDecoder();
@@ -47,7 +51,9 @@ export class ListCutter {
         if (this.#escaped) this.#escaped = false;
         else if (byte === backslash) this.#escaped = true;
         else if (byte === quote) this.#inString = false;
-      } else if (byte === quote) this.#inString = true;
+      } else if (this.#inItems && this.#depth === 2 && !mayStandAmongItems(byte))
+        throw new CacheError('a list with an item that is no object');
+      else if (byte === quote) this.#inString = true;
       else if (byte === openBrace || byte === openBracket) {
         this.#depth += 1;
         if (this.#inItems && this.#depth === 3) from = i;
@@ -72,10 +78,16 @@ export class ListCutter {
   /** The envelope of the page; throws when the page did not come to its end. */
   end(): ListEnvelope {
     if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('a list broke off');
-    const parsed: unknown = JSON.parse(this.#envelope);
+    const parsed = JSON.parse(this.#envelope) as Readonly<{ items?: unknown; metadata?: Readonly<Record<string, unknown>> }>;
     const resourceVersion = textAt(parsed, 'metadata', 'resourceVersion') ?? '';
     if (resourceVersion === '') throw new CacheError('a list without a resourceVersion');
-    return { resourceVersion, continueToken: textAt(parsed, 'metadata', 'continue') ?? '' };
+    const { items, metadata = {} } = parsed;
+    const continueToken = metadata['continue'] ?? '';
+    // A list without items is null in Go.
+    if (items !== null && !Array.isArray(items)) throw new CacheError('a list without items');
+    if (typeof continueToken !== 'string') throw new CacheError('a list whose continue is no text');
+    if (continueToken === '' && (metadata['remainingItemCount'] ?? 0) !== 0) throw new CacheError('a list that has more, and no continue');
+    return { apiVersion: textAt(parsed, 'apiVersion') ?? '', resourceVersion, continueToken };
   }
 
   #opensItems(before: Uint8Array): boolean {
@@ -91,4 +103,9 @@ export class ListCutter {
     this.#begun.add(bytes);
     if (this.#begun.bytes > this.#itemBytesMax) throw new CacheError(`an item of a list has more than ${this.#itemBytesMax} bytes`);
   }
+}
+
+/** Beside spaces, an object and the end. */
+function mayStandAmongItems(byte: number | undefined): boolean {
+  return byte === comma || byte === openBrace || byte === closeBracket || (byte !== undefined && byte <= space);
 }

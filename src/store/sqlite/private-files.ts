@@ -4,7 +4,7 @@
  *
  * Existing files are not opened here: closing one would release the locks that this process has on it (POSIX), SQLite's among them.
  */
-import { chmodSync, closeSync, fchownSync, openSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, fchownSync, fstatSync, openSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Log } from '../../diagnostics/log.js';
 
@@ -19,7 +19,7 @@ export function ensurePrivate(file: string): void {
   try {
     const made = openSync(file, 'wx', privateMode);
     const { uid, gid } = statSync(dirname(file));
-    if (process.getuid?.() === 0) fchownSync(made, uid, gid);
+    if (fstatSync(made).uid === 0 && uid !== 0) fchownSync(made, uid, gid);
     closeSync(made);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { BoundedLog } from '../../../src/diagnostics/bounded-log.js';
 import { AbsentTypes } from '../../../src/kube/absent-types.js';
@@ -76,4 +77,77 @@ test('a type that was absent, and whose reading fails otherwise now, is asked fo
 
   // Half a minute at most between two.
   t.true(opened >= 20 && opened <= 50, `opened ${opened} times in ten minutes`);
+});
+
+type Asked = Readonly<{ path: string }>;
+
+/** What a reader has read, and asked for, by when it was refused or answered all of this in turn; then it gets no more. */
+async function readOf(
+  t: ExecutionContext,
+  answers: readonly (KubeRefusal | readonly object[])[],
+): Promise<{ kinds: string[]; asked: string[] }> {
+  const clock = new ManualClock();
+  const abort = new AbortController();
+  const asked: string[] = [];
+  async function* texts(all: readonly object[]): AsyncGenerator<Uint8Array, void> {
+    for (const each of all) yield Buffer.from(`${JSON.stringify(each)}\n`);
+  }
+  const open = ({ path }: Asked): Promise<AsyncGenerator<Uint8Array, void>> => {
+    const answer = answers[asked.length];
+    asked.push(path);
+    if (answer === undefined) abort.abort();
+    return answer instanceof KubeRefusal ? Promise.reject(answer) : Promise.resolve(texts(answer ?? []));
+  };
+  const kinds: string[] = [];
+  const reading = (async () => {
+    const reader = new KubeReader(partsOf(clock, { client: { open } as unknown as KubeClient }), collection);
+    for await (const reads of reader.read(abort.signal)) kinds.push(...reads.map(({ kind }) => kind));
+  })();
+  t.teardown(() => abort.abort());
+  for (let step = 0; step < 100 && !abort.signal.aborted; step += 1) {
+    for (let i = 0; i < 10; i += 1) await turn();
+    clock.advance(1_000);
+  }
+  await reading;
+  return { kinds, asked };
+}
+
+const noWatchList = new KubeRefusal(400, 'BadRequest', 'no initial events');
+const list = { kind: 'ThingList', apiVersion: 'g/v1', metadata: { resourceVersion: '9' }, items: [] };
+
+for (const [what, answer] of [
+  ['a Status', { kind: 'Status', apiVersion: 'v1', status: 'Failure', code: 500, metadata: { resourceVersion: '9' }, items: [] }],
+  ['a Table', { ...list, kind: 'Table', apiVersion: 'meta.k8s.io/v1' }],
+  ['a list of another group', { ...list, apiVersion: 'other/v1' }],
+  ['a list of another version', { ...list, apiVersion: 'g/v2' }],
+  ['an object', { kind: 'Thing', apiVersion: 'g/v1', metadata: { name: 'a', resourceVersion: '9' } }],
+  ['a list that says no version', { ...list, apiVersion: undefined }],
+] as const)
+  test(`${what} in place of a list is no empty list: nothing that was there before is taken for removed`, async (t) => {
+    const { kinds, asked } = await readOf(t, [noWatchList, [answer], [list]]);
+
+    t.deepEqual(kinds, ['begin', 'begin', 'end']);
+    t.true(asked.length >= 3);
+  });
+
+for (const [what, event] of [
+  ['an object', { type: 'MODIFIED', object: { metadata: { name: 'a' } } }],
+  ['a bookmark', { type: 'BOOKMARK', object: { metadata: {} } }],
+  ['a removal', { type: 'DELETED', object: { metadata: { name: 'a', resourceVersion: '' } } }],
+  ['a number of', { type: 'ADDED', object: { metadata: { name: 'a', resourceVersion: 8 } } }],
+] as const)
+  test(`${what} without a resourceVersion ends a watch, which goes on from where it was`, async (t) => {
+    const { kinds, asked } = await readOf(t, [[whole, event]]);
+
+    t.deepEqual(kinds, ['begin', 'end']);
+    t.is(new URL(asked[1] ?? '', 'https://shard').searchParams.get('resourceVersion'), '7');
+  });
+
+test('a bookmark without a resourceVersion ends no sync', async (t) => {
+  const nameless = { type: 'BOOKMARK', object: { metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } } };
+
+  const { kinds, asked } = await readOf(t, [[nameless], [list]]);
+
+  t.deepEqual(kinds, ['begin', 'begin', 'end']);
+  t.false((asked[1] ?? '').includes('watch=true'));
 });

@@ -1,5 +1,6 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
+import { CacheError } from '../../../src/domain/errors.js';
 import { lines } from '../../../src/kube/lines.js';
 import { ListCutter } from '../../../src/kube/list-cutter.js';
 import { cutWatchEvent } from '../../../src/kube/watch-event.js';
@@ -38,19 +39,51 @@ test('a list is cut into the very texts of its items, wherever its chunks end an
   t.notThrows(() => fc.assert(property, { numRuns: 300 }));
 });
 
-test('a list that breaks off, holds too much or has no resourceVersion is refused', (t) => {
-  const ended = (text: string): unknown => {
-    const cutter = new ListCutter(64);
-    cutter.push(encoder.encode(text));
-    return cutter.end();
-  };
+function ended(text: string): unknown {
+  const cutter = new ListCutter(64);
+  const items = cutter.push(encoder.encode(text)).length;
+  return { items, ...cutter.end() };
+}
 
+test('a list that breaks off, holds too much or has no resourceVersion is refused', (t) => {
   t.throws(() => ended('{"items":[{"a":1},'), { message: /broke off/ });
   t.throws(() => ended(''), { message: /broke off/ });
   t.throws(() => ended('{"items":null,"metadata":{}}'), { message: /without a resourceVersion/ });
   t.throws(() => ended(`{"items":[{"a":"${'x'.repeat(64)}`), { message: /more than 64 bytes/ });
   t.throws(() => ended(`{"other":"${'x'.repeat(100_000)}`), { message: /this is no list/ });
-  t.deepEqual(ended('{"items":null,"metadata":{"resourceVersion":"5"}}'), { resourceVersion: '5', continueToken: '' });
+});
+
+/** Of each, whoever took what it says would remove what it has. */
+for (const [what, text] of [
+  ['has no items', '{"metadata":{"resourceVersion":"5"}}'],
+  ['has an object of items', '{"items":{"a":{}},"metadata":{"resourceVersion":"5"}}'],
+  ['has a text of items', '{"items":"[{}]","metadata":{"resourceVersion":"5"}}'],
+  ['has a number among its items', '{"items":[{},1],"metadata":{"resourceVersion":"5"}}'],
+  ['has null among its items', '{"items":[null,{}],"metadata":{"resourceVersion":"5"}}'],
+  ['has a text among its items', '{"items":["{}"],"metadata":{"resourceVersion":"5"}}'],
+  ['has a list among its items', '{"items":[[{}]],"metadata":{"resourceVersion":"5"}}'],
+  ['goes on with a number', '{"items":[{}],"metadata":{"resourceVersion":"5","continue":7}}'],
+  ['has more, and does not go on', '{"items":[{}],"metadata":{"resourceVersion":"5","remainingItemCount":1}}'],
+  ['is an array', '[{"items":[],"metadata":{"resourceVersion":"5"}}]'],
+  ['has a number as its resourceVersion', '{"items":[],"metadata":{"resourceVersion":5}}'],
+] as const)
+  test(`an answer that ${what} is no list, and not an empty one`, (t) => {
+    t.throws(() => ended(text), { instanceOf: CacheError });
+  });
+
+test('what servers write around their items is read: null for none, no continue, one that is empty', (t) => {
+  const envelope = { apiVersion: '', resourceVersion: '5', continueToken: '' };
+  t.deepEqual(ended('{"items":null,"metadata":{"resourceVersion":"5"}}'), { items: 0, ...envelope });
+  t.deepEqual(ended('{"items":[ ],"metadata":{"resourceVersion":"5","continue":""}}'), { items: 0, ...envelope });
+  t.deepEqual(
+    ended('{"items":[\r\n\t{},\n{}],"metadata":{"resourceVersion":"5","continue":"c","remainingItemCount":3},"apiVersion":"v1"}'),
+    {
+      items: 2,
+      apiVersion: 'v1',
+      resourceVersion: '5',
+      continueToken: 'c',
+    },
+  );
 });
 
 test('a watch is cut at its newlines, wherever its chunks end; text after the last newline is no event', async (t) => {
