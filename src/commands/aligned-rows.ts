@@ -5,7 +5,7 @@ const gap = '   ';
 /** A table for people, columns aligned. */
 export function alignedRows(texts: readonly (readonly string[])[]): string {
   const rows = texts.map((row) => row.map(printable));
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = (rows[0] ?? []).map((_, column) => rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0));
   return rows
     .map((row) =>
       row

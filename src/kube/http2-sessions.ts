@@ -17,7 +17,7 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'n
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
-import { limitInterim } from './interim-answers.js';
+import { limitInterim } from '../domain/interim-answers.js';
 import { UnreadBody, type UnreadRoom } from './unread-body.js';
 
 /** `tls`: certificates, and what the server's is checked against. `origin`: its scheme, host and port. */

@@ -10,7 +10,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Http2Sessions, type Asked } from './http2-sessions.js';
-import { limitInterim } from './interim-answers.js';
+import { limitInterim } from '../domain/interim-answers.js';
 import type { Credentials, KubeAccess } from './kube-access.js';
 import { UnreadBody } from './unread-body.js';
 
@@ -101,7 +101,7 @@ function retire({ sessions, agent }: Kept): void {
 function answered({ stream, body }: Asked): Promise<KubeAnswer> {
   return new Promise((resolve, reject) => {
     stream.once('response', (headers: IncomingHttpHeaders & { ':status'?: number }) =>
-      resolve({ status: headers[':status'] ?? 0, headers, body, isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR }),
+      resolve({ status: headers[':status'] ?? 0, headers, body, isCutOff: () => !body.isWhole }),
     );
     stream.once('close', () => reject(new CacheError('the server has closed the request')));
     // Behind the beginning of the answer, whoever reads the body hears of it.

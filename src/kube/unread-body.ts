@@ -23,6 +23,7 @@ export class UnreadBody extends Readable {
   readonly #room: UnreadRoom;
   readonly #unread = new GatheredBytes();
   #hasSourceEnded = false;
+  #isWhole = false;
 
   constructor(source: Readable, { room = uncounted, signal }: UnreadBodyOptions = {}) {
     super({ highWaterMark: source.readableHighWaterMark, ...(signal !== undefined && { signal }) });
@@ -32,7 +33,8 @@ export class UnreadBody extends Readable {
     source.push = (piece: Uint8Array | null) => {
       if (piece !== null) return this.#take(piece);
       // Node says so of a stream that is destroyed, too.
-      if (!source.destroyed) this.#endSource();
+      this.#isWhole ||= !source.destroyed;
+      if (this.#isWhole) this.#endSource();
       return end();
     };
     // What breaks a source is said when it closes, unless all of it had come; and whoever reads hears of it.
@@ -44,6 +46,11 @@ export class UnreadBody extends Readable {
     });
     // Nothing stays in it, so that it says its end at once.
     source.resume();
+  }
+
+  /** Whether the source has said that this is all: what ends its connection later takes nothing of it. */
+  get isWhole(): boolean {
+    return this.#isWhole;
   }
 
   override read(size?: number): unknown {

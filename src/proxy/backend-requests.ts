@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import { limitInterim } from '../kube/interim-answers.js';
+import { limitInterim } from '../domain/interim-answers.js';
 
 /** How a backend is spoken to: what it shows is checked against `ca`, and it is shown the pair. PEM texts. The same object as long as they are the same. */
 export type BackendCredentials = Readonly<{ ca: string; cert: string; key: string }>;

@@ -222,7 +222,7 @@ function answered({ stream, body }: Asked, signal: AbortSignal): Promise<Backend
         status: headers[':status'] ?? 0,
         headers,
         body,
-        isCutOff: () => stream.rstCode !== constants.NGHTTP2_NO_ERROR,
+        isCutOff: () => !body.isWhole,
         endRequest: () => endUnlessSent(stream),
       });
     });

@@ -68,6 +68,21 @@ test('a refused upgrade gives the client the code, the message and when to come 
   }
 });
 
+test('a server that answers an upgrade with a 1xx on and on is left at once; one that does so a few times is not', async (t) => {
+  const endless = await SocketServer.open(t, { upgrade: (_, socket) => void socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(101)) });
+
+  await t.throwsAsync(connect(endless.url), { instanceOf: CacheError, message: /does not begin its answer/ });
+
+  await until(() => endless.sockets.every(({ destroyed }) => destroyed));
+  const patient = await SocketServer.open(t, {
+    upgrade: (_, socket) => {
+      socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100));
+      refuseUpgrade(socket, 403, '{}', {});
+    },
+  });
+  await t.throwsAsync(connect(patient.url), { instanceOf: UpgradeRefused });
+});
+
 test('of an answer that is no Status the first 1,024 characters are the message', async (t) => {
   const upgrade = (_: unknown, socket: Duplex): void => refuseUpgrade(socket, 502, 'x'.repeat(100_000));
   const server = await SocketServer.open(t, { upgrade });

@@ -36,11 +36,17 @@ async function behind(
   return door;
 }
 
-async function takenSlowly(t: ExecutionContext, door: TestServer): Promise<readonly [bytes: number, code: number | undefined]> {
+/** `isAsking`: the body of the request has not ended yet. */
+async function takenSlowly(
+  t: ExecutionContext,
+  door: TestServer,
+  isAsking = false,
+): Promise<readonly [bytes: number, code: number | undefined]> {
   const { certificate: cert, key } = door.master;
   const session = connect(door.url, { cert, key, rejectUnauthorized: false, settings: { initialWindowSize: 1_024 } });
   t.teardown(() => session.destroy());
-  const stream = session.request({ ':path': path }).on('error', () => {});
+  const stream = session.request({ ':path': path, ':method': isAsking ? 'POST' : 'GET' }, { endStream: !isAsking }).on('error', () => {});
+  if (isAsking) stream.write('{');
   await sleep(600);
   let bytes = 0;
   // In many turns: what is left waits while the connection's end is noticed.
@@ -60,6 +66,7 @@ for (const [how, end] of [
   ['closed', ({ socket }) => socket.end()],
   ['closed with GOAWAY', ({ id, goAway, socket }) => (goAway(id, 0), socket.end())],
   ['broken off', ({ socket }) => socket.destroy()],
+  ['there, and its stream reset,', ({ reset }) => reset(8)],
 ] satisfies readonly (readonly [string, (stream: RawStream) => void])[])
   test.serial(`so is one over HTTP/2, when the connection is ${how} before the client takes a byte`, async (t) => {
     const installation = await anInstallation(t);
@@ -73,6 +80,7 @@ for (const [how, end] of [
       setTimeout(end, 200, stream);
     };
     t.deepEqual(await takenSlowly(t, installation.door), [frames * frameBytes, 0]);
+    t.is((await takenSlowly(t, installation.door, true))[0], frames * frameBytes, 'also to a request that has not ended');
   });
 
 test.serial('an answer that nobody takes within the time of a request is reset: part of it is not the whole', async (t) => {
