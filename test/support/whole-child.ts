@@ -1,5 +1,6 @@
 /** A child that has every object of some slices, none as a rule, and goes on saying so until its test is over. */
 import type { ExecutionContext } from 'ava';
+import { frameBounds } from '../../src/frames/frame-bounds.js';
 import type { Frame, SliceFreshness } from '../../src/frames/frame.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { claim, openChild } from './raw-child.js';
@@ -20,9 +21,11 @@ export async function aWholeChild(
     child.end(slice, 0, 'a filter');
   }
   const freshness = slices.map((slice) => ({ slice, connected: true, synced: true, lagMs: 0, whole: true, ...reportOf(slice) }));
-  const report = (heartbeat: number, changed: readonly SliceFreshness[]): number =>
-    child.numbered((sequence) => ({ kind: 'report', sequence, freshness: changed, heartbeat, isAll: true, isComplete: true }));
-  const reported = report((await child.expect('heartbeat')).number, freshness);
+  const report = (heartbeat: number, changed: readonly SliceFreshness[], isAll = true): number =>
+    child.numbered((sequence) => ({ kind: 'report', sequence, freshness: changed, heartbeat, isAll, isComplete: true }));
+  const { number } = await child.expect('heartbeat');
+  while (freshness.length > frameBounds.namesPerFrame) report(0, freshness.splice(0, frameBounds.namesPerFrame), false);
+  const reported = report(number, freshness);
   const answer = (frame: Frame): void => {
     if (frame.kind === 'heartbeat') report(frame.number, []);
   };
