@@ -57,12 +57,18 @@ function killed(t: ExecutionContext, engine: SqliteEngine): string {
   return directory;
 }
 
-/** A restored store as a start leaves it that is killed before it has switched to the log: part of a transaction is in the file, and its journal beside it. */
-async function halfDone(t: ExecutionContext): Promise<Readonly<{ directory: string; backup: string }>> {
+/** A store that holds so many objects, and a copy of it. */
+async function backedUp(t: ExecutionContext, count: number, bytes = 0): Promise<Readonly<{ engine: SqliteEngine; backup: string }>> {
   const engine = await SqliteEngine.start(t);
-  await write(engine, 50, 'n', 20_000);
+  await write(engine, count, 'n', bytes);
   const backup = join(storeDirectory(t), 'backup.db');
   await copyDatabase(engine.file('strata.db'), backup);
+  return { engine, backup };
+}
+
+/** A restored store as a start leaves it that is killed before it has switched to the log: part of a transaction is in the file, and its journal beside it. */
+async function halfDone(t: ExecutionContext): Promise<Readonly<{ directory: string; backup: string }>> {
+  const { engine, backup } = await backedUp(t, 50, 20_000);
   const [live, directory] = [storeDirectory(t), join(storeDirectory(t), 'data')];
   mkdirSync(directory);
   copyFileSync(backup, join(live, 'strata.db'));
@@ -118,10 +124,7 @@ test('a copy is given up when more is written meanwhile than the log may grow by
 });
 
 test('a restore sets the old store aside with its log, begins another epoch, and can be undone by another restore', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  await write(engine, 10);
-  const backup = join(storeDirectory(t), 'backup.db');
-  await copyDatabase(engine.file('strata.db'), backup);
+  const { engine, backup } = await backedUp(t, 10);
   await write(engine, 5, 'lost');
   const lost = engine.store.format(engine.store.published);
   const directory = killed(t, engine);
@@ -148,10 +151,7 @@ test('a restore sets the old store aside with its log, begins another epoch, and
 });
 
 test('a restore that is cut short is finished by the next start, wherever it was', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  await write(engine, 3);
-  const backup = join(storeDirectory(t), 'backup.db');
-  await copyDatabase(engine.file('strata.db'), backup);
+  const { engine, backup } = await backedUp(t, 3);
   await write(engine, 2, 'lost');
   const move = (directory: string, from: string, to: string): void => renameSync(join(directory, from), join(directory, to));
   const [pending, aside] = ['strata.db.restored-1', 'strata.db.replaced-1'];
@@ -242,10 +242,7 @@ test('a restore that is refused changes nothing: an open store, a damaged copy, 
 });
 
 test('a server starts on a restored store while another process still reads it', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  await write(engine, 2);
-  const backup = join(storeDirectory(t), 'backup.db');
-  await copyDatabase(engine.file('strata.db'), backup);
+  const { engine, backup } = await backedUp(t, 2);
   const directory = join(storeDirectory(t), 'data');
   await restoreStore(backup, directory, restoring);
   t.deepEqual(readdirSync(directory).toSorted(), ['strata.db', 'strata.lock']);
@@ -261,10 +258,7 @@ test('a server starts on a restored store while another process still reads it',
 });
 
 test('a restore into a missing directory makes it', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  await write(engine, 2);
-  const backup = join(storeDirectory(t), 'backup.db');
-  await copyDatabase(engine.file('strata.db'), backup);
+  const { engine, backup } = await backedUp(t, 2);
   const directory = join(storeDirectory(t), 'new', 'data');
 
   t.is((await restoreStore(backup, directory, restoring)).before, undefined);
@@ -320,10 +314,7 @@ test('a store is known to have been left open, or closed', async (t) => {
 });
 
 test('a damaged store that was left open is set aside with its log, never served, and no empty one begins until somebody acts', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  await write(engine, 50, 'n', 20_000);
-  const backup = join(storeDirectory(t), 'backup.db');
-  await copyDatabase(engine.file('strata.db'), backup);
+  const { engine, backup } = await backedUp(t, 50, 20_000);
   const directory = killed(t, engine);
   truncateSync(join(directory, 'strata.db-wal'), 0);
   copyFileSync(backup, join(directory, 'strata.db'));
@@ -352,10 +343,7 @@ for (const [what, lose] of [
   ['gone', (file: string) => rmSync(file)],
 ] as const)
   test(`a database that is ${what} beside its log is damaged: the log holds what was answered, and nobody deletes it`, async (t) => {
-    const engine = await SqliteEngine.start(t);
-    await write(engine, 50, 'n', 20_000);
-    const backup = join(storeDirectory(t), 'backup.db');
-    await copyDatabase(engine.file('strata.db'), backup);
+    const { engine, backup } = await backedUp(t, 50, 20_000);
     const directory = killed(t, engine);
     const file = join(directory, 'strata.db');
     const log = readFileSync(`${file}-wal`);
@@ -374,10 +362,7 @@ for (const [what, lose] of [
   });
 
 test('a restore completes a start that was cut short while it set a damaged store aside: the log stays with it', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  await write(engine, 3);
-  const backup = join(storeDirectory(t), 'backup.db');
-  await copyDatabase(engine.file('strata.db'), backup);
+  const { engine, backup } = await backedUp(t, 3);
   const directory = killed(t, engine);
   const damaged = join(directory, 'strata.db.damaged-20261122T061400Z');
   renameSync(join(directory, 'strata.db'), damaged);
@@ -394,10 +379,7 @@ test('a restore completes a start that was cut short while it set a damaged stor
 });
 
 test('a log is not given to a store that was set aside with its own', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  await write(engine, 3);
-  const backup = join(storeDirectory(t), 'backup.db');
-  await copyDatabase(engine.file('strata.db'), backup);
+  const { engine, backup } = await backedUp(t, 3);
   const directory = killed(t, engine);
   const [file, earlier] = [join(directory, 'strata.db'), join(directory, 'strata.db.damaged-20261122T061400Z')];
   renameSync(file, earlier);
