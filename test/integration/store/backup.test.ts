@@ -68,7 +68,7 @@ async function backedUp(t: ExecutionContext, count: number, bytes = 0): Promise<
 
 /** A restored store as a start leaves it that is killed before it has switched to the log: part of a transaction is in the file, and its journal beside it. */
 async function halfDone(t: ExecutionContext): Promise<Readonly<{ directory: string; backup: string }>> {
-  const { engine, backup } = await backedUp(t, 50, 20_000);
+  const { backup } = await backedUp(t, 50, 20_000);
   const [live, directory] = [storeDirectory(t), join(storeDirectory(t), 'data')];
   mkdirSync(directory);
   copyFileSync(backup, join(live, 'strata.db'));
@@ -242,7 +242,7 @@ test('a restore that is refused changes nothing: an open store, a damaged copy, 
 });
 
 test('a server starts on a restored store while another process still reads it', async (t) => {
-  const { engine, backup } = await backedUp(t, 2);
+  const { backup } = await backedUp(t, 2);
   const directory = join(storeDirectory(t), 'data');
   await restoreStore(backup, directory, restoring);
   t.deepEqual(readdirSync(directory).toSorted(), ['strata.db', 'strata.lock']);
@@ -258,7 +258,7 @@ test('a server starts on a restored store while another process still reads it',
 });
 
 test('a restore into a missing directory makes it', async (t) => {
-  const { engine, backup } = await backedUp(t, 2);
+  const { backup } = await backedUp(t, 2);
   const directory = join(storeDirectory(t), 'new', 'data');
 
   t.is((await restoreStore(backup, directory, restoring)).before, undefined);
