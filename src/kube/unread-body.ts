@@ -32,8 +32,8 @@ export class UnreadBody extends Readable {
     const end = source.push.bind(source, null);
     source.push = (piece: Uint8Array | null) => {
       if (piece !== null) return this.#take(piece);
-      // Node says so of a stream that is destroyed, too.
-      this.#isWhole ||= !source.destroyed;
+      // Node says so of a source that is destroyed, too, and of a stream that was reset without an error.
+      this.#isWhole ||= !source.destroyed && !source.closed;
       if (this.#isWhole) this.#endSource();
       return end();
     };
