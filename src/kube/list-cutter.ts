@@ -22,8 +22,11 @@ const closeBrace = 0x7d;
 const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const comma = 0x2c;
-const space = 0x20;
-const itemsAhead = /"items"\s*:\s*$/;
+const spaces: readonly number[] = [0x20, 0x09, 0x0a, 0x0d];
+/** Not the end of a longer name. */
+const itemsAhead = /(?<!\\)"items"\s*:\s*$/;
+/** Of what stands before a list: one with more spaces than that is not found, and the page refused. */
+const lookedAtBytes = 256;
 const envelopeBytesMax = 64 * 1024;
 const decoder = new TextDecoder();
 
@@ -34,6 +37,9 @@ export class ListCutter {
   #inString = false;
   #escaped = false;
   #inItems = false;
+  #hadItems = false;
+  /** What stands before this place among the items. */
+  #before: 'nothing' | 'item' | 'comma' = 'nothing';
   /** The item that is arriving, as far as earlier chunks had it. */
   readonly #begun = new GatheredBytes();
 
@@ -51,15 +57,17 @@ export class ListCutter {
         if (this.#escaped) this.#escaped = false;
         else if (byte === backslash) this.#escaped = true;
         else if (byte === quote) this.#inString = false;
-      } else if (this.#inItems && this.#depth === 2 && !mayStandAmongItems(byte))
-        throw new CacheError('a list with an item that is no object');
+      } else if (this.#inItems && this.#depth === 2 && !this.#mayStandAmongItems(byte))
+        throw new CacheError('a list whose items are not objects with a comma between them');
       else if (byte === quote) this.#inString = true;
       else if (byte === openBrace || byte === openBracket) {
         this.#depth += 1;
         if (this.#inItems && this.#depth === 3) from = i;
         else if (!this.#inItems && this.#depth === 2 && byte === openBracket && this.#opensItems(chunk.subarray(from, i))) {
+          if (this.#hadItems) throw new CacheError('a list that has items twice');
           this.#keep(chunk.subarray(from, i + 1));
           this.#inItems = true;
+          this.#hadItems = true;
         }
       } else if (byte === closeBrace || byte === closeBracket) {
         this.#depth -= 1;
@@ -85,13 +93,31 @@ export class ListCutter {
     const continueToken = metadata['continue'] ?? '';
     // A list without items is null in Go.
     if (items !== null && !Array.isArray(items)) throw new CacheError('a list without items');
+    if (items !== null && items.length > 0) throw new CacheError('a list whose name for items is written in another way');
     if (typeof continueToken !== 'string') throw new CacheError('a list whose continue is no text');
     if (continueToken === '' && (metadata['remainingItemCount'] ?? 0) !== 0) throw new CacheError('a list that has more, and no continue');
     return { apiVersion: textAt(parsed, 'apiVersion') ?? '', resourceVersion, continueToken };
   }
 
   #opensItems(before: Uint8Array): boolean {
-    return itemsAhead.test(this.#envelope + decoder.decode(before));
+    const last = decoder.decode(before.subarray(-lookedAtBytes));
+    return itemsAhead.test(before.length < lookedAtBytes ? this.#envelope.slice(-lookedAtBytes) + last : last);
+  }
+
+  #mayStandAmongItems(byte: number | undefined): boolean {
+    const before = this.#before;
+    switch (byte) {
+      case openBrace:
+        this.#before = 'item';
+        return before !== 'item';
+      case comma:
+        this.#before = 'comma';
+        return before === 'item';
+      case closeBracket:
+        return before !== 'comma';
+      default:
+        return byte !== undefined && spaces.includes(byte);
+    }
   }
 
   #keep(bytes: Uint8Array): void {
@@ -103,9 +129,4 @@ export class ListCutter {
     this.#begun.add(bytes);
     if (this.#begun.bytes > this.#itemBytesMax) throw new CacheError(`an item of a list has more than ${this.#itemBytesMax} bytes`);
   }
-}
-
-/** Beside spaces, an object and the end. */
-function mayStandAmongItems(byte: number | undefined): boolean {
-  return byte === comma || byte === openBrace || byte === closeBracket || (byte !== undefined && byte <= space);
 }
