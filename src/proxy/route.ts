@@ -4,7 +4,7 @@
  *   /readyz, /livez, /metrics          answered here
  *   ..  or // in it                    redirected to the path without
  *   /clusters/PATH[/…]                 to the shard that has PATH, as /clusters/NAME[/…]; the rest stays byte for byte
- *   below the longest mapping          to its backend, unchanged; if it has …/clusters/PATH/…, PATH must lead somewhere, and * may stand for any
+ *   below the longest mapping          to its backend, unchanged; PATH, at the mapping's {cluster} or else in …/clusters/PATH/…, must lead somewhere, and * may stand for any
  *   anything else                      404
  *
  * ROUTE-1 What decides where a request goes is decoded once, here, and what is forwarded is made of what was decided: a backend never reads another logical
@@ -44,12 +44,14 @@ export function routeOf(target: string, mappings: readonly Mapping[]): Route {
   if (decoded === undefined || mapping !== mappings.find(({ path }) => isBelow(path, decoded))) return { kind: 'malformed' };
   if (mapping === undefined) return { kind: 'unmapped' };
   if (mapping.path === clustersPath) return clusterRoute(mapping, pathname, query);
-  const wanted = wantedIn(decoded);
-  if (decode(wantedIn(pathname)) !== wanted) return { kind: 'malformed' };
+  const wanted = wantedIn(decoded, mapping);
+  if (decode(wantedIn(pathname, mapping)) !== wanted) return { kind: 'malformed' };
   return { kind: 'mapped', mapping, path: wanted === '' || wanted === '*' ? undefined : wanted, target };
 }
 
-function wantedIn(pathname: string): string {
+function wantedIn(pathname: string, mapping: Mapping): string {
+  const at = mapping.path.split('/').indexOf('{cluster}');
+  if (at >= 0) return pathname.split('/')[at] ?? '';
   const [, path = ''] = pathname.split(`${clustersPath}/`, 2);
   return path.split('/', 1)[0] ?? '';
 }

@@ -2,6 +2,7 @@
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 import { kcpTypes } from '../domain/catalogue-kcp.js';
 import { parseDeclaration } from '../domain/declaration.js';
+import { labelKeyFlaws, labelValueFlaws } from '../domain/label-syntax.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Collection } from '../kube/collection.js';
@@ -44,6 +45,7 @@ export function readCachedResource(
 /**
  * What is read for those of one type and logical cluster. One is served by the shard, which selects itself. Of several, whose selections may overlap,
  * all is read, and what none of them selects is passed over: an object that two select leaves with the second. The first says the version.
+ * So is what one selects by labels that no object can have: kcp compares them, and in a URL they might be read as another selector.
  */
 export function readingOf([first, ...others]: readonly [CachedResource, ...CachedResource[]]): Readonly<{
   collection: Collection;
@@ -54,7 +56,7 @@ export function readingOf([first, ...others]: readonly [CachedResource, ...Cache
   const { cluster, version, kind } = first;
   const { group, resource } = first.resource;
   const isSame = ({ matchLabels }: CachedResource): boolean => formatLabels(matchLabels) === formatLabels(first.matchLabels);
-  const isOne = others.every(isSame);
+  const isOne = others.every(isSame) && first.matchLabels.every(isLabel);
   return {
     collection: { cluster, group, version, resource, identityOf: undefined, labelSelector: isOne ? formatLabels(first.matchLabels) : '' },
     type: { group, version, kind },
@@ -68,6 +70,10 @@ function matchLabelsOf(bytes: Uint8Array): Labels {
   const matchLabels = object.spec?.labelSelector?.matchLabels;
   if (typeof matchLabels !== 'object' || matchLabels === null) return [];
   return Object.entries(matchLabels).map(([key, value]) => [key, String(value)]);
+}
+
+function isLabel([key, value]: Labels[number]): boolean {
+  return labelKeyFlaws(key).length === 0 && labelValueFlaws(value).length === 0;
 }
 
 /** As in a URL's `labelSelector`. */

@@ -58,8 +58,13 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
   const { cluster, raw } = ofContext;
   if (isSaid(cluster.proxyUrl)) throw fail(`the cluster ${cluster.name} is behind a proxy, which is not supported`);
   if (cluster.skipTLSVerify && !allowInsecure) throw fail(`the cluster ${cluster.name} asks for TLS without a check of the certificate`);
-  const unsupported = [user.username, user.password, user.impersonateUser, user.authProvider].some((value) => isSaid(value));
-  if (unsupported) throw fail(`the user ${user.name} needs more than a certificate, a token or an exec plugin, which is not supported`);
+  checkTypes(entry.raw, `the user ${user.name}`, userTypes, fail);
+  checkTypes(raw, `the cluster ${cluster.name}`, clusterTypes, fail);
+  if (cluster.skipTLSVerify && (isSaid(cluster.caData) || isSaid(cluster.caFile)))
+    throw fail(`the cluster ${cluster.name} has a certificate authority, and asks for TLS without a check of the certificate`);
+  const said = membersOf(entry.raw);
+  if (unsupported.some((name) => isSaid(said[name])))
+    throw fail(`the user ${user.name} needs more than a certificate, a token or an exec plugin, which is not supported`);
 
   const folder = dirname(path);
   const pem = (data: string | undefined, file: string | undefined, name: string): PemSource | undefined => {
@@ -85,12 +90,33 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
 }
 
 type Fail = (why: string) => CacheError;
+
+const unsupported = ['username', 'password', 'auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra'] as const;
+/** What client-go refuses where it has another type. */
+const clusterTypes = {
+  string: ['tls-server-name', 'certificate-authority', 'certificate-authority-data', 'proxy-url'],
+  boolean: ['insecure-skip-tls-verify'],
+} as const;
+const userTypes = {
+  string: ['client-certificate', 'client-certificate-data', 'client-key', 'client-key-data', 'token', 'tokenFile'],
+  boolean: [],
+} as const;
+
+/** Throws for what is there and of another type than it has to be: it would be taken for what is not there. */
+function checkTypes(raw: unknown, of: string, types: Readonly<Record<'string' | 'boolean', readonly string[]>>, fail: Fail): void {
+  const members = membersOf(raw);
+  for (const [type, names] of Object.entries(types))
+    for (const name of names) {
+      const value = members[name];
+      if (value !== undefined && value !== null && typeof value !== type) throw fail(`${name} of ${of} is no ${type}`);
+    }
+}
 type Entries = Readonly<{
   contexts: ReturnType<typeof newContexts>;
   /** `raw`: as it stands in the file, because the library knows no extensions. */
   clusters: readonly Readonly<{ cluster: ReturnType<typeof newClusters>[number]; raw: unknown }>[];
-  /** The library knows no `tokenFile`. */
-  users: readonly Readonly<{ user: User; tokenFile: string | undefined }>[];
+  /** `raw`: the library knows no `tokenFile`, and of impersonation the user alone. */
+  users: readonly Readonly<{ user: User; raw: unknown; tokenFile: string | undefined }>[];
   current: string | undefined;
 }>;
 
@@ -106,7 +132,7 @@ function parseEntries(text: string, fail: Fail): Entries {
     return {
       contexts: newContexts(all['contexts']),
       clusters: newClusters(all['clusters']).map((cluster, index) => ({ cluster, raw: rawClusters[index]?.cluster })),
-      users: newUsers(all['users']).map((user, index) => ({ user, tokenFile: tokenFileOf(index) })),
+      users: newUsers(all['users']).map((user, index) => ({ user, raw: rawUsers[index]?.user, tokenFile: tokenFileOf(index) })),
       current: typeof all['current-context'] === 'string' ? all['current-context'] : undefined,
     };
   } catch (error) {

@@ -129,33 +129,36 @@ test.serial('an answer that is reset right behind its headers ends at its client
   t.is(await door.metric('strata_requests_in_flight'), 0);
 });
 
-test.serial('an answer whose stream is reset without an error before its end is broken off at its client, whatever of it has come', async (t) => {
-  const installation = await anInstallation(t);
-  const { door } = installation;
-  let answer = (stream: RawStream): void => stream.headers(418, undefined, true);
-  await moveBirch(installation, await aRawHttp2Backend(t, door.authority, (stream) => answer(stream)));
-  const client = await RawHttp2.open({ port: door.port, as: door.master });
-  t.teardown(() => client.destroy());
-  for (const bytes of [0, 100, 15_000])
-    for (const afterMs of [0, 50]) {
-      answer = (stream) => {
-        stream.headers(200);
-        if (bytes > 0) stream.data('x'.repeat(bytes), false);
-        setTimeout(() => stream.reset(0), afterMs);
-      };
-      const stream = client.request('GET', path);
-      await client.answered(stream);
-      t.is(stream.came.at(-1), 'reset', `${bytes} bytes, reset after ${afterMs} ms`);
-    }
-  answer = (stream) => {
-    stream.headers(200);
-    stream.data('x', true);
-    stream.reset(0);
-  };
-  const whole = client.request('POST', path, { ends: false });
-  await client.answered(whole);
-  t.is(whole.came.at(-1), 'end', 'a server may so refuse the rest of a request once it has answered');
-});
+test.serial(
+  'an answer whose stream is reset without an error before its end is broken off at its client, whatever of it has come',
+  async (t) => {
+    const installation = await anInstallation(t);
+    const { door } = installation;
+    let answer = (stream: RawStream): void => stream.headers(418, undefined, true);
+    await moveBirch(installation, await aRawHttp2Backend(t, door.authority, (stream) => answer(stream)));
+    const client = await RawHttp2.open({ port: door.port, as: door.master });
+    t.teardown(() => client.destroy());
+    for (const bytes of [0, 100, 15_000])
+      for (const afterMs of [0, 50]) {
+        answer = (stream) => {
+          stream.headers(200);
+          if (bytes > 0) stream.data('x'.repeat(bytes), false);
+          setTimeout(() => stream.reset(0), afterMs);
+        };
+        const stream = client.request('GET', path);
+        await client.answered(stream);
+        t.is(stream.came.at(-1), 'reset', `${bytes} bytes, reset after ${afterMs} ms`);
+      }
+    answer = (stream) => {
+      stream.headers(200);
+      stream.data('x', true);
+      stream.reset(0);
+    };
+    const whole = client.request('POST', path, { ends: false });
+    await client.answered(whole);
+    t.is(whole.came.at(-1), 'end', 'a server may so refuse the rest of a request once it has answered');
+  },
+);
 
 test.serial('a length that comes with 204 is not passed on: HTTP/2 has no such answer', async (t) => {
   const door = await behind(t, (socket) => socket.write('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\n'));

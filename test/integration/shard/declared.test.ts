@@ -74,6 +74,28 @@ test('a ClusterCachedResource selects objects of its own logical cluster by thei
   t.deepEqual(places(rig), ['acme half']);
 });
 
+test('labels that no object can have select nothing, whatever they would be in a URL', async (t) => {
+  const never: readonly Readonly<Record<string, string>>[] = [
+    { app: 'x,tier' },
+    { 'app in (x,y),tier': 'y' },
+    { app: 'a b' },
+    { '!app': '' },
+    { app: '=x' },
+  ];
+  const rig = await machines(t, ({ store }) => {
+    for (const [at, labels] of never.entries()) {
+      store.put(cached, `acme-${at}`, declaring({ labels }));
+      store.put(instances, `acme-${at}`, named('in', { app: 'x', tier: 'y' }));
+      store.put(instances, `acme-${at}`, named('bare'));
+    }
+    store.put(cached, 'acme', declaring({ labels: { app: 'x' } }));
+    store.put(instances, 'acme', named('in', { app: 'x', tier: 'y' }));
+  });
+  await until(() => rig.slices.synced.has(slice));
+
+  t.deepEqual(places(rig), ['acme in']);
+});
+
 test('nothing is declared before kcp has written kind, scope and identity, nor for a type every cache has', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring({ identity: '' }));

@@ -10,7 +10,15 @@ function mappings(...paths: readonly string[]): readonly Mapping[] {
   return parsed.mappings.toSorted((one, other) => other.path.length - one.path.length);
 }
 
-const usual = mappings('/clusters/', '/services/', '/services/apiexport/', '/e2e', '/pattern/clusters/{cluster}/');
+const usual = mappings(
+  '/clusters/',
+  '/services/',
+  '/services/apiexport/',
+  '/e2e',
+  '/pattern/clusters/{cluster}/',
+  '/views/{cluster}/',
+  '/named/{cluster}/api',
+);
 
 /** In one line: `cluster PATH REST`, `mapped MAPPING PATH`. */
 function shown(target: string): string {
@@ -75,6 +83,13 @@ test('a request goes where kcp’s proxy sends it, by its path', (t) => {
     ['/e2e/a%2Fb/c%20d', 'mapped /e2e –'],
     ['/pattern/clusters/root:org/x', 'mapped /pattern/clusters/{cluster} root:org'],
     ['/pattern/clusters/root:org', 'mapped /pattern/clusters/{cluster} root:org'],
+    ['/views/root:org/x', 'mapped /views/{cluster} root:org'],
+    ['/views/root:org', 'mapped /views/{cluster} root:org'],
+    ['/views/*/x', 'mapped /views/{cluster} –'],
+    ['/views/root:org/clusters/root:other/x', 'mapped /views/{cluster} root:org'],
+    ['/views/root%2Forg/x', 'malformed'],
+    ['/named/root:org/api/v1', 'mapped /named/{cluster}/api root:org'],
+    ['/named/root:org/apis', 'unmapped'],
     ['/pattern/clusters', 'unmapped'],
     ['/pattern/x/root', 'unmapped'],
     ['*', 'malformed'],
