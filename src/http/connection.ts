@@ -18,7 +18,7 @@
  * - A reset stream with a paused body emits `aborted` and no `close`.
  */
 import type { X509Certificate } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import { constants, type ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -169,6 +169,17 @@ export class Connection implements ExchangeOwner {
     const liveness = new Liveness(this.clock, { ask, listening: () => true, dead }, this.#options);
     this.#liveness = liveness;
     this.#startIdling();
+  }
+
+  /** Node's parser of HTTP/1.1 has found what is no request. That is said, unless an earlier request is due an answer, for which it would be taken. */
+  misread(code: string): void {
+    if (this.#exchanges.size > 0 || this.#isHandedOver || !this.#socket.writable) return this.destroy();
+    const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
+    this.#isClosing = true;
+    // What follows is not looked at.
+    this.#socket.pause();
+    this.#socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+    this.#destroySoon();
   }
 
   /** A request has come in. */

@@ -135,7 +135,11 @@ export class Listener {
     this.#server.on('session', (session) => this.#carry(session));
     this.#server.on('sessionError', () => {});
     this.#server.on('tlsClientError', (_, socket) => socket.destroy());
-    this.#server.on('clientError', (_: Error, socket: Socket) => socket.destroy());
+    this.#server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) => {
+      const connection = this.#connections.get(socket as TLSSocket);
+      if (connection !== undefined && code.startsWith('HPE_')) connection.misread(code);
+      else socket.destroy();
+    });
     this.#server.on('request', (request, response) =>
       this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse),
     );

@@ -6,7 +6,7 @@
  *
  * K2 The log of the old database never meets the new one. K3 What was there is kept, and so is the copy.
  */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { CacheError } from '../../domain/errors.js';
@@ -28,8 +28,12 @@ export async function restoreStore(
 ): Promise<Readonly<{ before: string | undefined; resourceVersion: string | undefined }>> {
   if (bytesOf(file) === undefined) throw new CacheError(`${file} is not there`);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const lock = lockStore(directory);
   const copy = join(directory, `${databaseName}.restoring`);
+  // A restore removes the one, and puts the other in the place of the store before it has looked at it.
+  const passing = [copy, ...namesOf(directory, restored).map((name) => join(directory, name))];
+  if (passing.some((each) => bytesOf(each) !== undefined && realpathSync(each) === realpathSync(file)))
+    throw new CacheError(`${file} is of a restore that was cut short: give it another name first`);
+  const lock = lockStore(directory);
   try {
     finishRestore(directory);
     // Its log belongs to it, where a start was cut short before that had moved.

@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
   writeSync,
@@ -256,6 +257,22 @@ test('a server starts on a restored store while another process still reads it',
   await write(restored, 1, 'new');
   t.is((await listTexts(restored.store, aScope())).length, 3);
 });
+
+for (const name of ['strata.db.restoring', 'strata.db.restored-20261122T061500Z'])
+  test(`a restore of ${name}, which one that was cut short has left there, is refused, and leaves it and the store`, async (t) => {
+    const { engine, backup } = await backedUp(t, 2);
+    await write(engine, 1, 'later');
+    await engine.store.close();
+    const [left, link] = [join(engine.directory, name), join(storeDirectory(t), 'link')];
+    copyFileSync(backup, left);
+    symlinkSync(left, link);
+    const before = names(engine);
+
+    for (const file of [left, link]) await t.throwsAsync(restoreStore(file, engine.directory, restoring), { message: /was cut short/ });
+
+    t.deepEqual(names(engine), before);
+    t.deepEqual(readFileSync(left), readFileSync(backup));
+  });
 
 test('a restore into a missing directory makes it', async (t) => {
   const { backup } = await backedUp(t, 2);

@@ -238,3 +238,23 @@ for (const protocol of protocols) {
     t.is(await stored(), before);
   });
 }
+
+for (const [what, text, status] of [
+  ['a method that nobody knows', 'BREW /version HTTP/1.1\r\nHost: x\r\n\r\n', 400],
+  ['a method in small letters', 'get /version HTTP/1.1\r\nHost: x\r\n\r\n', 400],
+  ['a byte outside ASCII in its target', 'DELETE /clusterroles/\u00e9 HTTP/1.1\r\nHost: x\r\n\r\n', 400],
+  ['a tab in its target', 'GET /version\tx HTTP/1.1\r\nHost: x\r\n\r\n', 400],
+  ['a space before the colon of a header', 'GET /version HTTP/1.1\r\nHost : x\r\n\r\n', 400],
+  ['two lengths', 'POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
+  ['no version', 'GET /version\r\n\r\n', 400],
+  ['headers of 20 KiB', `GET /version HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20 * 1024)}\r\n\r\n`, 431],
+  ['junk behind it', 'GET /version HTTP/1.1\r\nHost: x\r\n\r\n\u0001\r\n\r\n', 'nothing'],
+] as const)
+  test(`what HTTP/1.1 has no words for is answered before the connection closes: ${what}`, async (t) => {
+    const { port, master: as } = (await known()).server;
+    const raw = await RawHttp1.open({ port, as });
+    t.teardown(() => raw.destroy());
+    raw.send(text);
+    t.is((await raw.answer(0))?.status ?? 'nothing', status);
+    await raw.until(() => raw.isClosed, 'the end of the connection');
+  });
