@@ -34,7 +34,7 @@ test('pieces that are deflated one by one are one stream of gzip', async (t) => 
 
   for (let count = 0; count <= pieces.length; count += 1) {
     const packed = Buffer.concat(await gather(gzip, pieces.slice(0, count)));
-    t.deepEqual(gunzipSync(packed), Buffer.concat(pieces.slice(0, count)));
+    t.is(Buffer.compare(gunzipSync(packed), Buffer.concat(pieces.slice(0, count))), 0);
   }
 });
 
