@@ -4,7 +4,7 @@ import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
-import { clustersPath, placeOf, type Mapping, type Place } from './mapping.js';
+import { clustersPath, mostSpecificFirst, placeOf, type Mapping, type Place } from './mapping.js';
 import { routeOf, type Route } from './route.js';
 import { clusterOfToken } from './service-account.js';
 import { ShardUrls } from './shard-urls.js';
@@ -35,7 +35,7 @@ export class Destinations {
   constructor(parts: DestinationsParts, mappings: readonly Mapping[]) {
     this.#parts = parts;
     this.#urls = new ShardUrls(parts.objects);
-    this.#mappings = mappings.toSorted((one, other) => other.path.length - one.path.length);
+    this.#mappings = mappings.toSorted(mostSpecificFirst);
   }
 
   async of(asked: Asked): Promise<Destination> {

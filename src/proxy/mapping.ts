@@ -93,6 +93,23 @@ export function parsePlace(text: string): Place | undefined {
   return protocol === 'https:' && isPlain ? placeOf(url) : undefined;
 }
 
+/** As Go's ServeMux chooses: of two that stand for the same path, the one with a segment where the other takes any, or with more of them, comes first. */
+export function mostSpecificFirst({ path: one }: Mapping, { path: other }: Mapping): number {
+  const [segments, others] = [one.split('/'), other.split('/')];
+  for (const [at, segment] of segments.entries()) {
+    const beside = others[at];
+    if (beside === undefined) return -1;
+    if (isAny(segment) !== isAny(beside)) return isAny(segment) ? 1 : -1;
+    if (!isAny(segment) && segment !== beside) return segment < beside ? -1 : 1;
+  }
+  return others.length - segments.length;
+}
+
+/** Whether it stands for any one segment. */
+export function isAny(segment: string): boolean {
+  return segment.startsWith('{');
+}
+
 function textIn(members: Members, name: string, report: (name: string, message: string) => void): string {
   const value = members[name];
   if (typeof value === 'string' && value !== '') return value;

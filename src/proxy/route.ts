@@ -4,14 +4,14 @@
  *   /readyz, /livez, /metrics          answered here
  *   ..  or // in it                    redirected to the path without
  *   /clusters/PATH[/…]                 to the shard that has PATH, as /clusters/NAME[/…]; the rest stays byte for byte
- *   below the longest mapping          to its backend, unchanged; PATH, at the mapping's {cluster} or else in …/clusters/PATH/…, must lead somewhere, and * may stand for any
+ *   below a mapping, the most specific  to its backend, unchanged; PATH, at the mapping's {cluster} or else in …/clusters/PATH/…, must lead somewhere, and * may stand for any
  *   anything else                      404
  *
  * ROUTE-1 What decides where a request goes is decoded once, here, and what is forwarded is made of what was decided: a backend never reads another logical
  *    cluster in it than the one that was resolved. What others may read as another path is refused: dots that are encoded, a backslash, a fragment, bytes
  *    outside ASCII, and a path that is below another mapping, or about another logical cluster, once it is decoded.
  */
-import { clustersPath, type Mapping } from './mapping.js';
+import { clustersPath, isAny, type Mapping } from './mapping.js';
 
 export type Route =
   | Readonly<{ kind: 'local'; path: string }>
@@ -28,7 +28,7 @@ const readOtherwise = /[^!-~]|[\\#]/;
 const dotSegment = /(?:^|\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|$)/i;
 const encoded = /%2[ef]/i;
 
-/** `mappings`: the longest path first. `target`: path and query of a request. */
+/** `mappings`: the most specific first. `target`: path and query of a request. */
 export function routeOf(target: string, mappings: readonly Mapping[]): Route {
   const queryAt = target.indexOf('?');
   const [pathname, query] = queryAt < 0 ? [target, ''] : [target.slice(0, queryAt), target.slice(queryAt)];
@@ -67,7 +67,7 @@ function clusterRoute(mapping: Mapping, pathname: string, query: string): Route 
 function isBelow(path: string, pathname: string): boolean {
   if (!path.includes('{')) return pathname === path || pathname.startsWith(`${path}/`);
   const segments = pathname.split('/');
-  return path.split('/').every((wanted, i) => (wanted.startsWith('{') ? (segments[i] ?? '') !== '' : segments[i] === wanted));
+  return path.split('/').every((wanted, i) => (isAny(wanted) ? (segments[i] ?? '') !== '' : segments[i] === wanted));
 }
 
 /** As Go's ServeMux cleans it: no empty segments, and dots followed. */

@@ -1,5 +1,5 @@
 import { test } from '../../support/test.js';
-import { parseMappings, type Mapping } from '../../../src/proxy/mapping.js';
+import { mostSpecificFirst, parseMappings, type Mapping } from '../../../src/proxy/mapping.js';
 import { routeOf } from '../../../src/proxy/route.js';
 
 const files = { backend_server_ca: 'ca.crt', proxy_client_cert: 'proxy.crt', proxy_client_key: 'proxy.key' };
@@ -7,7 +7,7 @@ const files = { backend_server_ca: 'ca.crt', proxy_client_cert: 'proxy.crt', pro
 function mappings(...paths: readonly string[]): readonly Mapping[] {
   const parsed = parseMappings(paths.map((path) => ({ path, backend: 'https://root:6443/base/', ...files })));
   if (parsed.kind === 'wrong') throw new Error(JSON.stringify(parsed.problems));
-  return parsed.mappings.toSorted((one, other) => other.path.length - one.path.length);
+  return parsed.mappings.toSorted(mostSpecificFirst);
 }
 
 const usual = mappings(
@@ -17,6 +17,8 @@ const usual = mappings(
   '/e2e',
   '/pattern/clusters/{cluster}/',
   '/views/{cluster}/',
+  '/views/own/',
+  '/views/{cluster}/deeper',
   '/named/{cluster}/api',
 );
 
@@ -85,6 +87,10 @@ test('a request goes where kcp’s proxy sends it, by its path', (t) => {
     ['/pattern/clusters/root:org', 'mapped /pattern/clusters/{cluster} root:org'],
     ['/views/root:org/x', 'mapped /views/{cluster} root:org'],
     ['/views/root:org', 'mapped /views/{cluster} root:org'],
+    ['/views/own/x', 'mapped /views/own –'],
+    ['/views/owner/x', 'mapped /views/{cluster} owner'],
+    ['/views/root:org/deeper/x', 'mapped /views/{cluster}/deeper root:org'],
+    ['/views/root:org/deep', 'mapped /views/{cluster} root:org'],
     ['/views/*/x', 'mapped /views/{cluster} –'],
     ['/views/root:org/clusters/root:other/x', 'mapped /views/{cluster} root:org'],
     ['/views/root%2Forg/x', 'malformed'],
@@ -197,4 +203,14 @@ test('a mapping file is read as kcp’s proxy reads it, and what is wrong with i
   t.regex(problems([{ ...one, user_header: 'a b' }])[0]!, /^0.user_header: must be the name/);
   t.regex(problems([{ ...one, weight: 1 }])[0]!, /^0.weight: is no key/);
   t.notRegex(JSON.stringify(problems([{ ...one, backend: 'https://user:secret@b' }])), /secret/);
+});
+
+test('of mappings that stand for the same path the most specific one counts, in whatever order they come', (t) => {
+  const paths = ['/a', '/a/{cluster}', '/a/b', '/a/{cluster}/c', '/a/b/c', '/{any}/b'];
+  const sorted = mappings(...paths).map(({ path }) => path);
+  t.deepEqual(sorted, ['/a/b/c', '/a/b', '/a/{cluster}/c', '/a/{cluster}', '/a', '/{any}/b']);
+  t.deepEqual(
+    mappings(...paths.toReversed()).map(({ path }) => path),
+    sorted,
+  );
 });
