@@ -10,6 +10,7 @@
  */
 import { CacheError } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
+import { parseJson } from '../json/json-parser.js';
 import { textAt } from '../domain/text-at.js';
 
 /** `apiVersion`: '' where there is none. `continueToken`: '' on the last page. */
@@ -28,16 +29,17 @@ const itemsAhead = /(?<!\\)"items"\s*:\s*$/;
 /** Of what stands before a list: one with more spaces than that is not found, and the page refused. */
 const lookedAtBytes = 256;
 const envelopeBytesMax = 64 * 1024;
-const decoder = new TextDecoder();
+const lastBytes = new TextDecoder();
 
 export class ListCutter {
   readonly #itemBytesMax: number;
+  /** A chunk may end within a character. */
+  readonly #decoder = new TextDecoder();
   #envelope = '';
   #depth = 0;
   #inString = false;
   #escaped = false;
   #inItems = false;
-  #hadItems = false;
   /** What stands before this place among the items. */
   #before: 'nothing' | 'item' | 'comma' = 'nothing';
   /** The item that is arriving, as far as earlier chunks had it. */
@@ -64,10 +66,8 @@ export class ListCutter {
         this.#depth += 1;
         if (this.#inItems && this.#depth === 3) from = i;
         else if (!this.#inItems && this.#depth === 2 && byte === openBracket && this.#opensItems(chunk.subarray(from, i))) {
-          if (this.#hadItems) throw new CacheError('a list that has items twice');
           this.#keep(chunk.subarray(from, i + 1));
           this.#inItems = true;
-          this.#hadItems = true;
         }
       } else if (byte === closeBrace || byte === closeBracket) {
         this.#depth -= 1;
@@ -86,6 +86,9 @@ export class ListCutter {
   /** The envelope of the page; throws when the page did not come to its end. */
   end(): ListEnvelope {
     if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('a list broke off');
+    // Readers do not agree which one of two counts.
+    if (parseJson(this.#envelope, { duplicates: 'refused' }).kind === 'refused')
+      throw new CacheError('a list that is no JSON, or in which a name stands twice');
     const parsed = JSON.parse(this.#envelope) as Readonly<{ items?: unknown; metadata?: Readonly<Record<string, unknown>> }>;
     const resourceVersion = textAt(parsed, 'metadata', 'resourceVersion') ?? '';
     if (resourceVersion === '') throw new CacheError('a list without a resourceVersion');
@@ -100,7 +103,7 @@ export class ListCutter {
   }
 
   #opensItems(before: Uint8Array): boolean {
-    const last = decoder.decode(before.subarray(-lookedAtBytes));
+    const last = lastBytes.decode(before.subarray(-lookedAtBytes));
     return itemsAhead.test(before.length < lookedAtBytes ? this.#envelope.slice(-lookedAtBytes) + last : last);
   }
 
@@ -121,7 +124,7 @@ export class ListCutter {
   }
 
   #keep(bytes: Uint8Array): void {
-    this.#envelope += decoder.decode(bytes);
+    this.#envelope += this.#decoder.decode(bytes, { stream: true });
     if (this.#envelope.length > envelopeBytesMax) throw new CacheError('this is no list: there is too much around its items');
   }
 

@@ -24,7 +24,7 @@ test('a list is cut into the very texts of its items, wherever its chunks end an
   const item = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })).map((object) => JSON.stringify(object));
   const property = fc.property(fc.array(item, { maxLength: 6 }), places, fc.boolean(), fc.boolean(), (items, cuts, pretty, behind) => {
     const space = pretty ? '\n  ' : '';
-    const metadata = `"metadata":{"continue":"a,b]}","resourceVersion":"12"}`;
+    const metadata = `"metadata":{"continue":"a,é😀]}","resourceVersion":"12"}`;
     const all = `"items":${space}[${space}${items.join(`,${space}`)}${space}]`;
     const text = `{"kind":"XList","other":[["items"]],${space}${(behind ? [all, metadata] : [metadata, all]).join(',')}}`;
     const cutter = new ListCutter(1_000_000);
@@ -32,7 +32,7 @@ test('a list is cut into the very texts of its items, wherever its chunks end an
     const found = chunked(encoder.encode(text), cuts).flatMap((chunk) => cutter.push(chunk).map((bytes) => decoder.decode(bytes)));
 
     return (
-      JSON.stringify(found) === JSON.stringify(items) && cutter.end().resourceVersion === '12' && cutter.end().continueToken === 'a,b]}'
+      JSON.stringify(found) === JSON.stringify(items) && cutter.end().resourceVersion === '12' && cutter.end().continueToken === 'a,é😀]}'
     );
   });
 
@@ -66,6 +66,8 @@ for (const [what, text] of [
   ['has no items, and then some by a name with an escape', '{"items":[],"\\u0069tems":[{}],"metadata":{"resourceVersion":"5"}}'],
   ['has items by a name that only ends so', '{"x\\"items":[{}],"metadata":{"resourceVersion":"5"}}'],
   ['has items twice', '{"items":[{}],"items":[{}],"metadata":{"resourceVersion":"5"}}'],
+  ['goes on, and does not', '{"items":[{}],"metadata":{"resourceVersion":"5","continue":"c","continue":null}}'],
+  ['has metadata twice', '{"metadata":{"continue":"c","resourceVersion":"5"},"items":[{}],"metadata":{"resourceVersion":"5"}}'],
   ['begins its items with a comma', '{"items":[,{}],"metadata":{"resourceVersion":"5"}}'],
   ['ends its items with a comma', '{"items":[{},],"metadata":{"resourceVersion":"5"}}'],
   ['has two commas between items', '{"items":[{},,{}],"metadata":{"resourceVersion":"5"}}'],
