@@ -3,7 +3,7 @@
  * Documents go in and come out as bytes. `heavy/` does it.
  */
 /** The patches that a cache takes; a strategic one merges by the schemas of its API group. */
-export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string }>;
+export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string; resource: string }>;
 
 /** What becomes of a member that stands twice: its last value counts, unless it is refused. */
 export type Duplicates = 'last' | 'refused';

@@ -93,7 +93,7 @@ function patchIn(tree: JsonTree, language: PatchLanguage, isStrict: boolean): (t
   }
   if (!isJsonObject(tree)) throw new Refused(badRequest('a patch must be an object'));
   if (language.kind === 'merge') return (target) => applyMergePatch(target, tree);
-  return (target) => mustParse(applyStrategicMergePatch(target, tree, language.group));
+  return (target) => mustParse(applyStrategicMergePatch(target, tree, language));
 }
 
 function bounded(text: string, bytesMax: number): Uint8Array {

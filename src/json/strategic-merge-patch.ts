@@ -40,14 +40,24 @@ const shapes: ReadonlyMap<string, Shape> = new Map([
   ],
 ]);
 
+/** Of types that differ from the others of their group: the variables of these policies are replaced whole. */
+const shapesOfTypes: ReadonlyMap<string, Shape> = new Map([
+  ['mutatingadmissionpolicies.admissionregistration.k8s.io', members({ metadata, spec: members({ matchConditions: named }) })],
+]);
+
 export function takesStrategicMergePatch(group: string): boolean {
   return shapes.has(group);
 }
 
-export function applyStrategicMergePatch(target: JsonTree, patch: JsonTree, group: string): Parsed<JsonTree> {
+export function applyStrategicMergePatch(
+  target: JsonTree,
+  patch: JsonTree,
+  { group, resource }: Readonly<{ group: string; resource: string }>,
+): Parsed<JsonTree> {
   return attempt(() => {
     if (!isJsonObject(patch)) throw bad('a strategic merge patch is an object');
-    return mergeObject(isJsonObject(target) ? target : new Map(), patch, { shape: shapes.get(group), depth: 1 });
+    const shape = shapesOfTypes.get(`${resource}.${group}`) ?? shapes.get(group);
+    return mergeObject(isJsonObject(target) ? target : new Map(), patch, { shape, depth: 1 });
   });
 }
 

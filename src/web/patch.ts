@@ -52,7 +52,8 @@ function patchLanguage({ request, type }: Call): PatchLanguage {
     ['application/json-patch+json', { kind: 'json' }],
     ['application/merge-patch+json', { kind: 'merge' }],
   ]);
-  if (type.strategicMerge) taken.set('application/strategic-merge-patch+json', { kind: 'strategic', group: type.group });
+  if (type.strategicMerge)
+    taken.set('application/strategic-merge-patch+json', { kind: 'strategic', group: type.group, resource: type.resource });
   const language = taken.get(mediaType(request));
   if (language === undefined) throw unsupportedMediaType([...taken.keys()].join(', '));
   return language;

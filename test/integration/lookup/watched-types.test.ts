@@ -255,6 +255,7 @@ test('who looks up beside others gets no report that was asked for before', asyn
   proxy.delay(5);
   const { reader } = await aWatchingReader(t, server, { at: `https://localhost:${proxy.port}` });
   const over = new AbortController();
+  t.teardown(() => over.abort());
   const others = Array.from({ length: 8 }, async () => {
     while (!over.signal.aborted) await reader.get(aRef({ name: 'none' }));
   });

@@ -8,7 +8,7 @@ import { shardFreshness, type ShardFreshness, type TypeFreshnessReport } from '.
 import type { KubeStatus } from '../../support/kube-client.js';
 import { aClusterCachedResource, shardName } from '../../support/objects.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
-import { aServer, type TestServer } from '../../support/test-server.js';
+import { aServer, until, type TestServer } from '../../support/test-server.js';
 import { aWholeChild } from '../../support/whole-child.js';
 
 const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
@@ -103,7 +103,7 @@ test('of a type on more shards than an answer lists, those that keep it from bei
     isComplete: true,
   }));
   let after = await ask(server, ofExports);
-  while (!after.whole) after = await ask(server, ofExports);
+  await until(async () => (after = await ask(server, ofExports)).whole);
 
   t.deepEqual([before.whole, before.shards.length, before.shardsLeftOut], [false, 100, 30]);
   t.deepEqual(

@@ -79,7 +79,7 @@ test('a task that takes too long is refused, and the next one is done', async (t
   const thread = aThread(t, { taskTimeMaxMs: 400 }).of('a');
   // Each of the 40,000 entries of the patch is searched among 40,000 with the same key.
   const owners = `{"metadata":{"ownerReferences":[${'{"uid":"a"},'.repeat(40_000)}{"uid":"a"}]}}`;
-  const language = { kind: 'strategic', group: 'rbac.authorization.k8s.io' } as const;
+  const language = { kind: 'strategic', group: 'rbac.authorization.k8s.io', resource: 'clusterroles' } as const;
 
   const slow = reasonOf(thread.run({ ...aPatch(owners, owners), language }));
 

@@ -8,8 +8,8 @@ import { applyStrategicMergePatch, takesStrategicMergePatch } from '../../../src
 const rbac = 'rbac.authorization.k8s.io';
 const admission = 'admissionregistration.k8s.io';
 
-function patched(target: string, patch: string, group = admission): string {
-  const result = applyStrategicMergePatch(mustParse(parseJson(target)), mustParse(parseJson(patch)), group);
+function patched(target: string, patch: string, group = admission, resource = ''): string {
+  const result = applyStrategicMergePatch(mustParse(parseJson(target)), mustParse(parseJson(patch)), { group, resource });
   return result.kind === 'parsed' ? formatJson(result.value) : `${result.refusal.reason}: ${result.refusal.message}`;
 }
 
@@ -17,6 +17,23 @@ test('only the groups with a schema accept strategic merge patches', (t) => {
   t.true(takesStrategicMergePatch(rbac));
   t.true(takesStrategicMergePatch(admission));
   t.false(takesStrategicMergePatch('apis.kcp.io'));
+});
+
+test('the variables of a ValidatingAdmissionPolicy are merged by name, those of a MutatingAdmissionPolicy replaced', (t) => {
+  const [target, patch] = [
+    '{"spec":{"matchConditions":[{"name":"m"}],"variables":[{"name":"a"},{"name":"b"}]}}',
+    '{"spec":{"matchConditions":[{"name":"n"}],"variables":[{"name":"a","expression":"1"}]}}',
+  ];
+  const conditions = '"matchConditions":[{"name":"n"},{"name":"m"}]';
+
+  t.is(
+    patched(target, patch, admission, 'validatingadmissionpolicies'),
+    `{"spec":{${conditions},"variables":[{"name":"a","expression":"1"},{"name":"b"}]}}`,
+  );
+  t.is(
+    patched(target, patch, admission, 'mutatingadmissionpolicies'),
+    `{"spec":{${conditions},"variables":[{"name":"a","expression":"1"}]}}`,
+  );
 });
 
 test('objects merge, null removes, and untouched members keep their text', (t) => {
