@@ -22,7 +22,7 @@ import { formatApiVersion, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Allocate } from '../json/text-edits.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
-import { createCauses, placeCauses } from './check-meta.js';
+import { createCauses, keyCharactersMax, placeCauses } from './check-meta.js';
 import { namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from '../json/object-meta.js';
 import { readObject } from './read-object.js';
@@ -86,8 +86,6 @@ export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
-/** Names of RBAC objects have no bound of their own. */
-const keyCharactersMax = 1024;
 /** What is held under the key stays. */
 export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));

@@ -6,13 +6,23 @@ import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../domain/na
 import type { ObjectMeta } from '../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 
+/** Of a name and its namespace. Names of RBAC objects have no bound of their own; a page of a list that ends with one has it in its continue token. */
+export const keyCharactersMax = 1024;
+
 /** What is wrong with an object that is to be created under `name` in `namespace`. */
 export function createCauses(type: ServedType, meta: ObjectMeta, place: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
   return [...prefixCauses(type, meta), ...placeCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
 }
 
+const tooLong: Cause = {
+  reason: 'FieldValueTooLong',
+  message: `Too long: may not be more than ${keyCharactersMax} characters, with the namespace`,
+  field: 'metadata.name',
+};
+
 /** Why no object of the type can have this place. */
 export function placeCauses(type: ServedType, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
+  if (name.length + namespace.length > keyCharactersMax) return [tooLong];
   return [...nameCauses(type, name), ...namespaceCauses(type, namespace)];
 }
 

@@ -1,12 +1,13 @@
 /**
- * A scope as it stood at a revision, page by page: the index as it is, but for the keys that have changed since, which are shown as they were. While it is
- * open it takes note of each change in its scope.
+ * A scope as it stood at a revision, page by page: the index as it is, but for the keys that have changed since, which are shown as they were. Its first page
+ * looks at the changes in history, some in each turn of the event loop; from then on it takes note of each change in its scope.
  *
  *   at 20     index now     a 12    b 31    d 18            b changed at 31, c was deleted at 27:
  *             changed since         b (14)  c (9)           a 12, b 14, c 9, d 18
  *
  * Bound: one entry for each key of its scope that changes while it is open, with what the key held.
  */
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Change } from '../../domain/change.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -22,6 +23,8 @@ export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 export type EtcdSnapshotParts = Readonly<{
   objects: ObjectIndex;
   reader: BodyReader;
+  /** The changes of its type above a revision, up to now, rising. */
+  since: (revision: Revision) => Iterable<Change>;
   /** Throws Refused(Expired) once history does not cover the revision any more. */
   assertCovered: () => void;
   release: () => void;
@@ -30,37 +33,36 @@ export type EtcdSnapshotParts = Readonly<{
 /** What a key held before it changed; `before` undefined: nothing. */
 type Former = Readonly<{ key: Key; before: (() => StoredObject | undefined) | undefined }>;
 
+/** In one turn: some 3 ms. */
+const changesAtOnce = 2_000;
+
 export class EtcdSnapshot implements Snapshot {
   readonly revision: Revision;
   readonly #scope: Scope;
   readonly #parts: EtcdSnapshotParts;
   readonly #limits: SnapshotLimits;
   readonly #former = new Map<string, Former>();
-  /** Those that held something, in the order of keys; undefined until it is asked for again. */
-  #sorted: readonly Former[] | undefined;
+  /** Up to where it has looked at history; undefined once it has at all of it, and is told what comes. */
+  #lookedTo: Revision | undefined;
+  /** Those that held something and hold nothing now, in the order of keys; undefined until it is asked for again. */
+  #gone: readonly Former[] | undefined;
 
-  /** `since`: the changes behind the revision up to now, rising. */
-  constructor(scope: Scope, revision: Revision, since: Iterable<Change>, parts: EtcdSnapshotParts, limits: SnapshotLimits) {
+  constructor(scope: Scope, revision: Revision, parts: EtcdSnapshotParts, limits: SnapshotLimits) {
     this.#scope = scope;
     this.revision = revision;
     this.#parts = parts;
     this.#limits = limits;
-    this.note(since);
+    this.#lookedTo = revision;
   }
 
-  /** That these come behind what it has seen. */
+  /** What has changed just now. */
   note(changes: Iterable<Change>): void {
-    for (const change of changes) {
-      const { key } = change;
-      if (!matches(this.#scope, key)) continue;
-      const text = textOf(key);
-      if (this.#former.has(text)) continue;
-      this.#former.set(text, { key, before: change.kind === 'put' && change.created ? undefined : change.previous });
-      this.#sorted = undefined;
-    }
+    // Else it finds them in history.
+    if (this.#lookedTo === undefined) for (const change of changes) this.#take(change);
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
+    await this.#lookAtHistory();
     this.#parts.assertCovered();
     const { rowsMax, bytesMax } = this.#limits;
     const found: (IndexedObject | StoredObject)[] = [];
@@ -83,6 +85,36 @@ export class EtcdSnapshot implements Snapshot {
     this.#former.clear();
   }
 
+  async #lookAtHistory(): Promise<void> {
+    while (this.#lookedTo !== undefined) {
+      this.#parts.assertCovered();
+      if (this.#lookAtSome(this.#lookedTo)) this.#lookedTo = undefined;
+      else await turn();
+    }
+  }
+
+  /** Whether these were all. A revision is looked at as a whole. */
+  #lookAtSome(after: Revision): boolean {
+    let looked = 0;
+    for (const change of this.#parts.since(after)) {
+      if (looked >= changesAtOnce && change.revision !== this.#lookedTo) return false;
+      this.#take(change);
+      this.#lookedTo = change.revision;
+      looked += 1;
+    }
+    return true;
+  }
+
+  /** The first change of a key has what it held. */
+  #take(change: Change): void {
+    const { key } = change;
+    if (!matches(this.#scope, key)) return;
+    this.#gone = undefined;
+    const text = textOf(key);
+    if (this.#former.has(text)) return;
+    this.#former.set(text, { key, before: change.kind === 'put' && change.created ? undefined : change.previous });
+  }
+
   async #withBodies(found: readonly (IndexedObject | StoredObject)[]): Promise<readonly StoredObject[]> {
     const indexed = found.flatMap((object) => ('body' in object ? [] : [object]));
     const read = await this.#parts.reader.read(indexed, this.revision);
@@ -92,18 +124,23 @@ export class EtcdSnapshot implements Snapshot {
 
   /** What was there, in the order of keys. */
   *#standing(after: Key | undefined): Iterable<IndexedObject | StoredObject> {
-    const former = this.#formerBehind(after);
-    let next = former.next();
+    const gone = this.#goneBehind(after);
+    let next = gone.next();
     for (const object of this.#parts.objects.walk(this.#scope, after)) {
-      for (; next.done !== true && compareKeys(next.value.key, object.key) < 0; next = former.next()) yield this.#heldBy(next.value);
-      if (!this.#former.has(textOf(object.key))) yield object;
+      for (; next.done !== true && compareKeys(next.value.key, object.key) < 0; next = gone.next()) yield this.#heldBy(next.value);
+      const former = this.#former.get(textOf(object.key));
+      if (former === undefined) yield object;
+      else if (former.before !== undefined) yield this.#heldBy(former);
     }
-    for (; next.done !== true; next = former.next()) yield this.#heldBy(next.value);
+    for (; next.done !== true; next = gone.next()) yield this.#heldBy(next.value);
   }
 
-  *#formerBehind(after: Key | undefined): Generator<Former, undefined> {
-    this.#sorted ??= [...this.#former.values()].filter(({ before }) => before !== undefined).toSorted((a, b) => compareKeys(a.key, b.key));
-    for (const each of this.#sorted) if (after === undefined || compareKeys(each.key, after) > 0) yield each;
+  *#goneBehind(after: Key | undefined): Generator<Former, undefined> {
+    const { objects } = this.#parts;
+    this.#gone ??= [...this.#former.values()]
+      .filter(({ key, before }) => before !== undefined && objects.get(key) === undefined)
+      .toSorted((a, b) => compareKeys(a.key, b.key));
+    for (const each of this.#gone) if (after === undefined || compareKeys(each.key, after) > 0) yield each;
     return undefined;
   }
 

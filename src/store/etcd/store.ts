@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
-import type { Commit } from '../../domain/change.js';
+import type { Change, Commit } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred, type Deferred } from '../../domain/deferred.js';
@@ -260,8 +260,9 @@ export class EtcdStore implements Store {
       unhold();
       this.#snapshots.delete(snapshot);
     };
-    const parts = { objects: published.objects, reader: this.#reader, assertCovered, release };
-    const snapshot = new EtcdSnapshot(scope, revision, window.since(scope, revision), parts, this.#limits.snapshot);
+    const since = (after: Revision): Iterable<Change> => window.since(scope, after);
+    const parts = { objects: published.objects, reader: this.#reader, since, assertCovered, release };
+    const snapshot = new EtcdSnapshot(scope, revision, parts, this.#limits.snapshot);
     this.#snapshots.add(snapshot);
     return snapshot;
   }

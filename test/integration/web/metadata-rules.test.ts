@@ -199,3 +199,22 @@ for (const metadata of [
 
     t.deepEqual((await client.list(path)).items, [stored]);
   });
+
+test('a name as long as a name may be ends a page that others go on from; a longer one is refused', async (t) => {
+  const known = await server();
+  const path = '/services/cache/shards/amber/clusters/longnames/apis/rbac.authorization.k8s.io/v1/clusterroles';
+  const aRole = (name: string): object => ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } });
+  const client = known.client();
+  const longest = '한'.repeat(1_024);
+  for (const name of [longest, '하'.repeat(1_024)]) t.is((await client.raw('POST', path, { body: aRole(name) })).status, 201);
+
+  for (const http2 of [false, true]) {
+    const asking = known.client({ http2 });
+    const first = JSON.parse((await asking.raw('GET', `${path}?limit=1`)).text) as { metadata: { continue: string } };
+    t.is((await asking.raw('GET', `${path}?limit=1&continue=${first.metadata.continue}`)).status, 200);
+  }
+  const { status, text } = await client.raw('POST', path, { body: aRole(`${longest}x`) });
+  t.is(status, 422);
+  t.regex(text, /may not be more than 1024 characters/);
+  t.true(text.length < 20_000);
+});
