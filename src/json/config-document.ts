@@ -1,7 +1,8 @@
 /**
  * A YAML configuration file as a plain value that remembers its lines, so that an error can name one.
  *
- * YAML 1.2 core schema: `no` and `on` are texts, and a key given twice is an error, never silently the last one.
+ * YAML 1.2 core schema: `no` and `on` are texts, and a key given twice is an error, never silently the last one. Merge keys (`<<`) count, as they do for
+ * kubectl, which writes kubeconfigs.
  */
 import { LineCounter, isAlias, isMap, isSeq, parseDocument, type Document, type Node } from 'yaml';
 
@@ -32,6 +33,7 @@ export function parseConfigDocument(text: string): ConfigDocument {
     schema: 'core',
     strict: true,
     uniqueKeys: true,
+    merge: true,
     prettyErrors: false,
     lineCounter: lines,
   });

@@ -28,7 +28,8 @@ const spaces: readonly number[] = [0x20, 0x09, 0x0a, 0x0d];
 const itemsAhead = /(?<!\\)"items"\s*:\s*$/;
 /** Of what stands before a list: one with more spaces than that is not found, and the page refused. */
 const lookedAtBytes = 256;
-const envelopeBytesMax = 64 * 1024;
+/** A continue token holds the last name, which may have no bound: kcp takes ClusterRoles with names of 50,000 characters. */
+const envelopeBytesMax = 256 * 1024;
 const lastBytes = new TextDecoder();
 
 export class ListCutter {

@@ -21,6 +21,7 @@ export type ExecCommand = Readonly<{
 }>;
 
 const apiVersions: readonly string[] = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
+const interactiveModes: readonly unknown[] = ['', 'Never', 'IfAvailable', 'Always'];
 const infoVariable = 'KUBERNETES_EXEC_INFO';
 /** Reserved by client-go: what of a cluster's extensions is meant for plugins. */
 const extensionName = 'client.authentication.k8s.io/exec';
@@ -33,7 +34,11 @@ export function parseExecCommand(exec: unknown, { folder, cluster }: Readonly<{ 
   if (typeof command !== 'string' || command === '' || command.includes('\0')) throw new Error('exec.command is no text');
   if (typeof apiVersion !== 'string' || !apiVersions.includes(apiVersion))
     throw new Error(`exec.apiVersion is not one of ${apiVersions.join(', ')}`);
+  if (interactiveMode !== undefined && interactiveMode !== null && !interactiveModes.includes(interactiveMode))
+    throw new Error(`exec.interactiveMode is none of ${interactiveModes.slice(1).join(', ')}`);
   if (interactiveMode === 'Always') throw new Error(`exec.interactiveMode is Always, but nobody is there to answer ${command}`);
+  if (provideClusterInfo !== undefined && provideClusterInfo !== null && typeof provideClusterInfo !== 'boolean')
+    throw new Error('exec.provideClusterInfo is no boolean');
   return {
     apiVersion,
     command: command.includes('/') ? resolve(folder, command) : command,

@@ -11,7 +11,7 @@ import { dirname, resolve } from 'node:path';
 import { newClusters, newContexts, newUsers, type User } from '@kubernetes/client-node/dist/config_types.js';
 import { ConfigSyntaxError, parseConfigDocument } from '../json/config-document.js';
 import { CacheError } from '../domain/errors.js';
-import { membersOf } from '../domain/members.js';
+import { isObject, membersOf } from '../domain/members.js';
 import { parseExecCommand, type ExecCommand } from './exec-command.js';
 
 export type KubeconfigOptions = Readonly<{
@@ -128,6 +128,13 @@ function parseEntries(text: string, fail: Fail): Entries {
     const file = rawUsers[index]?.user?.tokenFile;
     return typeof file === 'string' && file !== '' ? file : undefined;
   };
+  for (const kind of ['contexts', 'clusters', 'users']) {
+    const names = listOf(all[kind]).map((entry) => membersOf(entry)['name']);
+    const twice = names.find((name, at) => names.indexOf(name) < at);
+    if (twice !== undefined) throw fail(`it has two ${kind} of the name ${JSON.stringify(twice)}`);
+  }
+  for (const { user } of rawUsers)
+    if (user !== undefined && user !== null && !isObject(user)) throw fail('it has a user that is no object');
   try {
     return {
       contexts: newContexts(all['contexts']),

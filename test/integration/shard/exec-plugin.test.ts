@@ -304,6 +304,9 @@ test.serial('a plugin that cannot be run is refused when the kubeconfig is read'
   t.teardown(() => shard.close());
   const plugin = await aPlugin(t);
   const cases: [Members, RegExp][] = [
+    [{ interactiveMode: 'always' }, /interactiveMode is none of Never, IfAvailable, Always/],
+    [{ interactiveMode: 5 }, /interactiveMode is none of/],
+    [{ provideClusterInfo: 'true' }, /provideClusterInfo is no boolean/],
     [{ interactiveMode: 'Always' }, /interactiveMode is Always, but nobody is there to answer \.\/plugin\.sh/],
     [{ apiVersion: 'client.authentication.k8s.io/v1alpha1' }, /exec\.apiVersion is not one of/],
     [{ command: '' }, /exec\.command is no text/],

@@ -133,6 +133,31 @@ test('a token file is read for every request, and one that holds no token change
   );
 });
 
+test('what merge keys bring into a kubeconfig counts: what is not supported is refused, and what is is used', async (t) => {
+  const folder = await aFolder(t);
+  const path = join(folder, 'kubeconfig');
+  const text = (user: string, cluster = '{ server: "https://shard:6443" }'): string => `
+anchors: { viewer: &viewer { as-groups: [viewers] }, away: &away { proxy-url: "http://proxy", server: "https://other:6443" } }
+clusters: [{ name: c, cluster: ${cluster} }]
+users: [{ name: u, user: ${user} }]
+contexts: [{ name: one, context: { cluster: c, user: u } }]
+current-context: one
+`;
+  for (const user of ['{ <<: { as: nobody }, token: t }', '{ <<: *viewer, token: t }', '{ token: t, <<: [*viewer, { tokenFile: f }] }']) {
+    await writeFile(path, text(user));
+    await t.throwsAsync(load(path), { message: /needs more than a certificate/ }, user);
+  }
+  await writeFile(path, text('{ token: t }', '{ <<: *away }'));
+  await t.throwsAsync(load(path), { message: /behind a proxy/ });
+  await writeFile(
+    path,
+    text('{ <<: { token: merged } }', '{ <<: { server: "https://other:6443", tls-server-name: amber }, server: "https://shard:6443" }'),
+  );
+  const access = await load(path);
+  t.deepEqual([access.server, access.serverName], ['https://shard:6443', 'amber']);
+  t.is((await access.credentials(never)).authorization, 'Bearer merged');
+});
+
 test('an unsupported kubeconfig is refused when it is read, with the reason', async (t) => {
   const folder = await aFolder(t);
   const junk = Buffer.from('junk').toString('base64');
@@ -162,6 +187,18 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
 
   const path = join(folder, 'kubeconfig');
   await t.throwsAsync(load(path, { context: 'two' }), { message: /no context "two", but one, lost/ });
+  for (const [kind, entry, message] of [
+    ['users', { name: 'u', user: {} }, /two users of the name "u"/],
+    ['clusters', { name: 'c', cluster: { server: 'https://shard:6443' } }, /two clusters of the name "c"/],
+    ['contexts', { name: 'one', context: { cluster: 'c', user: 'u' } }, /two contexts of the name "one"/],
+    ['users', { name: 'text', user: 'token' }, /a user that is no object/],
+    ['users', { name: 'list', user: ['token'] }, /a user that is no object/],
+  ] as const) {
+    const config = JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown[]>;
+    const changed = join(folder, 'changed');
+    await writeFile(changed, JSON.stringify({ ...config, [kind]: [...config[kind]!, entry] }));
+    await t.throwsAsync(load(changed), { message, instanceOf: CacheError });
+  }
   await t.throwsAsync(load(path, { context: 'lost' }), { message: /names the cluster nowhere/ });
   await writeFile(path, 'contexts: [{name: x}]');
   await t.throwsAsync(load(path, { context: 'x' }), { message: /no kubeconfig: contexts\[0\]\.context is missing/ });

@@ -50,7 +50,7 @@ test('a list that breaks off, holds too much or has no resourceVersion is refuse
   t.throws(() => ended(''), { message: /broke off/ });
   t.throws(() => ended('{"items":null,"metadata":{}}'), { message: /without a resourceVersion/ });
   t.throws(() => ended(`{"items":[{"a":"${'x'.repeat(64)}`), { message: /more than 64 bytes/ });
-  t.throws(() => ended(`{"other":"${'x'.repeat(100_000)}`), { message: /this is no list/ });
+  t.throws(() => ended(`{"other":"${'x'.repeat(300_000)}`), { message: /this is no list/ });
 });
 
 /** Of each, whoever took what it says would remove what it has. */
@@ -81,6 +81,11 @@ for (const [what, text] of [
   test(`an answer that ${what} is no list, and not an empty one`, (t) => {
     t.throws(() => ended(text), { instanceOf: CacheError });
   });
+
+test('a continue token may be long: a name in it may be', (t) => {
+  const token = 'x'.repeat(67_000);
+  t.like(ended(`{"items":[{}],"metadata":{"resourceVersion":"5","continue":"${token}"}}`) as object, { items: 1, continueToken: token });
+});
 
 test('what servers write around their items is read: null for none, no continue, one that is empty', (t) => {
   const envelope = { apiVersion: '', resourceVersion: '5', continueToken: '' };
