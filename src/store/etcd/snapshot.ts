@@ -5,9 +5,11 @@
  *   at 20     index now     a 12    b 31    d 18            b changed at 31, c was deleted at 27:
  *             changed since         b (14)  c (9)           a 12, b 14, c 9, d 18
  *
- * Bound: one entry for each key of its scope that changes while it is open, with what the key held.
+ * Bound: one entry for each key of its scope that has changed since, with what the key held: `ownKeysMax`, and of all snapshots together what `room` has. Without room it is
+ * expired.
  */
 import { setImmediate as turn } from 'node:timers/promises';
+import type { Budget } from '../../domain/budget.js';
 import type { Change } from '../../domain/change.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -23,6 +25,8 @@ export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 export type EtcdSnapshotParts = Readonly<{
   objects: ObjectIndex;
   reader: BodyReader;
+  /** For keys beyond its own. */
+  room: Pick<Budget, 'tryTake' | 'give'>;
   /** The changes of its type above a revision, up to now, rising. */
   since: (revision: Revision) => Iterable<Change>;
   /** Throws Refused(Expired) once history does not cover the revision any more. */
@@ -33,6 +37,7 @@ export type EtcdSnapshotParts = Readonly<{
 /** What a key held before it changed; `before` undefined: nothing. */
 type Former = Readonly<{ key: Key; before: (() => StoredObject | undefined) | undefined }>;
 
+const ownKeysMax = 1_000;
 /** In one turn: some 3 ms. */
 const changesAtOnce = 2_000;
 
@@ -44,6 +49,7 @@ export class EtcdSnapshot implements Snapshot {
   readonly #former = new Map<string, Former>();
   /** Up to where it has looked at history; undefined once it has at all of it, and is told what comes. */
   #lookedTo: Revision | undefined;
+  #isWithoutRoom = false;
   /** Those that held something and hold nothing now, in the order of keys; undefined until it is asked for again. */
   #gone: readonly Former[] | undefined;
 
@@ -64,6 +70,7 @@ export class EtcdSnapshot implements Snapshot {
   async page(after: Key | undefined): Promise<SnapshotPage> {
     await this.#lookAtHistory();
     this.#parts.assertCovered();
+    if (this.#isWithoutRoom) throw this.#expired();
     const { rowsMax, bytesMax } = this.#limits;
     const found: (IndexedObject | StoredObject)[] = [];
     let [bytes, isMore] = [0, false];
@@ -82,11 +89,11 @@ export class EtcdSnapshot implements Snapshot {
 
   close(): void {
     this.#parts.release();
-    this.#former.clear();
+    this.#forget();
   }
 
   async #lookAtHistory(): Promise<void> {
-    while (this.#lookedTo !== undefined) {
+    while (this.#lookedTo !== undefined && !this.#isWithoutRoom) {
       this.#parts.assertCovered();
       if (this.#lookAtSome(this.#lookedTo)) this.#lookedTo = undefined;
       else await turn();
@@ -97,6 +104,7 @@ export class EtcdSnapshot implements Snapshot {
   #lookAtSome(after: Revision): boolean {
     let looked = 0;
     for (const change of this.#parts.since(after)) {
+      if (this.#isWithoutRoom) return true;
       if (looked >= changesAtOnce && change.revision !== this.#lookedTo) return false;
       this.#take(change);
       this.#lookedTo = change.revision;
@@ -108,11 +116,25 @@ export class EtcdSnapshot implements Snapshot {
   /** The first change of a key has what it held. */
   #take(change: Change): void {
     const { key } = change;
-    if (!matches(this.#scope, key)) return;
+    if (this.#isWithoutRoom || !matches(this.#scope, key)) return;
     this.#gone = undefined;
     const text = textOf(key);
     if (this.#former.has(text)) return;
+    if (this.#former.size >= ownKeysMax && !this.#parts.room.tryTake(1)) {
+      this.#isWithoutRoom = true;
+      return this.#forget();
+    }
     this.#former.set(text, { key, before: change.kind === 'put' && change.created ? undefined : change.previous });
+  }
+
+  #forget(): void {
+    this.#parts.room.give(Math.max(0, this.#former.size - ownKeysMax));
+    this.#former.clear();
+    this.#gone = undefined;
+  }
+
+  #expired(): Refused {
+    return new Refused(expired(`too old resource version: ${this.revision}`));
   }
 
   async #withBodies(found: readonly (IndexedObject | StoredObject)[]): Promise<readonly StoredObject[]> {
@@ -147,7 +169,7 @@ export class EtcdSnapshot implements Snapshot {
   #heldBy({ before }: Former): StoredObject {
     const held = before?.();
     // It was listed again behind a gap in history, and nobody has it any more.
-    if (held === undefined) throw new Refused(expired(`too old resource version: ${this.revision}`));
+    if (held === undefined) throw this.#expired();
     return held;
   }
 }

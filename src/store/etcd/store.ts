@@ -7,6 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
+import { Budget } from '../../domain/budget.js';
 import type { Change, Commit } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -61,6 +62,8 @@ export type Opened = Readonly<{
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const outlived = 'another server has begun another life of the cache, because it found no server that runs';
 const trimIntervalMs = 1_000;
+/** Some 110 MB. */
+const formerKeysMax = 500_000;
 /** Nothing that is served is older, as far as this server knows. */
 const unheardMsMax = 10_000;
 
@@ -77,6 +80,8 @@ export class EtcdStore implements Store {
   readonly #queue: MutationQueue;
   readonly #holds: Holds;
   readonly #snapshots = new Set<EtcdSnapshot>();
+  /** Keys that snapshots hold as they were, beyond a thousand each. */
+  readonly #formerKeys = new Budget(formerKeysMax);
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #followers = new Set<Parameters<Pushes['follow']>[0]>();
   readonly #closed = deferred<void>();
@@ -261,7 +266,7 @@ export class EtcdStore implements Store {
       this.#snapshots.delete(snapshot);
     };
     const since = (after: Revision): Iterable<Change> => window.since(scope, after);
-    const parts = { objects: published.objects, reader: this.#reader, since, assertCovered, release };
+    const parts = { objects: published.objects, reader: this.#reader, room: this.#formerKeys, since, assertCovered, release };
     const snapshot = new EtcdSnapshot(scope, revision, parts, this.#limits.snapshot);
     this.#snapshots.add(snapshot);
     return snapshot;

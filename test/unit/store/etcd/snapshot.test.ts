@@ -1,6 +1,7 @@
 /** A snapshot of an earlier revision, while history is long and goes on: it would find one that shows a key twice, not at all, or as it was at another revision. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../../support/test.js';
+import { Budget } from '../../../../src/domain/budget.js';
 import type { Change } from '../../../../src/domain/change.js';
 import { emptyDigest } from '../../../../src/domain/digest.js';
 import type { Key } from '../../../../src/domain/key.js';
@@ -17,11 +18,17 @@ const body = aBody(aKey());
 
 /** An index, its history and the snapshots that are open, as a store keeps them; and what it held at each revision that is asked for. */
 class Held {
+  /** For keys beyond a thousand. */
+  readonly room: Budget;
   readonly objects = new ObjectIndex();
   readonly window = new HistoryWindow(0, wide);
   readonly #now = new Map<string, StoredObject>();
   readonly #open = new Set<EtcdSnapshot>();
   revision = 0;
+
+  constructor(keysMax = Infinity) {
+    this.room = new Budget(keysMax);
+  }
 
   /** One revision: puts and deletes of some keys. */
   change(keys: readonly Key[], isDelete: boolean): void {
@@ -53,6 +60,7 @@ class Held {
     const parts = {
       objects: this.objects,
       reader,
+      room: this.room,
       since: (after: number) => this.window.since(scope, after),
       assertCovered: () => {},
       release: () => this.#open.delete(snapshot),
@@ -126,4 +134,31 @@ test('a long history is looked at in many turns', async (t) => {
     [1],
   );
   t.true(turns >= 9, `${turns} turns`);
+});
+
+test('snapshots together hold no more keys than there is room for: one without is expired, and gives back what it had', async (t) => {
+  const held = new Held(1_500);
+  const keys = Array.from({ length: 2_000 }, (_, i) => aKey({ name: `n${i}` }));
+  held.change(keys, false);
+  const [first, second, grown] = [held.snapshot(10), held.snapshot(10), held.snapshot(10)];
+  held.change(keys.slice(0, 900), false);
+  await grown.page(undefined);
+  t.is(held.room.used, 0, 'a thousand keys are its own');
+  held.change(keys.slice(0, 1_400), false);
+  t.is(held.room.used, 400);
+
+  await first.page(undefined);
+  t.is(held.room.used, 800);
+  held.change(keys, false);
+  t.is(held.room.used, 1_000, 'one of the two had no room for what came');
+
+  await t.throwsAsync(second.page(undefined), { message: /too old resource version/ });
+  t.is(held.room.used, 1_000, 'it has given back what it took');
+  for (const snapshot of [first, grown, second]) snapshot.close();
+  t.is(held.room.used, 0);
+  const last = held.snapshot(10);
+  held.change(keys, true);
+  t.is((await last.page(undefined)).objects.length, 10);
+  last.close();
+  t.is(held.room.used, 0);
 });
