@@ -49,7 +49,8 @@ export class EtcdSnapshot implements Snapshot {
   readonly #former = new Map<string, Former>();
   /** Up to where it has looked at history; undefined once it has at all of it, and is told what comes. */
   #lookedTo: Revision | undefined;
-  #isWithoutRoom = false;
+  /** It is closed, or there was no room for what it has to hold. */
+  #isOver = false;
   /** Those that held something and hold nothing now, in the order of keys; undefined until it is asked for again. */
   #gone: readonly Former[] | undefined;
 
@@ -70,7 +71,7 @@ export class EtcdSnapshot implements Snapshot {
   async page(after: Key | undefined): Promise<SnapshotPage> {
     await this.#lookAtHistory();
     this.#parts.assertCovered();
-    if (this.#isWithoutRoom) throw this.#expired();
+    if (this.#isOver) throw this.#expired();
     const { rowsMax, bytesMax } = this.#limits;
     const found: (IndexedObject | StoredObject)[] = [];
     let [bytes, isMore] = [0, false];
@@ -89,11 +90,11 @@ export class EtcdSnapshot implements Snapshot {
 
   close(): void {
     this.#parts.release();
-    this.#forget();
+    this.#end();
   }
 
   async #lookAtHistory(): Promise<void> {
-    while (this.#lookedTo !== undefined && !this.#isWithoutRoom) {
+    while (this.#lookedTo !== undefined && !this.#isOver) {
       this.#parts.assertCovered();
       if (this.#lookAtSome(this.#lookedTo)) this.#lookedTo = undefined;
       else await turn();
@@ -104,7 +105,7 @@ export class EtcdSnapshot implements Snapshot {
   #lookAtSome(after: Revision): boolean {
     let looked = 0;
     for (const change of this.#parts.since(after)) {
-      if (this.#isWithoutRoom) return true;
+      if (this.#isOver) return true;
       if (looked >= changesAtOnce && change.revision !== this.#lookedTo) return false;
       this.#take(change);
       this.#lookedTo = change.revision;
@@ -116,18 +117,16 @@ export class EtcdSnapshot implements Snapshot {
   /** The first change of a key has what it held. */
   #take(change: Change): void {
     const { key } = change;
-    if (this.#isWithoutRoom || !matches(this.#scope, key)) return;
+    if (this.#isOver || !matches(this.#scope, key)) return;
     this.#gone = undefined;
     const text = textOf(key);
     if (this.#former.has(text)) return;
-    if (this.#former.size >= ownKeysMax && !this.#parts.room.tryTake(1)) {
-      this.#isWithoutRoom = true;
-      return this.#forget();
-    }
+    if (this.#former.size >= ownKeysMax && !this.#parts.room.tryTake(1)) return this.#end();
     this.#former.set(text, { key, before: change.kind === 'put' && change.created ? undefined : change.previous });
   }
 
-  #forget(): void {
+  #end(): void {
+    this.#isOver = true;
     this.#parts.room.give(Math.max(0, this.#former.size - ownKeysMax));
     this.#former.clear();
     this.#gone = undefined;

@@ -162,3 +162,18 @@ test('snapshots together hold no more keys than there is room for: one without i
   last.close();
   t.is(held.room.used, 0);
 });
+
+test('a snapshot that is closed while it looks at history takes no more room', async (t) => {
+  const held = new Held(5_000);
+  const keys = Array.from({ length: 4_000 }, (_, i) => aKey({ name: `n${i}` }));
+  held.change(keys, false);
+  const snapshot = held.snapshot(10);
+  for (const key of keys) held.change([key], false);
+
+  const page = snapshot.page(undefined);
+  while (held.room.used === 0) await turn();
+  snapshot.close();
+  await t.throwsAsync(page, { message: /too old resource version/ });
+
+  t.is(held.room.used, 0);
+});
