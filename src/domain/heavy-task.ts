@@ -2,7 +2,7 @@
  * Work on whole documents: what it costs grows with their length, up to seconds for the longest, where everything else costs microseconds.
  * Documents go in and come out as bytes. `heavy/` does it.
  */
-/** The patches that a cache takes; a strategic one merges by the schemas of its API group. */
+/** The patches that a cache takes; a strategic one merges by the schema of its type. */
 export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string; resource: string }>;
 
 /** What becomes of a member that stands twice: its last value counts, unless it is refused. */

@@ -12,6 +12,7 @@ import { newClusters, newContexts, newUsers, type User } from '@kubernetes/clien
 import { ConfigSyntaxError, parseConfigDocument } from '../json/config-document.js';
 import { CacheError } from '../domain/errors.js';
 import { isObject, membersOf } from '../domain/members.js';
+import { textAt } from '../domain/text-at.js';
 import { parseExecCommand, type ExecCommand } from './exec-command.js';
 
 export type KubeconfigOptions = Readonly<{
@@ -54,7 +55,7 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
   const entry = users.find(({ user }) => user.name === found.user);
   if (entry === undefined) throw fail(`the context ${found.name} names the user ${found.user}, which is not there`);
 
-  const { user, tokenFile } = entry;
+  const { user } = entry;
   const { cluster, raw } = ofContext;
   if (isSaid(cluster.proxyUrl)) throw fail(`the cluster ${cluster.name} is behind a proxy, which is not supported`);
   if (cluster.skipTLSVerify && !allowInsecure) throw fail(`the cluster ${cluster.name} asks for TLS without a check of the certificate`);
@@ -63,6 +64,7 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
   if (cluster.skipTLSVerify && (isSaid(cluster.caData) || isSaid(cluster.caFile)))
     throw fail(`the cluster ${cluster.name} has a certificate authority, and asks for TLS without a check of the certificate`);
   const said = membersOf(entry.raw);
+  const tokenFile = textAt(said, 'tokenFile') || undefined;
   if (unsupported.some((name) => isSaid(said[name])))
     throw fail(`the user ${user.name} needs more than a certificate, a token or an exec plugin, which is not supported`);
 
@@ -116,18 +118,14 @@ type Entries = Readonly<{
   /** `raw`: as it stands in the file, because the library knows no extensions. */
   clusters: readonly Readonly<{ cluster: ReturnType<typeof newClusters>[number]; raw: unknown }>[];
   /** `raw`: the library knows no `tokenFile`, and of impersonation the user alone. */
-  users: readonly Readonly<{ user: User; raw: unknown; tokenFile: string | undefined }>[];
+  users: readonly Readonly<{ user: User; raw: unknown }>[];
   current: string | undefined;
 }>;
 
 function parseEntries(text: string, fail: Fail): Entries {
   const all = parseYaml(text, fail);
   const rawClusters = listOf(all['clusters']) as readonly { cluster?: unknown }[];
-  const rawUsers = listOf(all['users']) as readonly { user?: { tokenFile?: unknown } }[];
-  const tokenFileOf = (index: number): string | undefined => {
-    const file = rawUsers[index]?.user?.tokenFile;
-    return typeof file === 'string' && file !== '' ? file : undefined;
-  };
+  const rawUsers = listOf(all['users']) as readonly { user?: unknown }[];
   for (const kind of ['contexts', 'clusters', 'users']) {
     const names = listOf(all[kind]).map((entry) => membersOf(entry)['name']);
     const twice = names.find((name, at) => names.indexOf(name) < at);
@@ -139,7 +137,7 @@ function parseEntries(text: string, fail: Fail): Entries {
     return {
       contexts: newContexts(all['contexts']),
       clusters: newClusters(all['clusters']).map((cluster, index) => ({ cluster, raw: rawClusters[index]?.cluster })),
-      users: newUsers(all['users']).map((user, index) => ({ user, raw: rawUsers[index]?.user, tokenFile: tokenFileOf(index) })),
+      users: newUsers(all['users']).map((user, index) => ({ user, raw: rawUsers[index]?.user })),
       current: typeof all['current-context'] === 'string' ? all['current-context'] : undefined,
     };
   } catch (error) {

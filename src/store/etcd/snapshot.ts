@@ -105,7 +105,6 @@ export class EtcdSnapshot implements Snapshot {
   #lookAtSome(after: Revision): boolean {
     let looked = 0;
     for (const change of this.#parts.since(after)) {
-      if (this.#isOver) return true;
       if (looked >= changesAtOnce && change.revision !== this.#lookedTo) return false;
       this.#take(change);
       this.#lookedTo = change.revision;

@@ -113,6 +113,8 @@ for (const history of [0, 5, 30_000])
     snapshot.close();
 
     t.is(textOf(found), expected);
+    const inOrder = found.map(({ key }) => key.name);
+    t.deepEqual(inOrder, inOrder.toSorted());
   });
 
 test('a long history is looked at in many turns', async (t) => {
