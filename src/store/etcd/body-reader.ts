@@ -4,7 +4,7 @@ import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { EtcdClient } from './client.js';
 import { EtcdError } from './etcd-error.js';
-import type { IndexedObject } from './object-index.js';
+import type { IndexedObject } from './object-reader.js';
 import { formatObjectKey } from './object-keys.js';
 import type { RecentBodies } from './recent-bodies.js';
 import type { KeyValue } from './rpc.js';

@@ -24,7 +24,7 @@ import type { BodyReader } from './body-reader.js';
 import type { EtcdClient } from './client.js';
 import type { Decider } from './decider.js';
 import { EtcdError } from './etcd-error.js';
-import type { IndexedObject } from './object-index.js';
+import type { IndexedObject } from './object-reader.js';
 import type { Decision, Plan } from './plan.js';
 import type { Compare } from './rpc.js';
 import type { PublishedState } from './published-state.js';

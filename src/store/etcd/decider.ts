@@ -15,7 +15,7 @@ import { linkOf, type Push, type Speaker } from '../../domain/push.js';
 import type { Asked } from '../asked.js';
 import type { Syncs, Walk } from '../syncs.js';
 import { Holders } from './holders.js';
-import type { IndexedObject } from './object-index.js';
+import type { IndexedObject } from './object-reader.js';
 import { decided, unchanged, write, type Plan, type PushOf, type Written } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import { RecordWrites } from './record-writes.js';

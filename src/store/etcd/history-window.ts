@@ -6,14 +6,16 @@
  *            too old,   one revision may have several
  *            too many   changes: they stay together
  *
- * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced; whoever reads holds it back as far as `heldRevision` says, up to a twentieth.
+ * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced; whoever reads holds it back as far as `heldRevision` says,
+ * up to a twentieth.
  */
 import type { Change } from '../../domain/change.js';
-import { formatClientKey, type Key } from '../../domain/key.js';
+import type { Key } from '../../domain/key.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { LogChunk, LogType } from '../../domain/store-port.js';
+import { KeyIndex } from './key-index.js';
 
 export type WindowLimits = Readonly<{ ageMs: number; changesMax: number; bytesMax: number }>;
 
@@ -26,14 +28,22 @@ const chunkBytesMax = 256 * 1024;
 const urgentExcess = 1.05;
 /** So many that have left stay in an array before it is copied. */
 const slack = 1_024;
+/** Let go of in one turn, with what else is of their last revision. */
+const trimmedAtOnce = 1_000;
 
 /** Changes by rising revision, of which the first have left. */
 type Run = { changes: (Change | undefined)[]; left: number };
+
+/** All changes of a key that are here, rising. */
+export type ChangedKey = Run & Readonly<{ key: Key }>;
+
+const none = new KeyIndex<ChangedKey>();
 
 export class HistoryWindow {
   readonly #limits: WindowLimits;
   readonly #all: Run = { changes: [], left: 0 };
   readonly #byType = new Map<string, Run>();
+  readonly #byKey = new KeyIndex<ChangedKey>();
   /** When what is above each revision came, rising. */
   #times: Readonly<{ revision: Revision; atMs: number }>[] = [];
   #timesLeft = 0;
@@ -82,26 +92,36 @@ export class HistoryWindow {
       const run = this.#byType.get(type) ?? { changes: [], left: 0 };
       this.#byType.set(type, run);
       run.changes.push(change);
+      const known = this.#byKey.get(change.key);
+      if (known === undefined) this.#byKey.set({ key: change.key, changes: [change], left: 0 });
+      else known.changes.push(change);
       this.#bytes += this.#heldBytes(change);
     }
     const last = changes.at(-1);
     if (last !== undefined) this.#times.push({ revision: last.revision, atMs: nowMs });
   }
 
-  /** Lets go of what is too old or too much, up to `heldRevision` at most, unless there is a twentieth too much. */
-  trim(nowMs: number, heldRevision: Revision): void {
+  /**
+   * Lets go of what is too old or too much, of as much of it as one turn of the event loop may: up to `heldRevision`, unless there is a twentieth too much.
+   * Whether there is more.
+   */
+  trim(nowMs: number, heldRevision: Revision): boolean {
     const { ageMs, changesMax, bytesMax } = this.#limits;
     const isUrgent = this.isFull && (this.size >= changesMax * urgentExcess || this.#bytes >= bytesMax * urgentExcess);
-    let [number, bytes] = [this.size, this.#bytes];
-    let upTo = this.#agedRevision(nowMs - ageMs);
-    for (let at = this.#all.left; number > changesMax || bytes > bytesMax; at += 1) {
-      const change = this.#all.changes[at];
-      if (change === undefined) break;
-      upTo = Math.max(upTo, change.revision);
+    const aged = this.#agedRevision(nowMs - ageMs);
+    let [number, bytes, upTo, isMore] = [this.size, this.#bytes, this.#compacted, false];
+    for (const change of within(this.#all, { after: 0, upTo: isUrgent ? Infinity : heldRevision })) {
+      if (change.revision > upTo) {
+        if (number <= changesMax && bytes <= bytesMax && change.revision > aged) break;
+        isMore = this.size - number >= trimmedAtOnce;
+        if (isMore) break;
+        upTo = change.revision;
+      }
       number -= 1;
       bytes -= this.#heldBytes(change);
     }
-    this.#compactTo(isUrgent ? upTo : Math.min(upTo, heldRevision));
+    this.#compactTo(upTo);
+    return isMore;
   }
 
   /** The first changes of a type that are wanted: as many as one turn of the event loop may read, and no revision in part. */
@@ -115,10 +135,14 @@ export class HistoryWindow {
   }
 
   /** Those of a key, rising. */
-  *changesOf(key: Key, after: Revision): Iterable<Change> {
-    const text = formatClientKey(key);
-    for (const change of this.since(key.resource, after))
-      if (change.key.shard === key.shard && formatClientKey(change.key) === text) yield change;
+  changesOf(key: Key, after: Revision): Iterable<Change> {
+    const known = this.#byKey.get(key);
+    return known === undefined ? [] : within(known, { after, upTo: Infinity });
+  }
+
+  /** Every key that has changed; of a type that has not changed above the revision, none. */
+  changedKeys(type: LogType, after: Revision): KeyIndex<ChangedKey> {
+    return this.#runsOf(type).some(({ changes }) => (changes.at(-1)?.revision ?? 0) > after) ? this.#byKey : none;
   }
 
   /** Changes above a revision that moved canonical paths, rising. */
@@ -152,7 +176,13 @@ export class HistoryWindow {
     if (revision <= this.#compacted) return;
     this.#compacted = revision;
     this.#hadSeveral = firstAbove(this.#all, revision) - firstAbove(this.#all, revision - 1) > 1;
-    for (const change of within(this.#all, { after: 0, upTo: revision })) this.#bytes -= this.#heldBytes(change);
+    for (const change of within(this.#all, { after: 0, upTo: revision })) {
+      this.#bytes -= this.#heldBytes(change);
+      const known = this.#byKey.get(change.key);
+      if (known === undefined) continue;
+      drop(known, revision);
+      if (known.left === known.changes.length) this.#byKey.delete(known.key);
+    }
     drop(this.#all, revision);
     for (const [type, run] of this.#byType) {
       drop(run, revision);
@@ -174,6 +204,11 @@ export class HistoryWindow {
     for (let at = this.#timesLeft; (this.#times[at]?.atMs ?? Infinity) < beforeMs; at += 1) revision = this.#times[at]!.revision;
     return revision;
   }
+}
+
+/** The change that took the key from what it held at the revision. */
+export function firstChangeAbove(known: ChangedKey, revision: Revision): Change | undefined {
+  return known.changes[firstAbove(known, revision)];
 }
 
 /** An array is copied once an eighth of it has left. */

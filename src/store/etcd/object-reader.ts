@@ -1,12 +1,16 @@
 /** Objects as etcd has them, read to be kept. */
-import { digestOf } from '../../domain/digest.js';
+import type { CanonicalPath } from '../../domain/cluster.js';
+import { digestOf, type Digest } from '../../domain/digest.js';
 import { compactKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
+import type { Revision } from '../../domain/revision.js';
 import { ownBuffer, scratchBuffer } from '../../json/text-edits.js';
-import type { IndexedObject } from './object-index.js';
 import { parseObjectKey } from './object-keys.js';
 import type { KeyValue } from './rpc.js';
 import { readValue, Unreadable } from './stored-values.js';
+
+/** Without its body, of which `bytes` is the length. `path`: the canonical path that it names. */
+export type IndexedObject = Readonly<{ key: Key; revision: Revision; bytes: number; digest: Digest; path: CanonicalPath | undefined }>;
 
 export type ReadObject = Readonly<{ indexed: IndexedObject; stored: StoredObject }>;
 

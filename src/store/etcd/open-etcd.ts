@@ -43,7 +43,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
       const { commit, replacedBytes } = published.apply(batch, parts.clock.now());
       window.add(commit.changes, parts.clock.now(), replacedBytes);
       // Nobody reads yet.
-      if (window.isFull) window.trim(parts.clock.now(), Infinity);
+      while (window.isFull) window.trim(parts.clock.now(), Infinity);
     };
     follower.begin();
     await follower.catchUp();

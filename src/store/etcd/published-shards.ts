@@ -17,7 +17,7 @@ import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
-import type { IndexedObject } from './object-index.js';
+import type { IndexedObject } from './object-reader.js';
 import { unsynced, type LinkRecord, type ShardRecord, type SliceFacts, type SliceRecord } from './records.js';
 
 /** A record, and its revision. */

@@ -11,9 +11,9 @@ import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { FollowedBatch } from './follower.js';
-import { ObjectIndex, type IndexedObject } from './object-index.js';
+import { KeyIndex } from './key-index.js';
 import { keyText, parseObjectKey } from './object-keys.js';
-import { ObjectReader } from './object-reader.js';
+import { type IndexedObject, ObjectReader } from './object-reader.js';
 import { PassedOver } from './passed-over.js';
 import { PublishedPeers } from './published-peers.js';
 import { PublishedPaths } from './published-paths.js';
@@ -51,7 +51,7 @@ export type PublishedBatch = Readonly<{
 type Circumstances = Readonly<{ swept: ReadonlySet<Revision>; rewritten: ReadonlySet<Revision> }>;
 
 export class PublishedState {
-  readonly objects = new ObjectIndex();
+  readonly objects = new KeyIndex<IndexedObject>();
   readonly shards = new PublishedShards();
   readonly paths: PublishedPaths;
   readonly peers = new PublishedPeers();

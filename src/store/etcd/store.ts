@@ -7,8 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
-import { Budget } from '../../domain/budget.js';
-import type { Change, Commit } from '../../domain/change.js';
+import type { Commit } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred, type Deferred } from '../../domain/deferred.js';
@@ -62,8 +61,6 @@ export type Opened = Readonly<{
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const outlived = 'another server has begun another life of the cache, because it found no server that runs';
 const trimIntervalMs = 1_000;
-/** Some 110 MB. */
-const formerKeysMax = 500_000;
 /** Nothing that is served is older, as far as this server knows. */
 const unheardMsMax = 10_000;
 
@@ -79,9 +76,6 @@ export class EtcdStore implements Store {
   readonly #committer: EtcdCommitter;
   readonly #queue: MutationQueue;
   readonly #holds: Holds;
-  readonly #snapshots = new Set<EtcdSnapshot>();
-  /** Keys that snapshots hold as they were, beyond a thousand each. */
-  readonly #formerKeys = new Budget(formerKeysMax);
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #followers = new Set<Parameters<Pushes['follow']>[0]>();
   readonly #closed = deferred<void>();
@@ -260,16 +254,9 @@ export class EtcdStore implements Store {
     const { window, published } = this.#opened;
     const assertCovered = (): void => this.#assertCovered(revision);
     assertCovered();
-    const unhold = this.#holds.hold(revision, this.#parts.clock.now());
-    const release = (): void => {
-      unhold();
-      this.#snapshots.delete(snapshot);
-    };
-    const since = (after: Revision): Iterable<Change> => window.since(scope, after);
-    const parts = { objects: published.objects, reader: this.#reader, room: this.#formerKeys, since, assertCovered, release };
-    const snapshot = new EtcdSnapshot(scope, revision, parts, this.#limits.snapshot);
-    this.#snapshots.add(snapshot);
-    return snapshot;
+    const release = this.#holds.hold(revision, this.#parts.clock.now());
+    const parts = { objects: published.objects, history: window, reader: this.#reader, assertCovered, release };
+    return new EtcdSnapshot(scope, revision, parts, this.#limits.snapshot);
   }
 
   async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
@@ -358,7 +345,7 @@ export class EtcdStore implements Store {
   trim(): void {
     const { window } = this.#opened;
     const nowMs = this.#parts.clock.now();
-    window.trim(nowMs, Math.min(this.published, this.#holds.lowest(nowMs) ?? Infinity));
+    if (window.trim(nowMs, Math.min(this.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();
   }
 
   /** What following etcd has brought. */
@@ -368,8 +355,7 @@ export class EtcdStore implements Store {
     const taken = published.apply(batch, nowMs);
     const { commit, change } = taken;
     window.add(commit.changes, nowMs, taken.replacedBytes);
-    this.#trimSoon();
-    for (const snapshot of this.#snapshots) snapshot.note(commit.changes);
+    if (window.isFull) this.#trimSoon();
     this.#decider.follow(taken);
     const { shards, slices } = change;
     const invalidated = change.invalidated.filter(({ by }) => by !== this.peers.id).map(({ slice }) => slice);
@@ -456,7 +442,7 @@ export class EtcdStore implements Store {
 
   /** In another turn: who has asked for what has just come is still to be answered from there. */
   #trimSoon(): void {
-    if (this.#isTrimming || !this.#opened.window.isFull) return;
+    if (this.#isTrimming) return;
     this.#isTrimming = true;
     setImmediate(() => {
       this.#isTrimming = false;

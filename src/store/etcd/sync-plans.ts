@@ -10,7 +10,7 @@ import type { ShardName } from '../../domain/shard.js';
 import { littleMax } from '../asked.js';
 import type { Syncs } from '../syncs.js';
 import type { Holders } from './holders.js';
-import type { IndexedObject } from './object-index.js';
+import type { IndexedObject } from './object-reader.js';
 import { decided, unchanged, write, writeInSteps, type Decision, type Plan, type PushOf, type Written } from './plan.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';

@@ -1,34 +1,27 @@
 /** A snapshot of an earlier revision, while history is long and goes on: it would find one that shows a key twice, not at all, or as it was at another revision. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../../support/test.js';
-import { Budget } from '../../../../src/domain/budget.js';
 import type { Change } from '../../../../src/domain/change.js';
 import { emptyDigest } from '../../../../src/domain/digest.js';
 import type { Key } from '../../../../src/domain/key.js';
 import type { StoredObject } from '../../../../src/domain/object.js';
-import type { BodyReader } from '../../../../src/store/etcd/body-reader.js';
 import { HistoryWindow } from '../../../../src/store/etcd/history-window.js';
-import { ObjectIndex } from '../../../../src/store/etcd/object-index.js';
+import { KeyIndex } from '../../../../src/store/etcd/key-index.js';
+import type { IndexedObject } from '../../../../src/store/etcd/object-reader.js';
 import { EtcdSnapshot } from '../../../../src/store/etcd/snapshot.js';
+import { fastestAnswerMs } from '../../../support/fastest.js';
 import { aBody, aKey, aScope } from '../../../support/objects.js';
 import { seeded } from '../../../support/crash/random.js';
 
 const wide = { ageMs: Infinity, changesMax: Infinity, bytesMax: Infinity };
 const body = aBody(aKey());
 
-/** An index, its history and the snapshots that are open, as a store keeps them; and what it held at each revision that is asked for. */
+/** An index and its history, as a store keeps them; and what it held at each revision that is asked for. */
 class Held {
-  /** For keys beyond a thousand. */
-  readonly room: Budget;
-  readonly objects = new ObjectIndex();
+  readonly objects = new KeyIndex<IndexedObject>();
   readonly window = new HistoryWindow(0, wide);
   readonly #now = new Map<string, StoredObject>();
-  readonly #open = new Set<EtcdSnapshot>();
   revision = 0;
-
-  constructor(keysMax = Infinity) {
-    this.room = new Budget(keysMax);
-  }
 
   /** One revision: puts and deletes of some keys. */
   change(keys: readonly Key[], isDelete: boolean): void {
@@ -49,25 +42,17 @@ class Held {
       return [{ kind: 'put', object, created: before === undefined, ...of }];
     });
     this.window.add(changes, 0);
-    for (const snapshot of this.#open) snapshot.note(changes);
   }
 
   snapshot(rowsMax: number): EtcdSnapshot {
-    const scope = aScope();
-    const reader = {
-      read: async (indexed: readonly { key: Key }[]) => indexed.map(({ key }) => this.#now.get(key.name)!),
-    } as unknown as BodyReader;
     const parts = {
       objects: this.objects,
-      reader,
-      room: this.room,
-      since: (after: number) => this.window.since(scope, after),
+      history: this.window,
+      reader: { read: async (indexed: readonly { key: Key }[]) => indexed.map(({ key }) => this.#now.get(key.name)!) },
       assertCovered: () => {},
-      release: () => this.#open.delete(snapshot),
+      release: () => {},
     };
-    const snapshot: EtcdSnapshot = new EtcdSnapshot(scope, this.revision, parts, { rowsMax, bytesMax: Infinity });
-    this.#open.add(snapshot);
-    return snapshot;
+    return new EtcdSnapshot(aScope(), this.revision, parts, { rowsMax, bytesMax: Infinity });
   }
 
   /** Each key with its revision, in order. */
@@ -117,65 +102,44 @@ for (const history of [0, 5, 30_000])
     t.deepEqual(inOrder, inOrder.toSorted());
   });
 
-test('a long history is looked at in many turns', async (t) => {
+test('a page of an earlier revision costs no more when thirty times as many keys have gone since', async (t) => {
+  const pageMs = async (number: number): Promise<number> => {
+    const held = new Held();
+    const keys = Array.from({ length: number }, (_, i) => aKey({ name: `n${String((i * 7_919) % number).padStart(6, '0')}` }));
+    held.change(keys, false);
+    const [snapshot, before] = [held.snapshot(100), held.text.split(' ').length];
+    held.change(keys, true);
+    const { objects, next } = await snapshot.page(undefined);
+    t.deepEqual([before, objects.length, next?.name], [number, 100, 'n000099']);
+    return fastestAnswerMs(() => snapshot.page(next), 20);
+  };
+
+  const [few, many] = [await pageMs(1_000), await pageMs(30_000)];
+  t.true(many < few * 10 + 1, `${few.toFixed(2)} ms, ${many.toFixed(2)} ms`);
+});
+
+test('keys that have come since are passed over in many turns', async (t) => {
   const held = new Held();
-  held.change([aKey()], false);
+  held.change([aKey({ name: 'z' })], false);
   const snapshot = held.snapshot(10);
-  for (let i = 0; i < 20_000; i += 1) held.change([aKey()], false);
+  held.change(
+    Array.from({ length: 20_000 }, (_, i) => aKey({ name: `n${i}` })),
+    false,
+  );
   let [turns, isOver] = [0, false];
   const counting = (async () => {
     for (; !isOver; await turn()) turns += 1;
   })();
 
-  const { objects } = await snapshot.page(undefined);
+  const found: StoredObject[] = [];
+  for (let after: Key | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
+    const { objects, next } = await snapshot.page(after);
+    found.push(...objects);
+    after = next;
+  }
   isOver = true;
   await counting;
 
-  t.deepEqual(
-    objects.map(({ revision }) => revision),
-    [1],
-  );
-  t.true(turns >= 39, `${turns} turns`);
-});
-
-test('snapshots together hold no more keys than there is room for: one without is expired, and gives back what it had', async (t) => {
-  const held = new Held(1_500);
-  const keys = Array.from({ length: 2_000 }, (_, i) => aKey({ name: `n${i}` }));
-  held.change(keys, false);
-  const [first, second, grown] = [held.snapshot(10), held.snapshot(10), held.snapshot(10)];
-  held.change(keys.slice(0, 900), false);
-  await grown.page(undefined);
-  t.is(held.room.used, 0, 'a thousand keys are its own');
-  held.change(keys.slice(0, 1_400), false);
-  t.is(held.room.used, 400);
-
-  await first.page(undefined);
-  t.is(held.room.used, 800);
-  held.change(keys, false);
-  t.is(held.room.used, 1_000, 'one of the two had no room for what came');
-
-  await t.throwsAsync(second.page(undefined), { message: /too old resource version/ });
-  t.is(held.room.used, 1_000, 'it has given back what it took');
-  for (const snapshot of [first, grown, second]) snapshot.close();
-  t.is(held.room.used, 0);
-  const last = held.snapshot(10);
-  held.change(keys, true);
-  t.is((await last.page(undefined)).objects.length, 10);
-  last.close();
-  t.is(held.room.used, 0);
-});
-
-test('a snapshot that is closed while it looks at history takes no more room', async (t) => {
-  const held = new Held(5_000);
-  const keys = Array.from({ length: 4_000 }, (_, i) => aKey({ name: `n${i}` }));
-  held.change(keys, false);
-  const snapshot = held.snapshot(10);
-  for (const key of keys) held.change([key], false);
-
-  const page = snapshot.page(undefined);
-  while (held.room.used === 0) await turn();
-  snapshot.close();
-  await t.throwsAsync(page, { message: /too old resource version/ });
-
-  t.is(held.room.used, 0);
+  t.is(textOf(found), 'z@1');
+  t.true(turns >= 19, `${turns} turns`);
 });
