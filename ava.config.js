@@ -13,7 +13,7 @@ import { httpOfFile } from './build/test/support/http-of-file.js';
 
 const ofNpmTest = ['unit', 'integration', 'contract', 'simulation', 'house', 'support'];
 
-const { TEST_LANE: lane, TEST_HTTP: asked, TEST_TIMES: times, TEST_TREES: trees } = process.env;
+const { TEST_LANE: lane, TEST_HTTP: asked, TEST_SIZES: sizes, TEST_TIMES: times, TEST_TREES: trees } = process.env;
 const isMeasured = times !== undefined;
 const build = fileURLToPath(new URL('build', import.meta.url));
 /** One folder, or a glob's {several,folders}. */
@@ -39,6 +39,7 @@ function quick() {
     environmentVariables: {
       TEST_HTTP: asked ?? 'by file',
       TEST_COMMIT: commit,
+      TEST_SIZES: sizes ?? (named.length > 0 || isMeasured ? 'all' : 'some'),
       // With the committer in a thread of its own, as in production.
       ...(asked === 'other' && { TEST_COMMITTER: 'thread' }),
     },

@@ -2,6 +2,7 @@
  * The memory engine against the one that ships: given the same requests, both decide, publish and keep the same. So what a
  * simulation shows on the one is true of the other. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
+import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../src/domain/change.js';
@@ -18,7 +19,7 @@ import { openSqlite } from './open-sqlite.js';
 import { changeText, listTexts, removalsEnd, touchedBehind } from './read-all.js';
 import type { Engine } from './store-contract.js';
 
-const runs = Number(process.env['TEST_RUNS'] ?? 5);
+const runs = Number(process.env['TEST_RUNS'] ?? rounds(5));
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const stepsMax = 60;
 const bounds = { changesMax: 8, tombstonesMax: 3 };

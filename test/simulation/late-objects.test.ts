@@ -3,6 +3,7 @@
  * cache above it is dead for ten seconds. At first the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
  * TEST_SEED=n repeats one tree; TEST_TREES=n runs more.
  */
+import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import { seeded, type Random } from '../support/crash/random.js';
 import { shardName } from '../support/objects.js';
@@ -12,7 +13,7 @@ import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResource
 import { SimWriter } from './sim-writer.js';
 
 const plum = shardName('plum');
-const trees = Number(process.env['TEST_TREES'] ?? 6);
+const trees = Number(process.env['TEST_TREES'] ?? rounds(6));
 const firstSeed = Number(process.env['TEST_SEED'] ?? 1);
 const deadMs = 10_000;
 const lookMs = 6_000;

@@ -1,3 +1,4 @@
+import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { FreshnessCheck, LieKind } from './freshness-check.js';
@@ -5,7 +6,7 @@ import { play, randomTree, Tally } from './random-tree.js';
 import type { TreeStep } from './tree-step.js';
 
 /** TEST_TREES: how many to try; TEST_SEED: the seed that a failure printed */
-const { TEST_TREES: trees = '12', TEST_SEED: seed } = process.env;
+const { TEST_TREES: trees = rounds(12), TEST_SEED: seed } = process.env;
 const runs = { numRuns: Number(trees), includeErrorInReport: true, ...(seed === undefined ? {} : { seed: Number(seed) }) };
 
 const kinds: readonly LieKind[] = ['freshness', 'absence'];

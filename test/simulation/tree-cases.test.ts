@@ -1,3 +1,4 @@
+import { largeTest } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { shardName } from '../support/objects.js';
@@ -167,7 +168,7 @@ for (const dead of ['eu', 'root', 'eu-1'])
     t.deepEqual(world.faults, []);
   });
 
-test('a cache that moves to another parent and back sends a hundredth of its first sync if nothing is missing there', async (t) => {
+largeTest('a cache that moves to another parent and back sends a hundredth of its first sync if nothing is missing there', async (t) => {
   const { world, tree } = await aGrownTree();
   let bytes = 0;
   world.network.observe(({ frame }) => (bytes += frameSize(frame)));
@@ -192,7 +193,7 @@ test('a cache that moves to another parent and back sends a hundredth of its fir
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that has changed its parent 257 times and then loses its disk is still found on its path', async (t) => {
+largeTest('a cache that has changed its parent 257 times and then loses its disk is still found on its path', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const moving = tree.cache('eu-1');
   for (let move = 1; move <= 257; move += 1) {

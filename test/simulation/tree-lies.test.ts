@@ -1,4 +1,5 @@
 /** The smallest trees in which caches once reported more than was true (freshness-check.ts), found by random-tree.test.ts. */
+import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import { FreshnessCheck } from './freshness-check.js';
@@ -22,7 +23,7 @@ const many = Array.from({ length: 60 }, (_, number) => `many-${number}`);
 
 test('without trouble every cache is as fresh as it reports, however much changes', async (t) => {
   const { check, put, world } = await aCalmTree();
-  for (let round = 0; round < 40; round += 1) {
+  for (let round = 0; round < rounds(40); round += 1) {
     put(`new-${round % 7}`);
     await check.pass(300);
   }
@@ -44,7 +45,7 @@ test('a shard whose pusher has left is connected nowhere any more, three links a
 // A narrower and a wider offer in turn, while changes flow.
 test('no cache reports a slice as current that a change of policies left wrong', async (t) => {
   const { check, put, tree } = await aCalmTree();
-  for (let round = 0; round < 60; round += 1) {
+  for (let round = 0; round < rounds(60); round += 1) {
     put(`new-${round % 7}`);
     const rules = round % 20 < 10 ? [{ types: ['apiexports.apis.kcp.io'], labels: { visibility: 'public' } }] : everything;
     if (round % 10 === 5) tree.cache('root').changePolicies({ children: { '*': { accept: everything, offer: rules } } });
@@ -207,9 +208,9 @@ test('a slice is whole if an object that was too large when the sync began is sm
 // The answers of eu-1 come after 1.6 s each, so for 0.2 s at a time the last one is too old. A change just then is reported as not connected.
 test('a quiet slice is connected again at every cache after a link was silent for less than a second', async (t) => {
   const { amber, tree, world } = await aCalmTree();
-  const rounds = 30;
+  const silences = 30;
   const stale: string[] = [];
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < silences; round += 1) {
     world.network.set('eu-1', 'eu', { delayMs: 800 });
     await world.time.advance(3_000 + ((round * 37) % 1_700));
     amber.put(aSimObject({ shard: 'amber', name: `new-${round}` }));

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { Catalogue, type Resolution, type ServedType, type TypeRequest } from '../../../src/domain/catalogue.js';
 import type { Declared, Place } from '../../../src/domain/declaration.js';
@@ -427,7 +428,7 @@ test('a type that only waiting ClusterCachedResources name is not served, and it
   t.false(catalogue.declares(type));
 });
 
-test('objects of a type stay while any of 1,700 ClusterCachedResources declares it, in whatever order they go', (t) => {
+largeTest('objects of a type stay while any of 1,700 ClusterCachedResources declares it, in whatever order they go', (t) => {
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const places = Array.from({ length: 1_700 }, (_, index) => aPlace({ cluster: `c${index % 30}`, name: `of-${index}` }));
   for (const order of [places, places.toReversed()]) {
@@ -461,7 +462,7 @@ test('of those that wait the first that has room everywhere is next: one that wa
   t.true(serves('full', 'popular'));
 });
 
-test('20,000 ClusterCachedResources of a shard wait at most', (t) => {
+largeTest('20,000 ClusterCachedResources of a shard wait at most', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const type = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const last = { ...type, identity: 'hash-z' };

@@ -1,4 +1,5 @@
 /** What a cache does with slices that the pusher of their shard no longer names, over the wire. */
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { openSender, type SliceSource } from '../../../src/client.js';
 import { formatSlice, type Slice } from '../../../src/domain/slice.js';
@@ -250,7 +251,7 @@ test('a removal that is confirmed takes nothing that was pushed since its pusher
   t.is(await objects(server, endpoints), 1);
 });
 
-test('a pusher of more slices than fit into a frame names all of them', async (t) => {
+largeTest('a pusher of more slices than fit into a frame names all of them', async (t) => {
   t.timeout(180_000);
   const server = await aServer(t);
   const first = await both(server, 3);

@@ -2,6 +2,7 @@
 import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { CacheError } from '../../../src/domain/errors.js';
@@ -67,7 +68,7 @@ function named(name: string, spec = ''): KubeObject {
   return { spec, metadata: { name } };
 }
 
-test('1,300 watches share as many connections as the shard needs for them', async (t) => {
+largeTest('1,300 watches share as many connections as the shard needs for them', async (t) => {
   const rig = await aRig(t);
 
   const watches = await Promise.all(Array.from({ length: 1_300 }, () => rig.open(watchPath)));

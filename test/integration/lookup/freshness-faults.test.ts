@@ -1,5 +1,6 @@
 /** What a look-up answers when the cache's freshness cannot be read, or when there is very much of it. Over real sockets, by the real clock. */
 import type { ExecutionContext } from 'ava';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ServerResponse } from 'node:http';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
@@ -71,7 +72,7 @@ for (const [what, fault, answer] of faults)
     t.true(elapsedMs < timeoutMs, `${elapsedMs} ms`);
   });
 
-test('a look-up is as small in a cache with thousands of slices as in one with a single one', async (t) => {
+largeTest('a look-up is as small in a cache with thousands of slices as in one with a single one', async (t) => {
   const server = await aServer(t, { config: children });
   await (await RawPusher.open(server)).syncWhole(sliceOf('apiexports'), [pushedExport('one')]);
   const shards = Array.from({ length: 140 }, (_, i) => shardName(`shard-${i}`));

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import {
   CacheConnection,
@@ -292,7 +293,7 @@ test('what was acknowledged before the question is in the answer: random puts an
   const { reader, objectsAsked } = await aWatchingReader(t, server);
   const body = (name: string, generation: number) => pushedExport(name, { spec: { generation } });
   let looked = 0;
-  for (let step = 1; step <= 400; step += 1) {
+  for (let step = 1; step <= rounds(400); step += 1) {
     const at = random.below(shards.length);
     const [pusher, shard] = [pushers[at]!, shards[at]!];
     const slice = sliceOf('apiexports', { shard });

@@ -2,7 +2,7 @@
  * Paths through the wire while entries come, change and go, beside a walk over a copy of the same entries that knows nothing of what was found before: what is
  * remembered of a path ends with the change that makes it untrue. TEST_SEED=n repeats a run.
  */
-import { test } from '../../support/test.js';
+import { largeTest } from '../../support/sizes.js';
 import { pathEntryVersion } from '../../../src/domain/path-entry.js';
 import type { PathAnswer } from '../../../src/domain/path-resolution.js';
 import { parsePathSegments } from '../../../src/paths/kcp-path.js';
@@ -22,7 +22,7 @@ const paths = ['root', 'root:org', 'root:org:team', 'root:team', 'org1:team', 't
 
 type Cluster = Readonly<{ path: string; parentless: boolean; migrating: boolean }>;
 
-test('what a path leads to is what the entries say now, however often it was asked before', async (t) => {
+largeTest('what a path leads to is what the entries say now, however often it was asked before', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const of = <T>(all: readonly T[]): T => all[random.below(all.length)]!;

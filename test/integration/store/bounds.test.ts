@@ -1,6 +1,7 @@
 /** What readers may cost: the write-ahead log (F28), and snapshots from before many deletes. */
 import { statSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { Refused } from '../../../src/domain/errors.js';
 import { changesBehind, listTexts, mustWrite } from '../../contract/read-all.js';
@@ -10,7 +11,7 @@ import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 
 const mebibyte = 1024 * 1024;
 
-test('the write-ahead log stays small while many read: no page of a list and no chunk of history pins it', async (t) => {
+largeTest('the write-ahead log stays small while many read: no page of a list and no chunk of history pins it', async (t) => {
   const engine = await SqliteEngine.start(t, { snapshot: { rowsMax: 20 } });
   const { store } = engine;
   for (let i = 0; i < 200; i++) await mustWrite(store, aPut({ name: `old${i}` }, 'absent'));
@@ -47,7 +48,7 @@ test('the write-ahead log stays small while many read: no page of a list and no 
   t.true(walBytesMax < 64 * mebibyte, `${(walBytesMax / mebibyte).toFixed(1)} MiB`);
 });
 
-test('a snapshot from before more deletes than one bucket of the log has is exact, and gives others their turns', async (t) => {
+largeTest('a snapshot from before more deletes than one bucket of the log has is exact, and gives others their turns', async (t) => {
   const { store } = await SqliteEngine.start(t);
   for (let i = 0; i < 3000; i++) void store.submit(aPut({ name: `n${i}`, cluster: `c${i % 3}` }, 'absent'));
   const { revision } = await mustWrite(store, aPut({ name: 'last' }, 'absent'));

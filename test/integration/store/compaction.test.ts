@@ -1,4 +1,5 @@
 import type { ExecutionContext } from 'ava';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { teachChecksums } from '../../../src/store/sqlite/change-row.js';
 import { Compaction } from '../../../src/store/sqlite/compaction.js';
@@ -71,7 +72,7 @@ test('large bodies make a step check the time more often', (t) => {
   t.is(compaction.step({ ...step, upTo: 4, budgetMs: 1 }).compacted, 2);
 });
 
-test('the cost of a step does not grow with the remembered deletes', (t) => {
+largeTest('the cost of a step does not grow with the remembered deletes', (t) => {
   const { database } = aWritingHalf(t);
   // A million deleted keys, and after them an object that changed a hundred times.
   database.pragma('synchronous = OFF');

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { openReader, type Connection } from '../../../src/store/sqlite/database.js';
 import type { SqliteStore } from '../../../src/store/sqlite/store.js';
@@ -44,7 +45,7 @@ async function given(isSmall: () => boolean): Promise<void> {
   while (!isSmall() && performance.now() < untilMs) await sleep(20);
 }
 
-test('when nine of ten objects are deleted, the files become small, though nothing is written any more', async (t) => {
+largeTest('when nine of ten objects are deleted, the files become small, though nothing is written any more', async (t) => {
   const { store, reader, filesMiB } = await aFullStore(t);
   const before = filesMiB();
 

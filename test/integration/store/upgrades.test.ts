@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
 import { formatDigest } from '../../../src/domain/digest.js';
@@ -105,7 +106,7 @@ test('a store from before neighbours gets digests that equal those of the same o
   t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing must not need the old body');
 });
 
-test('digests of more objects than a sum of 64 bits would hold add up exactly', (t) => {
+largeTest('digests of more objects than a sum of 64 bits would hold add up exactly', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql', '0002-shards-and-slices.sql'));
@@ -128,7 +129,7 @@ test('digests of more objects than a sum of 64 bits would hold add up exactly', 
   ]);
 });
 
-test('a store from before epochs shows its past as it did', async (t) => {
+largeTest('a store from before epochs shows its past as it did', async (t) => {
   const history = { history: { historyChangesMax: 600 } };
   const engine = await SqliteEngine.start(t, history);
   const { store } = engine;

@@ -1,4 +1,5 @@
 /** What a child may do to its parent, whatever it sends: real websockets, and certificates at both ends. */
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../../src/domain/status.js';
@@ -259,7 +260,7 @@ test('a child claims no more shards than its limit, also if it removes them agai
   t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_unheard_total 34$/m);
 });
 
-test('a child that claims a hundred thousand shards leaves room for the shards of others', async (t) => {
+largeTest('a child that claims a hundred thousand shards leaves room for the shards of others', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, `, west: {accept: [{shards: [birch]}]}`) });
   const child = await openChild(server);
   for (let i = 0; i < 100_000; i += 1) {

@@ -1,4 +1,5 @@
 /** Which ids a child may name, over real websockets: never another neighbour’s; and ids that it makes up fill nothing. */
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { Database } from '../../../src/store/sqlite/driver.js';
 import { linksMax } from '../../../src/domain/push.js';
@@ -94,7 +95,7 @@ test('a child with the id of its parent’s parent is sent away once that parent
   t.is((await statusOf(middle)).tree?.parent?.cacheId, rootId);
 });
 
-test('ids that a child makes up fill neither the store nor memory', async (t) => {
+largeTest('ids that a child makes up fill neither the store nor memory', async (t) => {
   const server = await aServer(t, { config: accepting });
 
   for (let i = 0; i < 300; i++) (await openChild(server, 'east', `made-up-${i}`)).socket.terminate();

@@ -5,6 +5,7 @@ import { Agent, request } from 'node:https';
 import { join, posix } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tmpdir } from 'node:os';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { TestAuthority } from '../../support/test-authority.js';
@@ -218,7 +219,7 @@ test('sessions end when the client authorities change', async (t) => {
   t.pass();
 });
 
-test('nobody has a session by a connection of an authority that is withdrawn, however many there are', async (t) => {
+largeTest('nobody has a session by a connection of an authority that is withdrawn, however many there are', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-console-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const [authority, other] = [new TestAuthority(folder), new TestAuthority(await mkdtemp(join(folder, 'other')))];

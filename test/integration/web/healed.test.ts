@@ -1,4 +1,5 @@
 /** A WatchList that names an old revision learns which objects it may drop. */
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -51,7 +52,7 @@ test('with a selector it also gets what has left the selector', async (t) => {
   t.deepEqual([...received].sort(), ['ADDED stays', 'BOOKMARK', 'DELETED gone amber/acme', 'DELETED leaves amber/acme']);
 });
 
-test('in a large logical cluster no object that changed is reported as gone, while others go on changing', async (t) => {
+largeTest('in a large logical cluster no object that changed is reported as gone, while others go on changing', async (t) => {
   // Over HTTP/1.1 six hundred writes at once are as many connections, which a busy machine does not open in time.
   const client = (await aServer(t)).client({ http2: true });
   const names = Array.from({ length: 600 }, (_, i) => `n${String(i).padStart(3, '0')}`);

@@ -1,4 +1,5 @@
 /** Many watches (`watch/watcher.ts`) on one connection and on connections of their own, some of which read slowly, beside updates at full speed. */
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +8,7 @@ import { aServer, until } from '../../support/test-server.js';
 
 const watches = 24;
 const objects = 8;
-const updates = 240;
+const updates = objects * rounds(30);
 const sizes = [100, 3_000, 20_000, 100_000] as const;
 
 test('every watch sees every change once, in order and with bookmarks in their places, whoever reads slowly', async (t) => {

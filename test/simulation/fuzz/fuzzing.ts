@@ -11,6 +11,7 @@ import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { projectFile } from '../../support/project.js';
+import { rounds } from '../../support/sizes.js';
 
 const runsByDefault = 1_000;
 const timedBytes = 10_000;
@@ -34,7 +35,7 @@ export function fuzz<Input>(
 ): void {
   const { share = 1, msPer10kB, sizeOf } = options;
   const seed = Number(process.env['TEST_FUZZ_SEED'] ?? Math.trunc(Math.random() * 2 ** 31));
-  const numRuns = Math.max(1, Math.round(Number(process.env['TEST_FUZZ_RUNS'] ?? runsByDefault) * share));
+  const numRuns = Math.max(1, Math.round(Number(process.env['TEST_FUZZ_RUNS'] ?? rounds(runsByDefault)) * share));
   t.log(`seed ${seed}, ${numRuns} inputs`);
   const before = prototype();
 

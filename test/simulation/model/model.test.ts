@@ -2,13 +2,14 @@
  * The real store compared with the model: whatever happens in whatever order, both agree. The runs share one store, each
  * in a resource of its own, because a new store costs more than a run. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { SqliteEngine } from '../../support/store/sqlite-engine.js';
 import { commands, type Real } from './commands.js';
 import { ModelStore } from './model-store.js';
 
-const runs = Number(process.env['TEST_RUNS'] ?? 100);
+const runs = Number(process.env['TEST_RUNS'] ?? rounds(100));
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const changesMax = 40;
 

@@ -1,4 +1,5 @@
 /** Which declarations have room: random histories beside what must hold whatever happened, and what a change costs. */
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Declaration } from '../../../src/domain/declaration.js';
 import { DeclarationRooms } from '../../../src/domain/declaration-rooms.js';
@@ -24,7 +25,7 @@ for (const [i, waitingMax] of [4, 1_000].entries())
     const declaring = (isCounted: (declaration: Declaration) => boolean): number =>
       all().filter(({ declaration, declares }) => declares && isCounted(declaration)).length;
 
-    for (let step = 0; step < 20_000; step += 1) {
+    for (let step = 0; step < rounds(20_000); step += 1) {
       const [shard, cluster, name, type] = [
         ['amber', 'birch'],
         ['c1', 'c2', 'c3', 'c4'],

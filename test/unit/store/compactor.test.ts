@@ -1,3 +1,4 @@
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { commitBytesMax, decideCompaction, Holds, type HistoryLimits, type LogState } from '../../../src/store/compactor.js';
@@ -110,7 +111,7 @@ test('a hold lasts until it is released or its time is over; the lowest one coun
   t.is(holds.lowest(1500), undefined);
 });
 
-test('the lowest of very many holds is found', (t) => {
+largeTest('the lowest of very many holds is found', (t) => {
   const holds = new Holds(1000);
   for (let revision = 1_000_000; revision > 0; revision -= 1) holds.hold(revision, 0);
 

@@ -1,3 +1,4 @@
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import { AskedSlices } from '../../../src/tier/asked-slices.js';
@@ -42,7 +43,7 @@ test('a slice counts as unknown until it is known, whether it is asked about or 
   t.deepEqual([unknown.ofType(one.resource), unknown.ofType(two.resource)], [[one], []]);
 });
 
-test('to be asked about one after the other costs the same for each of 200,000 slices that wait', (t) => {
+largeTest('to be asked about one after the other costs the same for each of 200,000 slices that wait', (t) => {
   const took = [2_000, 20_000, 200_000].map((count) => {
     const asked = new AskedSlices(1_000);
     const slices = Array.from({ length: count }, (_, i) => aSlice({ identity: `i${i}` }));

@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import {
@@ -18,7 +19,7 @@ import { fractions } from '../../simulation/seeded-random.js';
 import { shardName } from '../../support/objects.js';
 import { ClaimNetwork } from './claim-network.js';
 
-const { TEST_NETWORKS: networks = '3000' } = process.env;
+const networks = Number(process.env['TEST_NETWORKS'] ?? rounds(3_000));
 const shard = shardName('amber');
 const [east, west] = [childNeighbour('east'), childNeighbour('west')];
 
@@ -171,7 +172,7 @@ for (const [size, events] of [
         const wrong = network.run(events);
         if (wrong !== undefined) throw new Error([wrong, ...network.story].join('\n'));
       }),
-      { numRuns: Number(networks), endOnFailure: true },
+      { numRuns: networks, endOnFailure: true },
     );
     t.pass();
   });

@@ -1,3 +1,4 @@
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
 import type { Push } from '../../../src/domain/push.js';
@@ -95,7 +96,7 @@ test('a child that moves to another parent while the origin is away gets what th
   t.is(moved.known.slice(exports)?.objects, 2);
 });
 
-test('a slice of a shard that leaves a link and comes back to it in one commit becomes current again', async (t) => {
+largeTest('a slice of a shard that leaves a link and comes back to it in one commit becomes current again', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root', { soon: gate.soon });
@@ -298,7 +299,7 @@ test('a shard that nobody has since the parent’s parent changed does not count
   t.false(leaf.tier.freshnessOf(exports).connected);
 });
 
-test('a link over which a shard came and went 201 times is not cut off because of what it sent in total', async (t) => {
+largeTest('a link over which a shard came and went 201 times is not cut off because of what it sent in total', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);

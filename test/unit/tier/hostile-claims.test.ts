@@ -1,3 +1,4 @@
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { FrameOf } from '../../../src/frames/frame.js';
 import { childNeighbour } from '../../../src/domain/via.js';
@@ -130,7 +131,7 @@ test('a child that claims a shard with this cache as its origin does not send it
   t.true(claims.length < 10);
 });
 
-test('a shard that changes its origin all the time costs another link no more than its pace', async (t) => {
+largeTest('a shard that changes its origin all the time costs another link no more than its pace', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -208,7 +209,7 @@ test.serial('the path that a child reported is forgotten once the child is gone'
   t.true(grown < 20);
 });
 
-test('a child that reports ever more held slices fills nothing: a slice reported again counts once', async (t) => {
+largeTest('a child that reports ever more held slices fills nothing: a slice reported again counts once', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
@@ -227,21 +228,29 @@ test('a child that reports ever more held slices fills nothing: a slice reported
 });
 
 for (const isOpen of [false, true])
-  test(`a child that names slices with names of 700 characters fills 48 MiB of them at most, ${isOpen ? 'once its link is open' : 'while its link opens'}`, async (t) => {
-    const rig = new TierRig();
-    const root = await rig.cache('root');
-    t.teardown(() => root.stop());
-    const { child, end } = await scriptedChild(rig, root, 'west', { hasOpened: isOpen });
-    let frames = 0;
-    for (; frames < 200 && byesOf(end).length === 0; frames += 1) {
-      const slices = Array.from({ length: 1_000 }, (_, i) => aSlice({ identity: `${frames}-${i}-`.padEnd(700, 'x') }));
-      child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
-      await rig.settle();
-    }
+  largeTest(
+    `a child that names slices with names of 700 characters fills 48 MiB of them at most, ${isOpen ? 'once its link is open' : 'while its link opens'}`,
+    async (t) => {
+      const rig = new TierRig();
+      const root = await rig.cache('root');
+      t.teardown(() => root.stop());
+      const { child, end } = await scriptedChild(rig, root, 'west', { hasOpened: isOpen });
+      let frames = 0;
+      for (; frames < 200 && byesOf(end).length === 0; frames += 1) {
+        const slices = Array.from({ length: 1_000 }, (_, i) => aSlice({ identity: `${frames}-${i}-`.padEnd(700, 'x') }));
+        child.send({
+          kind: 'resume',
+          position: '',
+          held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })),
+          isLast: false,
+        });
+        await rig.settle();
+      }
 
-    t.deepEqual(byesOf(end), ['protocol']);
-    t.true(frames > 60 && frames < 75, `${frames} frames`);
-  });
+      t.deepEqual(byesOf(end), ['protocol']);
+      t.true(frames > 60 && frames < 75, `${frames} frames`);
+    },
+  );
 
 test.serial('slices that a child reports to hold of a shard with a plain writer cost no more than those of another', async (t) => {
   const took: number[] = [];

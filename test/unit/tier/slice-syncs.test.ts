@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
 import type { SliceState } from '../../../src/domain/push.js';
@@ -466,7 +467,7 @@ test('a change of a plain shard marks all of its slices only when what was writt
   t.true(markedBy({ syncedTerm: 6 }) > 100);
 });
 
-test('ends that have become void are passed over some at a time', async (t) => {
+largeTest('ends that have become void are passed over some at a time', async (t) => {
   const { syncs, store } = await someSyncs({ held: heldMany(many), filter: aFilter(noSchemas), isSynced: () => true });
   store.published = 1;
   syncAll(syncs);

@@ -1,3 +1,4 @@
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { compose } from '../../../src/json/compose.js';
 import { scanObject } from '../../../src/json/object-text.js';
@@ -93,35 +94,38 @@ test('a child loses what its shard no longer has, though another one two hops aw
   t.is(leaf.known.slice(exports)?.objects, 0);
 });
 
-test('a child of 1,101 shards loses what the last of them no longer has, though the caches above it have lost their disks', async (t) => {
-  const rig = new TierRig();
-  const former = await rig.cache('root');
-  const before = await rig.cache('middle', { urls: ['root'] });
-  const earlier = await rig.cache('leaf', { urls: ['middle'] });
-  const shards = [...Array.from({ length: 1_100 }, (_, i) => `s${i}`), 'amber'];
-  const pushAll = async ({ store }: RigCache, term?: number): Promise<void> => {
-    for (const shard of shards)
-      await mustPush(store.lane(), [
-        aClaim({ shard, ...(term && { term }) }),
-        ...aFullSync({ shard, resource: 'apiresourceschemas' }, [], term),
-      ]);
-  };
-  await pushAll(former);
-  await mustPush(former.store.lane(), aFullSync({}, [anUpsert()]));
-  await rig.advance(20_000);
-  t.is(earlier.known.slice(exports)?.objects, 1);
-  for (const { stop } of [earlier, before, former]) stop();
-  await rig.advance(5_000);
+largeTest(
+  'a child of 1,101 shards loses what the last of them no longer has, though the caches above it have lost their disks',
+  async (t) => {
+    const rig = new TierRig();
+    const former = await rig.cache('root');
+    const before = await rig.cache('middle', { urls: ['root'] });
+    const earlier = await rig.cache('leaf', { urls: ['middle'] });
+    const shards = [...Array.from({ length: 1_100 }, (_, i) => `s${i}`), 'amber'];
+    const pushAll = async ({ store }: RigCache, term?: number): Promise<void> => {
+      for (const shard of shards)
+        await mustPush(store.lane(), [
+          aClaim({ shard, ...(term && { term }) }),
+          ...aFullSync({ shard, resource: 'apiresourceschemas' }, [], term),
+        ]);
+    };
+    await pushAll(former);
+    await mustPush(former.store.lane(), aFullSync({}, [anUpsert()]));
+    await rig.advance(20_000);
+    t.is(earlier.known.slice(exports)?.objects, 1);
+    for (const { stop } of [earlier, before, former]) stop();
+    await rig.advance(5_000);
 
-  const root = await rig.cache('root', { pushers });
-  await pushAll(root, newTerm);
-  const middle = await rig.cache('middle', { urls: ['root'] });
-  const leaf = await rig.cache('leaf', { urls: ['middle'], disk: earlier.disk });
-  t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
-  await rig.advance(120_000);
+    const root = await rig.cache('root', { pushers });
+    await pushAll(root, newTerm);
+    const middle = await rig.cache('middle', { urls: ['root'] });
+    const leaf = await rig.cache('leaf', { urls: ['middle'], disk: earlier.disk });
+    t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
+    await rig.advance(120_000);
 
-  t.is(leaf.known.slice(exports)?.objects, 0);
-});
+    t.is(leaf.known.slice(exports)?.objects, 0);
+  },
+);
 
 test('a slice that only a child holds is asked about once its type is declared', async (t) => {
   const rig = new TierRig();

@@ -1,4 +1,5 @@
 /** Changes are given to groups a few at a time: in order, each once, and no group waits for the selectors of others. */
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../../src/domain/change.js';
@@ -207,7 +208,7 @@ test('a revision whose replaced objects are too large together refuses those who
   t.true(Math.max(...alone.pieces.map(({ events }) => events)) <= 11, 'a mebibyte at once');
 });
 
-test('when more waits than may, the groups furthest behind fall back to their positions, and the others go on', (t) => {
+largeTest('when more waits than may, the groups furthest behind fall back to their positions, and the others go on', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const plain = new Sink(aView());
   const picky = Array.from({ length: 3 }, (_, i) => new Sink(aView({}, `team!=t${i}`)));
@@ -248,7 +249,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('handOut' as const), visits: fc.integer({ min: 1, max: 3 }) }) },
 ); // prettier-ignore
 
-test('a group that had everything before more waits than may falls back to there, however long it had nothing to do', (t) => {
+largeTest('a group that had everything before more waits than may falls back to there, however long it had nothing to do', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const idle = Array.from({ length: 3 }, (_, i) => new Sink(aView({ cluster: 'acme' }, `team=t${i}`)));
   for (const sink of idle) fanOut.join(sink.view, sink);

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { largeTest } from '../../../support/sizes.js';
 import { test } from '../../../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../../../src/domain/change.js';
@@ -141,7 +142,7 @@ test('what is too old, too many or too much leaves, whole revisions of it, and n
   t.true(half.bytes <= 100_000 && half.bytes > 99_000, `${half.bytes}`);
 });
 
-test('ten thousand changes of a busy type are nothing to a reader of another', (t) => {
+largeTest('ten thousand changes of a busy type are nothing to a reader of another', (t) => {
   const window = new HistoryWindow(0, wide);
   for (let i = 1; i <= 50_000; i += 1) window.add([aChange(i, i % 5_000 === 0 ? { resource: 'apiexportendpointslices' } : {})], 0);
 

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import { largeTest } from '../../../support/sizes.js';
 import { test } from '../../../support/test.js';
 import fc from 'fast-check';
 import { compareUtf8, OrderedMap } from '../../../../src/store/etcd/ordered-map.js';
@@ -54,7 +55,7 @@ test('a read that goes on while keys come and go shows all that were there throu
   t.deepEqual(seen, [...new Set(seen)].toSorted());
 });
 
-test('two hundred thousand keys are set within microseconds each, and read in order', (t) => {
+largeTest('two hundred thousand keys are set within microseconds each, and read in order', (t) => {
   const map = new OrderedMap<number>();
   const beganMs = performance.now();
   for (let i = 0; i < 200_000; i += 1) map.set(`shard-${i % 7}/cluster-${(i * 7919) % 1000}/name-${i}`, i);
