@@ -19,7 +19,7 @@ export type Surroundings = Readonly<{
   untilStopped: (log: Log) => Promise<string>;
 }>;
 
-/** A command, once main.ts gives it its surroundings. */
+/** A command, once the program gives it its surroundings. */
 export type Command = (surroundings: Surroundings) => DeclaredCommand;
 
 type Declaration<Options extends CommandOptions> = Readonly<{

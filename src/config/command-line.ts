@@ -45,6 +45,10 @@ export type CommandLine = Readonly<{
   /** What commands that begin with the same word have in common. */
   groups: Readonly<Record<string, string>>;
   commands: readonly DeclaredCommand[];
+  /** Prints help and the version. */
+  print: (text: string) => void;
+  /** Prints the help of who has asked for nothing. */
+  printError: (text: string) => void;
 }>;
 
 /** What the process is to end with for what a command line has thrown. */
@@ -56,7 +60,7 @@ export function exitCodeOf(error: unknown): number {
 
 /** Runs what the arguments call; resolves with the exit code. Throws CommanderError, and what the command throws. */
 export async function runCommandLine(
-  { name, description, version, groups, commands }: CommandLine,
+  { name, description, version, groups, commands, print, printError }: CommandLine,
   args: readonly string[],
 ): Promise<number> {
   let exitCode: number = exitCodes.done;
@@ -65,7 +69,7 @@ export async function runCommandLine(
     .description(description)
     .version(version, '--version')
     .exitOverride()
-    .configureOutput({ outputError: () => {} });
+    .configureOutput({ writeOut: print, writeErr: printError, outputError: () => {} });
   const parents = new Map<string, Command>();
   for (const declared of commands) {
     const [first, second] = declared.words;

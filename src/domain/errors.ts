@@ -104,3 +104,9 @@ export function resourceVersionTooLarge(wanted: string, current: string): Refusa
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }
+
+/** One clear line with every cause: its reader has no log yet. */
+export function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;
+}

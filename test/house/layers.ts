@@ -11,7 +11,9 @@ import type { Source } from './sources.js';
 
 /** Which rooms a room may import, besides itself. */
 const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
-  'main.ts': ['domain', 'diagnostics', 'config', 'commands', 'clock.ts', 'version.ts', 'server.ts'],
+  'main.ts': ['diagnostics', 'config', 'clock.ts', 'program.ts'],
+  'program.ts': ['domain', 'config', 'commands', 'run-server.ts', 'version.ts'],
+  'run-server.ts': ['domain', 'diagnostics', 'config', 'commands', 'version.ts', 'server.ts'],
   'server.ts': 'all',
   'describe-server.ts': 'all',
   'open-certificates.ts': 'all',
@@ -86,7 +88,7 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   asn1js: ['certificates'],
   // Needed by x509's decorators; imported for its effect, before x509.
   'reflect-metadata': ['certificates'],
-  commander: ['main.ts', 'config'],
+  commander: ['program.ts', 'config'],
   yaml: ['json'],
   piscina: ['heavy'],
   // The page's, and the files of both are served to it.

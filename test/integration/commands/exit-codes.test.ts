@@ -8,11 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
-import { commandGroups, commands } from '../../../src/commands/commands.js';
+import { commands } from '../../../src/commands/commands.js';
 import type { Surroundings } from '../../../src/commands/command.js';
 import { resolve } from '../../../src/commands/resolve.js';
-import { exitCodeOf, runCommandLine, type DeclaredCommand } from '../../../src/config/command-line.js';
-import { systemClock } from '../../../src/clock.js';
+import { programResult } from '../../support/commands/run-program.js';
 import { builtMain } from '../../support/project.js';
 import { syncPaths } from '../../support/path-pusher.js';
 import { RawPusher } from '../../support/raw-pusher.js';
@@ -25,27 +24,7 @@ async function aFolder(t: ExecutionContext): Promise<string> {
   return folder;
 }
 
-function surroundings(print: (text: string) => void = () => {}): Surroundings {
-  return {
-    print,
-    isTerminal: false,
-    environment: {},
-    clock: systemClock,
-    random: Math.random,
-    logStream: process.stderr,
-    untilStopped: () => new Promise(() => {}),
-  };
-}
-
-/** As main.ts runs it. */
-async function exitCode(args: readonly string[], print?: (text: string) => void): Promise<number> {
-  const declared: readonly DeclaredCommand[] = commands.map((command) => command(surroundings(print)));
-  try {
-    return await runCommandLine({ name: 'strata', description: '', version: '1', groups: commandGroups, commands: declared }, args);
-  } catch (error) {
-    return exitCodeOf(error);
-  }
-}
+const exitCode = async (args: readonly string[]): Promise<number> => (await programResult(args)).exitCode;
 
 /** A call of each command that is right and cannot be done. */
 function failing(folder: string): Readonly<Record<string, readonly string[]>> {
@@ -85,7 +64,7 @@ test('help ends with 0 and lists the exit codes, a wrong call ends with 2, and a
   const calls = failing(folder);
   t.deepEqual(
     Object.keys(calls),
-    commands.map((command) => command(surroundings()).words.join(' ')),
+    commands.map((command) => command({} as Surroundings).words.join(' ')),
   );
   for (const [name, args] of Object.entries(calls)) {
     const words = name.split(' ');
@@ -101,7 +80,11 @@ test('`strata resolve` ends with 0 for what is found, 3 for what is unknown, 4 f
   t.teardown(() => pusher.socket.terminate());
   const flags = [`--cache=${cache.url}`, `--ca-file=${cache.certificateFile}`, ...asMaster(cache.master)];
   const printed: string[] = [];
-  const codeOf = (path: string): Promise<number> => exitCode(['resolve', path, ...flags], (text) => void printed.push(text));
+  const codeOf = async (path: string): Promise<number> => {
+    const { exitCode: code, stdout } = await programResult(['resolve', path, ...flags]);
+    printed.push(stdout);
+    return code;
+  };
 
   t.is(await codeOf('root:nowhere'), 4);
   await syncPaths(pusher, 'root', {
@@ -114,7 +97,7 @@ test('`strata resolve` ends with 0 for what is found, 3 for what is unknown, 4 f
   t.is(await codeOf('root:moved'), 4);
   t.is(await codeOf(''), 2);
   t.true(printed.some((text) => text.includes('is unknown')));
-  t.true(Object.keys(resolve(surroundings()).exitCodes ?? {}).join() === '3,4');
+  t.true(Object.keys(resolve({} as Surroundings).exitCodes ?? {}).join() === '3,4');
 });
 
 function asMaster({ certificateFile, keyFile }: Readonly<{ certificateFile: string; keyFile: string }>): readonly string[] {

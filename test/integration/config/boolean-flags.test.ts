@@ -26,7 +26,8 @@ async function seen(command: Pick<DeclaredCommand, 'words' | 'operands' | 'optio
   let found: Seen | undefined;
   const run: DeclaredCommand['run'] = async (called) => void (found = called);
   const line = { name: 'strata', description: '', version: '1', groups: {}, commands: [{ ...command, help: '', run }] };
-  await runCommandLine(line, [...command.words, ...args]);
+  const silent = { print: () => {}, printError: () => {} };
+  await runCommandLine({ ...line, ...silent }, [...command.words, ...args]);
   if (found === undefined) throw new Error('it did not run');
   return found;
 }

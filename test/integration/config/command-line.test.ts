@@ -1,3 +1,4 @@
+/** The command line: what a call prints and how it ends. In a process of its own only what is the process's. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,27 +7,31 @@ import { test } from '../../support/test.js';
 import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../../src/config/command-options.js';
 import { environmentName, type CommandOption, type Option } from '../../../src/config/option.js';
 import { options } from '../../../src/config/options.js';
+import { programResult, type ProgramResult } from '../../support/commands/run-program.js';
 import { builtMain } from '../../support/project.js';
 
-function strata(...args: string[]): { status: number | null; stdout: string; stderr: string } {
-  return spawnSync(process.execPath, args[0]?.startsWith('/') === true ? args : [builtMain(), ...args], { encoding: 'utf8' });
-}
+const strata = (...args: string[]): Promise<ProgramResult> => programResult(args);
 
-test('the version goes to stdout and ends with 0', (t) => {
-  const { status, stdout } = strata('--version');
+test('the version goes to stdout and ends with 0; a wrong call goes to stderr and ends with 2', async (t) => {
+  const run = (...args: string[]) => spawnSync(process.execPath, [builtMain(), ...args], { encoding: 'utf8' });
+  const [asked, wrong] = [run('--version'), run('status', 'extra')];
 
-  t.is(status, 0);
-  t.regex(stdout, /^\d+\.\d+\.\d+\n$/);
+  t.is(asked.status, 0);
+  t.regex(asked.stdout, /^\d+\.\d+\.\d+\n$/);
+  t.deepEqual([wrong.status, wrong.stdout], [2, '']);
+  t.regex(wrong.stderr, /^strata: [^\n]+\n$/);
+  t.like(await strata('--version'), { exitCode: 0, stdout: asked.stdout });
+  t.like(await strata('status', 'extra'), { exitCode: 2, stderr: wrong.stderr });
 });
 
-test('cache-server prints the same version', (t) => {
-  t.like(strata('cache-server', '--version'), { status: 0, stdout: strata('--version').stdout });
+test('cache-server prints the same version', async (t) => {
+  t.like(await strata('cache-server', '--version'), { exitCode: 0, stdout: (await strata('--version')).stdout });
 });
 
-test('the help of serve lists every option with its variable and default', (t) => {
-  const { status, stdout } = strata('serve', '--help');
+test('the help of serve lists every option with its variable and default', async (t) => {
+  const { exitCode, stdout } = await strata('serve', '--help');
 
-  t.is(status, 0);
+  t.is(exitCode, 0);
   for (const option of Object.values<Option<unknown>>(options)) {
     t.true(stdout.includes(`--${option.flag} ${option.placeholder === 'boolean' ? '[' : '<'}`), option.flag);
     t.true(
@@ -38,7 +43,7 @@ test('the help of serve lists every option with its variable and default', (t) =
   }
 });
 
-test('the help of a command lists its options with their variables', (t) => {
+test('the help of a command lists its options with their variables', async (t) => {
   for (const [words, table] of [
     [['push'], agentOptions],
     [['status'], statusOptions],
@@ -47,8 +52,8 @@ test('the help of a command lists its options with their variables', (t) => {
     [['cert', 'shard'], certOptions],
     [['cert', 'serving'], certOptions],
   ] as const) {
-    const { status, stdout } = strata(...words, '--help');
-    t.is(status, 0);
+    const { exitCode, stdout } = await strata(...words, '--help');
+    t.is(exitCode, 0);
     for (const option of Object.values<CommandOption<unknown>>(table)) {
       t.true(stdout.includes(`--${option.flag}`), `${words.join(' ')} --${option.flag}`);
       t.true(stdout.includes(environmentName(option)), `${words.join(' ')} ${environmentName(option)}`);
@@ -56,21 +61,21 @@ test('the help of a command lists its options with their variables', (t) => {
   }
 });
 
-test('a command does its work, prints what it did and ends with 0; repeated, it fails with 1 and one line', (t) => {
+test('a command does its work, prints what it did and ends with 0; repeated, it fails with 1 and one line', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bin-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const cert = ['cert', 'shard', 'amber', `--ca-directory=${join(folder, 'ca')}`, '--out-directory', folder];
 
-  const first = strata(...cert);
-  const again = strata(...cert);
-  const forced = strata(...cert, '--force');
+  const first = await strata(...cert);
+  const again = await strata(...cert);
+  const forced = await strata(...cert, '--force');
 
-  t.is(first.status, 0);
+  t.is(first.exitCode, 0);
   t.regex(first.stdout, /^Wrote .*shard-amber\.crt/);
-  t.is(again.status, 1);
+  t.is(again.exitCode, 1);
   t.is(again.stdout, '');
   t.regex(again.stderr, /^strata: [^\n]*--force does so\n$/);
-  t.is(forced.status, 0);
+  t.is(forced.exitCode, 0);
   t.regex(
     forced.stdout,
     /^Replaced .*shard-amber\.crt, which was of O=strata, CN=amber until \S+\.\nReplaced .*shard-amber\.key\.\nWrote /,
@@ -95,18 +100,18 @@ for (const args of [
   ['serve', '--config=/absent.yaml'],
   ['cache-server', '--secure-prt=1'],
 ]) {
-  test(`a wrong call ends with 2 and says why on stderr: strata ${args.join(' ')}`, (t) => {
-    const { status, stdout, stderr } = strata(...args);
+  test(`a wrong call ends with 2 and says why on stderr: strata ${args.join(' ')}`, async (t) => {
+    const { exitCode, stdout, stderr } = await strata(...args);
 
-    t.is(status, 2);
+    t.is(exitCode, 2);
     t.is(stdout, '');
     t.not(stderr, '');
   });
 }
 
-test('a mistyped flag is answered with the nearest one, whichever way its value is written', (t) => {
-  t.regex(strata('serve', '--bind-adress=::').stderr, /Did you mean --bind-address/);
-  t.regex(strata('serve', '--bind-adress', '::').stderr, /Did you mean --bind-address/);
+test('a mistyped flag is answered with the nearest one, whichever way its value is written', async (t) => {
+  t.regex((await strata('serve', '--bind-adress=::')).stderr, /Did you mean --bind-address/);
+  t.regex((await strata('serve', '--bind-adress', '::')).stderr, /Did you mean --bind-address/);
 });
 
 test("under the name cache-server it accepts upstream's flags", (t) => {
@@ -114,7 +119,7 @@ test("under the name cache-server it accepts upstream's flags", (t) => {
   t.teardown(() => rmSync(folder, { recursive: true }));
   symlinkSync(builtMain(), join(folder, 'cache-server'));
 
-  const { status, stdout } = strata(join(folder, 'cache-server'), '--help');
+  const { status, stdout } = spawnSync(process.execPath, [join(folder, 'cache-server'), '--help'], { encoding: 'utf8' });
 
   t.is(status, 0);
   t.regex(stdout, /--embedded-etcd-directory/);

@@ -1,0 +1,148 @@
+/**
+ * The command line as a function: which command the arguments call, what they print, and with which code the process is to end. It knows of the process only
+ * what it is given.
+ *
+ * Exit codes: those of `exitCodes`, and those that a command declares. Called by the name `cache-server` or `kcp-front-proxy` it is that program of kcp's,
+ * flags and all.
+ */
+import { readFileSync } from 'node:fs';
+import { CommanderError } from 'commander';
+import { commandGroups, commands } from './commands/commands.js';
+import { cacheServerDefaults, cacheServerFlags } from './config/cache-server-flags.js';
+import { exitCodeOf, exitCodes, runCommandLine, type DeclaredCommand } from './config/command-line.js';
+import { proxyOptions } from './config/command-options.js';
+import { readCommandValues } from './config/command-values.js';
+import { formatCompletion, shells } from './config/completion.js';
+import { followedByFrontDoor } from './config/front-door-policy.js';
+import { frontProxyDefaults, frontProxyFlags } from './config/front-proxy-flags.js';
+import { configFileOption, options } from './config/options.js';
+import type { SettingsSources } from './config/settings.js';
+import { SettingsError } from './config/settings-error.js';
+import { describeUpstreamFlags, readUpstreamFlags, type UpstreamTable } from './config/upstream-flags.js';
+import { explain } from './domain/errors.js';
+import { runServer, type ServerSurroundings } from './run-server.js';
+import { version } from './version.js';
+
+export type ProgramSurroundings = ServerSurroundings & Readonly<{ printError: (text: string) => void }>;
+
+/** `called`: the name that the program was started by. `hasFailed`: what it has begun may still be open, and is not to be waited for. */
+export async function runProgram(
+  { called, args }: Readonly<{ called: string; args: readonly string[] }>,
+  surroundings: ProgramSurroundings,
+): Promise<Readonly<{ exitCode: number; hasFailed: boolean }>> {
+  const [first = '', ...rest] = args;
+  const name = Object.hasOwn(inPlaceOf, called) ? called : 'strata';
+  try {
+    if (name !== 'strata') await runInPlaceOf(name, args, surroundings);
+    else if (Object.hasOwn(inPlaceOf, first)) await runInPlaceOf(first, rest, surroundings);
+    else {
+      const description = 'A hierarchical cache server for kcp';
+      const everyone = everyCommand(surroundings);
+      const line = { name, description, version: version(), groups: commandGroups, commands: everyone, ...surroundings };
+      return { exitCode: await runCommandLine(line, args), hasFailed: false };
+    }
+    return { exitCode: exitCodes.done, hasFailed: false };
+  } catch (error) {
+    const exitCode = exitCodeOf(error);
+    // Its help is on standard error already.
+    const isSaid = exitCode === exitCodes.done || (error instanceof CommanderError && error.code === 'commander.help');
+    if (!isSaid) surroundings.printError(`${name}: ${explain(error).replace(/^error: /, '')}\n`);
+    return { exitCode, hasFailed: exitCode !== exitCodes.done };
+  }
+}
+
+function everyCommand(surroundings: ProgramSurroundings): readonly DeclaredCommand[] {
+  const completion: DeclaredCommand = {
+    words: ['completion'],
+    operands: '<shell>',
+    help: `Print what a shell completes commands and flags by: ${shells.join(', ')}`,
+    options: [],
+    run: async ({ operands: [text] }) => {
+      const shell = shells.find((name) => name === text);
+      if (shell === undefined) throw new SettingsError([`${JSON.stringify(text)} is none of ${shells.join(', ')}`]);
+      surroundings.print(formatCompletion(shell, { name: 'strata', commands: everyCommand(surroundings) }));
+    },
+  };
+  const serve: DeclaredCommand = {
+    words: ['serve'],
+    operands: '',
+    help: 'Run a cache server',
+    options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options)],
+    run: ({ flags }) => runServer(surroundings, { sources: sourcesOf(surroundings, flags, {}), warnings: [] }),
+  };
+  const proxy: DeclaredCommand = {
+    words: ['proxy'],
+    operands: '',
+    help: 'Run the front door of an installation: requests go to the shard that has what their path leads to',
+    options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options), ...Object.values(proxyOptions)],
+    run: ({ flags }) => runProxy(surroundings, { flags, warnings: [] }, {}),
+  };
+  /** Listed only for the help: commander would read some of upstream's flags as its own, so they never get here. */
+  const inPlaceHelp: readonly DeclaredCommand[] = Object.entries(inPlaceOf).map(([name, { what }]) => ({
+    words: [name],
+    operands: '',
+    help: `Run a ${what} with the flags of kcp's own; --help lists them`,
+    options: [],
+    run: () => runInPlaceOf(name, [], surroundings),
+  }));
+  return [serve, proxy, ...inPlaceHelp, ...commands.map((command) => command(surroundings)), completion];
+}
+
+type Flags = SettingsSources['flags'];
+type Defaults = Readonly<Record<string, string>>;
+type ReadFlags = Readonly<{ flags: Flags; warnings: readonly string[] }>;
+
+/** A program of kcp's that this one can stand in for, by its name. */
+type InPlaceOf = Readonly<{
+  what: string;
+  table: UpstreamTable;
+  run: (surroundings: ProgramSurroundings, read: ReadFlags) => Promise<void>;
+}>;
+
+const inPlaceOf: Readonly<Record<string, InPlaceOf>> = {
+  'cache-server': {
+    what: 'cache server',
+    table: cacheServerFlags,
+    run: (surroundings, { flags, warnings }) =>
+      runServer(surroundings, { sources: sourcesOf(surroundings, flags, cacheServerDefaults), warnings }),
+  },
+  'kcp-front-proxy': {
+    what: 'front proxy',
+    table: frontProxyFlags,
+    run: (surroundings, read) => runProxy(surroundings, read, frontProxyDefaults),
+  },
+};
+
+async function runInPlaceOf(name: string, args: readonly string[], surroundings: ProgramSurroundings): Promise<void> {
+  const program = inPlaceOf[name]!;
+  const read = readUpstreamFlags(args, program.table);
+  switch (read.kind) {
+    case 'help':
+      return surroundings.print(upstreamHelp(name, program));
+    case 'version':
+      return surroundings.print(`${version()}\n`);
+    case 'refused':
+      throw new SettingsError(read.problems);
+    case 'read':
+      return program.run(surroundings, read);
+  }
+}
+
+async function runProxy(surroundings: ProgramSurroundings, { flags, warnings }: ReadFlags, defaults: Defaults): Promise<void> {
+  const frontDoor = readCommandValues(proxyOptions, { flags, environment: surroundings.environment });
+  const own: readonly string[] = Object.values(proxyOptions).map(({ flag }) => flag);
+  const others = Object.fromEntries(Object.entries(flags).filter(([flag]) => !own.includes(flag)));
+  const sources = { ...sourcesOf(surroundings, others, defaults), followed: followedByFrontDoor };
+  return runServer(surroundings, { sources, warnings, frontDoor });
+}
+
+function sourcesOf({ environment }: ProgramSurroundings, flags: Flags, defaults: Defaults): SettingsSources {
+  return { flags, defaults, environment, readFile: (path) => readFileSync(path, 'utf8') };
+}
+
+function upstreamHelp(name: string, { what, table }: InPlaceOf): string {
+  const lines = describeUpstreamFlags(table).map(
+    ({ flag, meaning }) => `  ${`${flag.length === 1 ? '-' : '--'}${flag}`.padEnd(46)} ${meaning}`,
+  );
+  return `Usage: ${name} [flags]\n\nRuns strata in the place of kcp's ${what}.\n\n${lines.join('\n')}\n`;
+}
