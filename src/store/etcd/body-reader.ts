@@ -17,6 +17,8 @@ const rangeKeysMax = 500;
 /** A range may have this many keys for each that is wanted; else each is asked for by itself. */
 const rangeKeysPerMissing = 4;
 const asksMax = 16;
+/** As a range has it. */
+const newest: Revision = 0;
 
 export class BodyReader {
   readonly #parts: BodyReaderParts;
@@ -27,7 +29,7 @@ export class BodyReader {
 
   /**
    * The objects, in their order, which is that of their keys; `at`: a revision at which all of them are there. Rejects with Refused: 410 if that is
-   * compacted, 503 if etcd does not answer.
+   * compacted and one of them has changed since, 503 if etcd does not answer.
    */
   async read(objects: readonly IndexedObject[], at: Revision): Promise<readonly StoredObject[]> {
     // Whatever is here now may have left once etcd has answered.
@@ -48,24 +50,32 @@ export class BodyReader {
       const text = Buffer.from(key).toString();
       const object = wanted.get(text);
       if (object?.revision !== revision) return;
+      wanted.delete(text);
       const stored = { key: object.key, revision, resourceVersion: String(revision), body: readValue(object.key, value).body };
       found.set(text, stored);
       this.#parts.bodies.add(stored);
     };
     try {
-      await this.#range([...wanted.keys()], at, take);
-      const left = [...wanted.keys()].filter((text) => !found.has(text));
-      for (let from = 0; from < left.length; from += asksMax)
-        await Promise.all(
-          left.slice(from, from + asksMax).map(async (text) => {
-            const { kvs } = await this.#parts.client.range({ key: Buffer.from(text), revision: at });
-            for (const kv of kvs) take(kv);
-          }),
-        );
+      await this.#ask(wanted, at, take);
     } catch (error) {
-      throw refusedOf(error, at);
+      if (!(error instanceof EtcdError) || error.kind !== 'compacted') throw refusedOf(error);
+      // Somebody else has compacted etcd to now. What has not changed since is there as it was.
+      await this.#ask(wanted, newest, take).catch((again: unknown) => Promise.reject(refusedOf(again)));
+      if (wanted.size > 0) throw new Refused(expired(`too old resource version: ${at}`));
     }
     return found;
+  }
+
+  async #ask(wanted: ReadonlyMap<string, IndexedObject>, at: Revision, take: (kv: KeyValue) => void): Promise<void> {
+    await this.#range([...wanted.keys()], at, take);
+    const left = [...wanted.keys()];
+    for (let from = 0; from < left.length; from += asksMax)
+      await Promise.all(
+        left.slice(from, from + asksMax).map(async (text) => {
+          const { kvs } = await this.#parts.client.range({ key: Buffer.from(text), revision: at });
+          for (const kv of kvs) take(kv);
+        }),
+      );
   }
 
   /** From the first to the last of them, where that is little more than they are. */
@@ -82,8 +92,6 @@ export class BodyReader {
   }
 }
 
-function refusedOf(error: unknown, at: Revision): unknown {
-  if (!(error instanceof EtcdError)) return error;
-  if (error.kind === 'compacted') return new Refused(expired(`too old resource version: ${at}`));
-  return new Refused({ reason: 'ServiceUnavailable', message: error.message });
+function refusedOf(error: unknown): unknown {
+  return error instanceof EtcdError ? new Refused({ reason: 'ServiceUnavailable', message: error.message }) : error;
 }

@@ -289,7 +289,7 @@ export class EtcdCommitter {
       break;
     }
     assert(held !== undefined, 'what was deleted was there');
-    const [object] = await this.#parts.reader.read([held], held.revision);
+    const [object] = await this.#parts.reader.read([held], revision - 1);
     assert(object !== undefined, 'a reader reads all or throws');
     return object;
   }

@@ -46,6 +46,31 @@ test('what one server has acknowledged, another shows to whoever asks for the ne
   t.true(behind > 0, 'else nothing was shown');
 });
 
+test('what has not changed is read though somebody else compacts etcd to now, and no body is in memory', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd, { recentBytesMax: 0 });
+  const names = ['a', 'b', 'c'];
+  for (const name of names) await store.submit(aPut({ name }, 'absent'));
+  const other = etcd.client();
+  t.teardown(() => other.close());
+
+  let behind = 0;
+  for (let round = 0; round < 20; round += 1) {
+    await other.txn({ compare: [], success: [{ kind: 'put', key: bytes('/else'), value: bytes('x') }], failure: [] });
+    const now = await other.revision();
+    await other.compact(now);
+    if (store.published < now) behind += 1;
+    t.is((await store.get(aKey({ name: 'b' })))?.key.name, 'b');
+    t.deepEqual(
+      await namesOf(store),
+      names.map((name) => `amber/${name}`),
+    );
+  }
+  t.true(behind > 0, 'else nothing was shown');
+});
+
 test('of several servers one leads; when it stops another does, at once', async (t) => {
   const etcd = await members(t);
   if (etcd === undefined) return;
