@@ -2,9 +2,9 @@
  * A YAML configuration file as a plain value that remembers its lines, so that an error can name one.
  *
  * YAML 1.2 core schema: `no` and `on` are texts, and a key given twice is an error, never silently the last one. Merge keys (`<<`) count, as they do for
- * kubectl, which writes kubeconfigs.
+ * kubectl, which writes kubeconfigs. One that is not the first of its mapping is refused: to kubectl it overrides what stands before, to others it does not.
  */
-import { LineCounter, isAlias, isMap, isSeq, parseDocument, type Document, type Node } from 'yaml';
+import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit, type Document, type Node } from 'yaml';
 
 export type ConfigDocument = Readonly<{
   value: unknown;
@@ -39,6 +39,12 @@ export function parseConfigDocument(text: string): ConfigDocument {
   });
   const [error] = document.errors;
   if (error !== undefined) throw new ConfigSyntaxError(error.message, lines.linePos(error.pos[0]).line);
+  visit(document, {
+    Pair: (at, { key }) => {
+      if (at === 0 || at === 'key' || at === 'value' || !isScalar(key) || key.source !== '<<') return;
+      throw new ConfigSyntaxError('a merge key (<<) is the first of its mapping', lines.linePos(key.range?.[0] ?? 0).line);
+    },
+  });
 
   return {
     value: document.toJS({ maxAliasCount: aliasesMax }),

@@ -70,6 +70,7 @@ export function parseKubeconfigEntry(text: string, { path, context, allowInsecur
 
   const folder = dirname(path);
   const pem = (data: string | undefined, file: string | undefined, name: string): PemSource | undefined => {
+    if (isSaid(data) && isSaid(file)) throw fail(`it has both ${name} and ${name}-data`);
     if (isSaid(data)) return { name: `${path}: the ${name}-data`, text: Buffer.from(data, 'base64').toString('utf8') };
     return isSaid(file) ? { name: resolve(folder, file), file: resolve(folder, file) } : undefined;
   };
@@ -124,6 +125,11 @@ type Entries = Readonly<{
 
 function parseEntries(text: string, fail: Fail): Entries {
   const all = parseYaml(text, fail);
+  for (const [name, expected] of [
+    ['kind', 'Config'],
+    ['apiVersion', 'v1'],
+  ] as const)
+    if (isSaid(all[name]) && all[name] !== expected) throw fail(`this is no kubeconfig: its ${name} is not ${expected}`);
   const rawClusters = listOf(all['clusters']) as readonly { cluster?: unknown }[];
   const rawUsers = listOf(all['users']) as readonly { user?: unknown }[];
   for (const kind of ['contexts', 'clusters', 'users']) {
@@ -151,7 +157,7 @@ function parseYaml(text: string, fail: Fail): Readonly<Record<string, unknown>> 
     return membersOf(parseConfigDocument(text).value);
   } catch (error) {
     const line = error instanceof ConfigSyntaxError ? error.line : undefined;
-    throw fail(`this is no kubeconfig: ${line === undefined ? 'it' : `line ${line}`} is no YAML`);
+    throw fail(`this is no kubeconfig: ${line === undefined ? 'it' : `line ${line}`} is no YAML, or may be read in two ways`);
   }
 }
 

@@ -55,27 +55,31 @@ export class BodyReader {
       found.set(text, stored);
       this.#parts.bodies.add(stored);
     };
-    try {
-      await this.#ask(wanted, at, take);
-    } catch (error) {
-      if (!(error instanceof EtcdError) || error.kind !== 'compacted') throw refusedOf(error);
-      // Somebody else has compacted etcd to now. What has not changed since is there as it was.
-      await this.#ask(wanted, newest, take).catch((again: unknown) => Promise.reject(refusedOf(again)));
-      if (wanted.size > 0) throw new Refused(expired(`too old resource version: ${at}`));
-    }
+    if (await this.#ask(wanted, at, take)) return found;
+    // Somebody else has compacted etcd to now. What has not changed since is there as it was.
+    await this.#ask(wanted, newest, take);
+    if (wanted.size > 0) throw new Refused(expired(`too old resource version: ${at}`));
     return found;
   }
 
-  async #ask(wanted: ReadonlyMap<string, IndexedObject>, at: Revision, take: (kv: KeyValue) => void): Promise<void> {
-    await this.#range([...wanted.keys()], at, take);
-    const left = [...wanted.keys()];
-    for (let from = 0; from < left.length; from += asksMax)
-      await Promise.all(
-        left.slice(from, from + asksMax).map(async (text) => {
-          const { kvs } = await this.#parts.client.range({ key: Buffer.from(text), revision: at });
-          for (const kv of kvs) take(kv);
-        }),
-      );
+  /** False: the revision is compacted. */
+  async #ask(wanted: ReadonlyMap<string, IndexedObject>, at: Revision, take: (kv: KeyValue) => void): Promise<boolean> {
+    try {
+      await this.#range([...wanted.keys()], at, take);
+      const left = [...wanted.keys()];
+      for (let from = 0; from < left.length; from += asksMax)
+        await Promise.all(
+          left.slice(from, from + asksMax).map(async (text) => {
+            const { kvs } = await this.#parts.client.range({ key: Buffer.from(text), revision: at });
+            for (const kv of kvs) take(kv);
+          }),
+        );
+      return true;
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+      if (error.kind === 'compacted') return false;
+      throw new Refused({ reason: 'ServiceUnavailable', message: error.message });
+    }
   }
 
   /** From the first to the last of them, where that is little more than they are. */
@@ -90,8 +94,4 @@ export class BodyReader {
   #textOf(key: IndexedObject['key']): string {
     return formatObjectKey(this.#parts.prefix, key);
   }
-}
-
-function refusedOf(error: unknown): unknown {
-  return error instanceof EtcdError ? new Refused({ reason: 'ServiceUnavailable', message: error.message }) : error;
 }

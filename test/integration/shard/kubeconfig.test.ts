@@ -143,9 +143,13 @@ users: [{ name: u, user: ${user} }]
 contexts: [{ name: one, context: { cluster: c, user: u } }]
 current-context: one
 `;
-  for (const user of ['{ <<: { as: nobody }, token: t }', '{ <<: *viewer, token: t }', '{ token: t, <<: [*viewer, { tokenFile: f }] }']) {
+  for (const user of ['{ <<: { as: nobody }, token: t }', '{ <<: *viewer, token: t }', '{ <<: [*viewer, { tokenFile: f }], token: t }']) {
     await writeFile(path, text(user));
     await t.throwsAsync(load(path), { message: /needs more than a certificate/ }, user);
+  }
+  for (const behind of ['{ token: t, <<: { token: merged } }', '{ token: t, <<: [*viewer] }']) {
+    await writeFile(path, text(behind));
+    await t.throwsAsync(load(path), { message: /line 4 is no YAML, or may be read in two ways/ }, 'kubectl takes what it merges');
   }
   await writeFile(path, text('{ token: t }', '{ <<: *away }'));
   await t.throwsAsync(load(path), { message: /behind a proxy/ });
@@ -179,6 +183,11 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
     [{ user: { 'auth-provider': { name: 'gcp' } } }, /needs more than a certificate/],
     [{ user: { 'client-certificate-data': junk } }, /only one of a certificate and its key/],
     [{ user: { 'client-certificate-data': junk, 'client-key-data': junk } }, /client-certificate-data holds no PEM certificate/],
+    [{ cluster: { 'certificate-authority-data': junk, 'certificate-authority': 'ca.crt' } }, /both certificate-authority and/],
+    [
+      { user: { 'client-certificate-data': junk, 'client-certificate': 'a.crt', 'client-key-data': junk } },
+      /both client-certificate and client-certificate-data/,
+    ],
     [{ user: { token: 'two\nlines' } }, /the token has characters that no HTTP header can carry/],
     [{ server: 'http://shard:6443' }, /is no https URL/],
     [{ server: 'shard' }, /is no https URL/],
@@ -202,6 +211,13 @@ test('an unsupported kubeconfig is refused when it is read, with the reason', as
   await t.throwsAsync(load(path, { context: 'lost' }), { message: /names the cluster nowhere/ });
   await writeFile(path, 'contexts: [{name: x}]');
   await t.throwsAsync(load(path, { context: 'x' }), { message: /no kubeconfig: contexts\[0\]\.context is missing/ });
+  for (const [name, value] of [
+    ['kind', 'Secret'],
+    ['apiVersion', 'v2'],
+  ] as const) {
+    await writeFile(path, `${name}: ${value}\ncontexts: []\n`);
+    await t.throwsAsync(load(path, { context: 'x' }), { message: new RegExp(`no kubeconfig: its ${name} is not `) });
+  }
   await writeFile(path, 'a: [');
   await t.throwsAsync(load(path, { context: 'x' }), { message: /no kubeconfig: line 1 is no YAML/ });
   await writeFile(path, 'users: [{name: u, user: {token: *hunter2}}]');
