@@ -29,10 +29,11 @@ export async function restoreStore(
   if (bytesOf(file) === undefined) throw new CacheError(`${file} is not there`);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const copy = join(directory, `${databaseName}.restoring`);
-  // A restore removes the one, and puts the other in the place of the store before it has looked at it.
-  const passing = [copy, ...namesOf(directory, restored).map((name) => join(directory, name))];
+  // A restore removes the first. Of one that was cut short it puts the next in the place of the last, before it looks at the file.
+  const cutShort = namesOf(directory, restored).map((name) => join(directory, name));
+  const passing = [copy, ...cutShort, ...(cutShort.length > 0 ? [join(directory, databaseName)] : [])];
   if (passing.some((each) => bytesOf(each) !== undefined && realpathSync(each) === realpathSync(file)))
-    throw new CacheError(`${file} is of a restore that was cut short: give it another name first`);
+    throw new CacheError(`${file} is of a restore that was cut short, or is to make way for it: give it another name first`);
   const lock = lockStore(directory);
   try {
     finishRestore(directory);

@@ -274,6 +274,18 @@ for (const name of ['strata.db.restoring', 'strata.db.restored-20261122T061500Z'
     t.deepEqual(readFileSync(left), readFileSync(backup));
   });
 
+test('a restore of the store is refused while one that was cut short is about to take its place', async (t) => {
+  const { engine, backup } = await backedUp(t, 2);
+  await write(engine, 1, 'later');
+  await engine.store.close();
+  copyFileSync(backup, join(engine.directory, 'strata.db.restored-20261122T061500Z'));
+  const before = names(engine);
+
+  await t.throwsAsync(restoreStore(join(engine.directory, 'strata.db'), engine.directory, restoring), { message: /make way for it/ });
+
+  t.deepEqual(names(engine), before);
+});
+
 test('a restore into a missing directory makes it', async (t) => {
   const { backup } = await backedUp(t, 2);
   const directory = join(storeDirectory(t), 'new', 'data');
