@@ -4,10 +4,12 @@ import { test } from '../../support/test.js';
 import type { StatusReport } from '../../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
-import { aServer, until, type TestServer } from '../../support/test-server.js';
+import { aServer, quickened, until, type TestServer } from '../../support/test-server.js';
 import { aTree, exportsOf } from '../../support/test-tree.js';
 
 const exports = sliceOf('apiexports');
+/** How much faster time goes for the caches of a tree. */
+const factor = 5;
 
 async function amberAt(server: TestServer): Promise<StatusReport['shards'][number] | undefined> {
   const { shards } = JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
@@ -164,21 +166,22 @@ for (const [what, { accept = "[{shards: ['*']}]", before = async () => {}, after
 }))
   test(`a standby at another cache goes on waiting for a pusher that ${what}`, async (t) => {
     const tree = await aTree(t);
-    const root = await tree.cache('root', { config: `children: {'*': {accept: ${accept}, offer: []}}\n` });
+    const clock = quickened(factor);
+    const root = await tree.cache('root', { clock, config: `children: {'*': {accept: ${accept}, offer: []}}\n` });
     const proxy = await TcpProxy.start(root.port);
     t.teardown(() => proxy.close());
-    const east = await tree.cache('east', { parent: root, urls: [`https://127.0.0.1:${proxy.port}`] });
+    const east = await tree.cache('east', { clock, parent: root, urls: [`https://127.0.0.1:${proxy.port}`] });
     const holder = await aNewcomer(east, 'first');
     await holder.expect('welcome');
     await before(holder);
     await until(async () => (await amberAt(root))?.term === holder.term);
     // What links report is known by then.
-    await sleep(2_000);
+    await sleep(2_000 / factor);
 
     const second = await aNewcomer(root, 'second');
     t.is((await second.next()).kind, 'standby');
     after(holder, proxy);
-    await sleep(5_000);
+    await sleep(5_000 / factor);
 
     t.like(await amberAt(root), { standbys: 1, term: holder.term });
     proxy.heal();
