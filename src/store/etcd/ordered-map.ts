@@ -13,8 +13,7 @@ export class OrderedMap<Value> {
   #size = 0;
   /** Rises when keys come or go. */
   #changes = 0;
-  /** As JavaScript compares, which is several times as fast, until a key comes that it would misplace. */
-  #compare = compareUtf16;
+  #hasSurrogates = false;
 
   get size(): number {
     return this.#size;
@@ -27,7 +26,7 @@ export class OrderedMap<Value> {
   }
 
   set(key: string, value: Value): void {
-    if (surrogate.test(key)) this.#compare = compareUtf8;
+    if (surrogate.test(key)) this.#hasSurrogates = true;
     const number = this.#leafOf(key);
     const leaf = this.#leaves[number]!;
     const at = this.#firstFrom(leaf.keys, key);
@@ -75,12 +74,18 @@ export class OrderedMap<Value> {
     }
   }
 
+  /** As JavaScript compares, which is several times as fast, where neither the key nor any of the map is one that it would misplace. */
+  #orderFor(key: string): typeof compareUtf8 {
+    return this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareUtf16;
+  }
+
   /** Where the key is, or belongs. */
   #leafOf(key: string): number {
+    const compare = this.#orderFor(key);
     let [low, high] = [0, this.#leaves.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.#compare(this.#leaves[middle]!.keys[0]!, key) <= 0) low = middle;
+      if (compare(this.#leaves[middle]!.keys[0]!, key) <= 0) low = middle;
       else high = middle - 1;
     }
     return low;
@@ -88,10 +93,11 @@ export class OrderedMap<Value> {
 
   /** The place of the first key that does not come before `key`. */
   #firstFrom(keys: readonly string[], key: string): number {
+    const compare = this.#orderFor(key);
     let [low, high] = [0, keys.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.#compare(keys[middle]!, key) < 0) low = middle + 1;
+      if (compare(keys[middle]!, key) < 0) low = middle + 1;
       else high = middle;
     }
     return low;

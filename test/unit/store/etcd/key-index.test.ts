@@ -13,7 +13,8 @@ const place = fc.record({
   shard: fc.constantFrom('a', 'a-b', 'b'),
   cluster: fc.constantFrom('root', 'root-1', 'system:admin'),
   namespace: fc.constantFrom('', 'default'),
-  name: fc.constantFrom('one', 'two', 'two.x'),
+  // The last two are in another order as UTF-16 than as UTF-8.
+  name: fc.constantFrom('one', 'two', 'two.x', '！', '😀'),
 });
 const scope = fc.record({
   resource: fc.constantFrom('apiexports', 'apiexportendpointslices'),

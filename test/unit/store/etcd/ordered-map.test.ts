@@ -70,3 +70,17 @@ largeTest('two hundred thousand keys are set within microseconds each, and read 
     before = key;
   }
 });
+
+test('behind a key that the map does not have, the order is that of bytes as well', (t) => {
+  const map = new OrderedMap<number>();
+  map.set('a', 1);
+  map.set('！', 2);
+  const behind = (after: string): readonly string[] => [...map.entries(after)].map(([key]) => key);
+
+  // In UTF-16 it comes before the mark.
+  t.deepEqual(behind('😀'), []);
+  t.deepEqual(behind('b'), ['！']);
+  map.set('😀x', 3);
+  t.deepEqual(behind('😀'), ['😀x']);
+  t.deepEqual(behind('！'), ['😀x']);
+});
