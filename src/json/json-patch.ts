@@ -109,7 +109,7 @@ class Draft {
       case 'remove':
         return this.#remove(path, label);
       case 'test':
-        if (!equalJson(this.#get(path, label), operation.value)) throw failed(label, 'the value there is another');
+        if (!equalJson(this.#tested(path, label), operation.value)) throw failed(label, 'the value there is another');
         return;
       case 'move':
         return this.#move(operation.from, path, label);
@@ -180,6 +180,13 @@ class Draft {
 
   #get(path: JsonPointer, label: string): JsonTree {
     return path.reduce((tree, name) => memberOf(tree, name, label), this.root);
+  }
+
+  /** To Kubernetes, though not to RFC 6902, what an object has no member for is null. */
+  #tested(path: JsonPointer, label: string): JsonTree {
+    const name = path.at(-1);
+    const parent = name === undefined ? undefined : this.#get(path.slice(0, -1), label);
+    return name !== undefined && isJsonObject(parent) && !parent.has(name) ? null : this.#get(path, label);
   }
 
   #ownedParent(path: JsonPointer, label: string): Container {

@@ -75,7 +75,8 @@ test('a failing operation refuses the whole patch, and the error names it', (t) 
   const cases: [string, string, RegExp][] = [
     ['{"baz":"qux"}', '{"op":"test","path":"/baz","value":"bar"}', /operation 0 \(test "\/baz"\): the value there is another/],
     ['{"a":9007199254740993}', '{"op":"test","path":"/a","value":9007199254740992}', /the value there is another/],
-    ['{"a":1}', '{"op":"test","path":"/b","value":null}', /there is no member "b"/],
+    ['{"a":1}', '{"op":"test","path":"/b","value":1}', /the value there is another/],
+    ['{"a":1}', '{"op":"test","path":"/b/c","value":1}', /there is no member "b"/],
     ['{"foo":"bar"}', '{"op":"add","path":"/baz/bat","value":"qux"}', /there is no member "baz"/],
     ['{"foo":"bar"}', '{"op":"add","path":"/foo/bat","value":"qux"}', /a value without members/],
     ['["a"]', '{"op":"add","path":"/2","value":1}', /"2" is no index/],
@@ -150,6 +151,25 @@ test('a patch does not change its target, and shares what it does not name', (t)
 
   t.is(formatJson(target), before);
   t.is((result as ReadonlyMap<string, JsonTree>).get('b'), target.get('b'));
+});
+
+test('a member that an object lacks is null to a test, as in Kubernetes; RFC 6902 refuses that', (t) => {
+  const isTaken = (target: string, path: string, value: string): boolean =>
+    patched(target, `[{"op":"test","path":"${path}","value":${value}}]`) === target;
+  // As gopkg.in/evanphx/json-patch.v4 has it.
+  for (const [target, path, isNull] of [
+    ['{}', '/a', true],
+    ['{"a":{}}', '/a/b', true],
+    ['{"a":null}', '/a', true],
+    ['{"a":2}', '/a', false],
+    ['{"l":[2]}', '/l/1', false],
+    ['{"l":[2]}', '/l/x', false],
+    ['{}', '/a/b', false],
+    ['{"a":null}', '/a/b', false],
+  ] as const) {
+    t.is(isTaken(target, path, 'null'), isNull, `${target} ${path}`);
+    t.false(isTaken(target, path, '1'));
+  }
 });
 
 test('adding a member and removing it again gives the same text', (t) => {
