@@ -1,4 +1,4 @@
-/** RFC 6902 the obvious way: on copies of plain values, one operation after the other; undefined for a patch that fails. */
+/** RFC 6902, with Kubernetes' test for null, the obvious way: on copies of plain values, one operation after the other; undefined for a patch that fails. */
 import { isDeepStrictEqual } from 'node:util';
 
 export type PlainOperation =
@@ -24,7 +24,9 @@ function apply(root: Holder, operation: PlainOperation): boolean {
         : get(root, path) !== undefined && replace(root, path, structuredClone(operation.value));
     case 'test': {
       const found = get(root, path);
-      return found !== undefined && isDeepStrictEqual(found.value, operation.value);
+      // As in Kubernetes.
+      const isLacking = found === undefined && path.length > 0 && isRecord(get(root, path.slice(0, -1))?.value);
+      return isLacking ? operation.value === null : found !== undefined && isDeepStrictEqual(found.value, operation.value);
     }
     case 'remove':
       return path.length > 0 && get(root, path) !== undefined && remove(root, path);
