@@ -30,18 +30,9 @@ export async function runProgram(
   { called, args }: Readonly<{ called: string; args: readonly string[] }>,
   surroundings: ProgramSurroundings,
 ): Promise<Readonly<{ exitCode: number; hasFailed: boolean }>> {
-  const [first = '', ...rest] = args;
   const name = Object.hasOwn(inPlaceOf, called) ? called : 'strata';
   try {
-    if (name !== 'strata') await runInPlaceOf(name, args, surroundings);
-    else if (Object.hasOwn(inPlaceOf, first)) await runInPlaceOf(first, rest, surroundings);
-    else {
-      const description = 'A hierarchical cache server for kcp';
-      const everyone = everyCommand(surroundings);
-      const line = { name, description, version: version(), groups: commandGroups, commands: everyone, ...surroundings };
-      return { exitCode: await runCommandLine(line, args), hasFailed: false };
-    }
-    return { exitCode: exitCodes.done, hasFailed: false };
+    return { exitCode: await run(name, args, surroundings), hasFailed: false };
   } catch (error) {
     const exitCode = exitCodeOf(error);
     // Its help is on standard error already.
@@ -49,6 +40,19 @@ export async function runProgram(
     if (!isSaid) surroundings.printError(`${name}: ${explain(error).replace(/^error: /, '')}\n`);
     return { exitCode, hasFailed: exitCode !== exitCodes.done };
   }
+}
+
+/** Resolves with the exit code. */
+async function run(name: string, args: readonly string[], surroundings: ProgramSurroundings): Promise<number> {
+  const [first = '', ...rest] = args;
+  if (name === 'strata' && !Object.hasOwn(inPlaceOf, first)) {
+    const { print, printError } = surroundings;
+    const description = 'A hierarchical cache server for kcp';
+    const line = { name, description, version: version(), groups: commandGroups, commands: everyCommand(surroundings) };
+    return runCommandLine({ ...line, print, printError }, args);
+  }
+  await (name === 'strata' ? runInPlaceOf(first, rest, surroundings) : runInPlaceOf(name, args, surroundings));
+  return exitCodes.done;
 }
 
 function everyCommand(surroundings: ProgramSurroundings): readonly DeclaredCommand[] {

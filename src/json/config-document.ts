@@ -41,8 +41,8 @@ export function parseConfigDocument(text: string): ConfigDocument {
   if (error !== undefined) throw new ConfigSyntaxError(error.message, lines.linePos(error.pos[0]).line);
   visit(document, {
     Pair: (at, { key }) => {
-      if (at === 0 || at === 'key' || at === 'value' || !isScalar(key) || key.source !== '<<') return;
-      throw new ConfigSyntaxError('a merge key (<<) is the first of its mapping', lines.linePos(key.range?.[0] ?? 0).line);
+      if (at !== 0 && isScalar(key) && key.source === '<<')
+        throw new ConfigSyntaxError('a merge key (<<) is the first of its mapping', lines.linePos(key.range?.[0] ?? 0).line);
     },
   });
 

@@ -129,8 +129,7 @@ function startsOf({ shard, cluster }: Scope, shards: ReadonlyMap<ShardName, numb
 }
 
 function compare(one: Entry<unknown>, two: Entry<unknown>): number {
-  const byType = one.type === two.type ? 0 : compareUtf8(one.type, two.type);
-  return byType || (one.place === two.place ? 0 : compareUtf8(one.place, two.place));
+  return compareUtf8(one.type, two.type) || compareUtf8(one.place, two.place);
 }
 
 /** What follows the type in etcd's key (object-keys.ts). */

@@ -116,6 +116,7 @@ function compareUtf16(one: string, other: string): number {
 
 /** As their bytes in UTF-8 compare: like UTF-16, but for pairs of surrogates, which come behind all else. */
 export function compareUtf8(one: string, other: string): number {
+  if (one === other) return 0;
   const shared = Math.min(one.length, other.length);
   for (let at = 0; at < shared; at += 1) {
     const [a, b] = [one.charCodeAt(at), other.charCodeAt(at)];
