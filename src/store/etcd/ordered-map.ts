@@ -20,16 +20,15 @@ export class OrderedMap<Value> {
   }
 
   get(key: string): Value | undefined {
-    const leaf = this.#leaves[this.#leafOf(key)]!;
-    const at = this.#firstFrom(leaf.keys, key);
+    const [number, at] = this.#find(key);
+    const leaf = this.#leaves[number]!;
     return leaf.keys[at] === key ? leaf.values[at] : undefined;
   }
 
   set(key: string, value: Value): void {
     if (surrogate.test(key)) this.#hasSurrogates = true;
-    const number = this.#leafOf(key);
+    const [number, at] = this.#find(key);
     const leaf = this.#leaves[number]!;
-    const at = this.#firstFrom(leaf.keys, key);
     if (leaf.keys[at] === key) {
       leaf.values[at] = value;
       return;
@@ -43,9 +42,8 @@ export class OrderedMap<Value> {
 
   /** False: it was not there. */
   delete(key: string): boolean {
-    const number = this.#leafOf(key);
+    const [number, at] = this.#find(key);
     const leaf = this.#leaves[number]!;
-    const at = this.#firstFrom(leaf.keys, key);
     if (leaf.keys[at] !== key) return false;
     leaf.keys.splice(at, 1);
     leaf.values.splice(at, 1);
@@ -60,8 +58,7 @@ export class OrderedMap<Value> {
     let last = after;
     for (;;) {
       const changes = this.#changes;
-      let number = this.#leafOf(last);
-      let at = this.#firstFrom(this.#leaves[number]!.keys, last);
+      let [number, at] = this.#find(last);
       if (this.#leaves[number]!.keys[at] === last) at += 1;
       do {
         if (at === this.#leaves[number]!.keys.length) [number, at] = [number + 1, 0];
@@ -74,33 +71,24 @@ export class OrderedMap<Value> {
     }
   }
 
-  /** As JavaScript compares, which is several times as fast, where neither the key nor any of the map is one that it would misplace. */
-  #orderFor(key: string): typeof compareUtf8 {
-    return this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareUtf16;
-  }
-
-  /** Where the key is, or belongs. */
-  #leafOf(key: string): number {
-    const compare = this.#orderFor(key);
+  /** The leaf where the key is, or belongs, and in it the place of the first key that does not come before. */
+  #find(key: string): readonly [leaf: number, at: number] {
+    // As JavaScript compares, which is several times as fast, where neither the key nor any of the map is one that it would misplace.
+    const compare = this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareUtf16;
     let [low, high] = [0, this.#leaves.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
       if (compare(this.#leaves[middle]!.keys[0]!, key) <= 0) low = middle;
       else high = middle - 1;
     }
-    return low;
-  }
-
-  /** The place of the first key that does not come before `key`. */
-  #firstFrom(keys: readonly string[], key: string): number {
-    const compare = this.#orderFor(key);
-    let [low, high] = [0, keys.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (compare(keys[middle]!, key) < 0) low = middle + 1;
-      else high = middle;
+    const { keys } = this.#leaves[low]!;
+    let [from, to] = [0, keys.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (compare(keys[middle]!, key) < 0) from = middle + 1;
+      else to = middle;
     }
-    return low;
+    return [low, from];
   }
 
   #split(number: number): void {
