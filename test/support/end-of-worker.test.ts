@@ -1,4 +1,7 @@
-/** A test that fails leaves nothing behind: its run ends soon, says what was left open, and its children are gone. AVA runs here in a project of its own. */
+/**
+ * A test that fails leaves nothing behind: its run ends soon, says what was left open, and its children are gone. A file that takes too much of the processor fails
+ * its run. AVA runs here in a project of its own.
+ */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -14,11 +17,12 @@ import { until } from './test-server.js';
 
 const root = findProjectRoot();
 const children = fileURLToPath(new URL('./children.js', import.meta.url));
+const oneAfterTheOther = fileURLToPath(new URL('./test.js', import.meta.url));
 const endOfWorker = fileURLToPath(new URL('./end-of-worker.js', import.meta.url));
 const hasPdeathsig = process.platform === 'linux' && spawnSync('/usr/bin/setpriv', ['--pdeathsig', 'KILL', '--', 'true']).status === 0;
 
 /** A test that starts a child, leaves a server open, and then does `last`. */
-function fixture(last: string): string {
+function leavesMuch(last: string): string {
   return `
 import { createServer } from 'node:net';
 import { writeFileSync } from 'node:fs';
@@ -41,13 +45,13 @@ type Project = Readonly<{
   run: () => Readonly<{ ended: Promise<unknown>; printed: () => string; code: () => number | null; kill: () => void }>;
 }>;
 
-async function aProject(t: ExecutionContext, last: string, workerThreads: boolean): Promise<Project> {
+async function aProject(t: ExecutionContext, text: string, workerThreads: boolean): Promise<Project> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-ava-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const options = { files: ['*.test.js'], require: [endOfWorker], timeout: '1h', workerThreads };
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module', ava: options }));
-  await writeFile(join(folder, 'it.test.js'), fixture(last));
+  await writeFile(join(folder, 'it.test.js'), text);
   return {
     folder,
     run: () => {
@@ -55,7 +59,7 @@ async function aProject(t: ExecutionContext, last: string, workerThreads: boolea
       const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('AVA')));
       const child = spawn(process.execPath, [avaProgram], {
         cwd: folder,
-        env: { ...env, CI: '1', TEST_PATIENCE_MS: '500' },
+        env: { ...env, CI: '1', TEST_PATIENCE_MS: '500', TEST_FILE_SECONDS: '0.2' },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       let printed = '';
@@ -83,7 +87,7 @@ for (const workerThreads of [true, false]) {
 
   test(`a test in ${worker} that fails with a child and a server open ends its run, with the reason, what is open, and no child left`, async (t) => {
     t.timeout(300_000);
-    const project = await aProject(t, `t.fail('this is the reason');`, workerThreads);
+    const project = await aProject(t, leavesMuch(`t.fail('this is the reason');`), workerThreads);
     const run = project.run();
     await run.ended;
 
@@ -104,7 +108,7 @@ for (const workerThreads of [true, false]) {
     }
     const project = await aProject(
       t,
-      workerThreads ? 'await new Promise(() => {});' : `process.kill(process.pid, 'SIGKILL');`,
+      leavesMuch(workerThreads ? 'await new Promise(() => {});' : `process.kill(process.pid, 'SIGKILL');`),
       workerThreads,
     );
     const run = project.run();
@@ -116,4 +120,38 @@ for (const workerThreads of [true, false]) {
     await until(() => !isRunning(pid));
     t.not(run.code(), 0);
   });
+}
+
+for (const [ms, code] of [
+  [1_000, 1],
+  [1, 0],
+] as const) {
+  test(`a file whose tests take ${ms} ms of the processor, where 200 are its bound, ${code === 0 ? 'passes' : 'fails its run'}`, async (t) => {
+    t.timeout(300_000);
+    if (process.platform !== 'linux') {
+      t.log('not on Linux: nothing counts the time');
+      t.pass();
+      return;
+    }
+    const run = (await aProject(t, takesTime(ms), true)).run();
+    await run.ended;
+
+    t.is(run.code(), code);
+    t[code === 0 ? 'notRegex' : 'regex'](run.printed(), /a-file took .* s of the processor: more than 0\.2 s/);
+  });
+}
+
+/** Two tests, each of which takes half of it. */
+function takesTime(ms: number): string {
+  return `
+process.env.TEST_FILE = 'a-file';
+const { test } = await import(${JSON.stringify(oneAfterTheOther)});
+for (const each of [1, 2]) {
+  test('test ' + each, (t) => {
+    const began = process.cpuUsage().user;
+    while (process.cpuUsage().user - began < ${ms * 500});
+    t.pass();
+  });
+}
+`;
 }

@@ -6,8 +6,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Http } from './http-of-file.js';
 
-/** With both, as many as run side by side: each of them loads all of the server anew, and what it has run before it runs fast. */
-const entriesPerHttp = 4;
+/** With both, twice as many as run side by side: whoever ends early takes another. More of them would load the server more often than that saves. */
+const entriesPerHttp = 8;
 
 /** Writes the entries for files below `build`, in the place of those of before, and returns their names below it. */
 export function writeEntryFiles(build: string, files: readonly string[], httpOf: (file: string) => Http): readonly string[] {
@@ -18,10 +18,17 @@ export function writeEntryFiles(build: string, files: readonly string[], httpOf:
     const ofHttp = files.filter((file) => httpOf(file) === http);
     return Array.from({ length: Math.min(entriesPerHttp, ofHttp.length) }, (_, entry) => {
       // Neighbours take similar time: each entry has some of each folder.
-      const imports = ofHttp.filter((_file, index) => index % entriesPerHttp === entry).map((file) => `import '../../${file}';\n`);
+      const imports = ofHttp
+        .filter((_file, index) => index % entriesPerHttp === entry)
+        .map((file) => `${setting('TEST_FILE', file)}import '../../${file}';\n`);
       const name = join(folder, `http-${http}-${entry + 1}.test.js`);
-      writeFileSync(join(build, name), [`import 'data:text/javascript,process.env.TEST_HTTP = "${http}"';\n`, ...imports].join(''));
+      writeFileSync(join(build, name), [setting('TEST_HTTP', http), ...imports].join(''));
       return name;
     });
   });
+}
+
+/** A module that sets a variable: modules run in the order of their imports. */
+function setting(name: string, value: string): string {
+  return `import 'data:text/javascript,process.env.${name} = "${value}"';\n`;
 }

@@ -3,8 +3,11 @@
  * each, wait for one another until their time is over.
  */
 import ava, { type TestFn } from 'ava';
+import { timed } from './time-of-file.js';
 
 /** What AVA has of serial tests, and what is the same for all of them. */
 export const test = new Proxy(ava.serial, {
   get: (serial, name) => Reflect.get(name in serial ? serial : ava, name) as unknown,
+  apply: (serial, self, [title, body, ...rest]: [string, Parameters<typeof timed>[0], ...unknown[]]) =>
+    Reflect.apply(serial, self, [title, timed(body), ...rest]) as unknown,
 }) as TestFn;
