@@ -1,0 +1,131 @@
+/**
+ * `npm run test:mutants`: plants wrong changes into compiled modules, one after the other, and runs the tests of the module on each. Prints every one that they do
+ * not notice. What is planted is chosen by chance, or read from a file that an earlier run has written, so that two checkouts can be compared:
+ *
+ *   npm run test:mutants -- --count 300 --seed 1 --also ../before --results after.jsonl
+ *   npm run test:mutants -- --root ../before --plant after.jsonl --results before.jsonl
+ *
+ * It changes the build of that checkout, and puts it back: nothing else may run from it.
+ */
+import { once } from 'node:events';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { findProjectRoot } from '../../house/sources.js';
+import { spawn } from '../children.js';
+import { seeded } from '../crash/random.js';
+import { mutantsOf, planted, type Mutant } from './mutants.js';
+
+type Result = Mutant & Readonly<{ isKilled: boolean; seconds: number }>;
+
+/** A mutant can go round in a circle. */
+const runMsMax = 300_000;
+
+const { values: options } = parseArgs({
+  options: {
+    root: { type: 'string', default: findProjectRoot() },
+    count: { type: 'string', default: '100' },
+    seed: { type: 'string', default: '1' },
+    module: { type: 'string', multiple: true, default: [] },
+    also: { type: 'string' },
+    plant: { type: 'string' },
+    results: { type: 'string' },
+  },
+});
+const build = join(options.root, 'build');
+const entry = join(build, 'test', 'unit', 'mutants', 'entry.test.js');
+
+const mutants = options.plant === undefined ? chosen() : readMutants(options.plant);
+const sound = new Set<string>();
+const survivors: Result[] = [];
+let missing = 0;
+for (const mutant of mutants) {
+  const result = await tried(mutant);
+  if (result === undefined) {
+    missing++;
+    continue;
+  }
+  if (!result.isKilled) survivors.push(result);
+  if (options.results !== undefined) appendFileSync(options.results, `${JSON.stringify(result)}\n`);
+  process.stderr.write(result.isKilled ? '.' : 'S');
+}
+rmSync(dirname(entry), { recursive: true, force: true });
+process.stdout.write(`\n${mutants.length - missing} mutants, ${survivors.length} of them not noticed; ${missing} are not in this build\n`);
+for (const { file, line, column, before, after } of survivors) {
+  process.stdout.write(`${file}: ${line.trim()}\n  column ${column}: ${before} → ${after === '' ? 'nothing' : after}\n`);
+}
+
+function chosen(): readonly Mutant[] {
+  const folders = [build, ...(options.also === undefined ? [] : [join(options.also, 'build')])];
+  const files = readdirSync(join(build, 'src'), { recursive: true, encoding: 'utf8' })
+    .map((file) => join('src', file))
+    .filter((file) => file.endsWith('.js') && testFolders(moduleOf(file)).length > 0)
+    .filter((file) => options.module.length === 0 || options.module.includes(moduleOf(file)))
+    .filter((file) => folders.every((folder) => existsSync(join(folder, file))));
+  const left = files.toSorted().flatMap((file) => {
+    const [text, ...others] = folders.map((folder) => readFileSync(join(folder, file), 'utf8'));
+    return mutantsOf(file, [text!, ...others]);
+  });
+  const random = seeded(Number(options.seed));
+  const count = Math.min(left.length, Number(options.count));
+  return Array.from({ length: count }, () => left.splice(random.below(left.length), 1)[0]!);
+}
+
+function readMutants(file: string): readonly Mutant[] {
+  return readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Mutant);
+}
+
+/** undefined: this build has no such line. */
+async function tried(mutant: Mutant): Promise<Result | undefined> {
+  const path = join(build, mutant.file);
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  const wrong = planted(text, mutant);
+  if (wrong === undefined) return undefined;
+  const module = moduleOf(mutant.file);
+  if (!sound.has(module) && !(await passes(module))) throw new Error(`the tests of ${module} fail without a mutant`);
+  sound.add(module);
+  const began = performance.now();
+  writeFileSync(path, wrong);
+  try {
+    const isKilled = !(await passes(module));
+    return { ...mutant, isKilled, seconds: Math.round((performance.now() - began) / 1000) };
+  } finally {
+    writeFileSync(path, text);
+  }
+}
+
+/** Whether the module's tests pass, all in one worker, until one fails. */
+async function passes(module: string): Promise<boolean> {
+  const files = testFolders(module).flatMap((folder) =>
+    readdirSync(folder)
+      .filter((name) => name.endsWith('.test.js'))
+      .map((name) => join(folder, name)),
+  );
+  mkdirSync(dirname(entry), { recursive: true });
+  writeFileSync(entry, files.map((file) => `import './${relative(dirname(entry), file)}';\n`).join(''));
+  const ava = join(options.root, 'node_modules', 'ava', 'entrypoints', 'cli.mjs');
+  const run = spawn(process.execPath, [ava, '--fail-fast', '--serial', '--timeout=60s', relative(options.root, entry)], {
+    cwd: options.root,
+    stdio: 'ignore',
+    env: { ...process.env, CI: '1', TEST_PATIENCE_MS: '2000' },
+  });
+  const late = setTimeout(() => run.kill('SIGKILL'), runMsMax);
+  const [code] = (await once(run, 'exit')) as [number | null];
+  clearTimeout(late);
+  return code === 0;
+}
+
+/** Of this layout, and of the one before it. */
+function testFolders(module: string): readonly string[] {
+  return [join('unit', module), join('integration', module), module]
+    .map((folder) => join(build, 'test', folder))
+    .filter((folder) => existsSync(folder));
+}
+
+/** The folder of src that a file is in; for a file of src itself, its name, which has no tests. */
+function moduleOf(file: string): string {
+  return file.split('/')[1]!;
+}
