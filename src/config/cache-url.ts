@@ -8,9 +8,9 @@ export function parseCacheUrl(text: string): string | undefined {
   return protocol === 'https:' && isBare ? origin : undefined;
 }
 
-/** One or several, with commas between, each once. */
-export function parseCacheUrls(text: string): readonly string[] | undefined {
-  const urls = text.split(',').map(parseCacheUrl);
+/** Each once. */
+export function parseCacheUrls(texts: readonly string[]): readonly string[] | undefined {
+  const urls = texts.map(parseCacheUrl);
   const known = urls.filter((url) => url !== undefined);
   return known.length === urls.length ? [...new Set(known)] : undefined;
 }

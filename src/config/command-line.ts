@@ -34,7 +34,7 @@ const meanings: Readonly<Record<number, string>> = {
 
 export type Called = Readonly<{
   operands: readonly string[];
-  /** By flag, without dashes. A repeatable one has its values with commas between. */
+  /** By flag, without dashes. A repeatable one has its values in a line each. */
   flags: Readonly<Record<string, string>>;
 }>;
 
@@ -117,7 +117,7 @@ function commanderOption(declaration: OptionDeclaration): CommanderOption {
   if (placeholder === booleanPlaceholder) return new CommanderOption(`--${flag} [${placeholder}]`, description);
   const option = new CommanderOption(`--${flag} <${placeholder}>`, description);
   if (!repeatable) return option;
-  return option.argParser((value: string, before: string | undefined) => (before === undefined ? value : `${before},${value}`));
+  return option.argParser((value: string, before: string | undefined) => (before === undefined ? value : `${before}\n${value}`));
 }
 
 /**

@@ -120,8 +120,7 @@ export const kubeconfigOptions = {
   }),
 } as const;
 
-function parseExpressions(text: string): readonly RegExp[] | undefined {
-  const expressions = text.split(',');
+function parseExpressions(expressions: readonly string[]): readonly RegExp[] | undefined {
   try {
     return expressions.every(({ length }) => length > 0 && length <= expressionCharactersMax)
       ? expressions.map((each) => new RegExp(each))
@@ -131,7 +130,9 @@ function parseExpressions(text: string): readonly RegExp[] | undefined {
   }
 }
 
+/** kcp-operator passes two groups as `"one,other"`. For pflag that is the name of one, which nobody is in: a front door that drops it drops nobody. */
 const groupPatterns = {
+  splitsQuoted: true,
   pattern: /^[^,\s]{1,256}$/,
   accepts: 'names of groups, or their beginnings with a * behind them, separated by commas',
 } as const;
@@ -194,12 +195,11 @@ export const agentOptions = {
     parse: parseShardName,
     help: 'The shard to push for; the certificate must speak for it.',
   }),
-  caches: parsedBy({
+  caches: several({
     flag: 'cache',
     placeholder: 'url',
     accepts: 'one or several URLs of caches without a path, such as https://localhost:6443',
-    parse: parseCacheUrls,
-    repeatable: true,
+    parse: (urls) => (urls.length === 0 ? undefined : parseCacheUrls(urls)),
     help: 'The cache to push into. Given several times, or several separated by commas, they are tried in turn.',
   }),
   caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),

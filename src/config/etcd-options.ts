@@ -66,7 +66,6 @@ export const etcdOptions = {
   }),
 };
 
-function parseServers(text: string): readonly string[] | undefined {
-  const urls = text.split(',');
+function parseServers(urls: readonly string[]): readonly string[] | undefined {
   return urls.every((url) => serverPattern.test(url) && URL.canParse(url)) ? [...new Set(urls)] : undefined;
 }

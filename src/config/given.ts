@@ -14,7 +14,7 @@ export type CommandLineSources = Readonly<{
 /** A flag wins over a variable. */
 export function fromCommandLine(option: Named, { flags, environment }: CommandLineSources): Given | undefined {
   const flag = flags[option.flag];
-  if (flag !== undefined) return { value: flag, source: `--${option.flag}=${flag}` };
+  if (flag !== undefined) return { value: flag, source: `--${option.flag}=${flag.replaceAll('\n', ',')}` };
   const variable = setVariable(environment, option);
   return variable === undefined ? undefined : { value: variable, source: `environment variable ${environmentName(option)}=${variable}` };
 }

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { parseBoolean, parseBytes, parseDurationMs } from './quantity.js';
+import { readStringSlice } from './string-slice.js';
 
 /** The value of what an operator gave, or what is wrong with it. */
 export type Reading<Value> = Readonly<{ kind: 'read'; value: Value }> | Readonly<{ kind: 'wrong'; problem: string }>;
@@ -20,7 +21,7 @@ export type CommandOption<Value> = Readonly<{
   /** The values it accepts, with bounds, as the end of "must be …". */
   accepts: string;
   help: string;
-  /** It may be given several times: its text is then all values with commas between. */
+  /** It may be given several times: its text is then all values, a line each. */
   repeatable?: boolean;
 }>;
 
@@ -90,29 +91,31 @@ export function choice<const Word extends string, P extends Place & Readonly<{ d
   return { ...rest, placeholder: words.join('|'), accepts, read: readBy(accepts, (text) => words.find((word) => word === text)) };
 }
 
-/** Texts separated by commas; empty means none. */
-export function list<P extends Place & Readonly<{ default: string; pattern: RegExp; accepts: string }>>({
+/** Texts separated by commas, as pflag has them; empty means none. `splitsQuoted`: a comma in quotation marks separates too. */
+export function list<P extends Place & Readonly<{ default: string; pattern: RegExp; accepts: string; splitsQuoted?: true }>>({
   pattern,
   accepts,
+  splitsQuoted,
   ...rest
-}: P): Omit<P, 'pattern' | 'accepts'> & Kind<readonly string[]> {
+}: P): Omit<P, 'pattern' | 'accepts' | 'splitsQuoted'> & Kind<readonly string[]> {
   const read = readBy(accepts, (text) => {
-    const found = text.split(',').filter((each) => each !== '');
-    return found.every((each) => pattern.test(each)) ? found : undefined;
+    const texts = readStringSlice(text)?.flatMap((each) => (splitsQuoted === true ? each.split(',') : [each]));
+    const found = texts?.filter((each) => each !== '');
+    return found?.every((each) => pattern.test(each)) === true ? found : undefined;
   });
   return { ...rest, placeholder: 'list', accepts, read };
 }
 
-/** None by default. Texts separated by commas, given several times, or a list of them in the file; empty means none. */
+/** None by default. Texts separated by commas, as pflag has them, given several times, or a list of them in the file; empty means none. */
 export function several<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
   parse,
   ...rest
-}: P & Readonly<{ parse: (text: string) => readonly Value[] | undefined }>): Omit<P, 'parse'> &
+}: P & Readonly<{ parse: (texts: readonly string[]) => readonly Value[] | undefined }>): Omit<P, 'parse'> &
   Readonly<{ default: undefined; repeatable: true }> &
   Kind<readonly Value[]> {
   const read = (given: unknown): Reading<readonly Value[]> => {
-    const text = Array.isArray(given) && given.every((each) => typeof each === 'string') ? given.join(',') : textOf(given);
-    const values = text === '' ? [] : text === undefined ? undefined : parse(text);
+    const texts = Array.isArray(given) && given.every((each) => typeof each === 'string') ? given : readStringSlice(textOf(given) ?? '"');
+    const values = texts === undefined ? undefined : parse(texts);
     return values === undefined ? mustBe(rest.accepts) : { kind: 'read', value: values };
   };
   return { ...rest, default: undefined, repeatable: true, read };

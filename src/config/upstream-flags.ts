@@ -218,7 +218,7 @@ export function ofOption({ flag, placeholder, help, repeatable }: CommandOption<
 }
 
 function joined({ value, isList }: Fate & { kind: 'option' }, before: string | undefined): string {
-  return isList && before !== undefined ? `${before},${value}` : value;
+  return isList && before !== undefined ? `${before}\n${value}` : value;
 }
 
 export function warning(why: string): Fate {

@@ -204,7 +204,7 @@ test("the flags that kcp's sharded-test-server gives its front proxy are accepte
 
 test('a list that is given in parts is whole, and what would let others pass is refused', (t) => {
   t.like(readProxy('--requestheader-allowed-names=a', '--requestheader-allowed-names=b,c', '--authentication-drop-groups', 'x*'), {
-    flags: { 'requestheader-allowed-names': 'a,b,c', 'authentication-drop-groups': 'x*' },
+    flags: { 'requestheader-allowed-names': 'a\nb,c', 'authentication-drop-groups': 'x*' },
   });
   t.like(readProxy('--requestheader-username-headers=X-Forwarded-User'), { kind: 'refused' });
   t.like(readProxy('--requestheader-group-headers=x-remote-group'), { kind: 'read' });

@@ -1,0 +1,69 @@
+/**
+ * pflag itself, which reads the flags of kcp's own programs, beside ours: whoever starts this in their place has each list read alike, or refused.
+ * Needs `go` and the modules of go.mod; skipped aloud without them.
+ */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import fc from 'fast-check';
+import { readStringSlice } from '../../src/config/string-slice.js';
+import { spawn } from '../support/children.js';
+import { test } from '../support/test.js';
+import { buildGoProgram, installed } from './installed.js';
+
+const cases = 20_000;
+const seed = Number(process.env['TEST_SEED'] ?? Date.now());
+
+test('whatever a list flag is given, once or several times, is read as pflag reads it', async (t) => {
+  if ((await installed('go', 'version')) === undefined) {
+    t.log('SKIPPED (the only test beside pflag): go is not installed');
+    t.pass();
+    return;
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'strata-flags-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const built = await buildGoProgram(join(folder, 'list-flags'), { source: './list-flags', timeoutMs: 300_000 });
+  if ('why' in built) {
+    t.log(`SKIPPED (the only test beside pflag): it cannot be built: ${built.why}`);
+    t.pass();
+    return;
+  }
+
+  t.log(`TEST_SEED=${seed}`);
+  const values = fc.sample(fc.array(aValue(), { minLength: 1, maxLength: 3 }), { numRuns: cases, seed });
+  const answers = await answersOf(built.program, values);
+
+  t.is(answers.length, cases);
+  t.true(answers.filter((answer) => answer === undefined).length > cases / 10);
+  for (const [i, given] of values.entries()) t.deepEqual(readStringSlice(given.join('\n')), answers[i], JSON.stringify(given));
+});
+
+/** Without line breaks: pflag loses what comes behind the first. */
+function aValue(): fc.Arbitrary<string> {
+  return fc.oneof(
+    fc.string({ unit: fc.constantFrom('"', ',', 'a', 'b', ' ', '\\', "'", 'é'), maxLength: 12 }),
+    fc
+      .array(fc.string({ unit: fc.constantFrom('"', ',', 'x', ' '), maxLength: 4 }), { maxLength: 4 })
+      .map((texts) => texts.map(quoted).join(',')),
+  );
+}
+
+function quoted(each: string): string {
+  return `"${each.replaceAll('"', '""')}"`;
+}
+
+/** undefined: refused. */
+async function answersOf(program: string, values: readonly (readonly string[])[]): Promise<readonly (readonly string[] | undefined)[]> {
+  const child = spawn(program, [], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  const printed = text(child.stdout);
+  child.stdin.end(values.map((each) => `${JSON.stringify(each)}\n`).join(''));
+  const lines = (await printed).trim().split('\n');
+  await ended;
+  return lines.map((line) => {
+    const { texts, refused } = JSON.parse(line) as { texts: readonly string[]; refused?: string };
+    return refused === undefined ? texts : undefined;
+  });
+}

@@ -1,0 +1,65 @@
+import { etcdOptions } from '../../../src/config/etcd-options.js';
+import { agentOptions, proxyOptions } from '../../../src/config/command-options.js';
+import { linkOptions } from '../../../src/config/link-options.js';
+import { readStringSlice } from '../../../src/config/string-slice.js';
+import { readUpstreamFlags } from '../../../src/config/upstream-flags.js';
+import { frontProxyFlags } from '../../../src/config/front-proxy-flags.js';
+import { test } from '../../support/test.js';
+
+/** As pflag 1.0.9 reads them, asked by the program in test/clients/list-flags; undefined: refused. */
+const read: Readonly<Record<string, readonly string[] | undefined>> = {
+  '': [],
+  a: ['a'],
+  'a,b': ['a', 'b'],
+  '"a,b"': ['a,b'],
+  '"a","b"': ['a', 'b'],
+  '"a""b"': ['a"b'],
+  '""': [''],
+  ',': ['', ''],
+  'a,': ['a', ''],
+  ' "a"': undefined,
+  '"a" ,b': undefined,
+  'a"b': undefined,
+  '"a': undefined,
+  '"a""': undefined,
+  "'a,b'": ["'a", "b'"],
+};
+
+test('a list is read as pflag reads it: quotation marks keep commas and go, and what is no list is refused', (t) => {
+  for (const [text, texts] of Object.entries(read)) t.deepEqual(readStringSlice(text), texts, text);
+});
+
+test('two halves of a quoted text that are given apart are refused, not put together', (t) => {
+  t.is(readStringSlice('"a\nb"'), undefined);
+  t.deepEqual(readStringSlice('"a,b"\nc'), ['a,b', 'c']);
+});
+
+test('groups that kcp-operator names in quotation marks are dropped', (t) => {
+  const given = readUpstreamFlags(['--authentication-drop-groups="system:masters,system:kcp:admin"'], frontProxyFlags);
+  const flags = given.kind === 'read' ? given.flags : {};
+
+  const value = ['system:masters', 'system:kcp:admin'];
+  t.deepEqual(proxyOptions.droppedGroups.read(flags['authentication-drop-groups']), { kind: 'read', value });
+});
+
+test('a common name in quotation marks that has a comma is refused, not read as two', (t) => {
+  t.is(proxyOptions.requestheaderNames.read('"one,other"').kind, 'wrong');
+});
+
+for (const { flag, read: readOption, accepts } of [
+  proxyOptions.requestheaderNames,
+  proxyOptions.passedGroups,
+  proxyOptions.droppedGroups,
+  proxyOptions.corsOrigins,
+  etcdOptions.etcdServers,
+  linkOptions.parentUrls,
+  agentOptions.caches,
+]) {
+  test(`--${flag} is read as pflag reads lists, and refused when it is none`, (t) => {
+    const text = flag.startsWith('authentication') || flag.startsWith('request') ? 'one' : 'https://localhost:1';
+    t.deepEqual(readOption(`"${text}"`), readOption(text));
+    t.is(readOption(text).kind, 'read');
+    for (const wrong of [`"${text}`, `${text}"`, `"${text}" `])
+      t.deepEqual(readOption(wrong), { kind: 'wrong', problem: `must be ${accepts}` });
+  });
+}
