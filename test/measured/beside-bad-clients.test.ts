@@ -4,7 +4,7 @@
  *
  *   live writes ─▶ pause: every store equals the server's list ─▶ live writes ─▶ pause ─▶ …
  *
- * Forty seconds; TEST_BAD_CLIENTS_SECONDS makes it longer, TEST_BAD_CLIENTS_SEED another. Skipped aloud without `go`.
+ * Twenty seconds; TEST_BAD_CLIENTS_SECONDS makes it longer, TEST_BAD_CLIENTS_SEED another. Skipped aloud without `go`.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import type { Certificate } from '../support/test-authority.js';
 import { buildInformerProgram, InformerProgram, type Lived } from '../clients/informer-program.js';
 import { installed } from '../clients/installed.js';
 
-const secondsInAll = Number(process.env['TEST_BAD_CLIENTS_SECONDS'] ?? '40');
+const secondsInAll = Number(process.env['TEST_BAD_CLIENTS_SECONDS'] ?? '20');
 const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const secondsPerRound = 10;
 /** At most this share of the versions may be seen later than 100 ms. The goal is 0.01, on a quiet machine: the delay's p99. */

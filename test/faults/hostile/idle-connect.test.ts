@@ -1,9 +1,9 @@
 /** A stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its connection stayed beyond its idle time. */
-import { test } from '../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeFields } from '../support/hpack.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer } from '../support/test-server.js';
+import { encodeFields } from '../../support/hpack.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
 
 for (const what of ['CONNECT', 'expect', 'nothing'])
   test(`an idle connection with ${what} on it is closed`, async (t) => {

@@ -1,10 +1,10 @@
 /** The oldest unproven connection of an address makes room for the next, also one whose handshake is under way. */
-import { test } from '../support/test.js';
+import { test } from '../../support/test.js';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { aPath, anApiExport } from '../support/objects.js';
-import { openTls } from '../support/raw-tls.js';
-import { aServer } from '../support/test-server.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { openTls } from '../../support/raw-tls.js';
+import { aServer } from '../../support/test-server.js';
 
 test('300 callers with certificates that come at once from one address (a balancer) all get in', async (t) => {
   const server = await aServer(t);

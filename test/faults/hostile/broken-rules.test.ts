@@ -1,9 +1,9 @@
 /** A connection that broke the rules of HTTP/2 is gone once its client is. */
-import { test } from '../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { aPath } from '../support/objects.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer } from '../support/test-server.js';
+import { aPath } from '../../support/objects.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
 
 for (const kind of ['data on stream 0', 'too long'])
   test(`${kind}: nothing is left`, async (t) => {

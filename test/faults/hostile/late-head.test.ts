@@ -1,9 +1,9 @@
-import { test } from '../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { aPath } from '../support/objects.js';
-import { RawHttp1 } from '../support/raw-http1.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer } from '../support/test-server.js';
+import { aPath } from '../../support/objects.js';
+import { RawHttp1 } from '../../support/raw-http1.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
 
 test('a HEAD that is late is answered 504 without a body, and the connection goes on', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '1500ms', 'request-timeout': '1s', 'headers-timeout': '1s' } });

@@ -1,9 +1,9 @@
 /** A client that gave up 60 slow requests at once (one context of Go's ends) lost its watches on the same connection. */
-import { test } from '../support/test.js';
+import { test } from '../../support/test.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { aPath, anApiExport } from '../support/objects.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer } from '../support/test-server.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
 
 test('60 requests that are given up at once leave the watch beside them open', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '1s' } });
