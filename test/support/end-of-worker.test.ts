@@ -26,7 +26,7 @@ function leavesMuch(last: string): string {
   return `
 import { createServer } from 'node:net';
 import { writeFileSync } from 'node:fs';
-import test from 'ava';
+import { test } from ${JSON.stringify(oneAfterTheOther)};
 import { spawn } from ${JSON.stringify(children)};
 
 test('it leaves a child', async (t) => {
@@ -85,15 +85,17 @@ function isRunning(pid: number): boolean {
 for (const workerThreads of [true, false]) {
   const worker = workerThreads ? 'a thread' : 'a process';
 
-  test(`a test in ${worker} that fails with a child and a server open ends its run, with the reason, what is open, and no child left`, async (t) => {
+  test(`a test in ${worker} that fails with a child and a server open ends its run, says where at once, what is open and why, and leaves no child`, async (t) => {
     t.timeout(300_000);
     const project = await aProject(t, leavesMuch(`t.fail('this is the reason');`), workerThreads);
     const run = project.run();
     await run.ended;
 
     t.not(run.code(), 0);
-    t.regex(run.printed(), /this is the reason/);
-    t.regex(run.printed(), /something is left open: .*TCPServerWrap/i);
+    t.regex(
+      run.printed(),
+      /it leaves a child\nTestFailure[^]*it\.test\.js:13[^]*something is left open: .*TCPServerWrap[^]*this is the reason/i,
+    );
     const pid = await pidOf(project);
     t.true(pid > 0);
     await until(() => !isRunning(pid));

@@ -4,9 +4,9 @@
  * `npm run test:times` has that of children and of V8's threads too. On other systems nothing has a bound.
  */
 import { readFileSync, writeSync } from 'node:fs';
-import { registerCompletionHandler } from 'ava';
+import { registerCompletionHandler, type ExecutionContext } from 'ava';
 
-type Implementation = (...args: readonly unknown[]) => unknown;
+type Implementation = (t: ExecutionContext, ...args: readonly unknown[]) => unknown;
 
 const secondsMax = Number(process.env['TEST_FILE_SECONDS'] ?? 10);
 const stderr = 2;
@@ -23,10 +23,10 @@ registerCompletionHandler(() => {
 export function timed(test: Implementation): Implementation {
   const file = process.env['TEST_FILE'];
   if (file === undefined || process.platform !== 'linux') return test;
-  return async (...args) => {
+  return async (t, ...args) => {
     const began = threadMs();
     try {
-      return await test(...args);
+      return await test(t, ...args);
     } finally {
       spentMs.set(file, (spentMs.get(file) ?? 0) + threadMs() - began);
     }
