@@ -3,6 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../../src/domain/status.js';
+import { LeapingClock } from '../../support/leaping-clock.js';
 import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { claim, openChild } from '../../support/raw-child.js';
 import { aServer, until, type TestServer } from '../../support/test-server.js';
@@ -12,6 +13,8 @@ const exports = sliceOf('apiexports');
 const many = 120;
 const published = 10;
 const quick = { 'policy-poll': '100ms' };
+/** Links bear its silence when the clock leaps by it. */
+const graceMs = 15_000;
 const all = "[{types: ['*']}]";
 const public_ = "[{types: ['*'], labels: {tier: public}}]";
 const nothing = '[]';
@@ -56,12 +59,13 @@ async function confirm(server: TestServer): Promise<number> {
   return (await server.client().raw('DELETE', '/services/cache/shards/amber/held/apiexports.apis.kcp.io')).status;
 }
 
-/** A root that amber is pushed into, east below it, and leaf below east; the test can change the policies of root and east. */
+/** A root that amber is pushed into, east below it, and leaf below east; the test can change the policies of root and east, and has the clock of east. */
 async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { flags?: Record<string, string>; count?: number } = {}) {
+  const clock = new LeapingClock();
   const policies = { root: above(all), east: below(all) };
   const tree = await aTree(t);
   const root = await tree.cache('root', { config: () => policies.root, flags: quick });
-  const eastOptions = { config: () => policies.east, flags: { ...quick, ...flags } };
+  const eastOptions = { config: () => policies.east, flags: { ...quick, ...flags }, clock };
   const east = await tree.cache('east', { parent: root, ...eastOptions });
   const leaf = await tree.cache('leaf', { parent: east });
   const pusher = await RawPusher.open(root);
@@ -77,7 +81,7 @@ async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { 
     t.teardown(() => again.close());
     return again;
   };
-  return { policies, root, east, leaf, pusher, restart };
+  return { policies, root, east, leaf, pusher, restart, clock };
 }
 
 test.serial(
@@ -121,12 +125,13 @@ for (const [what, offer, left] of [
   ['less', public_, published],
 ] as const)
   test.serial(`a child holds what a parent that offers ${what} would remove, and removes it after the grace time`, async (t) => {
-    const { policies, root, east, leaf } = await threeCaches(t, { flags: { 'removal-hold-grace': '4s' } });
+    const { policies, root, east, leaf, clock } = await threeCaches(t, { flags: { 'removal-hold-grace': '15s' } });
 
     policies.root = above(offer);
     await mustBeHeld(t, east, many - left);
     t.true(await holds(leaf, many));
     t.false(await isHeld(root));
+    clock.leap(graceMs);
 
     await until(() => holds(east, left));
     await until(() => holds(leaf, left));
@@ -185,12 +190,13 @@ for (const [what, follow, left] of [
   test.serial(
     `a cache that starts with a policy that accepts ${what} keeps the rest, reports it as held, and removes it only after its grace time`,
     async (t) => {
-      const { policies, east, leaf, restart } = await threeCaches(t, { flags: { 'removal-hold-grace': '5s' } });
+      const { policies, east, leaf, restart, clock } = await threeCaches(t, { flags: { 'removal-hold-grace': '15s' } });
       policies.east = below(follow);
 
       const again = await restart(east);
       await mustBeHeld(t, again, many - left);
       t.true(await holds(leaf, many));
+      clock.leap(graceMs);
 
       await until(() => holds(again, left));
       await until(() => holds(leaf, left));
