@@ -4,6 +4,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { LeapingClock } from '../../support/leaping-clock.js';
 import { test } from '../../support/test.js';
 import { systemClock } from '../../../src/clock.js';
 import { parseClusterName, type ClusterName } from '../../../src/domain/cluster.js';
@@ -488,7 +489,8 @@ test('nobody else writes what a pusher keeps: what the cache calls whole is what
 });
 
 test('a pusher whose source is away has its shard all the same: nobody else writes, in the middle of its sync neither', async (t) => {
-  const server = await aServer(t);
+  const clock = new LeapingClock();
+  const server = await aServer(t, { clock });
   const pusher = await RawPusher.open(server);
   pusher.socket.send({
     kind: 'status',
@@ -498,7 +500,7 @@ test('a pusher whose source is away has its shard all the same: nobody else writ
   pusher.begin(exports);
   await pusher.acknowledged(pusher.put(exports, [pushedExport('one')]));
   // From then on a standby may have the shard.
-  await new Promise((resolve) => setTimeout(resolve, 10_600));
+  clock.leap(10_600);
 
   t.is((await server.client().raw('DELETE', aPath({ name: 'one' }))).status, 409);
   await pusher.acknowledged(pusher.end(exports, 1));

@@ -194,7 +194,7 @@ test('an empty list is no absence, a list at an unknown path is one', async (t) 
 });
 
 test('a cache that is down, silent, or refuses is a fault, and never an absence', async (t) => {
-  const server = await aServer(t);
+  const server = await aServer(t, { flags: { 'shutdown-grace': '1s' } });
   const proxy = await TcpProxy.start(server.port);
   t.teardown(() => proxy.close());
   proxy.blackhole();
