@@ -88,7 +88,7 @@ async function tried(mutant: Mutant): Promise<Result | undefined> {
   const wrong = planted(text, mutant);
   if (wrong === undefined) return undefined;
   const module = moduleOf(mutant.file);
-  if (!sound.has(module) && !(await passes(module))) throw new Error(`the tests of ${module} fail without a mutant`);
+  if (!sound.has(module) && !(await passes(module, 'inherit'))) throw new Error(`the tests of ${module} fail without a mutant`);
   sound.add(module);
   const began = performance.now();
   writeFileSync(path, wrong);
@@ -101,7 +101,7 @@ async function tried(mutant: Mutant): Promise<Result | undefined> {
 }
 
 /** Whether the module's tests pass. */
-async function passes(module: string): Promise<boolean> {
+async function passes(module: string, stdio: 'inherit' | 'ignore' = 'ignore'): Promise<boolean> {
   const files = testFolders(module).flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.test.js'))
@@ -115,8 +115,8 @@ async function passes(module: string): Promise<boolean> {
   const ava = join(options.root, 'node_modules', 'ava', 'entrypoints', 'cli.mjs');
   const run = spawn(process.execPath, [ava, '--fail-fast', '--timeout=60s', ...entries.map((entry) => relative(options.root, entry))], {
     cwd: options.root,
-    stdio: 'ignore',
-    env: { TEST_SIZES: 'some', ...process.env, CI: '1', TEST_PATIENCE_MS: '2000' },
+    stdio,
+    env: { TEST_SIZES: 'some', ...process.env, CI: '1' },
   });
   const late = setTimeout(() => run.kill('SIGKILL'), runMsMax);
   const [code] = (await once(run, 'exit')) as [number | null];
