@@ -100,7 +100,7 @@ test('SIGHUP does not end a server that starts or stops', async (t) => {
   const child = spawn(process.execPath, [builtMain(), 'serve', ...flags, '--log-level=debug'], { stdio: ['ignore', 'ignore', 'pipe'] });
   t.teardown(() => child.kill('SIGKILL'));
   child.stderr.on('data', (chunk: Buffer) => logged.push(chunk.toString()));
-  const exited = once(child, 'exit');
+  const exited = once(child, 'close');
   const has = (event: string): boolean => logged.join('').includes(`"event":"${event}"`);
 
   // The first line of the log comes before anything is opened.
@@ -139,7 +139,7 @@ test('it starts as kcp-operator starts a cache server, and writes where the embe
   t.teardown(() => child.kill('SIGKILL'));
   let logged = '';
   child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
-  const exited = once(child, 'exit');
+  const exited = once(child, 'close');
   await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null);
   t.true(logged.includes(`"dataDirectory":"${data}"`), logged);
   child.kill('SIGTERM');
@@ -189,7 +189,7 @@ test("it starts as kcp's sharded-test-server starts a front proxy, and says whic
   t.teardown(() => child.kill('SIGKILL'));
   let logged = '';
   child.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()));
-  const exited = once(child, 'exit');
+  const exited = once(child, 'close');
   await until(() => logged.includes('"event":"server.started"') || child.exitCode !== null);
   t.regex(logged, /--root-kubeconfig, --shards-kubeconfig: where a request goes is read from the cache above/);
   t.regex(logged, /--service-account-key-file: tokens are checked by shards/);

@@ -111,7 +111,7 @@ function running(t: ExecutionContext, args: readonly string[]): Running {
   t.teardown(() => void child.kill('SIGKILL'));
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  return { child, stderr: () => stderr, exited: once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]> };
+  return { child, stderr: () => stderr, exited: once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]> };
 }
 
 test('SIGUSR1 opens no inspector and SIGUSR2 ends nothing, for a server', async (t) => {

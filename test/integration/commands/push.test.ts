@@ -250,6 +250,6 @@ function aProcess(flags: Place['flags']): { child: ChildProcess; stderr: () => s
   const child = spawn(process.execPath, [builtMain(), 'push', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const exited = once(child, 'exit').then(([code]: (number | null)[]) => code ?? null);
+  const exited = once(child, 'close').then(([code]: (number | null)[]) => code ?? null);
   return { child, stderr: () => stderr, exited };
 }
