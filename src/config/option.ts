@@ -114,7 +114,9 @@ export function several<Value, P extends Place & Readonly<{ placeholder: string;
   Readonly<{ default: undefined; repeatable: true }> &
   Kind<readonly Value[]> {
   const read = (given: unknown): Reading<readonly Value[]> => {
-    const texts = Array.isArray(given) && given.every((each) => typeof each === 'string') ? given : readStringSlice(textOf(given) ?? '"');
+    const text = textOf(given);
+    const isList = Array.isArray(given) && given.every((each) => typeof each === 'string');
+    const texts = isList ? given : text === undefined ? undefined : readStringSlice(text);
     const values = texts === undefined ? undefined : parse(texts);
     return values === undefined ? mustBe(rest.accepts) : { kind: 'read', value: values };
   };

@@ -8,19 +8,13 @@ import { join } from 'node:path';
 import { test } from '../support/test.js';
 import { recordedVerdicts } from '../support/json/go-verdicts.js';
 import { buildDecoders, goVerdicts } from './go-decoders.js';
-import { installed } from './installed.js';
 
 test('client-go can list and watch whatever is accepted here, and says of each case what was recorded', async (t) => {
-  if ((await installed('go', 'version')) === undefined) {
-    t.log('SKIPPED (the only test of Go’s decoders): go is not installed');
-    t.pass();
-    return;
-  }
   const folder = await mkdtemp(join(tmpdir(), 'strata-decode-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const built = await buildDecoders(folder);
   if ('why' in built) {
-    t.log(`SKIPPED (the only test of Go’s decoders): they cannot be built: ${built.why}`);
+    t.log(`SKIPPED (the only test of Go’s decoders): ${built.why}`);
     t.pass();
     return;
   }

@@ -1,6 +1,9 @@
 /** Whether a program that a test needs is installed, and how to run it to its end. */
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { spawn } from '../support/children.js';
 import { projectFile } from '../support/project.js';
 
 const run = promisify(execFile);
@@ -32,15 +35,30 @@ export async function runProgram(program: string, args: readonly string[], { cwd
   }
 }
 
-/** Builds a program of this folder's Go module; gives the reason when that fails. */
+/** Builds a program of this folder's Go module; gives the reason when that fails, or there is no Go. */
 export async function buildGoProgram(
   program: string,
   { source, timeoutMs }: Readonly<{ source: string; timeoutMs: number }>,
 ): Promise<{ program: string } | { why: string }> {
+  if ((await installed('go', 'version')) === undefined) return { why: 'go is not installed' };
   const { code, stderr } = await runProgram('go', ['build', '-o', program, source], {
     cwd: projectFile('test', 'clients'),
     environment: { CGO_ENABLED: '0' },
     timeoutMs,
   });
-  return code === 0 ? { program } : { why: stderr.slice(-1_000) };
+  return code === 0 ? { program } : { why: `${source} cannot be built: ${stderr.slice(-1_000)}` };
+}
+
+/** What a program answers that reads a line of JSON for each question and writes one for each answer. Rejects if it fails, or leaves one out. */
+export async function askInLines(program: string, questions: readonly unknown[]): Promise<readonly unknown[]> {
+  const child = spawn(program, [], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  const answers = text(child.stdout);
+  for (const question of questions) child.stdin.write(`${JSON.stringify(question)}\n`);
+  child.stdin.end();
+  const lines = (await answers).trim().split('\n');
+  const [code] = (await ended) as [number];
+  if (code !== 0 || lines.length !== questions.length)
+    throw new Error(`of ${questions.length} questions ${lines.length} were answered, code ${code}`);
+  return lines.map((line) => JSON.parse(line) as unknown);
 }

@@ -3,13 +3,11 @@
  * has compared is known to AVA alone, and printed then.
  */
 import { writeSync } from 'node:fs';
-import type { ExecutionContext } from 'ava';
-
-type Test = (t: ExecutionContext, ...args: readonly unknown[]) => unknown;
+import type { ImplementationFn } from 'ava';
 
 const stderr = 2;
 
-export function reasonAtOnce(test: Test): Test {
+export function reasonAtOnce(test: ImplementationFn<unknown[]>): ImplementationFn<unknown[]> {
   return async (t, ...args) => {
     try {
       return await test(t, ...args);

@@ -4,9 +4,7 @@
  * `npm run test:times` has that of children and of V8's threads too. On other systems nothing has a bound.
  */
 import { readFileSync, writeSync } from 'node:fs';
-import { registerCompletionHandler, type ExecutionContext } from 'ava';
-
-type Implementation = (t: ExecutionContext, ...args: readonly unknown[]) => unknown;
+import { registerCompletionHandler, type ImplementationFn } from 'ava';
 
 /** Where all of what is much is done (`sizes.ts`), three times as many. */
 const secondsMax = Number(process.env['TEST_FILE_SECONDS'] ?? (process.env['TEST_SIZES'] === 'all' ? 30 : 10));
@@ -21,7 +19,7 @@ registerCompletionHandler(() => {
 });
 
 /** The test, whose time counts for the file that its entry names (`entry-files.ts`). In a worker of its own a file has no bound. */
-export function timed(test: Implementation): Implementation {
+export function timed(test: ImplementationFn<unknown[]>): ImplementationFn<unknown[]> {
   const file = process.env['TEST_FILE'];
   if (file === undefined || process.platform !== 'linux') return test;
   return async (t, ...args) => {
