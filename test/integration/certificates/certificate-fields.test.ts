@@ -37,7 +37,7 @@ async function withExtensions(t: ExecutionContext, extensions: string): Promise<
     t.teardown(() => rm(made, { recursive: true, force: true }));
     return made;
   };
-  const authority = await OpensslAuthority.create(await folder());
+  const authority = OpensslAuthority.create(await folder());
   const { certificateFile } = await authority.intermediate(await folder(), 'below', extensions);
   return new X509Certificate(await readFile(certificateFile, 'utf8'));
 }

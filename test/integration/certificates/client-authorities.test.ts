@@ -16,7 +16,7 @@ import type { LogFields } from '../../../src/diagnostics/log.js';
 import type { Log } from '../../../src/diagnostics/log.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
-import type { Certificate } from '../../support/test-authority.js';
+import { selfSigned, type Certificate } from '../../support/test-authority.js';
 import { OpensslAuthority } from '../../support/certificates/openssl-authority.js';
 
 const minuteMs = 60_000;
@@ -45,7 +45,7 @@ async function pemOf({ certificateFile }: OpensslAuthority): Promise<string> {
 
 /** What a server sees of a client that shows this chain, if the server trusts the authorities of `ca`. */
 async function seen(t: ExecutionContext, ca: string, { certificate, key }: Pick<Certificate, 'certificate' | 'key'>) {
-  const serving = await (await anAuthority(t, 'serving')).issue({ user: 'localhost', groups: [] });
+  const serving = selfSigned(['localhost']);
   const server = createServer({ cert: serving.certificate, key: serving.key, ca, requestCert: true, rejectUnauthorized: false });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -68,7 +68,7 @@ async function openWith(t: ExecutionContext, pem: string, nowMs?: number): Promi
 
 test('a malformed file is refused, with the block that is broken', async (t) => {
   const folder = await aFolder(t);
-  const authority = await OpensslAuthority.create(folder);
+  const authority = OpensslAuthority.create(folder);
   const sound = await pemOf(authority);
   const { certificate: leaf, key } = await authority.issue({ user: 'amber', groups: [] });
   const below = await pemOf(await authority.intermediate(await aFolder(t), 'below'));

@@ -83,7 +83,7 @@ for (const uris of notUnderstood) {
 const authority = shared(
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'strata-spoken-for-'));
-    return { folder, issuer: await OpensslAuthority.create(folder) };
+    return { folder, issuer: OpensslAuthority.create(folder) };
   },
   ({ folder }) => rm(folder, { recursive: true, force: true }),
 );

@@ -1,5 +1,5 @@
 /**
- * A certificate authority that the openssl program is: for what support/test-authority.ts cannot write. That is intermediates, extensions as openssl's
+ * A certificate authority for which the openssl program signs what support/test-authority.ts cannot write: intermediates, extensions as openssl's
  * configuration spells them, and certificates of an authority that somebody else made, whose keys may be of any kind.
  */
 import { execFile } from 'node:child_process';
@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Certificate } from '../test-authority.js';
+import { TestAuthority, type Certificate } from '../test-authority.js';
 
 const run = promisify(execFile);
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'] as const;
@@ -39,11 +39,8 @@ export class OpensslAuthority {
   }
 
   /** A new authority whose files live in `folder`. */
-  static async create(folder: string, { name = 'strata-test-authority' } = {}): Promise<OpensslAuthority> {
-    const authority = new OpensslAuthority(folder, filesIn(folder));
-    const files = ['-keyout', authority.keyFile, '-out', authority.certificateFile];
-    await run('openssl', ['req', '-x509', ...newKey, '-days', '30', '-subj', `/CN=${name}`, ...files]);
-    return authority;
+  static create(folder: string, { name = 'strata-test-authority' } = {}): OpensslAuthority {
+    return new OpensslAuthority(folder, new TestAuthority(folder, { name }));
   }
 
   /** An authority that this one has signed, with `extensions` as openssl's configuration spells them. Its files live in `folder`. */
