@@ -33,6 +33,6 @@ test('entries of before go, and there is none without files', (t) => {
 
   const entries = writeEntryFiles(build, ['test/b.test.js'], () => '2');
 
-  t.deepEqual(entries, ['test/entries/http-2-1.test.js']);
-  t.deepEqual(readdirSync(join(build, 'test', 'entries')), ['http-2-1.test.js']);
+  t.deepEqual(entries, ['test/entries/long-1-http-2.test.js']);
+  t.deepEqual(readdirSync(join(build, 'test', 'entries')), ['long-1-http-2.test.js']);
 });
