@@ -236,12 +236,15 @@ test('a hundred edits of one logical cluster in five seconds leave the others al
   });
   await until(() => rig.slices.synced.has(slice) && rig.slices.isConnected(slice));
   const before = rig.asked('instances').length;
+  const firstMs = performance.now();
 
   for (let edit = 1; edit <= 100; edit += 1) {
     rig.shard.store.put(cached, 'c6', declaring({ labels: { edit: `${edit}` } }));
-    if (edit % 20 === 0) rig.shard.store.put(instances, 'c1', named(`while-${edit}`, { edit: '0' }));
     await setTimeout(50);
-    if (edit % 20 === 0) t.true(places(rig).includes(`c1 while-${edit}`), 'another logical cluster goes on');
+    if (edit % 20 !== 0) continue;
+    rig.shard.store.put(instances, 'c1', named(`while-${edit}`, { edit: '0' }));
+    // Another logical cluster goes on.
+    await until(() => places(rig).includes(`c1 while-${edit}`));
   }
   const lastMs = performance.now();
   await until(() => rig.slices.isConnected(slice) && places(rig).includes('c6 of-100'));
@@ -253,7 +256,9 @@ test('a hundred edits of one logical cluster in five seconds leave the others al
     ['c6 of-100'],
   );
   const asked = rig.asked('instances').slice(before);
-  t.true(asked.length >= 1 && asked.length <= 4, `${asked.length} requests`);
+  // Two in ten seconds at most.
+  const askedMax = 2 * (Math.ceil((performance.now() - firstMs) / 10_000) + 1);
+  t.true(asked.length >= 1 && asked.length <= askedMax, `${asked.length} requests`);
   t.true(asked.every((path) => path.startsWith('/clusters/c6/')));
   t.deepEqual(
     rig.slices.received.get(slice)?.filter((word) => word === 'begin'),
