@@ -81,5 +81,7 @@ function open(file: string, readonly: boolean): Connection {
   const version = database.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get()?.version ?? '0';
   assertSqliteVersion(version);
   database.pragma(`cache_size = -${pageCacheKiB}`);
+  // A container may have no folder for files that are temporary.
+  database.pragma('temp_store = MEMORY');
   return database;
 }
