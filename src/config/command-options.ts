@@ -9,6 +9,7 @@ import { choice, directory, duration, file, list, name, neededFile, parsedBy, se
 import { options } from './options.js';
 
 const expressionCharactersMax = 256;
+const textCharactersMax = 256;
 
 /** `strata cert …` */
 export const certOptions = {
@@ -139,6 +140,108 @@ const groupPatterns = {
 
 const commonNames = { pattern: /^[^,]{1,256}$/, accepts: 'common names of certificates, separated by commas' } as const;
 
+const anyText = {
+  accepts: 'a text of at most 256 characters',
+  parse: (text: string) => (text.length <= textCharactersMax ? text : undefined),
+} as const;
+
+/** May be given several times; a comma separates nothing. */
+const lines = { repeatable: true, parse: linesOf } as const;
+
+function linesOf(text: string): readonly string[] {
+  return text.split('\n').filter((each) => each !== '');
+}
+
+function parseClaims(text: string): ReadonlyMap<string, string> | undefined {
+  const claims = linesOf(text).map((each) => /^\s*([^=]*[^=\s])\s*=\s*(.*?)\s*$/.exec(each));
+  return claims.every((each) => each !== null) ? new Map(claims.map(([, name = '', value = '']) => [name, value])) : undefined;
+}
+
+/** How the front door checks tokens; without any, the shards do. The names are those of kube-apiserver. */
+export const tokenOptions = {
+  tokenFile: file({ flag: 'token-auth-file', help: 'Tokens that do not change: a line of CSV for each, token,user,uid,"group,group".' }),
+  serviceAccountKeyFiles: parsedBy({
+    ...lines,
+    flag: 'service-account-key-file',
+    placeholder: 'file',
+    accepts: 'the path of a file',
+    help: 'Keys or certificates (PEM) by which the tokens of service accounts are verified: those of all shards. May be given several times.',
+  }),
+  serviceAccountIssuers: parsedBy({
+    ...lines,
+    flag: 'service-account-issuer',
+    placeholder: 'issuer',
+    accepts: 'the name of an issuer',
+    help: 'Who issues the tokens of service accounts; https://kcp.default.svc when left out. May be given several times.',
+  }),
+  serviceAccountLookup: toggle({
+    flag: 'service-account-lookup',
+    default: 'true',
+    help: 'Whether tokens of service accounts go on to the shard, which looks whether the service account is still there; false: they are verified here, by --service-account-key-file.',
+  }),
+  apiAudiences: list({
+    pattern: /^.{1,256}$/,
+    accepts: 'audiences, separated by commas',
+    flag: 'api-audiences',
+    default: '',
+    help: 'For whom the tokens of service accounts must be; for their issuers when empty.',
+  }),
+  authenticationConfig: file({
+    flag: 'authentication-config',
+    help: 'A file of issuers in the place of the options --oidc-…: an AuthenticationConfiguration of kube-apiserver, without expressions (CEL).',
+  }),
+  webhookConfig: file({
+    flag: 'authentication-token-webhook-config-file',
+    help: 'A kubeconfig of a webhook that is sent each token that is not known otherwise.',
+  }),
+  webhookVersion: choice({
+    flag: 'authentication-token-webhook-version',
+    default: 'v1beta1',
+    words: ['v1beta1', 'v1'],
+    help: 'The version of the TokenReview that it is sent.',
+  }),
+  webhookCacheTtlMs: duration({
+    flag: 'authentication-token-webhook-cache-ttl',
+    default: '2m',
+    min: '0s',
+    max: '1h',
+    help: 'How long what it has answered about a token counts.',
+  }),
+  oidcIssuerUrl: name({
+    ...anyText,
+    flag: 'oidc-issuer-url',
+    help: 'The OpenID Connect issuer whose tokens are accepted, as its tokens name it.',
+  }),
+  oidcClientId: name({ ...anyText, flag: 'oidc-client-id', help: 'For whom its tokens must be.' }),
+  oidcCaFile: file({
+    flag: 'oidc-ca-file',
+    help: 'The CAs (PEM) that sign the certificate of the issuer; without it those that Node trusts.',
+  }),
+  oidcUsernameClaim: name({ ...anyText, flag: 'oidc-username-claim', help: 'The claim that is the name of the user; sub when left out.' }),
+  oidcUsernamePrefix: name({
+    ...anyText,
+    flag: 'oidc-username-prefix',
+    help: 'What stands before that name: the URL of the issuer and # when left out, unless the claim is email; - for nothing.',
+  }),
+  oidcGroupsClaim: name({ ...anyText, flag: 'oidc-groups-claim', help: 'The claim that has the groups, a text or a list of them.' }),
+  oidcGroupsPrefix: name({ ...anyText, flag: 'oidc-groups-prefix', help: 'What stands before each of these groups.' }),
+  oidcRequiredClaims: parsedBy({
+    flag: 'oidc-required-claim',
+    placeholder: 'claim=value',
+    accepts: 'claim=value',
+    repeatable: true,
+    parse: parseClaims,
+    help: 'A claim that tokens must have, with this value. May be given several times.',
+  }),
+  oidcSigningAlgorithms: list({
+    pattern: /^(?:RS|ES|PS)(?:256|384|512)$/,
+    accepts: 'RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384 or PS512, separated by commas',
+    flag: 'oidc-signing-algs',
+    default: '',
+    help: 'How its tokens may be signed; RS256 when empty.',
+  }),
+} as const;
+
 /** `strata proxy`, beside those of a server. */
 export const proxyOptions = {
   mappingFile: neededFile({ flag: 'mapping-file', help: "Which requests go to which backend: a mapping file of kcp's front proxy." }),
@@ -156,7 +259,7 @@ export const proxyOptions = {
     ...groupPatterns,
     flag: 'authentication-pass-on-groups',
     default: '',
-    help: 'Groups of client certificates that backends hear of; all when empty.',
+    help: 'Groups that backends hear of; all when empty.',
   }),
   droppedGroups: list({
     ...groupPatterns,
@@ -164,6 +267,7 @@ export const proxyOptions = {
     default: '',
     help: 'Groups that backends never hear of, beside those that only kcp itself may be in, such as system:masters.',
   }),
+  ...tokenOptions,
   corsOrigins: several({
     flag: 'cors-allowed-origins',
     placeholder: 'expressions',

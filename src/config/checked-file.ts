@@ -1,0 +1,27 @@
+/** A YAML file that an option names, beside the configuration file: what is wrong in it is reported with its line. */
+import { readFileSync } from 'node:fs';
+import { ConfigSyntaxError, parseConfigDocument } from '../json/config-document.js';
+import { SettingsError } from './settings-error.js';
+
+/** `path`: keys and places in lists, from the whole to the part. */
+type Problem = Readonly<{ path: readonly (string | number)[]; message: string }>;
+
+/** What `check` makes of its value. Throws SettingsError for what it reports, and for a file that cannot be read. */
+export function readCheckedFile<Value>(
+  file: string,
+  check: (value: unknown) => Readonly<{ value: Value; problems: readonly Problem[] }>,
+): Value {
+  const { value: given, lineOf } = readDocument(file);
+  const { value, problems } = check(given);
+  if (problems.length === 0) return value;
+  throw new SettingsError(problems.map(({ path, message }) => `${file} line ${lineOf(path)}: ${path.join('.')}: ${message}`));
+}
+
+function readDocument(file: string): ReturnType<typeof parseConfigDocument> {
+  try {
+    return parseConfigDocument(readFileSync(file, 'utf8'));
+  } catch (error) {
+    const where = error instanceof ConfigSyntaxError && error.line !== undefined ? `${file} line ${error.line}` : file;
+    throw new SettingsError([`${where}: ${(error as Error).message}`]);
+  }
+}

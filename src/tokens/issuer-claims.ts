@@ -1,0 +1,55 @@
+/** Whom the claims of an OpenID Connect issuer name, by the rules of kube-apiserver. Pure. */
+import { isObject, membersOf, type Members } from '../domain/members.js';
+import { assertWellFormed, audiencesOf, isText, textOf, timeOf, type SigningAlgorithm } from './jwt.js';
+import { credentialOf, InvalidToken, type TokenUser } from './token-user.js';
+
+export type ClaimMapping = Readonly<{ claim: string; prefix: string }>;
+
+export type IssuerRules = Readonly<{
+  url: string;
+  /** A token must be for one of them. */
+  audiences: readonly string[];
+  username: ClaimMapping;
+  groups: ClaimMapping | undefined;
+  /** Claims that must have these values. */
+  required: ReadonlyMap<string, string>;
+  algorithms: readonly SigningAlgorithm[];
+}>;
+
+const isMapOf = (isValue: (value: unknown) => boolean) => (value: unknown) => isObject(value) && Object.values(value).every(isValue);
+const shape = { nonce: isText, at_hash: isText, _claim_names: isMapOf(isText), _claim_sources: isMapOf(isObject) };
+/** How much earlier than here it may be where the token is made. */
+const notBeforeSkewMs = 60_000;
+
+/** `nowMs`: since 1970. Throws InvalidToken. */
+export function userOfClaims(claims: Members, rules: IssuerRules, nowMs: number): TokenUser {
+  assertValid(claims, rules, nowMs);
+  const { claim, prefix } = rules.username;
+  const user = textOf(claims, claim);
+  // A mail address that anybody may claim is nobody's name.
+  const { email_verified: isVerified = true } = claims;
+  if (claim === 'email' && isVerified !== true) throw new InvalidToken('the mail address is not verified');
+  return { user: `${prefix}${user}`, groups: groupsOf(claims, rules.groups), extra: credentialOf(claims['jti']) };
+}
+
+function assertValid(claims: Members, { url, audiences, required }: IssuerRules, nowMs: number): void {
+  assertWellFormed(claims, shape);
+  if (claims['iss'] !== url) throw new InvalidToken('the token is of another issuer');
+  if (!audiencesOf(claims).some((each) => audiences.includes(each))) throw new InvalidToken('the token is for another audience');
+  if ((timeOf(claims, 'exp') ?? 0) < nowMs) throw new InvalidToken('the token has expired');
+  if (nowMs + notBeforeSkewMs < (timeOf(claims, 'nbf') ?? -Infinity)) throw new InvalidToken('the token is not valid yet');
+  for (const [name, value] of required)
+    if (claims[name] !== value) throw new InvalidToken(`the claim ${name} has not the value that is required`);
+}
+
+/** One text is one group. Groups that must be asked for elsewhere (`_claim_names`) would be missing: such a token is refused. */
+function groupsOf(claims: Members, mapping: ClaimMapping | undefined): readonly string[] {
+  if (mapping === undefined) return [];
+  const { claim, prefix } = mapping;
+  const value = claims[claim] ?? undefined;
+  if (value === undefined && membersOf(claims['_claim_names'])[claim] !== undefined)
+    throw new InvalidToken('the groups of the token must be asked for elsewhere');
+  const groups = value === undefined ? [] : [value].flat();
+  if (!groups.every((each) => typeof each === 'string')) throw new InvalidToken(`the claim ${claim} must be a text or a list of them`);
+  return groups.map((group) => `${prefix}${group}`);
+}

@@ -1,0 +1,77 @@
+/**
+ * Tokens of an OpenID Connect issuer. Its keys are asked for when the front door opens, and again for a token that none of them has signed, at most once in
+ * `askAgainMs`, so that nobody makes the front door ask as often as they like. Keys that are known count while the issuer is away.
+ */
+import { createLocalJWKSet, type CompactVerifyGetKey, type JSONWebKeySet } from 'jose';
+import type { Log } from '../diagnostics/log.js';
+import type { Members } from '../domain/members.js';
+import type { Clock } from '../domain/ports.js';
+import { fetchKeys, type IssuerAddress } from './issuer-documents.js';
+import { userOfClaims, type IssuerRules } from './issuer-claims.js';
+import { claimedIssuer, verifiedClaims } from './jwt.js';
+import { InvalidToken, type TokenReader, type TokenUser } from './token-user.js';
+
+export type Issuer = IssuerAddress & IssuerRules;
+
+type Parts = Readonly<{ clock: Clock; log: Log }>;
+
+const askAgainMs = 10_000;
+
+export class IssuerTokens implements TokenReader {
+  readonly #issuer: Issuer;
+  readonly #parts: Parts;
+  #keys: CompactVerifyGetKey | undefined;
+  #askedAtMs = -Infinity;
+  #asking: Promise<void> | undefined;
+
+  constructor(issuer: Issuer, parts: Parts) {
+    this.#issuer = issuer;
+    this.#parts = parts;
+    void this.#askForKeys();
+  }
+
+  async read(token: string): Promise<TokenUser | undefined> {
+    if (claimedIssuer(token) !== this.#issuer.url) return undefined;
+    return userOfClaims(await this.#claims(token), this.#issuer, this.#parts.clock.wallMs());
+  }
+
+  /** A key may also come in the place of another one, under its id. */
+  async #claims(token: string): Promise<Members> {
+    const known = this.#keys;
+    let refusal = new InvalidToken('the keys of the issuer are not known');
+    try {
+      if (known !== undefined) return await this.#verified(token, known);
+    } catch (error) {
+      if (!(error instanceof InvalidToken)) throw error;
+      refusal = error;
+    }
+    await this.#askForKeys();
+    if (this.#keys === undefined || this.#keys === known) throw refusal;
+    return this.#verified(token, this.#keys);
+  }
+
+  async #verified(token: string, keys: CompactVerifyGetKey): Promise<Members> {
+    const keyFor: CompactVerifyGetKey = ({ kid, ...header }, input) =>
+      keys({ ...header, ...(kid !== '' && { kid }) } as typeof header, input);
+    return verifiedClaims(token, { keyFor, algorithms: this.#issuer.algorithms });
+  }
+
+  /** Resolves when the question under way has ended, at once if it may not be asked yet. */
+  async #askForKeys(): Promise<void> {
+    const { clock } = this.#parts;
+    if (this.#asking === undefined && clock.now() - this.#askedAtMs >= askAgainMs) {
+      this.#askedAtMs = clock.now();
+      this.#asking = this.#ask().finally(() => (this.#asking = undefined));
+    }
+    await this.#asking;
+  }
+
+  async #ask(): Promise<void> {
+    const { url } = this.#issuer;
+    try {
+      this.#keys = createLocalJWKSet((await fetchKeys(this.#issuer)) as unknown as JSONWebKeySet);
+    } catch (error) {
+      this.#parts.log.warn('issuer.unavailable', { issuer: url, error });
+    }
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Tokens of service accounts, as a kcp that has `--service-account-lookup=false` reads them: what a shard's key has signed is true. The claims alone decide, so a
+ * token holds until it expires, whatever has become of its service account.
+ */
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
+import { membersOf, type Members } from '../domain/members.js';
+import {
+  assertWellFormed,
+  audiencesOf,
+  isOfShape,
+  isText,
+  isTime,
+  claimedIssuer,
+  keyIdOf,
+  signingAlgorithms,
+  textOf,
+  timeOf,
+  verifiedClaims,
+} from './jwt.js';
+import { credentialOf, InvalidToken, type TokenReader, type TokenUser } from './token-user.js';
+
+/** By their ids: what kcp writes into the tokens that they sign. */
+export type ServiceAccountKeys = ReadonlyMap<string, KeyObject>;
+
+type Parts = Readonly<{ keys: ServiceAccountKeys; issuers: readonly string[]; audiences: readonly string[]; wallMs: () => number }>;
+
+/** Of tokens that are kept in Secrets, and have no end. */
+const legacyIssuer = 'kubernetes/serviceaccount';
+const clockSkewMs = 60_000;
+const isReference = isOfShape({ name: isText, uid: isText });
+const shape = {
+  jti: isText,
+  'kubernetes.io': isOfShape({
+    clusterName: isText,
+    namespace: isText,
+    serviceaccount: isReference,
+    pod: isReference,
+    secret: isReference,
+    node: isReference,
+    warnafter: isTime,
+  }),
+};
+/** Fewer are refused by the library. */
+const rsaBitsMin = 2_048;
+/** Those of ES256, ES384 and ES512. */
+const curves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
+const pemBlock = /-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g;
+
+export class ServiceAccountTokens implements TokenReader {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async read(token: string): Promise<TokenUser | undefined> {
+    const { issuers, audiences, wallMs } = this.#parts;
+    if (!isOfServiceAccount(token, issuers)) return undefined;
+    const claims = await this.#claims(token);
+    const isLegacy = claims['iss'] === legacyIssuer;
+    assertWellFormed(claims, isLegacy ? {} : shape);
+    const asked = audiencesOf(claims);
+    if (asked.length > 0 && !asked.some((each) => audiences.includes(each))) throw new InvalidToken('the token is for another audience');
+    assertNow(claims, wallMs());
+    return userOf(isLegacy ? legacyClaims(claims) : claims);
+  }
+
+  /** A token says which key has signed it; one that does not may be of any. */
+  async #claims(token: string): Promise<Members> {
+    const { keys } = this.#parts;
+    const id = keyIdOf(token);
+    const candidates = id === undefined ? [...keys.values()] : [keys.get(id) ?? []].flat();
+    let refusal = new InvalidToken('the token is signed by a key that is not known here');
+    for (const key of candidates) {
+      try {
+        return await verifiedClaims(token, { keyFor: () => key, algorithms: signingAlgorithms });
+      } catch (error) {
+        if (!(error instanceof InvalidToken)) throw error;
+        refusal = error;
+      }
+    }
+    throw refusal;
+  }
+}
+
+/** Leaves them to the shards, which look the service account up as well. */
+export function serviceAccountTokensOfShards(issuers: readonly string[]): TokenReader {
+  return { read: async (token) => (isOfServiceAccount(token, issuers) ? 'backend' : undefined) };
+}
+
+function isOfServiceAccount(token: string, issuers: readonly string[]): boolean {
+  const issuer = claimedIssuer(token);
+  return issuer !== undefined && [legacyIssuer, ...issuers].includes(issuer);
+}
+
+/** The public keys of a PEM file of public keys, private keys or certificates; what signs no token is passed over. */
+export function parseServiceAccountKeys(pem: string): ServiceAccountKeys {
+  const keys = new Map<string, KeyObject>();
+  for (const [block] of pem.matchAll(pemBlock)) {
+    const key = publicKeyIn(block);
+    if (key === undefined) continue;
+    const id = createHash('sha256')
+      .update(key.export({ type: 'spki', format: 'der' }))
+      .digest('base64url');
+    keys.set(id, key);
+  }
+  return keys;
+}
+
+function publicKeyIn(block: string): KeyObject | undefined {
+  try {
+    const key = createPublicKey(block);
+    const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
+    const canSign = key.asymmetricKeyType === 'rsa' ? modulusLength >= rsaBitsMin : curves.has(namedCurve);
+    return canSign ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function assertNow(claims: Members, nowMs: number): void {
+  const expires = timeOf(claims, 'exp');
+  if (expires !== undefined && nowMs - clockSkewMs > expires) throw new InvalidToken('the token has expired');
+  for (const name of ['nbf', 'iat'] as const)
+    if (nowMs + clockSkewMs < (timeOf(claims, name) ?? -Infinity)) throw new InvalidToken('the token is not valid yet');
+}
+
+/** Those of a token in a Secret, in the words of the others. */
+function legacyClaims(claims: Members): Members {
+  const of = (name: string): string => textOf(claims, `kubernetes.io/serviceaccount/${name}`);
+  const [namespace, name, uid] = [of('namespace'), of('service-account.name'), of('service-account.uid')];
+  of('secret.name');
+  if (textOf(claims, 'sub') !== userName(namespace, name)) throw new InvalidToken('the claim sub names another service account');
+  return { 'kubernetes.io': { clusterName: of('clusterName'), namespace, serviceaccount: { name, uid } } };
+}
+
+function userOf(claims: Members): TokenUser {
+  const bound = membersOf(claims['kubernetes.io']);
+  const [namespace, cluster] = [textOf(bound, 'namespace'), textOf(bound, 'clusterName')];
+  const name = textOf(membersOf(bound['serviceaccount']), 'name');
+  return {
+    user: userName(namespace, name),
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`],
+    extra: {
+      ...placeOf(bound),
+      ...credentialOf(claims['jti']),
+      'authentication.kcp.io/cluster-name': [cluster],
+      'authentication.kcp.io/scopes': [`cluster:${cluster}`],
+    },
+  };
+}
+
+/** The Pod and the Node that a token is bound to. */
+function placeOf(bound: Members): TokenUser['extra'] {
+  const [pod, node] = [membersOf(bound['pod']), membersOf(bound['node'])];
+  const at = (key: string, value: string): TokenUser['extra'] => ({ [`authentication.kubernetes.io/${key}`]: [value] });
+  return {
+    ...(isName(pod['name']) && isName(pod['uid']) && { ...at('pod-name', pod['name']), ...at('pod-uid', pod['uid']) }),
+    ...(isName(node['name']) && at('node-name', node['name'])),
+    ...(isName(node['name']) && isName(node['uid']) && at('node-uid', node['uid'])),
+  };
+}
+
+function userName(namespace: string, name: string): string {
+  return `system:serviceaccount:${namespace}:${name}`;
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
