@@ -1,11 +1,10 @@
 /** Opens the front door over what a cache holds: its mapping file, the certificates that it shows to backends, and what it answers by itself. */
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { readAuthorities, readPair } from './certificates/pair-files.js';
+import { readCheckedFile } from './config/checked-file.js';
 import type { proxyOptions } from './config/command-options.js';
 import type { CommandValues } from './config/command-values.js';
-import { SettingsError } from './config/settings-error.js';
 import type { Health, HealthEndpoint } from './diagnostics/health.js';
 import { BoundedLog } from './diagnostics/bounded-log.js';
 import type { Log } from './diagnostics/log.js';
@@ -16,8 +15,9 @@ import type { Objects, Revisions } from './domain/store-port.js';
 import type { Exchange } from './http/exchange.js';
 import { impersonationRefused } from './http/impersonation.js';
 import type { Upgrade } from './http/connection.js';
-import { ConfigSyntaxError, parseConfigDocument } from './json/config-document.js';
 import type { BackendCredentials } from './proxy/backend-requests.js';
+import { openTokens } from './open-tokens.js';
+import { Authenticator } from './proxy/authenticator.js';
 import { Backends } from './proxy/backends.js';
 import { forbidden, text, unauthorized, type OwnAnswer } from './proxy/answers.js';
 import { Destinations } from './proxy/destinations.js';
@@ -33,7 +33,7 @@ type Parts = Readonly<{ store: Objects & Revisions; paths: Paths; health: Health
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 
 /** `filesPollMs`: how old what was read of a certificate may be. Throws SettingsError for a mapping file that cannot be used, CacheError for a certificate. */
-export function openFrontDoor(
+export async function openFrontDoor(
   settings: FrontDoorSettings,
   parts: Parts,
   { filesPollMs, requestTimeoutMs }: Readonly<{ filesPollMs: number; requestTimeoutMs: number }>,
@@ -44,17 +44,20 @@ export function openFrontDoor(
   for (const mapping of mappings) shown.of(mapping);
   // A backend may cause as many as it likes.
   const failures = new BoundedLog(parts);
+  const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
+  const refusals = new BoundedLog(parts);
+  const refused = ({ message }: Error): void => refusals.warn('token.refused', { reason: message });
   const common = {
+    authenticator: new Authenticator({ groups, tokens: await openTokens(settings, parts), refused }),
     destinations: new Destinations({ paths: parts.paths, objects: parts.store }, mappings),
     backends,
     credentials: (mapping: Mapping) => shown.of(mapping),
     lasting: new LastingRequests(),
     failed: (error: unknown, { method }: IncomingMessage) => failures.warn('request.failed', { method, error }),
   };
-  const groups = { passed: settings.passedGroups, dropped: settings.droppedGroups };
   const local = (path: string, exchange: Exchange): Promise<OwnAnswer> => answerHere(path, exchange, parts);
-  const door = new FrontDoor({ ...common, local }, { groups, corsOrigins: settings.corsOrigins, requestTimeoutMs });
-  const websockets = new Websockets({ ...common, clock: parts.clock }, groups);
+  const door = new FrontDoor({ ...common, local }, { corsOrigins: settings.corsOrigins, requestTimeoutMs });
+  const websockets = new Websockets({ ...common, clock: parts.clock });
   return {
     handle: (exchange: Exchange, refusal: Error | undefined): void => void door.handle(exchange, refusal),
     upgrade: (upgrade: Upgrade): void => void websockets.handle(upgrade),
@@ -64,17 +67,10 @@ export function openFrontDoor(
 }
 
 function readMappings(file: string): readonly Mapping[] {
-  const problems: string[] = [];
-  try {
-    const document = parseConfigDocument(readFileSync(file, 'utf8'));
-    const parsed = parseMappings(document.value);
-    if (parsed.kind === 'parsed') return parsed.mappings;
-    for (const { path, message } of parsed.problems) problems.push(`${file} line ${document.lineOf(path)}: ${path.join('.')}: ${message}`);
-  } catch (error) {
-    const where = error instanceof ConfigSyntaxError && error.line !== undefined ? `${file} line ${error.line}` : file;
-    problems.push(`${where}: ${(error as Error).message}`);
-  }
-  throw new SettingsError(problems);
+  return readCheckedFile(file, (value) => {
+    const parsed = parseMappings(value);
+    return parsed.kind === 'parsed' ? { value: parsed.mappings, problems: [] } : { value: [], problems: parsed.problems };
+  });
 }
 
 /** What backends are shown, read again every so often. A pair that cannot be used is logged, and the former one stays. */

@@ -22,7 +22,7 @@ import type { TreeStatus } from './domain/status.js';
 import { describeServer } from './describe-server.js';
 import { openConsole } from './open-console.js';
 import { openEndpoint, intakeRules } from './open-endpoint.js';
-import { openFrontDoor, type FrontDoorSettings } from './open-front-door.js';
+import type { FrontDoorSettings } from './open-front-door.js';
 import { openPaths } from './open-paths.js';
 import { openListener, type ServingParts } from './open-listener.js';
 import type { ListenerParts } from './http/listener.js';
@@ -233,7 +233,9 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   );
   const front =
     frontDoor &&
-    openFrontDoor(frontDoor, { store, paths, health, metrics, clock, log }, { ...settings, filesPollMs: settings.tlsFilesPollMs });
+    (await import('./open-front-door.js').then(({ openFrontDoor }) =>
+      openFrontDoor(frontDoor, { store, paths, health, metrics, clock, log }, { ...settings, filesPollMs: settings.tlsFilesPollMs }),
+    ));
   const asCache: Pick<ListenerParts, 'handle' | 'upgrade'> = {
     handle: app,
     upgrade: ({ request, socket, head, caller, refusal }) =>

@@ -1,4 +1,4 @@
-/** What the flags of kcp's own `kcp-front-proxy` do here. Shards are found by the entries of the cache above, and tokens are theirs to check. */
+/** What the flags of kcp's own `kcp-front-proxy` do here. Shards are found by the entries of the cache above. */
 import { proxyOptions } from './command-options.js';
 import {
   accepted,
@@ -17,7 +17,7 @@ import {
 export const frontProxyDefaults = { 'root-directory': '.kcp', 'secure-port': '443' } as const;
 
 const asksNoShard = 'where a request goes is read from the cache above, see --parent-urls';
-const shardsCheck = 'tokens are checked by shards, which need the same flag';
+const noIssuing = 'no tokens are issued here';
 const noProfiler = 'there is no profiler here';
 
 export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
@@ -33,28 +33,8 @@ export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   ['requestheader-extra-headers-prefix', onlyHeader('X-Remote-Extra-')],
   ['requestheader-uid-headers', warned('nobody is passed on by a uid')],
 
-  ...[
-    'api-audiences',
-    'authentication-config',
-    'authentication-token-webhook-cache-ttl',
-    'authentication-token-webhook-config-file',
-    'authentication-token-webhook-version',
-    'oidc-ca-file',
-    'oidc-client-id',
-    'oidc-groups-claim',
-    'oidc-groups-prefix',
-    'oidc-issuer-url',
-    'oidc-required-claim',
-    'oidc-signing-algs',
-    'oidc-username-claim',
-    'oidc-username-prefix',
-    'service-account-issuer',
-    'service-account-jwks-uri',
-    'service-account-key-file',
-    'service-account-max-token-expiration',
-    'token-auth-file',
-  ].map((name) => [name, warned(shardsCheck)] as const),
-  ...['service-account-extend-token-expiration', 'service-account-lookup'].map((name) => [name, warned(shardsCheck, true)] as const),
+  ...['service-account-jwks-uri', 'service-account-max-token-expiration'].map((name) => [name, warned(noIssuing)] as const),
+  ['service-account-extend-token-expiration', warned(noIssuing, true)],
 ]);
 
 /** Authenticating proxies are read by these names alone. */

@@ -7,11 +7,18 @@
  * HEADERS-3 Node reads and writes a character for each byte. A text is written as the bytes of its UTF-8, as Go does, so that none becomes another one.
  */
 import { asksInAnothersName } from '../http/impersonation.js';
+import { withoutTokens } from './bearer-token.js';
 
 export type IdentityHeaders = Readonly<{ user: string; group: string; extraPrefix: string }>;
 
 /** Who asks, as the proxy has verified it. User, groups and extra values are header values: a character for each byte. */
-export type Identity = Readonly<{ user: string; groups: readonly string[]; extra: Readonly<Record<string, readonly string[]>> }>;
+export type Identity = Readonly<{
+  user: string;
+  groups: readonly string[];
+  extra: Readonly<Record<string, readonly string[]>>;
+  /** A token said so, which no backend has any use for then. */
+  isByToken?: true;
+}>;
 
 /** Names in lower case. */
 export type HeaderLines = Readonly<Record<string, string | readonly string[]>>;
@@ -30,6 +37,7 @@ export type ForwardedRequest = Readonly<{
 export const usualHeaders: IdentityHeaders = { user: 'x-remote-user', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' };
 /** Beside those that a mapping names. */
 const believed: readonly string[] = [usualHeaders.user, usualHeaders.group, 'x-remote-uid'];
+const protocolHeader = 'sec-websocket-protocol';
 const ofOneConnection: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -52,8 +60,10 @@ export function requestHeaders({ rawHeaders, authority, clientAddress, identity 
   for (const [name, value] of lines) {
     if (name.startsWith(':') || ofOneConnection.has(name) || saidAnew.has(name) || saysWhoAsks(name, names)) continue;
     if (dropped.has(name) && !asksInAnothersName(name)) continue;
-    append(headers, name, value);
+    if (identity?.isByToken !== true || name !== 'authorization') append(headers, name, value);
   }
+  const protocols = headers.get(protocolHeader);
+  if (identity?.isByToken === true && protocols !== undefined) headers.set(protocolHeader, withoutTokens([protocols].flat().join(',')));
   const length = lines.find(([name]) => name === 'content-length');
   if (length !== undefined) headers.set('content-length', length[1]);
   const forwardedFor = lines.filter(([name]) => name === 'x-forwarded-for').map(([, value]) => value);

@@ -1,7 +1,7 @@
 /**
  * The front door of an installation: answers each request by asking the server that has what it is about.
  *
- *   request ─▶ where its path leads (destinations.ts) ─▶ who asks (certificate) ─▶ backend ─▶ answer, as it comes
+ *   request ─▶ where its path leads (destinations.ts) ─▶ who asks (authenticator.ts) ─▶ backend ─▶ answer, as it comes
  *                 │ unknown 403, uncertain 503              │ untrusted 401        │ not sent 503, broken off 502, half an answer: reset
  *                 └ unavailable 503, redirect, 404, local   └ none: the backend asks for a token
  *
@@ -12,6 +12,7 @@
 import type { IncomingMessage } from 'node:http';
 import { CacheError, Refused } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
+import { untilAborted } from '../domain/until-aborted.js';
 import type { Exchange } from '../http/exchange.js';
 import { hasBody } from '../http/transport.js';
 import {
@@ -26,19 +27,19 @@ import {
   unauthorized,
   type OwnAnswer,
 } from './answers.js';
+import type { Authenticator } from './authenticator.js';
 import { assertDecoded, BrokenOff, NotSent, TooLong, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
 import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
 import { answerHeaders, bodiless, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
-import { identityOf } from './identity.js';
 import type { Mapping } from './mapping.js';
 import { lasts, type LastingRequests } from './lasting-requests.js';
-import type { GroupRules } from './passed-groups.js';
 
 export type FrontDoorParts = Readonly<{
   destinations: Pick<Destinations, 'of'>;
   backends: Pick<Backends, 'request'>;
+  authenticator: Pick<Authenticator, 'identityOf'>;
   credentials: (mapping: Mapping) => BackendCredentials;
   lasting: LastingRequests;
   /** Health and metrics. */
@@ -53,7 +54,7 @@ class Overdue extends CacheError {}
 export const stopping = new NotSent('the front door stops');
 
 /** `corsOrigins`: whose pages may ask across origins. `requestTimeoutMs`: of a request that is no watch. */
-export type FrontDoorOptions = Readonly<{ groups: GroupRules; corsOrigins: readonly RegExp[]; requestTimeoutMs: number }>;
+export type FrontDoorOptions = Readonly<{ corsOrigins: readonly RegExp[]; requestTimeoutMs: number }>;
 
 export class FrontDoor {
   readonly #parts: FrontDoorParts;
@@ -84,26 +85,22 @@ export class FrontDoor {
     return foreseen ?? brokenOff('the answer cannot be passed on');
   }
 
-  /** Undefined once a backend's answer was passed on. */
+  /** Undefined once a backend's answer was passed on. Throws Refused(429). */
   async #answer(exchange: Exchange): Promise<OwnAnswer | undefined> {
     const { request, response } = exchange;
     const { url = '/', method = 'GET', headers } = request;
-    const { groups, corsOrigins } = this.#options;
     const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'local') return this.#parts.local(found.path, exchange);
-    const cors = corsHeaders(headers.origin, corsOrigins);
+    const cors = corsHeaders(headers.origin, this.#options.corsOrigins);
     for (const [name, value] of Object.entries(cors ?? {})) response.setHeader(name, value);
     // Before authentication, because a browser shows no certificate with it.
     if (cors !== undefined && method === 'OPTIONS') return mayAsk;
     if (found.kind === 'answer') return found.answer;
-    const identity = identityOf(exchange.caller, request, groups);
-    if (identity === 'untrusted') return unauthorized;
-    await this.#forward(exchange, found, identity);
-    return undefined;
+    return this.#forward(exchange, found);
   }
 
-  /** Throws Refused(429). */
-  async #forward(exchange: Exchange, to: Destination & { kind: 'backend' }, identity: Identity | undefined): Promise<void> {
+  /** Undefined once the backend's answer was passed on. Throws Refused(429). */
+  async #forward(exchange: Exchange, to: Destination & { kind: 'backend' }): Promise<OwnAnswer | undefined> {
     const { request } = exchange;
     const { mapping, origin, target } = to;
     const isLasting = lasts(request.method, target);
@@ -116,11 +113,14 @@ export class FrontDoor {
     if (!isLasting)
       exchange.limit(this.#options.requestTimeoutMs, () => givenUp.abort(new Overdue('the request did not complete within its time')));
     try {
+      const identity = await untilAborted(this.#parts.authenticator.identityOf(exchange.caller, request), givenUp.signal);
+      if (identity === 'untrusted') return unauthorized;
       const headers = forwardedHeaders(request, mapping, identity);
       const body = hasBody(request) && !isLasting ? request : undefined;
       const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
       const answer = await this.#parts.backends.request({ ...asked, unread: exchange.unread }, this.#parts.credentials(mapping));
       await passOn(exchange, answer, { isLasting, signal: givenUp.signal });
+      return undefined;
     } finally {
       leave();
       stop?.();

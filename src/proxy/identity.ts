@@ -9,6 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { anonymous, withAuthenticated, type Caller } from '../domain/caller.js';
+import { isHeaderValue } from '../domain/header-value.js';
 import { asHeaderValue, linesOf, usualHeaders, type Identity } from './forwarded-headers.js';
 import { passedGroups, type GroupRules } from './passed-groups.js';
 
@@ -55,11 +56,6 @@ function assertedIdentity(rawHeaders: readonly string[], rules: GroupRules): Ide
 /** What a header says, which Node reads as a character for each byte. */
 function asText(value: string): string {
   return Buffer.from(value, 'latin1').toString();
-}
-
-/** Blanks at its ends would be lost, and control characters end a header. */
-function isHeaderValue(text: string): boolean {
-  return text !== '' && text.trim() === text && !/\p{Cc}/u.test(text);
 }
 
 function unescapeKey(key: string): string {

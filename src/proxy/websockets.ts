@@ -6,6 +6,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { atExpiry } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
+import { untilAborted } from '../domain/until-aborted.js';
 import { hasBody } from '../http/transport.js';
 import type { Upgrade } from '../http/connection.js';
 import { badGateway, malformed, pageNotFound, unauthorized } from './answers.js';
@@ -13,13 +14,11 @@ import { BrokenOff } from './backend-requests.js';
 import type { Backends } from './backends.js';
 import { answerHeaders, bodiless, type HeaderLines } from './forwarded-headers.js';
 import { answerTo, forwardedHeaders, type FrontDoorParts, isAnswer, stopping } from './front-door.js';
-import { identityOf } from './identity.js';
 import { lasts } from './lasting-requests.js';
 import { passAlong } from './paced-copy.js';
-import type { GroupRules } from './passed-groups.js';
 import type { UpgradeAnswer } from './upgrade-request.js';
 
-export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'credentials' | 'lasting' | 'failed'> &
+export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'authenticator' | 'credentials' | 'lasting' | 'failed'> &
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
 
 /** How long a client may take to read why it gets none. */
@@ -29,11 +28,9 @@ type PassedAnswer = Readonly<{ code: number; headers: HeaderLines; body: string 
 
 export class Websockets {
   readonly #parts: WebsocketsParts;
-  readonly #groups: GroupRules;
 
-  constructor(parts: WebsocketsParts, groups: GroupRules) {
+  constructor(parts: WebsocketsParts) {
     this.#parts = parts;
-    this.#groups = groups;
   }
 
   async handle(upgrade: Upgrade): Promise<void> {
@@ -81,9 +78,9 @@ export class Websockets {
     if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return pageNotFound;
     const { mapping, origin, target } = found;
-    const identity = identityOf(caller, request, this.#groups);
-    if (identity === 'untrusted') return unauthorized;
     becomeWatch();
+    const identity = await untilAborted(this.#parts.authenticator.identityOf(caller, request), signal);
+    if (identity === 'untrusted') return unauthorized;
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
     if (answer.socket === undefined) return refusalOf(answer);

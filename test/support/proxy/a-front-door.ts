@@ -2,6 +2,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { proxyOptions } from '../../../src/config/command-options.js';
+import { readCommandValues } from '../../../src/config/command-values.js';
 import type { FrontDoorSettings } from '../../../src/open-front-door.js';
 import { RawPusher, pushedObject, sliceOf } from '../raw-pusher.js';
 import { syncPaths, type Entries } from '../path-pusher.js';
@@ -29,6 +31,8 @@ type Options = Readonly<{
   /** Whether the front door also leads to the cache. */
   mapsCache?: boolean;
   flags?: Readonly<Record<string, string>>;
+  /** Of `strata proxy` alone. */
+  frontDoorFlags?: Readonly<Record<string, string>>;
   settings?: Partial<FrontDoorSettings>;
 }>;
 
@@ -38,7 +42,7 @@ const config = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*'
 /** `root` and `org1` are on the shard `root`, which `amber` serves, `team1` on birch. Resolves once the front door is ready. */
 export async function anInstallation(
   t: Teardown,
-  { birchSpeaks = 2, birchUrl, mounted, mapsCache = false, flags = {}, settings = {} }: Options = {},
+  { birchSpeaks = 2, birchUrl, mounted, mapsCache = false, flags = {}, frontDoorFlags = {}, settings = {} }: Options = {},
 ): Promise<Installation> {
   const tree = await aTree(t);
   const cache = await tree.cache('top', { config });
@@ -81,15 +85,8 @@ export async function anInstallation(
         : []),
     ].join('\n'),
   );
-  const frontDoor: FrontDoorSettings = {
-    mappingFile,
-    requestheaderCaFile: undefined,
-    requestheaderNames: [],
-    passedGroups: [],
-    droppedGroups: [],
-    corsOrigins: [],
-    ...settings,
-  };
+  const defaults = readCommandValues(proxyOptions, { flags: { 'mapping-file': mappingFile, ...frontDoorFlags }, environment: {} });
+  const frontDoor: FrontDoorSettings = { ...defaults, ...settings };
   const door = await tree.cache('door', { parent: cache, frontDoor, flags });
   await until(async () => (await door.client({ as: null }).raw('GET', '/readyz')).status === 200);
   // Then it has everything, and knows that soon after.

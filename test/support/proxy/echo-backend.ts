@@ -72,7 +72,7 @@ export class EchoBackend {
       const status = new URL(request.url ?? '/', 'https://backend').searchParams.get('status');
       if (status !== null) return backend.#odd(request, status);
       socket.write(
-        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-User: ${String(request.headers['x-remote-user'])}\r\n\r\n`,
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-User: ${String(request.headers['x-remote-user'])}\r\nX-Protocols: ${String(request.headers['sec-websocket-protocol'])}\r\n\r\n`,
       );
       socket.write(head);
       socket.pipe(socket);

@@ -208,16 +208,27 @@ test('a list that is given in parts is whole, and what would let others pass is 
   });
   t.like(readProxy('--requestheader-username-headers=X-Forwarded-User'), { kind: 'refused' });
   t.like(readProxy('--requestheader-group-headers=x-remote-group'), { kind: 'read' });
-  const tokens = readProxy(
+});
+
+test('what checks tokens is as for kcp’s own', (t) => {
+  const given = [
     '--oidc-issuer-url=https://a',
     '--service-account-lookup=false',
-    '--service-account-key-file=k',
-    '--token-auth-file=t',
-  );
-  t.like(tokens, { kind: 'read', flags: {} });
-  t.deepEqual(tokens.kind === 'read' && tokens.warnings, [
-    '--oidc-issuer-url, --service-account-lookup, --service-account-key-file, --token-auth-file: tokens are checked by shards, which need the same flag',
-  ]);
+    '--service-account-key-file=k,1',
+    '--service-account-key-file=k2',
+  ];
+  t.like(readProxy(...given, '--token-auth-file=t', '--oidc-required-claim=a=1', '--oidc-required-claim', 'b=2,3'), {
+    kind: 'read',
+    flags: {
+      'oidc-issuer-url': 'https://a',
+      'service-account-lookup': 'false',
+      'service-account-key-file': 'k,1\nk2',
+      'token-auth-file': 't',
+      'oidc-required-claim': 'a=1\nb=2,3',
+    },
+    warnings: [],
+  });
+  t.like(readProxy('--authentication-token-webhook-cache-ttl=1m'), { flags: { 'authentication-token-webhook-cache-ttl': '1m' } });
 });
 
 test("kcp's front proxy knows no flag that is unknown here, and every option of a front door is one", (t) => {
