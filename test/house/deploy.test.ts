@@ -59,6 +59,22 @@ test('every flag and variable of a file in deploy/ exists', (t) => {
   }
 });
 
+/** What the semver library of kcp-operator takes for a version: numbers that may be left out, and a letter before them. */
+const version = /^v?\d+(\.\d+)?(\.\d+)?(-[\w.-]+)?(\+[\w.-]+)?$/;
+
+test('the image has what kcp-operator and kcp’s charts call, and the tag in the manifest for the operator is no version of kcp', (t) => {
+  const [, called = ''] = /^RUN for each in (.*?); do ln -s \/usr\/local\/bin\/\$each \/\$each; done$/m.exec(textOf('Containerfile')) ?? [];
+  const { bin } = JSON.parse(readFileSync(join(findProjectRoot(), 'package.json'), 'utf8')) as { bin: Record<string, string> };
+  t.deepEqual(called.split(' ').toSorted(), Object.keys(bin).toSorted());
+
+  const tags = [...readFileSync(join(findProjectRoot(), 'docs', 'kcp.md'), 'utf8').matchAll(/image: \{.*\btag: ([^}]+)\}/g)].map(
+    ([, tag]) => tag!,
+  );
+  t.deepEqual(tags, ['strata-0.1.0']);
+  for (const tag of tags) t.notRegex(tag, version);
+  for (const tag of ['0.1.0-strata', 'v0.29', '1']) t.regex(tag, version);
+});
+
 test('the units run as one user that is there while they are stopped: who owns keys and store must be known then', (t) => {
   const units = files.filter((file) => file.endsWith('.service'));
 
