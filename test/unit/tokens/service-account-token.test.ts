@@ -25,7 +25,7 @@ function pemOf({ publicKey }: TestKey): string {
   return publicKey.export({ type: 'spki', format: 'pem' }).toString();
 }
 
-const [first, second, foreign] = [withId(aKeyPair('')), withId(aKeyPair('', 'ES256')), withId(aKeyPair(''))];
+const [first, second, foreign] = [withId(aKeyPair('', 'RS256')), withId(aKeyPair('')), withId(aKeyPair(''))];
 const tokens = new ServiceAccountTokens({
   keys: parseServiceAccountKeys(pemOf(first) + pemOf(second)),
   issuers: [issuer],
