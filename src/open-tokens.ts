@@ -1,4 +1,4 @@
-/** Opens what checks tokens at the front door: the files that its options name, and the issuer. */
+/** Opens what checks tokens at the front door: the files that its options name, issuers, a webhook. */
 import { checkAuthorities, readAuthorities, readText } from './certificates/pair-files.js';
 import { readCheckedFile } from './config/checked-file.js';
 import { tokenOptions } from './config/command-options.js';
