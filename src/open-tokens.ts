@@ -43,18 +43,18 @@ export async function openTokens(settings: TokenSettings, parts: Parts): Promise
 function* problemsOf(settings: TokenSettings): Iterable<string> {
   const { serviceAccountKeyFiles, authenticationConfig, oidcIssuerUrl, oidcClientId } = settings;
   if (serviceAccountKeyFiles.length === 0)
-    for (const flag of givenOf(settings, ofServiceAccounts)) yield `--${flag} needs --service-account-key-file`;
+    for (const flag of givenOf(settings, optionsOfServiceAccounts)) yield `--${flag} needs --service-account-key-file`;
   if (oidcIssuerUrl !== undefined && oidcClientId === undefined) yield '--oidc-issuer-url needs --oidc-client-id';
   if (oidcIssuerUrl !== undefined && !isIssuerUrl(oidcIssuerUrl))
     yield '--oidc-issuer-url must be an https URL without credentials, query or fragment';
-  for (const flag of givenOf(settings, ofIssuer)) {
+  for (const flag of givenOf(settings, optionsOfIssuer)) {
     if (authenticationConfig !== undefined) yield `--${flag} and --authentication-config cannot be given together: say it in the file`;
     else if (oidcIssuerUrl === undefined) yield `--${flag} needs --oidc-issuer-url`;
   }
 }
 
-const ofServiceAccounts = ['serviceAccountIssuers', 'apiAudiences'] as const;
-const ofIssuer = [
+const optionsOfServiceAccounts = ['serviceAccountIssuers', 'apiAudiences'] as const;
+const optionsOfIssuer = [
   'oidcIssuerUrl',
   'oidcClientId',
   'oidcCaFile',
