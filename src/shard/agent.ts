@@ -28,7 +28,7 @@ import { failureFields } from '../kube/read-failure.js';
 import type { SourceObject } from '../kube/source-object.js';
 import { SliceReader, type SliceReaderOptions, type PushedForm } from './slice-reader.js';
 import type { SliceSink } from './slice-sink.js';
-import { comesFromCache, isVersionOfCache, SourceIsCache, versionPath } from './source-is-cache.js';
+import { comesFromCache, isForbiddenByKcp, isVersionOfCache, SourceForbidsAll, SourceIsCache, versionPath } from './wrong-source.js';
 import { stamp, type StampedType } from './stamp.js';
 
 export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
@@ -87,7 +87,7 @@ export class ShardAgent {
     return this.#isCache.promise;
   }
 
-  /** Throws SourceIsCache. A source that does not answer now is checked by its later answers. */
+  /** Throws SourceIsCache and SourceForbidsAll. Whether a source that does not answer now is a cache, its later answers say. */
   async checkSource(signal: AbortSignal): Promise<void> {
     try {
       const asked = { path: versionPath, answerMsMax: versionMsMax, silenceMsMax: versionMsMax, signal };
@@ -95,6 +95,7 @@ export class ShardAgent {
       if (answer !== undefined && isVersionOfCache(answer)) throw new SourceIsCache(this.#access);
     } catch (error) {
       if (error instanceof SourceIsCache) throw error;
+      if (isForbiddenByKcp(error)) throw new SourceForbidsAll(this.#access, error);
       this.#reading.log.debug('source.version.unknown', failureFields(error));
     }
   }

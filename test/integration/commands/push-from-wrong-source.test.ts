@@ -1,4 +1,4 @@
-/** `strata push` whose kubeconfig leads to a Strata cache in place of a shard: it ends at once, and nothing was pushed. */
+/** `strata push` whose kubeconfig leads to a Strata cache or a front proxy in place of a shard: it ends at once, and nothing was pushed. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -201,6 +201,53 @@ test('a source that becomes a cache while the agent runs ends it, and nothing of
 
   t.regex(await whyEnded(agent), /is a Strata cache/);
   t.deepEqual(await exportsOf(cache), ['one', 'own']);
+});
+
+/** As kcp answers whoever is not in system:masters, at a shard and at its front proxy. */
+const forbidden = JSON.stringify({
+  kind: 'Status',
+  apiVersion: 'v1',
+  status: 'Failure',
+  message: 'forbidden: User "kcp-admin" cannot get path "/version": access denied',
+  reason: 'Forbidden',
+  code: 403,
+});
+
+/** A shard that answers every request with 403 and this body. */
+async function aForbiddingShard(t: ExecutionContext, body: string): Promise<{ shard: ShardStandIn; asked: () => number }> {
+  const shard = await ShardStandIn.start();
+  t.teardown(() => shard.close());
+  let asked = 0;
+  shard.instead = (_, answer) => {
+    asked += 1;
+    answer.writeHead(403, { 'content-type': 'application/json' }).end(body);
+    return true;
+  };
+  return { shard, asked: () => asked };
+}
+
+test('a source that forbids to read all logical clusters at once is refused, with what to give instead', async (t) => {
+  const cache = await aServer(t);
+  const { shard, asked } = await aForbiddingShard(t, forbidden);
+
+  const why = await whyEnded(await pushing(t, cache, shard.kubeconfig));
+
+  t.true(why.startsWith(`${shard.kubeconfig}: ${shard.url}`), why);
+  t.true(why.includes('cannot get path "/version": access denied'), why);
+  t.true(why.includes('--context shard-base'), why);
+  t.is(asked(), 1);
+  t.deepEqual(await shardsOf(cache), []);
+});
+
+test('a 403 of something between the agent and its source ends nothing', async (t) => {
+  const cache = await aServer(t);
+  const { shard, asked } = await aForbiddingShard(t, '<h1>403 Forbidden</h1>');
+  const agent = await pushing(t, cache, shard.kubeconfig);
+
+  await until(() => asked() > 5);
+  agent.stop();
+
+  t.is(await whyEnded(agent), '');
 });
 
 test('every answer of a cache says that a cache gave it', async (t) => {
