@@ -103,7 +103,7 @@ export const push: Command = command({
       expiry.watch(certificatesLookMs);
       agent.start();
       log.info('agent.started', { shard, source: access.server, caches });
-      const [end] = await Promise.all([sender.run(stopping.signal), printProgress(sender, { clock, print })]);
+      const [end] = await Promise.all([sender.run(stopping.signal), printProgress(sender, { clock, print, until: stopping.signal })]);
       if (sourceIsCache !== undefined) throw sourceIsCache;
       if (end.kind === 'refused') throw refused(shard, end, faultOfDates(readIdentity(options).certificate, clock.wallMs()));
     } finally {
@@ -127,13 +127,15 @@ function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentO
   return { ca, caFile, certificate, key };
 }
 
-/** A line whenever the first sync has come further, until it is done or the sender has ended. */
-async function printProgress(sender: Sender, { clock, print }: { clock: Clock; print: (text: string) => void }): Promise<void> {
-  const printed = new AbortController();
+type Printing = Readonly<{ clock: Clock; print: (text: string) => void; until: AbortSignal }>;
+
+/** A line whenever the first sync has come further, until it is done, the sender has ended, or it is told to: a sender that stops lets go of what it had synced. */
+async function printProgress(sender: Sender, { clock, print, until }: Printing): Promise<void> {
   let last = '';
   let isStandby = false;
   let nextMs = clock.now();
-  for await (const state of sender.states(printed.signal)) {
+  for await (const state of sender.states(until)) {
+    if (until.aborted) return;
     const isThrough = state.slices.every(({ phase }) => phase === 'synced');
     const line = formatProgress(state);
     if (state.connection.kind === 'standby' && !isStandby) print('another agent pushes for the shard; this one waits until it is gone\n');
@@ -144,6 +146,6 @@ async function printProgress(sender: Sender, { clock, print }: { clock: Clock; p
       last = line;
       nextMs = clock.now() + progressIntervalMs;
     }
-    if (isThrough) printed.abort();
+    if (isThrough) return;
   }
 }

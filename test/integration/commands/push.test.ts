@@ -18,6 +18,7 @@ import { certServing, certShard } from '../../../src/commands/cert.js';
 import { push } from '../../../src/commands/push.js';
 import { CacheError } from '../../../src/domain/errors.js';
 import type { Clock } from '../../../src/domain/ports.js';
+import { LeapingClock } from '../../support/leaping-clock.js';
 import { deferred } from '../../../src/domain/deferred.js';
 import { SocketAcceptor, refuseUpgrade } from '../../../src/frames/accept-socket.js';
 import type { Frame } from '../../../src/frames/frame.js';
@@ -136,6 +137,29 @@ test('a shard is synced in full, with its progress printed, and left when a sign
   t.like(frames[0], { kind: 'hello', role: 'shard', name: 'amber' });
   t.deepEqual(frames.flatMap((frame) => (frame.kind === 'put' ? frame.objects.map(({ name }) => name) : [])).toSorted(), ['one', 'two']);
   t.like(frames.at(-1), { kind: 'bye', reason: 'shutdown' });
+});
+
+test('an agent that is stopped in its first sync prints no progress after that', async (t) => {
+  const { shard, flags } = await aPlace(t, welcoming([]));
+  // One list never ends, so that the sync does not either.
+  shard.instead = ({ pathname }) => pathname.endsWith('/apiexports');
+  const clock = new LeapingClock();
+  const agent = pushing(flags, undefined, clock);
+  const left = (): number => {
+    const [, synced, all] = /(\d+) of (\d+) types synced.*\n$/.exec(agent.printed()) ?? [];
+    return Number(all) - Number(synced);
+  };
+  await until(() => {
+    clock.leap(1_000);
+    return left() === 1;
+  });
+
+  const before = agent.printed();
+  clock.leap(1_000);
+  agent.stop();
+  await agent.ended;
+
+  t.is(agent.printed(), before);
 });
 
 test('the end of the certificate that the cache is shown is in the log', async (t) => {
