@@ -2,7 +2,7 @@
 import type { Refusal } from '../domain/errors.js';
 import { notAcceptable } from './accept.js';
 import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer, type Described } from './discovery.js';
-import { openApiDocument, openApiIndex, type Sources, type TaggedAnswer } from './openapi.js';
+import { openApiDocument, openApiIndex, openApiV2, type Sources, type TaggedAnswer } from './openapi.js';
 import type { Documented, SchemaTexts } from './openapi-schema.js';
 import { versionAnswer } from './version.js';
 
@@ -28,7 +28,8 @@ export function discover(
       if (own.length === 1) return found(apiGroup(described(), own[0] ?? ''));
       return own.length === 2 ? found(apiResources(described(), own[0] ?? '', own[1] ?? '')) : undefined;
     case 'openapi':
-      return own[0] === 'v3' ? found(openApi(own.slice(1), described, { published: schemas, release: version })) : undefined;
+      if (own[0] === 'v3') return found(openApi(own.slice(1), described, { published: schemas, release: version }));
+      return own[0] === 'v2' && own.length === 1 ? negotiated(openApiV2(accept, version)) : undefined;
     default:
       return undefined;
   }
@@ -38,9 +39,13 @@ function found(answer: DiscoveryAnswer | undefined): Discovered | undefined {
   return answer && { kind: 'answer', answer };
 }
 
+function negotiated(answer: DiscoveryAnswer | undefined): Discovered {
+  return answer === undefined ? { kind: 'refused', refusal: notAcceptable() } : { kind: 'answer', answer };
+}
+
 function aggregated(make: typeof coreVersions, accept: string | undefined, types: () => readonly Described[]): Discovered {
   const form = parseDiscoveryForm(accept);
-  return form === undefined ? { kind: 'refused', refusal: notAcceptable() } : { kind: 'answer', answer: make(types(), form) };
+  return negotiated(form && make(types(), form));
 }
 
 /** The index, or the document of `apis/G/V` or `api/V`. */

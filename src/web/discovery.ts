@@ -6,7 +6,7 @@
  * means that there is nothing at that path.
  *
  * /api is answered even when there is no core type, as is usual: only a client that finds both /api and /apis
- * aggregated uses them. But it names no version that is empty: kubectl takes an empty /api/v1 for an error.
+ * aggregated uses them.
  * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
  */
 import { serves, type ServedType } from '../domain/catalogue.js';
@@ -28,6 +28,22 @@ export type Described = Pick<
 > &
   Readonly<{ verbs?: readonly Verb[] }>;
 
+/**
+ * The kind of the file that `kubectl get -o yaml` prints. kubectl looks up the kind of a file before it takes the objects out of it, and finds this one only where
+ * the core group is. Nothing can be done with it, and `kubectl api-resources` does not show it.
+ */
+const listKind: Described = {
+  group: '',
+  resource: 'lists',
+  kind: 'List',
+  singular: 'list',
+  shortNames: [],
+  categories: [],
+  namespaced: false,
+  versions: [{ name: 'v1', columns: [] }],
+  verbs: [],
+};
+
 /** The form an Accept header prefers; undefined when it accepts none of ours (406). */
 export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {
   return firstServed(accept, formOf);
@@ -35,7 +51,7 @@ export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | 
 
 /** /api: the core group. */
 export function coreVersions(types: readonly Described[], form: DiscoveryForm): Answer {
-  const core = types.filter(({ group }) => group === '');
+  const core = [listKind, ...types.filter(({ group }) => group === '')];
   if (form !== 'legacy') return aggregated(core, form);
   const versions = [...(byGroup(core).get('')?.keys() ?? [])];
   return json({ kind: 'APIVersions', apiVersion: 'v1', versions, serverAddressByClientCIDRs: [] });
@@ -56,7 +72,7 @@ export function apiGroup(types: readonly Described[], group: string): Answer | u
 
 /** /apis/GROUP/VERSION, and /api/v1 with the group ''. */
 export function apiResources(types: readonly Described[], group: string, version: string): Answer | undefined {
-  const served = servedAt(types, group, version);
+  const served = servedAt([listKind, ...types], group, version);
   if (served.length === 0) return undefined;
   const resources = served.map((type) => ({
     name: type.resource,

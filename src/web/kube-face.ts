@@ -190,8 +190,5 @@ function answerOther(
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
   const found = discover(rest, { accept: request.headers.accept, ...described });
   if (found?.kind === 'refused') throw new Refused(found.refusal);
-  if (found !== undefined) return { kind: 'tagged', answer: found.answer };
-  if (rest.join('/') === 'openapi/v2')
-    throw new Refused({ reason: 'NotFound', message: 'there is no OpenAPI v2 here, only v3', details: {} });
-  return undefined;
+  return found && { kind: 'tagged', answer: found.answer };
 }

@@ -6,14 +6,14 @@
  * the fields that every object of a kind may have. A cache validates none of them.
  * `application/strategic-merge-patch+json` is in no document on purpose: kubectl would then compute such patches from
  * the schemas; without it, it decides by the types it was built with, which is right for every type here.
- * A review has no PATCH. kubectl would validate one itself, by OpenAPI v2, so `kubectl create -f` of one needs `--validate=false`.
  *
- * /openapi/v2 is not served (404). kubectl needs it, as protobuf, only when v3 fails or lacks the kind; apply asks for it
- * once more before it patches, and a 404 sends it on to those built-in types.
+ * A List and a review have no PATCH. kubectl validates those itself, by the definitions of OpenAPI v2. Ours has none, and kubectl passes over an object whose
+ * kind it has no definition of. `apply` looks there for schemas as well before it patches, and goes on to those built-in types.
  *
  * A document is addressed by a hash of what it is made of, so that a client may keep it for ever; the hash is the ETag as well. The index so makes no document.
  */
 import { createHash } from 'node:crypto';
+import { firstServed } from './accept.js';
 import { byGroup, servedAt, type Answer } from './discovery.js';
 import { groupVersionKind, publishedText, schemaName, schemaText, type Documented, type SchemaTexts } from './openapi-schema.js';
 
@@ -26,6 +26,8 @@ export type Sources = Readonly<{ published: SchemaTexts; release: string }>;
 type GroupVersion = Readonly<{ group: string; version: string }>;
 
 const documentPrefix = '/openapi/v3';
+/** As kube-apiserver names it in its answers; its clients ask for it with an @. */
+const protobufV2 = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 /** /openapi/v3: which documents there are. Clients put the prefix of the cache in front of the root-relative URLs. */
 export function openApiIndex(types: readonly Documented[], sources: Sources): TaggedAnswer {
@@ -36,8 +38,7 @@ export function openApiIndex(types: readonly Documented[], sources: Sources): Ta
       paths.push([path, { serverRelativeURL: `${documentPrefix}/${path}?hash=${hashOf(served, sources, version)}` }]);
     }
   }
-  const body = JSON.stringify({ paths: Object.fromEntries(paths) });
-  return tagged(body, createHash('sha256').update(body).digest('hex').toUpperCase());
+  return taggedByBody(JSON.stringify({ paths: Object.fromEntries(paths) }));
 }
 
 /** /openapi/v3/apis/GROUP/VERSION, and /openapi/v3/api/v1 with the group ''; undefined when nothing is served there. */
@@ -50,6 +51,25 @@ export function openApiDocument(
   return served.length === 0 ? undefined : tagged(documentOf(served, sources, version), hashOf(served, sources, version));
 }
 
+/** /openapi/v2, in JSON or protobuf, and without anything in it; undefined when `accept` has neither. */
+export function openApiV2(accept: string | undefined, release: string): TaggedAnswer | undefined {
+  const info = { title: 'Strata', version: release };
+  return firstServed(accept, ({ type }) => {
+    if (type === 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf' || type === protobufV2) {
+      // Document.swagger, .info (title, version) and .paths of gnostic's OpenAPIv2.proto.
+      const body = bytesField(1, '2.0') + bytesField(2, bytesField(1, info.title) + bytesField(2, info.version)) + bytesField(8, '');
+      return { ...taggedByBody(body), contentType: protobufV2 };
+    }
+    if (!['application/json', 'application/*', '*/*'].includes(type)) return undefined;
+    return taggedByBody(JSON.stringify({ swagger: '2.0', info, paths: {} }));
+  });
+}
+
+/** A field of protobuf whose bytes are those of an ASCII text, under 128 of them. */
+function bytesField(number: number, text: string): string {
+  return String.fromCharCode(number * 8 + 2, text.length) + text;
+}
+
 function documentOf(served: readonly Documented[], { published }: Sources, version: string): string {
   const paths = Object.fromEntries(served.flatMap((type) => pathsOf(type, version)));
   const rest = JSON.stringify({ openapi: '3.0.0', info: { title: 'Strata', version }, paths });
@@ -60,6 +80,10 @@ function documentOf(served: readonly Documented[], { published }: Sources, versi
 
 function tagged(body: string, hash: string): TaggedAnswer {
   return { contentType: 'application/json', body, etag: `"${hash}"` };
+}
+
+function taggedByBody(body: string): TaggedAnswer {
+  return tagged(body, createHash('sha256').update(body).digest('hex').toUpperCase());
 }
 
 /** Of all that `documentOf` reads. */

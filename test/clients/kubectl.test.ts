@@ -2,6 +2,7 @@
  * kubectl as it is installed, pointed at one shard and cluster: how a user looks into a cache.
  * Every command runs against the same server and an object or two of its own.
  */
+import { parse } from 'yaml';
 import { kubectlLaws } from './kubectl-law.js';
 
 const law = kubectlLaws();
@@ -111,6 +112,21 @@ law(
     t.is((await kubectl.ok('get', ['clusterroles', 'applied:role', '-o', 'jsonpath={.rules[0].verbs}'])).stdout, '["get","list"]');
   },
 );
+
+law('what get prints as yaml, several types in one List, is applied, created and deleted again', async (t, { kubectl }) => {
+  const labels = { listed: 'yes' };
+  const role = { ...clusterRole('listed:role', ['get']), metadata: { name: 'listed:role', labels } };
+  await kubectl.ok('create', ['-f', await kubectl.file('listed', apiExport('listed-one', labels), role)]);
+  const printed = parse((await kubectl.ok('get', ['apiexports,clusterroles', '-l', 'listed=yes', '-o', 'yaml'])).stdout);
+  const list = await kubectl.file('list', printed);
+  t.is(printed.kind, 'List');
+
+  for (const verb of ['delete', 'apply', 'delete', 'create'])
+    t.is((await kubectl.ok(verb, ['-f', list])).stdout.trim().split('\n').length, 2, verb);
+
+  const misspelt = printed.items.map(({ metadata, ...rest }: { metadata: object }) => ({ ...rest, metadata: { ...metadata, lables: {} } }));
+  t.regex((await kubectl.run(['apply', '-f', await kubectl.file('misspelt', { ...printed, items: misspelt })])).stderr, /lables/);
+});
 
 law('patch, as edit does it, replace and delete', async (t, { kubectl }) => {
   const file = await kubectl.file('life', apiExport('life-one', { step: 'one' }));

@@ -169,6 +169,28 @@ test('a schema breaks no document, however deep it is, and whatever its names an
   t.deepEqual(schema.properties['ref'], { 'x-kubernetes-preserve-unknown-fields': true });
 });
 
+test('OpenAPI v2 has no definitions, in JSON and in the protobuf that kubectl asks for', async (t) => {
+  const server = await aServer(t);
+  const path = '/services/cache/shards/birch/clusters/acme/openapi/v2';
+  const ask = (accept: string, method = 'GET') => server.client().raw(method, path, { headers: { accept } });
+  const protobuf = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+
+  const inJson = await ask('application/json');
+  const { swagger, info, paths, ...more } = JSON.parse(inJson.text);
+  t.deepEqual([inJson.headers['content-type'], swagger, paths, more], ['application/json', '2.0', {}, {}]);
+
+  const inProtobuf = await ask(`${protobuf}, application/json`);
+  // Each field: its number, that it has a length, the length.
+  const ofInfo = `\x0a\x06Strata\x12${String.fromCharCode(info.version.length)}${info.version}`;
+  t.is(inProtobuf.headers['content-type'], protobuf.replace('@', '.'));
+  t.is(inProtobuf.text, `\x0a\x032.0\x12${String.fromCharCode(ofInfo.length)}${ofInfo}\x42\x00`);
+
+  t.not(inJson.headers['etag'], inProtobuf.headers['etag']);
+  t.is((await ask('application/xml')).status, 406);
+  t.is((await ask('application/json', 'POST')).status, 404);
+  t.is((await server.client().raw('GET', `${path}/more`)).status, 404);
+});
+
 const exports = aPath({ cluster: 'root' });
 const schemas = aPath({ cluster: 'root', resource: 'apiresourceschemas', version: 'v1alpha1' });
 

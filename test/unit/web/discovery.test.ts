@@ -132,19 +132,33 @@ test('a group version lists its types', (t) => {
   t.deepEqual(crds.shortNames, ['crd', 'crds']);
 });
 
-test('/api is answered also without types of the core group, but names no version without types', (t) => {
-  t.deepEqual(read(coreVersions(kcpTypes, 'legacy')).versions, []);
-  t.deepEqual(read(coreVersions(kcpTypes, 'v2')).items, []);
-  t.is(apiResources(kcpTypes, '', 'v1'), undefined);
+test('the core group has the kind List, with which nothing can be done, beside what is served of it', (t) => {
+  for (const [types, names] of [
+    [kcpTypes, ['lists']],
+    [
+      [...kcpTypes, configMaps],
+      ['lists', 'configmaps'],
+    ],
+  ] as const) {
+    t.deepEqual(read(coreVersions(types, 'legacy')).versions, ['v1']);
+    const [{ metadata, versions: shown }] = read(coreVersions(types, 'v2')).items;
+    const resources = read(apiResources(types, '', 'v1')).resources as readonly { name: string; kind: string; verbs: readonly string[] }[];
 
+    t.deepEqual([metadata.name, shown.length, shown[0].version], ['', 1, 'v1']);
+    t.deepEqual(
+      shown[0].resources.map(({ resource }: { resource: string }) => resource),
+      names,
+    );
+    t.deepEqual(
+      resources.map(({ name }) => name),
+      names,
+    );
+    t.deepEqual([resources[0]?.kind, resources[0]?.verbs], ['List', []]);
+  }
+});
+
+test('what is in the core group is not among the other groups', (t) => {
   const types = [...kcpTypes, configMaps];
-  t.deepEqual(read(coreVersions(types, 'legacy')).versions, ['v1']);
-  const [core] = read(coreVersions(types, 'v2')).items;
-  t.deepEqual([core.metadata.name, core.versions[0].version, core.versions[0].resources[0].resource], ['', 'v1', 'configmaps']);
-  t.deepEqual(
-    read(apiResources(types, '', 'v1')).resources.map(({ name }: { name: string }) => name),
-    ['configmaps'],
-  );
   t.false(read(apiGroups(types, 'legacy')).groups.some(({ name }: { name: string }) => name === ''));
 });
 
