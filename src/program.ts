@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 import { CommanderError } from 'commander';
 import { commandGroups, commands } from './commands/commands.js';
 import { cacheServerDefaults, cacheServerFlags } from './config/cache-server-flags.js';
-import { exitCodeOf, exitCodes, runCommandLine, type DeclaredCommand } from './config/command-line.js';
+import { formatHelpOfFlags, exitCodeOf, exitCodes, runCommandLine, type DeclaredCommand } from './config/command-line.js';
 import { proxyOptions } from './config/command-options.js';
 import { readCommandValues } from './config/command-values.js';
 import { formatCompletion, shells } from './config/completion.js';
@@ -122,7 +122,9 @@ async function runInPlaceOf(name: string, args: readonly string[], surroundings:
   const read = readUpstreamFlags(args, program.table);
   switch (read.kind) {
     case 'help':
-      return surroundings.print(upstreamHelp(name, program));
+      return surroundings.print(
+        formatHelpOfFlags(name, `Runs strata in the place of kcp's ${program.what}.`, describeUpstreamFlags(program.table)),
+      );
     case 'version':
       return surroundings.print(`${version()}\n`);
     case 'refused':
@@ -142,11 +144,4 @@ async function runProxy(surroundings: ProgramSurroundings, { flags, warnings }: 
 
 function sourcesOf({ environment }: ProgramSurroundings, flags: Flags, defaults: Defaults): SettingsSources {
   return { flags, defaults, environment, readFile: (path) => readFileSync(path, 'utf8') };
-}
-
-function upstreamHelp(name: string, { what, table }: InPlaceOf): string {
-  const lines = describeUpstreamFlags(table).map(
-    ({ flag, meaning }) => `  ${`${flag.length === 1 ? '-' : '--'}${flag}`.padEnd(46)} ${meaning}`,
-  );
-  return `Usage: ${name} [flags]\n\nRuns strata in the place of kcp's ${what}.\n\n${lines.join('\n')}\n`;
 }

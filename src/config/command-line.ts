@@ -4,7 +4,7 @@
  *
  * Flags are read as pflag reads them, as in kcp's own programs: `--name value`, `--name=value`, and a boolean alone or with `=false`. Behind `--` there are no flags.
  */
-import { Command, CommanderError, Option as CommanderOption } from 'commander';
+import { Command, CommanderError, Help, Option as CommanderOption } from 'commander';
 import { booleanPlaceholder, environmentName, type CommandOption } from './option.js';
 import { SettingsError } from './settings-error.js';
 
@@ -69,6 +69,7 @@ export async function runCommandLine(
     .description(description)
     .version(version, '--version')
     .exitOverride()
+    .configureHelp({ formatItem })
     .configureOutput({ writeOut: print, writeErr: printError, outputError: () => {} });
   const parents = new Map<string, Command>();
   for (const declared of commands) {
@@ -103,6 +104,25 @@ function addTo(parent: Command, [word, declared]: readonly [string, DeclaredComm
     ended((await run({ operands: command.args, flags })) ?? exitCodes.done);
   });
 }
+
+/** The help of a program whose flags commander does not read. A flag comes without dashes. */
+export function formatHelpOfFlags(
+  name: string,
+  description: string,
+  flags: readonly Readonly<{ flag: string; meaning: string }>[],
+): string {
+  const command = new Command(name).usage('[flags]').description(description).helpOption(false).configureHelp({ formatItem });
+  for (const { flag, meaning } of flags) command.addOption(new CommanderOption(`${flag.length === 1 ? '-' : '--'}${flag}`, meaning));
+  return command.helpInformation();
+}
+
+/** As commander does. Beside long names, where it would not wrap a description, that stands below its name. */
+const formatItem: Help['formatItem'] = (term, termWidth, description, helper) => {
+  const { helpWidth = 80, minWidthToWrap } = helper;
+  if (helpWidth - termWidth - 4 >= minWidthToWrap) return Help.prototype.formatItem.call(helper, term, termWidth, description, helper);
+  const indent = ' '.repeat(6);
+  return `  ${term}\n${indent}${helper.boxWrap(description, helpWidth - indent.length).replaceAll('\n', `\n${indent}`)}`;
+};
 
 function formatExitCodes({ exitCodes: own = {} }: DeclaredCommand): string {
   return Object.entries({ ...meanings, ...own })

@@ -43,6 +43,19 @@ test('the help of serve lists every option with its variable and default', async
   }
 });
 
+test('no line of a help is longer than 80 where no terminal says how wide it is', async (t) => {
+  for (const words of [[], ['serve'], ['proxy'], ['cache-server'], ['kcp-front-proxy'], ['push'], ['status'], ['cert', 'shard']]) {
+    const { stdout } = await strata(...words, '--help');
+    const lines = stdout.split('\n');
+
+    t.true(lines.length > 20, words.join(' '));
+    t.deepEqual(
+      lines.filter((line) => line.length > 80),
+      [],
+    );
+  }
+});
+
 test('the help of a command lists its options with their variables', async (t) => {
   for (const [words, table] of [
     [['push'], agentOptions],
