@@ -106,6 +106,31 @@ inBrowser('the keyboard is enough', async (t) => {
   t.deepEqual(complaints, []);
 });
 
+inBrowser('a name is found in all types, and leads to its object', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  await client.create(exports, anExport('edge'));
+  await client.create(exports, anExport('other'));
+  const shards = '/services/cache/shards/birch/clusters/root/apis/core.kcp.io/v1alpha1/shards';
+  await client.create(shards, { apiVersion: 'core.kcp.io/v1alpha1', kind: 'Shard', metadata: { name: 'edge' }, spec: {} });
+  const { page, complaints } = await opened(t, server, '#/objects');
+
+  await page.getByText('Choose a type, or give a name.').waitFor();
+  await page.getByLabel('Name').fill('edge');
+  await page.getByLabel('Name').press('Enter');
+  await page.getByText('2 shown').waitFor();
+  const rows = (await page.locator('.list tbody tr').allTextContents()).map((text) => text.trim().split(/\s+/));
+  t.deepEqual(rows.toSorted(), [
+    ['apiexports.apis.kcp.io', 'edge', 'amber', 'acme'],
+    ['shards.core.kcp.io', 'edge', 'birch', 'root'],
+  ]);
+  await page.locator('.list tbody tr', { hasText: 'birch' }).getByRole('link').click();
+  await page.getByText('kind: Shard').waitFor();
+  await page.goBack();
+  await page.getByText('2 shown').waitFor();
+  t.deepEqual(complaints, []);
+});
+
 inBrowser('a link works wherever it is clicked, and so does a place that somebody sent', async (t) => {
   const server = await aServer(t);
   await server.client().create(exports, anExport('edge'));

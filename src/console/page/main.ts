@@ -9,9 +9,10 @@ import { html, nothing, render, type TemplateResult } from 'lit-html';
 import { askObject, askOverview, askPage } from './ask.js';
 import { Charts } from './charts.js';
 import { objectsView } from './objects-view.js';
+import type { TypeView } from './overview.js';
 import { overviewView } from './overview-view.js';
 import { allObjects, formatPlace, parsePlace, type ObjectsPlace } from './place.js';
-import { after, begin, isSameList, typeOf, type Event, type State } from './state.js';
+import { after, begin, isSameList, typeName, typeOf, typesListed, type Event, type State } from './state.js';
 
 const everyMs = 1_000;
 const timesWhatItTook = 10;
@@ -85,16 +86,28 @@ function arrive(): void {
 function more(): void {
   const { place, list } = state;
   if (place.kind === 'overview') return;
-  const type = typeOf(state, place);
   listing.abort();
-  if (type === undefined) return;
+  const types = typesListed(state, place);
+  if (types.length === 0) return;
   listing = new AbortController();
   const { signal } = listing;
   happen({ kind: 'listing' });
-  askPage({ ...place, type }, list.pages.at(-1)?.continueWith ?? '', signal).then(
-    (answer) => happen({ kind: 'page', page: answer }),
-    (error: unknown) => void (signal.aborted || happen({ kind: 'unlisted', why: messageOf(error) })),
-  );
+  void askPages(types, { place, after: list.pages.at(-1)?.continueWith ?? '', signal });
+}
+
+/** One page of each type, one after the other. */
+async function askPages(
+  types: readonly TypeView[],
+  { place, after: token, signal }: Readonly<{ place: ObjectsPlace; after: string; signal: AbortSignal }>,
+): Promise<void> {
+  try {
+    for (const [at, type] of types.entries()) {
+      const answer = await askPage({ ...place, type }, token, signal);
+      happen({ kind: 'page', page: { ...answer, type: typeName(type) }, isLast: at === types.length - 1 });
+    }
+  } catch (error) {
+    if (!signal.aborted) happen({ kind: 'unlisted', why: messageOf(error) });
+  }
 }
 
 function show(place: ObjectsPlace): void {

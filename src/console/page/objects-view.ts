@@ -1,11 +1,11 @@
-/** The objects of a type: those of one shard, logical cluster, canonical path or name, page by page, and one of them as YAML. */
+/** The objects of a type: those of one shard, logical cluster, canonical path or name, page by page, and one of them as YAML. A name is looked for in all types as well. */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import type { Column, Row } from './ask.js';
 import { formatCount } from './format.js';
 import type { Overview } from './overview.js';
 import { formatPlace, type ObjectName, type ObjectsPlace } from './place.js';
 import { tableView } from './table-view.js';
-import { typeName, typeOf, type List, type Shown, type State } from './state.js';
+import { typeName, typeOf, type List, type PageOfType, type Shown, type State } from './state.js';
 
 export type Acts = Readonly<{ go: (place: ObjectsPlace) => void; more: () => void }>;
 
@@ -31,7 +31,7 @@ function form(place: ObjectsPlace, { types, shards }: Overview, { go }: Acts): T
       <label
         >Type
         <select name="type">
-          ${place.type === '' ? html`<option value="">choose one</option>` : nothing}
+          <option value="" .selected=${place.type === ''}>all</option>
           ${place.type === '' || types.some((type) => typeName(type) === place.type) ? nothing : html`<option value=${place.type} .selected=${true}>${place.type}</option>`}
           ${types.map((type) => html`<option value=${typeName(type)} .selected=${typeName(type) === place.type}>${typeName(type)} (${formatCount(type.objects)})</option>`)}
         </select></label
@@ -59,14 +59,15 @@ function form(place: ObjectsPlace, { types, shards }: Overview, { go }: Acts): T
 function listView({ pages, isAsking, failure }: List, place: ObjectsPlace, { more }: Acts): TemplateResult {
   const [first] = pages;
   const rows = pages.flatMap((page) => page.rows);
-  const isMore = pages.at(-1)?.continueWith !== '' && pages.length > 0;
+  const isOfAll = place.type === '';
+  const isMore = (isOfAll ? pages : pages.slice(-1)).some(({ continueWith }) => continueWith !== '');
   return html`
     <div class="list">
-      ${first === undefined || rows.length === 0 ? nothing : tableOf(first.columns, rows, place)}
+      ${first === undefined || rows.length === 0 ? nothing : isOfAll ? foundIn(pages, place) : tableOf(first.columns, rows, place)}
       <p class="empty" role="status">
-        ${failure ?? (isAsking ? 'asking…' : first === undefined ? 'Choose a type.' : rows.length === 0 ? 'There is no such object.' : `${formatCount(rows.length)} shown${isMore ? ', there are more' : ''}`)}
+        ${failure ?? (isAsking ? 'asking…' : first === undefined ? 'Choose a type, or give a name.' : rows.length === 0 ? 'There is no such object.' : `${formatCount(rows.length)} shown${isMore ? ', there are more' : ''}`)}
       </p>
-      ${isMore ? html`<button id="more" ?disabled=${isAsking} @click=${more}>More</button>` : nothing}
+      ${isMore && !isOfAll ? html`<button id="more" ?disabled=${isAsking} @click=${more}>More</button>` : nothing}
     </div>
   `;
 }
@@ -85,6 +86,24 @@ function tableOf(columns: readonly Column[], rows: readonly Row[], place: Object
   return tableView(
     shown.map(({ name }) => ({ title: name })),
     rows.map(rowOf),
+  );
+}
+
+/** What has the name, of several types. Its link leads to the list of its type. */
+function foundIn(pages: readonly PageOfType[], place: ObjectsPlace): TemplateResult {
+  const found = pages.flatMap(({ type, columns, rows }) => rows.map(objectNames(columns, place)).map((object) => ({ type, object })));
+  return tableView(
+    ['Type', 'Namespace', 'Name', 'Shard', 'Cluster'].map((title) => ({ title })),
+    found.map(
+      ({ type, object }) =>
+        html`<tr>
+          <td>${type}</td>
+          <td>${object.namespace}</td>
+          <td><a href=${formatPlace({ ...place, type, open: object })}>${object.name}</a></td>
+          <td>${object.shard}</td>
+          <td>${object.cluster}</td>
+        </tr>`,
+    ),
   );
 }
 

@@ -13,7 +13,8 @@ export type State = Readonly<{
 }>;
 
 /** The objects that the browser shows. */
-export type List = Readonly<{ pages: readonly Page[]; isAsking: boolean; failure: string | undefined }>;
+export type List = Readonly<{ pages: readonly PageOfType[]; isAsking: boolean; failure: string | undefined }>;
+export type PageOfType = Page & Readonly<{ type: string }>;
 /** The one that is open. */
 export type Shown = Readonly<{ text: string | undefined; failure: string | undefined }>;
 
@@ -22,7 +23,8 @@ export type Event =
   | Readonly<{ kind: 'overview'; overview: Overview }>
   | Readonly<{ kind: 'unanswered'; why: string }>
   | Readonly<{ kind: 'listing' }>
-  | Readonly<{ kind: 'page'; page: Page }>
+  /** `isLast`: no other answer is waited for. */
+  | Readonly<{ kind: 'page'; page: PageOfType; isLast: boolean }>
   | Readonly<{ kind: 'unlisted'; why: string }>
   | Readonly<{ kind: 'object'; text: string }>
   | Readonly<{ kind: 'unshown'; why: string }>;
@@ -47,7 +49,7 @@ export function after(state: State, event: Event): State {
     case 'listing':
       return { ...state, list: { ...state.list, isAsking: true, failure: undefined } };
     case 'page':
-      return { ...state, list: { pages: [...state.list.pages, event.page], isAsking: false, failure: undefined } };
+      return { ...state, list: { pages: [...state.list.pages, event.page], isAsking: !event.isLast, failure: undefined } };
     case 'unlisted':
       return { ...state, list: { ...state.list, isAsking: false, failure: event.why } };
     case 'object':
@@ -66,6 +68,13 @@ export function isSameList(one: Place, other: Place): boolean {
 /** The type that is browsed; undefined before it is known, or when there is none of that name. */
 export function typeOf({ overview }: State, { type }: ObjectsPlace): TypeView | undefined {
   return overview?.types.find((one) => typeName(one) === type);
+}
+
+/** What is listed: the type that was chosen. Where none was, a name is looked for in every type that has objects. */
+export function typesListed(state: State, place: ObjectsPlace): readonly TypeView[] {
+  const type = typeOf(state, place);
+  if (type !== undefined) return [type];
+  return place.type === '' && place.name !== '' ? (state.overview?.types.filter(({ objects }) => objects > 0) ?? []) : [];
 }
 
 export function typeName({ group, resource, identity }: TypeView): string {

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { formatBytes, formatDuration } from '../../../src/console/page/format.js';
 import { formatPlace, parsePlace, type ObjectsPlace } from '../../../src/console/page/place.js';
-import { after, begin, type State } from '../../../src/console/page/state.js';
+import { after, begin, typesListed, type State } from '../../../src/console/page/state.js';
 
 const objects: ObjectsPlace = {
   kind: 'objects',
@@ -11,7 +11,7 @@ const objects: ObjectsPlace = {
   name: '',
   open: undefined,
 };
-const page = { columns: [], rows: [], continueWith: 'next' };
+const page = { type: objects.type, columns: [], rows: [], continueWith: 'next' };
 
 test('a place is what its address says, there and back', (t) => {
   const open = { shard: 'amber', cluster: '1xq9', namespace: '', name: 'edge.example.io' };
@@ -26,7 +26,7 @@ test('an address that says nothing, or nonsense, is the overview, or no object',
 });
 
 test('opening an object keeps the list, another filter begins a new one', (t) => {
-  const listed = happened(begin(objects), { kind: 'listing' }, { kind: 'page', page });
+  const listed = happened(begin(objects), { kind: 'listing' }, { kind: 'page', page, isLast: true });
   const opened = after(listed, { kind: 'went', place: { ...objects, open: { shard: 'amber', cluster: 'c', namespace: '', name: 'one' } } });
 
   t.deepEqual(opened.list.pages, [page]);
@@ -34,10 +34,23 @@ test('opening an object keeps the list, another filter begins a new one', (t) =>
 });
 
 test('pages follow one another, and a failed one keeps those before it', (t) => {
-  const state = happened(begin(objects), { kind: 'page', page }, { kind: 'listing' }, { kind: 'unlisted', why: 'no answer' });
+  const state = happened(begin(objects), { kind: 'page', page, isLast: true }, { kind: 'listing' }, { kind: 'unlisted', why: 'no answer' });
 
   t.deepEqual(state.list, { pages: [page], isAsking: false, failure: 'no answer' });
-  t.is(after(state, { kind: 'page', page }).list.pages.length, 2);
+  t.is(after(state, { kind: 'page', page, isLast: true }).list.pages.length, 2);
+});
+
+test('a name without a type is looked for in every type that has objects, and one page is waited for after the other', (t) => {
+  const type = (resource: string, count: number) => ({ resource, group: 'g', identity: '', objects: count });
+  const overview = { types: [type('a', 2), type('none', 0), type('b', 1)] } as unknown as NonNullable<State['overview']>;
+  const state = after(begin(objects), { kind: 'overview', overview });
+  const listed = (place: Partial<ObjectsPlace>) => typesListed(state, { ...objects, ...place }).map(({ resource }) => resource);
+
+  t.deepEqual(listed({ type: '', name: 'one' }), ['a', 'b']);
+  t.deepEqual(listed({ type: 'b.g', name: 'one' }), ['b']);
+  t.deepEqual(listed({ type: '' }), []);
+  t.deepEqual(listed({ type: 'unknown.g', name: 'one' }), []);
+  t.true(happened(state, { kind: 'listing' }, { kind: 'page', page, isLast: false }).list.isAsking);
 });
 
 test('what a cache said last stays while it does not answer', (t) => {
