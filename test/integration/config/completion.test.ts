@@ -37,13 +37,13 @@ test('fish has a line for each command and each of its flags, in quotes that end
   t.true(lines.every((line) => (line.replaceAll(/\\./g, '').match(/'/g)?.length ?? 0) % 2 === 0));
 });
 
-/** What bash offers for the last word. */
+/** What bash offers for the last word. It takes the socket that Node gives it as its input for a remote shell, and would read somebody's ~/.bashrc first. */
 function inBash(...words: readonly string[]): readonly string[] {
   const script = `${formatCompletion('bash', completed)}
 COMP_WORDS=(strata "$@")
 COMP_CWORD=$#
 _strata
 printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const out = execFileSync('bash', ['-c', script, 'bash', ...words], { encoding: 'utf8' });
+  const out = execFileSync('bash', ['--norc', '-c', script, 'bash', ...words], { encoding: 'utf8' });
   return out.split('\n').filter((line) => line !== '');
 }
