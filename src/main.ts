@@ -21,6 +21,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.
 const surroundings: ProgramSurroundings = {
   print: (text) => void process.stdout.write(text),
   printError: (text) => void process.stderr.write(text),
+  uid: process.getuid?.(),
   isTerminal: process.stdout.isTTY === true,
   environment: process.env,
   clock: systemClock,

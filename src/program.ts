@@ -15,6 +15,7 @@ import { readCommandValues } from './config/command-values.js';
 import { formatCompletion, shells } from './config/completion.js';
 import { followedByFrontDoor } from './config/front-door-policy.js';
 import { frontProxyDefaults, frontProxyFlags } from './config/front-proxy-flags.js';
+import { adviceOnAccess } from './config/no-access.js';
 import { configFileOption, options } from './config/options.js';
 import type { SettingsSources } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
@@ -23,7 +24,8 @@ import { explain } from './domain/errors.js';
 import { runServer, type ServerSurroundings } from './run-server.js';
 import { version } from './version.js';
 
-export type ProgramSurroundings = ServerSurroundings & Readonly<{ printError: (text: string) => void }>;
+/** `uid`: as whom it runs, where the system has such numbers. */
+export type ProgramSurroundings = ServerSurroundings & Readonly<{ printError: (text: string) => void; uid: number | undefined }>;
 
 /** `called`: the name that the program was started by. `hasFailed`: what it has begun may still be open, and is not to be waited for. */
 export async function runProgram(
@@ -37,7 +39,7 @@ export async function runProgram(
     const exitCode = exitCodeOf(error);
     // Its help is on standard error already.
     const isSaid = exitCode === exitCodes.done || (error instanceof CommanderError && error.code === 'commander.help');
-    if (!isSaid) surroundings.printError(`${name}: ${explain(error).replace(/^error: /, '')}\n`);
+    if (!isSaid) surroundings.printError(`${name}: ${explain(error).replace(/^error: /, '')}${adviceOnAccess(error, surroundings.uid)}\n`);
     return { exitCode, hasFailed: exitCode !== exitCodes.done };
   }
 }

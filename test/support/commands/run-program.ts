@@ -19,6 +19,7 @@ export async function programResult(args: readonly string[], { called = 'strata'
     {
       print: (text) => void (stdout += text),
       printError: (text) => void (stderr += text),
+      uid: 10_001,
       isTerminal: false,
       environment: {},
       clock: systemClock,

@@ -1,0 +1,54 @@
+/** What an operator can do when the file system refuses: whose the folder is, as whom this process runs, and what to change. A volume of Kubernetes is root's by default. */
+import { accessSync, constants, statSync, type Stats } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+
+/** To stand behind the error; '' where the error is another. `uid`: of this process. */
+export function adviceOnAccess(error: unknown, uid: number | undefined): string {
+  const refused = refusalIn(error);
+  if (refused === undefined || uid === undefined) return '';
+  const { path, owner, group, mode } = nearestThere(resolve(refused.path));
+  // Node hides behind ENOENT why the first of several folders cannot be made.
+  const code = refused.code === 'ENOENT' ? whyNotWritable(path) : refused.code;
+  if (code === 'EROFS')
+    return `. ${path} cannot be written by anybody: mount a volume there, or choose another directory by --root-directory or --data-directory`;
+  if (code !== 'EACCES') return '';
+  return (
+    `. ${path} belongs to uid ${owner}, gid ${group} (mode ${mode}), and this process runs as uid ${uid}: make that its owner, ` +
+    "or one of its groups that may use it; in Kubernetes, set fsGroup in the pod's securityContext"
+  );
+}
+
+function refusalIn(error: unknown): Readonly<{ code: string; path: string }> | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code, path, syscall } = at as NodeJS.ErrnoException;
+    if (path !== undefined && (code === 'EACCES' || code === 'EROFS' || (code === 'ENOENT' && syscall === 'mkdir'))) return { code, path };
+  }
+  return undefined;
+}
+
+function whyNotWritable(path: string): unknown {
+  try {
+    accessSync(path, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code;
+  }
+}
+
+/** The path, or else the nearest folder above it that this process can see. */
+function nearestThere(path: string): Readonly<{ path: string; owner: number; group: number; mode: string }> {
+  for (let at = path; ; at = dirname(at)) {
+    const stats = statOf(at);
+    if (stats !== undefined)
+      return { path: at, owner: stats.uid, group: stats.gid, mode: (stats.mode & 0o7777).toString(8).padStart(4, '0') };
+    if (at === dirname(at)) return { path: at, owner: 0, group: 0, mode: 'unknown' };
+  }
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * A container as Kubernetes makes it of our image, from Linux's namespaces: a root of its own that cannot be written, with the programs where the image has them and
+ * volumes where a manifest mounts them; a network of its own, in which a program has whatever port it asks for; a user who owns nothing. It is one process, so signals reach it.
+ *
+ *   /cache-server, /kcp-front-proxy, /strata   this build
+ *   /etc/hosts                                 each of `hosts` is 127.0.0.1
+ *   /var/lib/strata                            where it is started
+ */
+import type { ChildProcess } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import type { AddressInfo, Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { spawn } from '../children.js';
+import { builtMain, projectFile } from '../project.js';
+import { bridge } from './socket-bridge.js';
+
+/** A folder of this machine, and where it is mounted. */
+export type Mount = Readonly<{ folder: string; path: string; isReadOnly: boolean }>;
+
+export type ContainerOptions = Readonly<{
+  /** The program and its arguments. */
+  command: readonly string[];
+  mounts: readonly Mount[];
+  /** Also the group, and with `fsGroup` that of its volumes. */
+  user?: number;
+  hosts?: readonly string[];
+  /** Ports inside that the test reaches. */
+  serves?: readonly number[];
+  /** By port inside, the test's own port that is reached there. */
+  reaches?: Readonly<Record<number, number>>;
+}>;
+
+export const imageUser = 10_001;
+const stopMsMax = 15_000;
+
+const inNetwork = 'ip link set lo up && exec "$@"';
+/** `$1` the new root, `$2` the user, `$3` how many mounts follow, each as folder, path and `ro` or `rw`; then the program. */
+const inContainer = `
+  root=$1 user=$2 mounts=$3 readonly=; shift 3
+  mount --make-rprivate / && mount -t tmpfs -o mode=755 none "$root"
+  inside() { mkdir -p "$root$2" && mount --rbind "$1" "$root$2" && { [ "$3" = rw ] || readonly="$readonly $2"; }; }
+  for each in bin sbin lib lib32 lib64 libx32 usr; do
+    if [ -L "/$each" ]; then cp -P "/$each" "$root/$each"; elif [ -d "/$each" ]; then inside "/$each" "/$each" ro; fi
+  done
+  inside /proc /proc rw; inside /dev /dev rw
+  for each in "$NODE_FOLDER" "$CHECKOUT"; do case $each in /usr|/usr/*) ;; *) inside "$each" "$each" ro;; esac; done
+  mkdir -p "$root/etc" "$root/tmp" "$root/var/lib/strata"
+  echo "127.0.0.1 localhost $HOSTS" > "$root/etc/hosts"
+  for each in cache-server kcp-front-proxy strata; do ln -s "$MAIN" "$root/$each"; done
+  while [ "$mounts" -gt 0 ]; do inside "$1" "$2" "$3"; shift 3; mounts=$((mounts - 1)); done
+  for each in $readonly; do mount -o remount,bind,ro "$root$each"; done; mount -o remount,ro "$root"
+  exec chroot "$root" setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --bounding-set=-all --pdeathsig KILL \\
+    env -i --chdir=/var/lib/strata PATH="$NODE_FOLDER/bin:/usr/bin:/bin" "$@"`;
+
+export class Container {
+  readonly #folder: string;
+  readonly #options: ContainerOptions;
+  readonly #network: ChildProcess;
+  readonly #servers: readonly Server[];
+  readonly #ports: ReadonlyMap<number, number>;
+  #child: ChildProcess | undefined;
+
+  private constructor(
+    folder: string,
+    options: ContainerOptions,
+    joined: Readonly<{ network: ChildProcess; servers: readonly Server[]; ports: ReadonlyMap<number, number> }>,
+  ) {
+    this.#folder = folder;
+    this.#options = options;
+    this.#network = joined.network;
+    this.#servers = joined.servers;
+    this.#ports = joined.ports;
+  }
+
+  /** Why none can be made here. */
+  static whyNot(): string | undefined {
+    const script = `${inNetwork} && mount -t tmpfs none /mnt`;
+    const { status, error, stderr } = spawnSync('unshare', ['--mount', '--net', 'sh', '-ec', script, 'sh', 'setpriv', '--version'], {
+      encoding: 'utf8',
+    });
+    return status === 0 ? undefined : `no container can be made here: ${error?.message ?? stderr.trim().slice(0, 200)}`;
+  }
+
+  /** Started, not ready. */
+  static async start(options: ContainerOptions): Promise<Container> {
+    const { serves = [], reaches = {} } = options;
+    const folder = await mkdtemp(join(tmpdir(), 'strata-container-'));
+    await mkdir(join(folder, 'root'));
+    const socket = (name: string): string => join(folder, `${name}.sock`);
+    const inward = serves.map((port) => ({ port, path: socket(`in-${port}`) }));
+    const outward = Object.entries(reaches).map(([port, own]) => ({ port: Number(port), own, path: socket(`out-${port}`) }));
+    const servers: Server[] = [];
+    for (const { own, path } of outward) servers.push(await bridge(path, own));
+    const ports = new Map<number, number>();
+    for (const { port, path } of inward) {
+      const server = await bridge(0, path);
+      servers.push(server);
+      ports.set(port, (server.address() as AddressInfo).port);
+    }
+    const places = [...inward.flatMap(({ port, path }) => [path, port]), ...outward.flatMap(({ port, path }) => [port, path])];
+    const program = [process.execPath, fileURLToPath(new URL('./socket-bridge.js', import.meta.url)), ...places.map(String)];
+    const network = spawn('unshare', ['--net', 'sh', '-ec', inNetwork, 'sh', ...program], { stdio: ['pipe', 'pipe', 'inherit'] });
+    await once(network.stdout, 'data');
+    const container = new Container(folder, options, { network, servers, ports });
+    container.restart();
+    return container;
+  }
+
+  /** Where the test reaches what listens on that port inside. */
+  url(port: number): string {
+    return `https://127.0.0.1:${this.#ports.get(port)}`;
+  }
+
+  /** The same container on the same volumes, once it has ended. */
+  restart(): void {
+    if (this.#child !== undefined) throw new Error('the container is running already');
+    const { command, mounts, user = imageUser, hosts = [] } = this.#options;
+    const volumes = mounts
+      .toSorted((a, b) => a.path.length - b.path.length)
+      .flatMap(({ folder, path, isReadOnly }) => [folder, path, isReadOnly ? 'ro' : 'rw']);
+    const given = [join(this.#folder, 'root'), String(user), String(mounts.length), ...volumes, ...command];
+    const env = {
+      PATH: process.env['PATH'],
+      NODE_FOLDER: dirname(dirname(process.execPath)),
+      CHECKOUT: projectFile(),
+      MAIN: builtMain(),
+      HOSTS: hosts.join(' '),
+    };
+    const log = openSync(this.#logFile, 'a');
+    this.#child = spawn(
+      'nsenter',
+      [`--net=/proc/${this.#network.pid}/ns/net`, 'unshare', '--mount', 'sh', '-ec', inContainer, 'sh', ...given],
+      {
+        stdio: ['ignore', log, log],
+        env,
+      },
+    );
+    closeSync(log);
+  }
+
+  /** Whether it runs. */
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Its exit code, or the signal that ended it, once it has ended by itself. */
+  async ended(): Promise<NodeJS.Signals | number | null> {
+    const child = this.#child;
+    if (child === undefined) throw new Error('the container is not running');
+    if (this.isRunning) await once(child, 'exit');
+    this.#child = undefined;
+    return child.signalCode ?? child.exitCode;
+  }
+
+  /** SIGTERM, and SIGKILL to what does not end then. As `ended`. */
+  async stop(): Promise<NodeJS.Signals | number | null> {
+    const child = this.#child;
+    if (child === undefined) return null;
+    child.kill('SIGTERM');
+    const late = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
+    const end = await this.ended();
+    clearTimeout(late);
+    return end;
+  }
+
+  /** Everything that it has printed. */
+  async log(): Promise<string> {
+    return readFile(this.#logFile, 'utf8');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    for (const server of this.#servers) server.close();
+    this.#network.stdin?.end();
+    if (this.#network.exitCode === null) await once(this.#network, 'exit');
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  get #logFile(): string {
+    return join(this.#folder, 'log');
+  }
+}
