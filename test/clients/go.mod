@@ -3,6 +3,7 @@ module strata/test/clients
 go 1.26.0
 
 require (
+	github.com/Masterminds/semver/v3 v3.4.0
 	github.com/spf13/pflag v1.0.9
 	k8s.io/api v0.36.6
 	k8s.io/apimachinery v0.36.6

@@ -1,6 +1,7 @@
 /** The files of deploy/ use options, variables and metrics that exist, and are sound as far as can be seen without a cluster. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { documentedTags, readsAsVersion, tagsIn } from '../support/documented-tags.js';
 import { test } from '../support/test.js';
 import { parseAllDocuments } from 'yaml';
 import * as commandOptions from '../../src/config/command-options.js';
@@ -59,20 +60,25 @@ test('every flag and variable of a file in deploy/ exists', (t) => {
   }
 });
 
-/** What the semver library of kcp-operator takes for a version: numbers that may be left out, and a letter before them. */
-const version = /^v?\d+(\.\d+)?(\.\d+)?(-[\w.-]+)?(\+[\w.-]+)?$/;
-
-test('the image has what kcp-operator and kcp’s charts call, and the tag in the manifest for the operator is no version of kcp', (t) => {
+test('the image has what kcp-operator and kcp’s charts call', (t) => {
   const [, called = ''] = /^RUN for each in (.*?); do ln -s \/usr\/local\/bin\/\$each \/\$each; done$/m.exec(textOf('Containerfile')) ?? [];
   const { bin } = JSON.parse(readFileSync(join(findProjectRoot(), 'package.json'), 'utf8')) as { bin: Record<string, string> };
   t.deepEqual(called.split(' ').toSorted(), Object.keys(bin).toSorted());
+});
 
-  const tags = [...readFileSync(join(findProjectRoot(), 'docs', 'kcp.md'), 'utf8').matchAll(/image: \{.*\btag: ([^}]+)\}/g)].map(
-    ([, tag]) => tag!,
-  );
-  t.deepEqual(tags, ['strata-0.1.0']);
-  for (const tag of tags) t.notRegex(tag, version);
-  for (const tag of ['0.1.0-strata', 'v0.29', '1']) t.regex(tag, version);
+test('the tag of the image is the same everywhere, and no version of kcp', (t) => {
+  const { version } = JSON.parse(readFileSync(join(findProjectRoot(), 'package.json'), 'utf8')) as { version: string };
+  const tags = documentedTags();
+
+  t.deepEqual([...tags.keys()].filter((file) => /kcp\.md|kustomization/.test(file)).length, 3);
+  for (const [file, named] of tags) t.deepEqual([...new Set(named)], [`strata-${version}`], file);
+  t.false(readsAsVersion(`strata-${version}`));
+  t.deepEqual(tagsIn('image: {tag: 0.1.0-strata}\n  newTag: "v1"\n  tag: 2 https://strata:6443 registry.example/strata:0.2.0'), [
+    '0.1.0-strata',
+    'v1',
+    '2',
+    '0.2.0',
+  ]);
 });
 
 test('the units run as one user that is there while they are stopped: who owns keys and store must be known then', (t) => {
