@@ -1,6 +1,7 @@
 /**
  * A container as Kubernetes makes it of our image, from Linux's namespaces: a root of its own that cannot be written, with the programs where the image has them and
  * volumes where a manifest mounts them; a network of its own, in which a program has whatever port it asks for; a user who owns nothing. It is one process, so signals reach it.
+ * Without an image it has the folders of this machine that programs need, and:
  *
  *   /cache-server, /kcp-front-proxy, /strata   this build
  *   /etc/hosts                                 each of `hosts` is 127.0.0.1
@@ -26,6 +27,8 @@ export type ContainerOptions = Readonly<{
   /** The program and its arguments. */
   command: readonly string[];
   mounts: readonly Mount[];
+  /** The folder with all that an image has; mount points are made there. */
+  image?: string;
   /** Also the group, and with `fsGroup` that of its volumes. */
   user?: number;
   hosts?: readonly string[];
@@ -42,20 +45,25 @@ const inNetwork = 'ip link set lo up && exec "$@"';
 /** `$1` the new root, `$2` the user, `$3` how many mounts follow, each as folder, path and `ro` or `rw`; then the program. */
 const inContainer = `
   root=$1 user=$2 mounts=$3 readonly=; shift 3
-  mount --make-rprivate / && mount -t tmpfs -o mode=755 none "$root"
+  mount --make-rprivate /
   inside() { mkdir -p "$root$2" && mount --rbind "$1" "$root$2" && { [ "$3" = rw ] || readonly="$readonly $2"; }; }
-  for each in bin sbin lib lib32 lib64 libx32 usr; do
-    if [ -L "/$each" ]; then cp -P "/$each" "$root/$each"; elif [ -d "/$each" ]; then inside "/$each" "/$each" ro; fi
-  done
+  if [ -n "$IMAGE" ]; then mount --bind "$IMAGE" "$root"; else
+    mount -t tmpfs -o mode=755 none "$root"
+    for each in bin sbin lib lib32 lib64 libx32 usr; do
+      if [ -L "/$each" ]; then cp -P "/$each" "$root/$each"; elif [ -d "/$each" ]; then inside "/$each" "/$each" ro; fi
+    done
+    for each in "$NODE_FOLDER" "$CHECKOUT"; do case $each in /usr|/usr/*) ;; *) inside "$each" "$each" ro;; esac; done
+    mkdir -p "$root/tmp" "$root/var/lib/strata"
+    for each in cache-server kcp-front-proxy strata; do ln -s "$MAIN" "$root/$each"; done
+  fi
   inside /proc /proc rw; inside /dev /dev rw
-  for each in "$NODE_FOLDER" "$CHECKOUT"; do case $each in /usr|/usr/*) ;; *) inside "$each" "$each" ro;; esac; done
-  mkdir -p "$root/etc" "$root/tmp" "$root/var/lib/strata"
-  echo "127.0.0.1 localhost $HOSTS" > "$root/etc/hosts"
-  for each in cache-server kcp-front-proxy strata; do ln -s "$MAIN" "$root/$each"; done
+  mkdir -p "$root/etc" && echo "127.0.0.1 localhost $HOSTS" > "$root/etc/hosts"
   while [ "$mounts" -gt 0 ]; do inside "$1" "$2" "$3"; shift 3; mounts=$((mounts - 1)); done
-  for each in $readonly; do mount -o remount,bind,ro "$root$each"; done; mount -o remount,ro "$root"
-  exec chroot "$root" setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --bounding-set=-all --pdeathsig KILL \\
-    env -i --chdir=/var/lib/strata PATH="$NODE_FOLDER/bin:/usr/bin:/bin" "$@"`;
+  for each in $readonly /; do mount -o remount,bind,ro "$root$each"; done
+  set -- env -i --chdir=/var/lib/strata PATH="$NODE_FOLDER/bin:/usr/local/bin:/usr/bin:/bin" "$@"
+  # No image has setpriv, by which the program would end with the test's worker however that ends.
+  [ -z "$IMAGE" ] || exec setpriv --no-new-privs chroot --userspec="$user:$user" --groups= "$root" "$@"
+  exec chroot "$root" setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --bounding-set=-all --pdeathsig KILL "$@"`;
 
 export class Container {
   readonly #folder: string;
@@ -119,7 +127,7 @@ export class Container {
   /** The same container on the same volumes, once it has ended. */
   restart(): void {
     if (this.#child !== undefined) throw new Error('the container is running already');
-    const { command, mounts, user = imageUser, hosts = [] } = this.#options;
+    const { command, mounts, image = '', user = imageUser, hosts = [] } = this.#options;
     const volumes = mounts
       .toSorted((a, b) => a.path.length - b.path.length)
       .flatMap(({ folder, path, isReadOnly }) => [folder, path, isReadOnly ? 'ro' : 'rw']);
@@ -130,6 +138,7 @@ export class Container {
       CHECKOUT: projectFile(),
       MAIN: builtMain(),
       HOSTS: hosts.join(' '),
+      IMAGE: image,
     };
     const log = openSync(this.#logFile, 'a');
     this.#child = spawn(
