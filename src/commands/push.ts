@@ -12,7 +12,8 @@ import { certificatesIn, CertificateExpiry } from '../certificates/certificate-e
 import { readAuthorities, readPair, readText } from '../certificates/pair-files.js';
 import { agentOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
-import { createLog } from '../diagnostics/log.js';
+import type { BindAddress } from '../config/option.js';
+import { createLog, type Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { ClientIdentity } from '../frames/connect-socket.js';
@@ -20,12 +21,15 @@ import { connectPath } from '../frames/socket-options.js';
 import type { SenderEnd } from '../sender/sender-state.js';
 import type { Sender } from '../sender/sender.js';
 import { version } from '../version.js';
+import type { MetricsListener } from '../http/metrics-listener.js';
 import { command, type Command } from './command.js';
+import type { DescribedAgent } from './describe-agent.js';
 import { formatProgress } from './push-progress.js';
 
 /** Lines of progress come no more often. */
 const progressIntervalMs = 1_000;
 const certificatesLookMs = 60_000;
+const shardLookMs = 5_000;
 
 const fencedAdvice =
   'If another agent has the shard, start this one again to have it wait, with --take-over to have the shard at once. ' +
@@ -48,6 +52,7 @@ export const push: Command = command({
       takesOver,
       logLevel: level,
       logFormat: format,
+      metricsBindAddress,
     } = options;
     // Loaded only when they have to run, so that help comes at once.
     const [{ loadKubeconfig }, { ShardAgent }, { Sender }, { defaultSenderBounds }, { connectSocket, defaultConnectOptions }] =
@@ -94,12 +99,15 @@ export const push: Command = command({
     const ofCache = () => certificatesIn('cache', options.certFile, readText(options.certFile, 'certificate for the cache'));
     const expiry = new CertificateExpiry({ clock, log }, [access.certificates, ofCache]);
     let sourceIsCache: CacheError | undefined;
-    void agent.sourceIsCache.then((error) => {
+    const isACache = (error: CacheError): void => {
       sourceIsCache = error;
       stopping.abort();
-    });
+    };
+    void agent.sourceIsCache.then(isACache);
+    const listener = await openMetrics({ sender, agent, expiry, stopping: stopping.signal }, { clock, log }, metricsBindAddress);
     try {
       await agent.checkSource(stopping.signal);
+      if (listener !== undefined) void agent.watchSource(shardLookMs, stopping.signal).catch(isACache);
       expiry.watch(certificatesLookMs);
       agent.start();
       log.info('agent.started', { shard, source: access.server, caches });
@@ -107,12 +115,30 @@ export const push: Command = command({
       if (sourceIsCache !== undefined) throw sourceIsCache;
       if (end.kind === 'refused') throw refused(shard, end, faultOfDates(readIdentity(options).certificate, clock.wallMs()));
     } finally {
+      stopping.abort();
       agent.close();
       expiry.close();
+      await listener?.close();
     }
     log.info('agent.stopped');
   },
 });
+
+async function openMetrics(
+  described: DescribedAgent,
+  { clock, log }: Readonly<{ clock: Clock; log: Log }>,
+  address: BindAddress | undefined,
+): Promise<MetricsListener | undefined> {
+  if (address === undefined) return undefined;
+  const [{ describeAgent }, { MetricsListener }] = await Promise.all([
+    import('./describe-agent.js'),
+    import('../http/metrics-listener.js'),
+  ]);
+  const options = { ...address, flag: agentOptions.metricsBindAddress.flag };
+  const listener = await MetricsListener.open({ ...describeAgent(described), clock, log }, options);
+  log.info('agent.metrics.listening', { host: address.host, port: listener.port });
+  return listener;
+}
 
 /** `fault`: what the dates of its certificate say against that. */
 function refused(shard: string, { reason, message }: SenderEnd & { kind: 'refused' }, fault: string | undefined): CacheError {

@@ -5,7 +5,7 @@
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { parseShardName } from '../domain/shard.js';
 import { parseCacheUrl, parseCacheUrls } from './cache-url.js';
-import { choice, directory, duration, file, list, name, neededFile, parsedBy, several, toggle } from './option.js';
+import { bindAddress, choice, directory, duration, file, list, name, neededFile, parsedBy, several, toggle } from './option.js';
 import { options } from './options.js';
 
 const expressionCharactersMax = 256;
@@ -324,6 +324,10 @@ export const agentOptions = {
     flag: 'push-paths',
     default: 'false',
     help: 'Pushes what paths are resolved by as well: an entry of each LogicalCluster and each Workspace.',
+  }),
+  metricsBindAddress: bindAddress({
+    flag: 'metrics-bind-address',
+    help: 'Where it answers /livez, /readyz and /metrics over plain HTTP, to everybody who reaches that address.',
   }),
   logLevel: options.logLevel,
   logFormat: options.logFormat,

@@ -130,6 +130,32 @@ export function address<P extends Place & Readonly<{ default: string }>>(rest: P
   return { ...rest, placeholder: 'ip', accepts, read };
 }
 
+/** `host`: '' for every interface. */
+export type BindAddress = Readonly<{ host: string; port: number }>;
+
+/** As controller-runtime has it: `0` for none. A port has no name here, and nothing is listened to because a text is empty. */
+export function bindAddress<P extends Place>(rest: P): P & Readonly<{ default: string }> & Kind<BindAddress | undefined> {
+  const accepts = 'host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080, or 0 for none';
+  const read = (given: unknown): Reading<BindAddress | undefined> =>
+    given === '0' ? { kind: 'read', value: undefined } : readBy(accepts, parseBindAddress)(given);
+  return { ...rest, default: '0', placeholder: 'host:port', accepts, read };
+}
+
+const hostCharactersMax = 253;
+const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+const numeric = /^[\d.]*$/;
+
+function parseBindAddress(text: string): BindAddress | undefined {
+  const [, bracketed, plain = '', digits = ''] = /^(?:\[([^\]]*)\]|([^[\]:]*)):(\d{1,5})$/.exec(text) ?? [];
+  const isHost = bracketed === undefined ? plain === '' || isIP(plain) === 4 || isHostName(plain) : isIP(bracketed) === 6;
+  const port = Number(digits);
+  return digits !== '' && isHost && port <= 65_535 ? { host: bracketed ?? plain, port } : undefined;
+}
+
+function isHostName(text: string): boolean {
+  return text.length <= hostCharactersMax && !numeric.test(text) && text.split('.').every((each) => label.test(each));
+}
+
 const pathCharactersMax = 4096;
 const acceptsPath = `a path of at most ${pathCharactersMax} characters`;
 

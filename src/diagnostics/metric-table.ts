@@ -12,10 +12,12 @@ export type MetricDeclaration = Readonly<{
   labels: readonly string[];
   buckets?: readonly number[];
 }>;
+export type MetricTable = Readonly<Record<string, MetricDeclaration>>;
 
 const requestSecondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
+/** Of a server. */
 export const metricTable = {
   requests: { kind: 'counter', name: 'strata_requests_total', help: 'Requests answered, watches when they end.', labels: ['verb', 'code'] },
   requestSeconds: {
@@ -207,4 +209,54 @@ export const metricTable = {
     help: 'How late the latest timer fired, in the last whole window and the one under way.',
     labels: [],
   },
-} as const satisfies Readonly<Record<string, MetricDeclaration>>;
+} as const satisfies MetricTable;
+
+/** Of an agent (`strata push`). It has one shard, and goes to one cache at a time: there is nothing to label but states. */
+export const agentMetricTable = {
+  objectsRead: {
+    kind: 'counter',
+    name: 'strata_agent_objects_read_total',
+    help: 'Objects and deletions that have come from the shard, those included that are not pushed.',
+    labels: [],
+  },
+  objectsPushed: {
+    kind: 'counter',
+    name: 'strata_agent_objects_pushed_total',
+    help: 'Objects and deletions that a cache has made durable.',
+    labels: [],
+  },
+  objectsRefused: {
+    kind: 'counter',
+    name: 'strata_agent_objects_refused_total',
+    help: 'Objects that a cache has refused, or that are too large for it.',
+    labels: [],
+  },
+  lagSeconds: {
+    kind: 'gauge',
+    name: 'strata_agent_lag_seconds',
+    help: 'How long ago the oldest object was read that no cache has acknowledged; 0 when there is none.',
+    labels: [],
+  },
+  slices: { kind: 'gauge', name: 'strata_agent_slices', help: 'Types that are pushed, by how far each is.', labels: ['phase'] },
+  reconnects: {
+    kind: 'counter',
+    name: 'strata_agent_reconnects_total',
+    help: 'Times it came back after a connection to a cache had ended, or had not been made.',
+    labels: [],
+  },
+  shardReachable: {
+    kind: 'gauge',
+    name: 'strata_agent_shard_reachable',
+    help: '1 while the shard answers; it is asked for its version every five seconds.',
+    labels: [],
+  },
+  cacheReachable: {
+    kind: 'gauge',
+    name: 'strata_agent_cache_reachable',
+    help: '1 while a cache has accepted the agent, as the pusher of its shard or as a standby.',
+    labels: [],
+  },
+  standby: { kind: 'gauge', name: 'strata_agent_standby', help: '1 while it waits for another agent of its shard.', labels: [] },
+  certificateExpiresSeconds: metricTable.certificateExpiresSeconds,
+  buildInfo: metricTable.buildInfo,
+} as const satisfies MetricTable;

@@ -1,6 +1,6 @@
 /** Counts what metric-table.ts declares, and renders it for Prometheus. Amounts come first, so that a batch is counted with one call. */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
-import { metricTable, type MetricDeclaration } from './metric-table.js';
+import { metricTable, type MetricDeclaration, type MetricTable } from './metric-table.js';
 
 type Labels<Label extends string> = [Label] extends [never] ? [] : [labels: Readonly<Record<Label, string>>];
 
@@ -24,34 +24,42 @@ export interface Histogram<Label extends string = never> {
   time(): (...labels: Labels<Label>) => void;
 }
 
-type Table = typeof metricTable;
 type Instrument<D extends MetricDeclaration> = D['kind'] extends 'counter'
   ? Counter<D['labels'][number]>
   : D['kind'] extends 'gauge'
     ? Gauge<D['labels'][number]>
     : Histogram<D['labels'][number]>;
 
-export type Metrics = { readonly [Name in keyof Table]: Instrument<Table[Name]> } & {
+/** Those of a server. */
+export type Metrics = MetricsOf<typeof metricTable>;
+
+export type MetricsOf<Table extends MetricTable> = { readonly [Name in keyof Table]: Instrument<Table[Name]> } & RenderedMetrics;
+
+export interface RenderedMetrics {
   /** Called before each rendering, for values that are cheaper to ask for than to follow. */
   beforeRender(collect: () => void | Promise<void>): void;
   render(): Promise<string>;
   readonly contentType: string;
-};
+}
+
+type MetricsOptions = Readonly<{ processMetrics: boolean }>;
+
+export function createMetrics(options: MetricsOptions): Metrics {
+  return createMetricsOf(metricTable, options);
+}
 
 /** `processMetrics` adds memory, CPU and garbage collection; off where many servers share one process, because they cannot be removed again. */
-export function createMetrics({ processMetrics }: { processMetrics: boolean }): Metrics {
+export function createMetricsOf<Table extends MetricTable>(table: Table, { processMetrics }: MetricsOptions): MetricsOf<Table> {
   const registry = new Registry();
   if (processMetrics) collectDefaultMetrics({ register: registry });
   const collectors: (() => void | Promise<void>)[] = [];
-  const instruments = Object.fromEntries(
-    Object.entries(metricTable).map(([key, declaration]) => [key, createInstrument(registry, declaration)]),
-  );
+  const instruments = Object.fromEntries(Object.entries(table).map(([key, declaration]) => [key, createInstrument(registry, declaration)]));
 
   return Object.freeze({
     // The table declares exactly what was built from it; TypeScript cannot follow a mapped type through Object.entries.
     ...(instruments as unknown as { readonly [Name in keyof Table]: Instrument<Table[Name]> }),
-    beforeRender: (collect: () => void | Promise<void>) => void collectors.push(collect),
-    render: async () => {
+    beforeRender: (collect: () => void | Promise<void>): void => void collectors.push(collect),
+    render: async (): Promise<string> => {
       for (const collect of collectors) await collect();
       return registry.metrics();
     },

@@ -22,7 +22,10 @@ export function showReport(
 }
 
 /** Of several for one use, whichever expires first. */
-function showCertificates({ certificateExpiresSeconds }: Metrics, certificates: readonly CertificateStatus[]): void {
+export function showCertificates(
+  { certificateExpiresSeconds }: Pick<Metrics, 'certificateExpiresSeconds'>,
+  certificates: readonly CertificateStatus[],
+): void {
   certificateExpiresSeconds.reset();
   const firstSeconds = new Map<string, number>();
   for (const { use, notAfter } of certificates)

@@ -23,7 +23,7 @@ import { resume } from './resume.js';
 import type { SenderOptions } from './sender-options.js';
 import type { SliceFeed } from './slice-feed.js';
 import { SliceTurns } from './slice-turns.js';
-import { Window } from './window.js';
+import { Window, type Sent } from './window.js';
 
 export type SenderSessionParts = Readonly<{
   connection: FrameConnection;
@@ -44,8 +44,8 @@ export type SenderSessionParts = Readonly<{
   welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'term'>) => void;
   /** Called when the sender has to wait for the shard's pusher. */
   standsBy: () => void;
-  /** Called with the cache's position whenever it acknowledges something. */
-  acknowledged: (position: string) => void;
+  /** Called with the cache's position whenever it acknowledges something, and with how many objects and deletions of that it has accepted. */
+  acknowledged: (position: string, accepted: number) => void;
 }>;
 
 /** How soon the cache learns that a slice has lost its source, or has got it: with more slices than one look has steps for, later. */
@@ -201,7 +201,7 @@ export class SenderSession {
       owner.acknowledge(item, this.#welcomed.cacheId);
       if (item.outgoing.kind === 'end') this.#welcomed.turns.wake(owner.name);
     }
-    this.#parts.acknowledged(position ?? '');
+    this.#parts.acknowledged(position ?? '', done.filter(isAccepted).length);
     this.#parts.notifier.notify();
     if (this.#isDraining && this.#welcomed.window.unacknowledged.mutations === 0) this.#leave('shutdown', 'the sender is stopping');
   }
@@ -209,6 +209,7 @@ export class SenderSession {
   #refuse({ sequence, reason, message }: FrameOf<'refuse'>): void {
     const sent = this.#welcomed?.window.find(sequence);
     if (sent === undefined) return this.#leave('protocol', `${sequence} was refused and is not under way`);
+    sent.isRefused = true;
     sent.owner.refuse(sent.item, { reason, message });
     this.#parts.notifier.notify();
   }
@@ -289,4 +290,9 @@ export class SenderSession {
       this.#parts.connection.terminate();
     }
   }
+}
+
+/** Of objects and deletions: what was sent without its body says only that it exists. */
+function isAccepted({ item: { outgoing }, isRefused }: Sent<SliceFeed>): boolean {
+  return !isRefused && (outgoing.kind === 'delete' || (outgoing.kind === 'put' && outgoing.object.body !== undefined));
 }

@@ -9,10 +9,14 @@ export type SenderState = Readonly<{
   slices: readonly SliceProgress[];
   /** Sent and not acknowledged, of all slices; never above the cache's credit, but for one object that alone is larger. */
   unacknowledged: Credit;
+  /** Objects and deletions that a cache has made durable, of all slices, withdrawn ones included, since the sender was made. A resync counts its objects again. */
+  pushed: number;
   /** Objects that were refused, of all slices, withdrawn ones included, since the sender was made. */
   refused: number;
   /** How old the oldest is that a source sent and no cache acknowledged; 0 when there is none. */
   lagMs: number;
+  /** How often it has come back since it was made, after a connection ended or was not made. */
+  reconnects: number;
 }>;
 
 export type SenderConnection =

@@ -50,6 +50,8 @@ export class Sender {
   #session: SenderSession | undefined;
   #life: 'new' | 'running' | 'over' = 'new';
   #refusedBefore = 0;
+  #pushed = 0;
+  #reconnects = 0;
   /** The last term that a cache gave it, to be named to the next. */
   #term: Term = 0;
   /** The position of the last ack: by it a cache knows whether it has lost anything since. */
@@ -136,8 +138,10 @@ export class Sender {
       connection: this.#connection,
       slices,
       unacknowledged: window?.unacknowledged ?? { mutations: 0, bytes: 0 },
+      pushed: this.#pushed,
       refused: slices.reduce((sum, { refused }) => sum + refused, this.#refusedBefore),
       lagMs: slices.reduce((most, { lagMs }) => Math.max(most, lagMs), 0),
+      reconnects: this.#reconnects,
     };
   }
 
@@ -183,6 +187,7 @@ export class Sender {
       log.warn('sender.disconnected', { url, reason, message, lastedMs: parting.lastedMs, next: this.#url(attempt), afterMs });
       this.#show({ kind: 'waiting', url: this.#url(attempt), untilMs: clock.now() + afterMs, message });
       await pause(clock, afterMs, signal);
+      if (!signal.aborted) this.#reconnects += 1;
     }
     return { kind: 'stopped' };
   }
@@ -212,7 +217,10 @@ export class Sender {
           this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
         },
         standsBy: () => this.#show({ kind: 'standby', url, sinceMs: clock.now() }),
-        acknowledged: (position) => void (this.#position = position),
+        acknowledged: (position, accepted) => {
+          this.#position = position;
+          this.#pushed += accepted;
+        },
       },
       this.#options,
     );

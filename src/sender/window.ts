@@ -9,7 +9,8 @@
 import type { Credit } from '../frames/frame.js';
 import type { Pending } from './batch.js';
 
-export type Sent<Owner> = Readonly<{ owner: Owner; item: Pending }>;
+/** `isRefused`: the cache has refused it; its acknowledgement says that it was decided. */
+export type Sent<Owner> = Readonly<{ owner: Owner; item: Pending }> & { isRefused: boolean };
 
 /** What of one owner is not acknowledged, and when the oldest of it came from its source. */
 export type Tally = Readonly<{ mutations: number; bytes: number; oldestMs: number }>;
@@ -53,7 +54,7 @@ export class Window<Owner> {
   add(owner: Owner, items: readonly Pending[]): number {
     const sequence = this.#acknowledged + this.#sent.length + 1;
     for (const item of items) {
-      this.#sent.push({ owner, item });
+      this.#sent.push({ owner, item, isRefused: false });
       this.#bytes += item.bytes;
     }
     this.#owned.set(owner, (this.#owned.get(owner) ?? 0) + items.length);

@@ -11,6 +11,7 @@
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
+import { pause } from '../domain/pause.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { deferred } from '../domain/deferred.js';
@@ -18,7 +19,7 @@ import { AbsentTypes } from '../kube/absent-types.js';
 import { readingOf, type CachedResource } from './cached-resource.js';
 import { DeclaredSlices } from './declared-slices.js';
 import { Identities } from '../kube/identities.js';
-import { KubeClient } from '../kube/kube-client.js';
+import { KubeClient, KubeRefusal } from '../kube/kube-client.js';
 import { KubeReader, type ReaderParts } from '../kube/kube-reader.js';
 import { pathEntryForms } from './path-entry-forms.js';
 import { replicatedTypes, select, type ReplicatedType, type SelectionRule } from './selection.js';
@@ -62,6 +63,8 @@ export class ShardAgent {
   readonly #passedOverLog: BoundedLog;
   readonly #isCache = deferred<SourceIsCache>();
   #declared: DeclaredSlices | undefined;
+  #objectsRead = 0;
+  #isReached = false;
 
   constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters, pushesPaths, userAgent }: ShardAgentOptions) {
     this.#sink = sink;
@@ -87,16 +90,36 @@ export class ShardAgent {
     return this.#isCache.promise;
   }
 
+  /** Objects and deletions that have come from the shard, those included that are not pushed, since the agent was made. */
+  get objectsRead(): number {
+    return this.#objectsRead;
+  }
+
+  /** Whether the shard answered when its version was asked for last, be it with a refusal. */
+  get isShardReached(): boolean {
+    return this.#isReached;
+  }
+
   /** Throws SourceIsCache and SourceForbidsAll. Whether a source that does not answer now is a cache, its later answers say. */
   async checkSource(signal: AbortSignal): Promise<void> {
     try {
       const asked = { path: versionPath, answerMsMax: versionMsMax, silenceMsMax: versionMsMax, signal };
       const answer = await this.#client.read(asked, versionBytesMax);
       if (answer !== undefined && isVersionOfCache(answer)) throw new SourceIsCache(this.#access);
+      this.#isReached = true;
     } catch (error) {
       if (error instanceof SourceIsCache) throw error;
       if (isForbiddenByKcp(error)) throw new SourceForbidsAll(this.#access, error);
+      this.#isReached = error instanceof KubeRefusal;
       this.#reading.log.debug('source.version.unknown', failureFields(error));
+    }
+  }
+
+  /** Asks the shard for its version every so often, until `signal` is aborted: a standby reads nothing else of it. Throws SourceIsCache. */
+  async watchSource(intervalMs: number, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pause(this.#reading.clock, intervalMs, signal);
+      if (!signal.aborted) await this.checkSource(signal);
     }
   }
 
@@ -139,7 +162,8 @@ export class ShardAgent {
     const { group, resource } = collection;
     const passedOver = ({ cluster, namespace, name, shard }: SourceObject): void =>
       this.#passedOverLog.warn('source.object.of-other-shard', { group, resource, cluster, namespace, name, shard });
-    return new SliceReader({ reader: new KubeReader(this.#reading, collection), passedOver }, { ...options, shard: this.#shard });
+    const read = (objects: number): void => void (this.#objectsRead += objects);
+    return new SliceReader({ reader: new KubeReader(this.#reading, collection), read, passedOver }, { ...options, shard: this.#shard });
   }
 
   #inspect(headers: Readonly<Record<string, unknown>>): void {

@@ -24,8 +24,12 @@ export type PushedForm = Readonly<{
   select: (object: SourceObject) => Exclude<Selected, 'put'> | (() => Uint8Array);
 }>;
 
-/** `passedOver`: called with each object that names another shard. */
-export type SliceReaderParts = Readonly<{ reader: KubeReader; passedOver: (object: SourceObject) => void }>;
+/** `read`: called with how many objects and deletions have come. `passedOver`: called with each object that names another shard. */
+export type SliceReaderParts = Readonly<{
+  reader: KubeReader;
+  read: (objects: number) => void;
+  passedOver: (object: SourceObject) => void;
+}>;
 
 export type SliceReaderOptions = Readonly<{ shard: ShardName; form: PushedForm; onlooker?: Onlooker | undefined }>;
 
@@ -46,6 +50,7 @@ export class SliceReader implements SliceSource {
     const { form, onlooker } = this.#options;
     let syncing = false;
     for await (const all of this.#parts.reader.read(signal)) {
+      this.#parts.read(all.filter((read) => 'object' in read).length);
       const reads = all.flatMap((read) => this.#own(read));
       const batch: Outgoing[] = [];
       for (const read of reads) {

@@ -8,7 +8,7 @@ import * as commandOptions from '../../src/config/command-options.js';
 import { environmentName, type CommandOption } from '../../src/config/option.js';
 import { configFileOption, options } from '../../src/config/options.js';
 import { loadSettings } from '../../src/config/settings.js';
-import { metricTable } from '../../src/diagnostics/metric-table.js';
+import { agentMetricTable, metricTable } from '../../src/diagnostics/metric-table.js';
 import { findProjectRoot } from './sources.js';
 
 const root = join(findProjectRoot(), 'deploy');
@@ -28,7 +28,8 @@ const metricsOfOthers = ['up', 'process_resident_memory_bytes'];
 /** What of an expression in PromQL does not exist: metrics, and labels of those that it names. */
 function unknownIn(expression: string): readonly string[] {
   const names = [...expression.matchAll(/\b(?:strata|process|nodejs)_\w+|\bup\b/g)].map(([name]) => name.replace(/_bucket$/, ''));
-  const declared = names.map((name) => Object.values(metricTable).find((metric) => metric.name === name));
+  const metrics = [...Object.values(metricTable), ...Object.values(agentMetricTable)];
+  const declared = names.map((name) => metrics.find((metric) => metric.name === name));
   const labels: readonly string[] = [...labelsOfScrapes, ...declared.flatMap((metric) => metric?.labels ?? [])];
   const used = [
     ...[...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/,\s*/)),

@@ -4,7 +4,7 @@ import { commands } from '../../src/commands/commands.js';
 import { proxyOptions } from '../../src/config/command-options.js';
 import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
 import { configFileOption, options } from '../../src/config/options.js';
-import { metricTable } from '../../src/diagnostics/metric-table.js';
+import { agentMetricTable, metricTable, type MetricTable } from '../../src/diagnostics/metric-table.js';
 
 /** By path. */
 export const generatedPages: Readonly<Record<string, () => string>> = {
@@ -104,18 +104,22 @@ function commandRows(): readonly (readonly string[])[] {
 }
 
 function metricsPage(): string {
-  const rows = Object.values(metricTable).map(({ name, kind, labels, help }) => [
-    code(name),
-    kind,
-    labels.map(code).join(', ') || '–',
-    help,
-  ]);
   return `# Metrics
 
 \`GET /metrics\` has these, in the text format of Prometheus, and beside them the metrics of the process that prom-client collects (\`process_…\`,
 \`nodejs_…\`). It answers those who may read the status.
 
-${table(['name', 'kind', 'labels', 'what it says'], rows)}`;
+${metricsOf(metricTable)}
+## Metrics of an agent
+
+\`GET /metrics\` at the \`--metrics-bind-address\` of \`strata push\` has these, and those of the process. It answers everybody.
+
+${metricsOf(agentMetricTable)}`;
+}
+
+function metricsOf(declared: MetricTable): string {
+  const rows = Object.values(declared).map(({ name, kind, labels, help }) => [code(name), kind, labels.map(code).join(', ') || '–', help]);
+  return table(['name', 'kind', 'labels', 'what it says'], rows);
 }
 
 function defaultOf({ default: text }: Pick<CommandOption<unknown>, 'default'>): string {

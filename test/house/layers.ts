@@ -37,6 +37,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
     'config',
     'certificates',
     'frames',
+    'http',
     'kube',
     'sender',
     'shard',

@@ -121,3 +121,40 @@ test('a variable that belongs to no command is refused, one of another command o
     message: 'unknown environment variable STRATA_FORSE; did you mean STRATA_FORCE?',
   });
 });
+
+test('where an agent answers is read as controller-runtime reads it, and what is no address is refused', (t) => {
+  const addressOf = (text: string) => {
+    const flags = { ...agent, 'metrics-bind-address': text };
+    return readCommandValues(agentOptions, { flags, environment: {} }).metricsBindAddress;
+  };
+
+  t.is(readCommandValues(agentOptions, { flags: agent, environment: {} }).metricsBindAddress, undefined);
+  t.is(addressOf('0'), undefined);
+  t.deepEqual(addressOf(':8080'), { host: '', port: 8080 });
+  t.deepEqual(addressOf('127.0.0.1:8080'), { host: '127.0.0.1', port: 8080 });
+  t.deepEqual(addressOf('[::1]:0'), { host: '::1', port: 0 });
+  t.deepEqual(addressOf('localhost:65535'), { host: 'localhost', port: 65_535 });
+  t.deepEqual(addressOf('a-b.c1.svc:1'), { host: 'a-b.c1.svc', port: 1 });
+  const wrong = [
+    '',
+    ' ',
+    '8080',
+    ':',
+    ':http',
+    ':65536',
+    ':-1',
+    ':080800',
+    '::1:8080',
+    '[::1]',
+    '[]:1',
+    '[127.0.0.1]:1',
+    '1.2.3:1',
+    '256.0.0.1:1',
+  ];
+  for (const text of [...wrong, 'http://a:1', 'a:1/metrics', 'a b:1', '-a:1', 'a..b:1', 'a.:1', `${'a.'.repeat(127)}a:1`, 'false', '00'])
+    t.deepEqual(
+      problemsOf(agentOptions, { ...agent, 'metrics-bind-address': text }),
+      [`--metrics-bind-address=${text}: must be host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080, or 0 for none`],
+      text,
+    );
+});

@@ -1,15 +1,16 @@
 import { test } from '../../support/test.js';
-import { metricTable } from '../../../src/diagnostics/metric-table.js';
-import { createMetrics } from '../../../src/diagnostics/metrics.js';
+import { agentMetricTable, metricTable } from '../../../src/diagnostics/metric-table.js';
+import { createMetrics, createMetricsOf } from '../../../src/diagnostics/metrics.js';
 
 test('every declared metric is rendered with its help from the start', async (t) => {
-  const text = await createMetrics({ processMetrics: false }).render();
-
-  for (const { name, help } of Object.values(metricTable)) t.true(text.includes(`# HELP ${name} ${help}\n`), name);
+  for (const table of [metricTable, agentMetricTable]) {
+    const text = await createMetricsOf(table, { processMetrics: false }).render();
+    for (const { name, help } of Object.values(table)) t.true(text.includes(`# HELP ${name} ${help}\n`), name);
+  }
 });
 
 test('names follow the rules of Prometheus: a prefix, totals for counters, base units', (t) => {
-  for (const { name, kind } of Object.values(metricTable)) {
+  for (const { name, kind } of [...Object.values(metricTable), ...Object.values(agentMetricTable)]) {
     t.regex(name, /^strata_[a-z0-9_]+$/);
     t.is(name.endsWith('_total'), kind === 'counter', name);
     t.notRegex(name, /_ms$/);
