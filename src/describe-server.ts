@@ -1,11 +1,13 @@
 /** What a server reports on itself: values that are cheaper to ask for than to follow, and what readiness and liveness mean. */
+import { statfs } from 'node:fs/promises';
 import type { Settings } from './config/settings.js';
+import { DiskSpace, type DiskRoom } from './diagnostics/disk-space.js';
 import type { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { Health } from './diagnostics/health.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { showReport } from './diagnostics/report-metrics.js';
 import { callerKinds } from './domain/caller.js';
-import type { Freshness } from './domain/ports.js';
+import type { Clock, Freshness } from './domain/ports.js';
 import type { Store, StoreObserver } from './domain/store-port.js';
 import { protocols } from './http/connection.js';
 import type { Listener } from './http/listener.js';
@@ -18,6 +20,7 @@ import type { Hub } from './watch/hub.js';
 export type DescribedServer = Readonly<{
   metrics: Metrics;
   health: Health;
+  clock: Clock;
   store: Store;
   hub: Hub;
   delay: EventLoopDelay;
@@ -30,7 +33,7 @@ export type DescribedServer = Readonly<{
   isAuthenticating: boolean;
 }>;
 
-export type DescribeOptions = Pick<Settings, 'metricsSlicesMax'>;
+export type DescribeOptions = Pick<Settings, 'metricsSlicesMax' | 'dataDirectory' | 'etcdServers'>;
 
 /** What a store tells of its commits and its compaction. */
 export function storeObserver(metrics: Metrics): StoreObserver {
@@ -47,11 +50,17 @@ export function storeObserver(metrics: Metrics): StoreObserver {
 
 const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
 
-export function describeServer(server: DescribedServer, { metricsSlicesMax }: DescribeOptions): void {
-  const { metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
+export function describeServer(server: DescribedServer, { metricsSlicesMax, dataDirectory, etcdServers }: DescribeOptions): void {
+  const { metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
   metrics.buildInfo.set(1, { version: version() });
   metrics.beforeRender(async () => showReport(metrics, await freshness.report(), { slicesMax: metricsSlicesMax }));
+  if (etcdServers.length === 0) {
+    const disk = new DiskSpace({ clock, ask: () => statfs(dataDirectory) });
+    metrics.beforeRender(async () => showDisk(metrics, await disk.room()));
+  }
   metrics.beforeRender(() => {
+    metrics.ready.set(health.isReady ? 1 : 0);
+    metrics.storeFailing.set(store.lastFailure === undefined && store.isOpen ? 0 : 1);
     metrics.pushSessions.set(endpoint.openPushers);
     metrics.publishedRevision.set(store.published);
     metrics.compactedRevision.set(store.compacted);
@@ -74,6 +83,14 @@ export function describeServer(server: DescribedServer, { metricsSlicesMax }: De
   health.add('readyz', { name: 'client-ca', isPublic: true, failure: () => (isAuthenticating ? undefined : noClientCa) });
   health.add('readyz', { name: 'store', failure: () => store.lastFailure });
   health.add('readyz', { name: 'parent', failure: () => (tier.isReady ? undefined : 'what the parent has is not here yet') });
+}
+
+function showDisk({ diskAvailableBytes, diskSizeBytes }: Metrics, room: DiskRoom | undefined): void {
+  diskAvailableBytes.reset();
+  diskSizeBytes.reset();
+  if (room === undefined) return;
+  diskAvailableBytes.set(room.availableBytes, { folder: 'data' });
+  diskSizeBytes.set(room.sizeBytes, { folder: 'data' });
 }
 
 /** Every kind has a value, because an alert cannot compare with none. */

@@ -180,7 +180,6 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   );
   const migrated = new MigratedClusters({ objects: store, revisions: store, commits: store, writer: store, known, isLeader, clock, log });
   const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
-  const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
   const freshness = new Freshness({
     store,
@@ -195,7 +194,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     clock,
     turn,
     version: version(),
-    isReady,
+    isReady: () => health.isReady,
     certificates: () => certificates.expiry.report(),
   });
 
@@ -244,7 +243,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const listener = openListener(settings, parts, front ?? asCache, { passesOn: front !== undefined });
   const delay = new EventLoopDelay({ clock }, eventLoop);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
-  describeServer({ metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);
+  describeServer({ metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);
   await listener.listen();
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));

@@ -36,6 +36,7 @@ export function describeAgent({ sender, agent, expiry, stopping }: DescribedAgen
     raise(metrics.objectsPushed, state.pushed);
     raise(metrics.objectsRefused, state.refused);
     raise(metrics.reconnects, state.reconnects);
+    metrics.ready.set(health.isReady ? 1 : 0);
     metrics.lagSeconds.set(state.lagMs / 1000);
     for (const phase of phases) metrics.slices.set(state.slices.filter((slice) => slice.phase === phase).length, { phase });
     metrics.shardReachable.set(agent.isShardReached ? 1 : 0);

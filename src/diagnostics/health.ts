@@ -52,6 +52,11 @@ export class Health {
     this.#stopping = true;
   }
 
+  /** What /readyz answers. */
+  get isReady(): boolean {
+    return this.report('readyz', { verbose: false, excluded: [] }).status === 200;
+  }
+
   report(endpoint: HealthEndpoint, query: HealthQuery): HealthReport {
     return report(endpoint, endpoint === 'readyz' ? [...this.#live, ...this.#ready, this.#shutdown()] : this.#live, query);
   }

@@ -193,6 +193,20 @@ export const metricTable = {
     help: 'Bytes of the files on the disk: the database, and the log that it has not taken over yet.',
     labels: ['file'],
   },
+  ready: { kind: 'gauge', name: 'strata_ready', help: '1 while /readyz answers ok.', labels: [] },
+  storeFailing: {
+    kind: 'gauge',
+    name: 'strata_store_failing',
+    help: '1 while the store cannot commit: what was tried last has failed.',
+    labels: [],
+  },
+  diskAvailableBytes: {
+    kind: 'gauge',
+    name: 'strata_disk_available_bytes',
+    help: 'Bytes that the server may still take on the disk of this folder; not on etcd, and not while the disk does not answer.',
+    labels: ['folder'],
+  },
+  diskSizeBytes: { kind: 'gauge', name: 'strata_disk_size_bytes', help: 'Bytes that this disk has.', labels: ['folder'] },
   leads: { kind: 'gauge', name: 'strata_leads', help: '1 on the server that does what is done once for its store; else 0.', labels: [] },
   otherServers: { kind: 'gauge', name: 'strata_other_servers', help: 'Other servers of the same store.', labels: [] },
   unreadableKeys: { kind: 'gauge', name: 'strata_unreadable_keys', help: 'Keys in etcd with nothing that can be served.', labels: [] },
@@ -257,6 +271,7 @@ export const agentMetricTable = {
     labels: [],
   },
   standby: { kind: 'gauge', name: 'strata_agent_standby', help: '1 while it waits for another agent of its shard.', labels: [] },
+  ready: metricTable.ready,
   certificateExpiresSeconds: metricTable.certificateExpiresSeconds,
   buildInfo: metricTable.buildInfo,
 } as const satisfies MetricTable;

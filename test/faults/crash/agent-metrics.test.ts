@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
+import { fires } from '../../support/alerts.js';
 import { AgentProcess } from '../../support/agent-process.js';
 import { freePorts } from '../../support/free-ports.js';
 import { ShardStandIn } from '../../support/shard-stand-in.js';
@@ -12,8 +13,14 @@ import { until } from '../../support/test-server.js';
 
 const exportsType = 'apiexports.apis.kcp.io';
 const withinMs = 30_000;
+const alerts = ['StrataNotReady', 'StrataAgentCacheUnreachable', 'StrataAgentShardUnreachable', 'StrataAgentBehind'];
 
-type Watched = Readonly<{ agent: AgentProcess; ready: () => Promise<string>; metric: (name: string) => Promise<number> }>;
+type Watched = Readonly<{
+  agent: AgentProcess;
+  ready: () => Promise<string>;
+  metric: (name: string) => Promise<number>;
+  isFiring: (alert: string) => Promise<boolean>;
+}>;
 
 function anExport(name: string, more: object = {}) {
   return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name }, spec: {}, ...more };
@@ -45,7 +52,7 @@ async function anAgent(t: ExecutionContext, cache: StrataProcess, kubeconfig: st
     const line = (await textOf('/metrics')).split('\n').find((each) => each.startsWith(`${name} `));
     return line === undefined ? Number.NaN : Number(line.slice(name.length));
   };
-  return { agent, ready: () => textOf('/readyz'), metric };
+  return { agent, ready: () => textOf('/readyz'), metric, isFiring: async (alert) => fires(alert, await textOf('/metrics')) };
 }
 
 test.serial('what an agent reads, pushes and is refused is counted, and a cache or a shard that is away shows', async (t) => {
@@ -53,7 +60,7 @@ test.serial('what an agent reads, pushes and is refused is counted, and a cache 
   for (const name of ['one', 'two']) shard.store.put(exportsType, 'root', anExport(name));
   // No cache takes it: kubectl would read it as a list.
   shard.store.put(exportsType, 'root', anExport('a-list', { items: [] }));
-  const { agent, ready, metric } = await anAgent(t, cache, kubeconfig);
+  const { agent, ready, metric, isFiring } = await anAgent(t, cache, kubeconfig);
 
   await until(async () => (await ready()) === 'ok', withinMs);
   await until(async () => (await metric('strata_agent_objects_pushed_total')) === 2, withinMs);
@@ -65,24 +72,29 @@ test.serial('what an agent reads, pushes and is refused is counted, and a cache 
   t.is(await metric('strata_agent_cache_reachable'), 1);
   t.is(await metric('strata_agent_standby'), 0);
   t.is(await metric('strata_agent_reconnects_total'), 0);
+  for (const alert of alerts) t.false(await isFiring(alert), alert);
   t.true((await metric('strata_certificate_expires_seconds{use="cache"}')) > Date.now() / 1_000);
 
   await cache.kill();
-  await until(async () => (await metric('strata_agent_cache_reachable')) === 0, withinMs);
+  await until(() => isFiring('StrataAgentCacheUnreachable'), withinMs);
+  t.true(await isFiring('StrataNotReady'));
   t.is(await ready(), '[+]ping ok\n[+]shard ok\n[-]cache failed: no cache has accepted this agent\n[+]shutdown ok\nreadyz check failed\n');
   await until(async () => (await metric('strata_agent_reconnects_total')) > 0, withinMs);
+  shard.store.put(exportsType, 'root', anExport('three'));
+  await until(async () => (await metric('strata_agent_lag_seconds')) > 0.5, withinMs);
   await cache.resume();
   await until(async () => (await ready()) === 'ok', withinMs);
-  t.is(await metric('strata_agent_objects_pushed_total'), 2, 'what was synced is not sent again');
+  await until(async () => (await metric('strata_agent_objects_pushed_total')) === 3, withinMs);
+  t.is(await metric('strata_agent_lag_seconds'), 0);
 
   network.refuse();
   network.cut();
-  await until(async () => (await metric('strata_agent_shard_reachable')) === 0, withinMs);
+  await until(() => isFiring('StrataAgentShardUnreachable'), withinMs);
   t.is(await ready(), '[+]ping ok\n[-]shard failed: the shard does not answer\n[+]cache ok\n[+]shutdown ok\nreadyz check failed\n');
   network.heal();
   await until(async () => (await ready()) === 'ok', withinMs);
-  shard.store.put(exportsType, 'root', anExport('three'));
-  await until(async () => (await metric('strata_agent_objects_pushed_total')) === 3, withinMs);
+  shard.store.put(exportsType, 'root', anExport('four'));
+  await until(async () => (await metric('strata_agent_objects_pushed_total')) === 4, withinMs);
 
   t.is(await agent.stop(), 0);
   t.is(await ready(), 'nobody answers');

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import { LongWatch } from '../../support/machines/long-watch.js';
+import { fires } from '../../support/alerts.js';
 import { fill, filler, smallDisk } from '../../support/store/small-disk.js';
 import { KubeError } from '../../support/kube-client.js';
 import { StrataProcess } from '../../support/strata-process.js';
@@ -33,6 +34,8 @@ test('while the disk is full, writes are answered 503 and reads go on; the serve
   }
   await using server = await StrataProcess.start({ flags: [`--data-directory=${join(disk, 'data')}`, '--bookmark-interval=100ms'] });
   const client = server.client({ http2: true });
+  const metrics = async (): Promise<string> => (await client.raw('GET', '/metrics')).text;
+  const alerts = ['StrataNotReady', 'StrataStoreFailing', 'StrataDiskFills'];
   const statusOf = async (endpoint: string): Promise<number> => (await client.raw('GET', endpoint)).status;
   const position = positionOf(await client.list(wildcardPath));
   const full = new LongWatch(client, { id: 'full', path: wildcardPath, position, covered: everything });
@@ -66,17 +69,25 @@ test('while the disk is full, writes are answered 503 and reads go on; the serve
   ]);
   await sleep(500);
   t.is(await statusOf('/readyz'), 200);
+  const before = await metrics();
+  for (const alert of alerts) t.false(fires(alert, before), alert);
+  t.regex(before, /^strata_disk_size_bytes\{folder="data"\} 134217728$/m);
 
   fill(disk);
   await until(() => refusals.length > 0, 10_000);
   t.is(refusals[0]?.reason, 'ServiceUnavailable');
   t.is(await statusOf('/readyz'), 500);
   t.is(await statusOf('/livez'), 200, 'a restart would not help');
+  const whileItIsFull = await metrics();
+  for (const alert of alerts) t.true(fires(alert, whileItIsFull), alert);
+  t.regex(whileItIsFull, /^strata_disk_available_bytes\{folder="data"\} 0$/m);
   await client.list(wildcardPath);
   await sleep(fullMs);
 
   rmSync(join(disk, filler));
   await until(async () => (await statusOf('/readyz')) === 200, 30_000);
+  const after = await metrics();
+  for (const alert of alerts) t.false(fires(alert, after), alert);
   const whileFull = writers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
   await until(() => writers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0) > whileFull, 10_000);
   stop.abort();

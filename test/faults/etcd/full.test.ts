@@ -1,5 +1,6 @@
 /** What goes on while etcd's quota is used up: which deletes it takes, and what becomes of a server that starts. */
 import { test } from '../../support/test.js';
+import { fires } from '../../support/alerts.js';
 import { aClaim, aFullSync, anUpsert, aRetract, mustPush } from '../../support/pushes.js';
 import { aDelete, aPut } from '../../support/objects.js';
 import type { StrataProcess } from '../../support/strata-process.js';
@@ -72,6 +73,9 @@ test('a server that starts while etcd is full waits, and joins the one that runs
   const first = servers.servers[0]!;
   await fill(etcd);
   await until(async () => (await first.client().raw('GET', '/readyz')).status === 500, 20_000);
+  const metrics = (await first.client().raw('GET', '/metrics')).text;
+  t.true(fires('StrataStoreFailing', metrics));
+  t.notRegex(metrics, /^strata_disk_/m, 'the disk is that of etcd');
 
   let isReady = false;
   const starting = servers.add().then(() => (isReady = true));
