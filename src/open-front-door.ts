@@ -8,9 +8,11 @@ import type { CommandValues } from './config/command-values.js';
 import type { Health, HealthEndpoint } from './diagnostics/health.js';
 import { BoundedLog } from './diagnostics/bounded-log.js';
 import type { Log } from './diagnostics/log.js';
+import { frontDoorMetricTable } from './diagnostics/metric-table.js';
 import type { Metrics } from './diagnostics/metrics.js';
-import { anonymous, mayRead } from './domain/caller.js';
-import type { Clock, Paths } from './domain/ports.js';
+import { anonymous, isMaster, mayReadMetrics } from './domain/caller.js';
+import { workspaceEntries } from './domain/path-entry.js';
+import type { Clock, Freshness, Paths } from './domain/ports.js';
 import type { Objects, Revisions } from './domain/store-port.js';
 import type { Exchange } from './http/exchange.js';
 import { impersonationRefused } from './http/impersonation.js';
@@ -20,6 +22,7 @@ import { openTokens } from './open-tokens.js';
 import { Authenticator } from './proxy/authenticator.js';
 import { Backends } from './proxy/backends.js';
 import { forbidden, text, unauthorized, type OwnAnswer } from './proxy/answers.js';
+import { DoorMetrics } from './proxy/door-metrics.js';
 import { Destinations } from './proxy/destinations.js';
 import { FrontDoor } from './proxy/front-door.js';
 import { LastingRequests } from './proxy/lasting-requests.js';
@@ -28,7 +31,8 @@ import { Websockets } from './proxy/websockets.js';
 
 export type FrontDoorSettings = CommandValues<typeof proxyOptions>;
 
-type Parts = Readonly<{ store: Objects & Revisions; paths: Paths; health: Health; metrics: Metrics; clock: Clock; log: Log }>;
+type Parts = Readonly<{ store: Objects & Revisions; paths: Paths; freshness: Pick<Freshness, 'report'> }> &
+  Readonly<{ health: Health; metrics: Metrics; clock: Clock; log: Log }>;
 
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 
@@ -36,7 +40,11 @@ const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
 export async function openFrontDoor(
   settings: FrontDoorSettings,
   parts: Parts,
-  { filesPollMs, requestTimeoutMs }: Readonly<{ filesPollMs: number; requestTimeoutMs: number }>,
+  {
+    filesPollMs,
+    requestTimeoutMs,
+    publicPaths,
+  }: Readonly<{ filesPollMs: number; requestTimeoutMs: number; publicPaths: readonly string[] }>,
 ) {
   const mappings = readMappings(settings.mappingFile);
   const backends = new Backends(parts);
@@ -53,9 +61,10 @@ export async function openFrontDoor(
     backends,
     credentials: (mapping: Mapping) => shown.of(mapping),
     lasting: new LastingRequests(),
+    metrics: openMetrics(parts),
     failed: (error: unknown, { method }: IncomingMessage) => failures.warn('request.failed', { method, error }),
   };
-  const local = (path: string, exchange: Exchange): Promise<OwnAnswer> => answerHere(path, exchange, parts);
+  const local = (path: string, exchange: Exchange): Promise<OwnAnswer> => answerHere(path, exchange, { ...parts, publicPaths });
   const door = new FrontDoor({ ...common, local }, { corsOrigins: settings.corsOrigins, requestTimeoutMs });
   const websockets = new Websockets({ ...common, clock: parts.clock });
   return {
@@ -104,7 +113,23 @@ class ShownCertificates {
   }
 }
 
-async function answerHere(path: string, exchange: Exchange, { health, metrics }: Parts): Promise<OwnAnswer> {
+function openMetrics({ metrics, freshness }: Parts): DoorMetrics {
+  const instruments = metrics.also(frontDoorMetricTable);
+  const { group, resource } = workspaceEntries;
+  metrics.beforeRender(async () => {
+    const { shards } = await freshness.report();
+    instruments.indexedClusters.reset();
+    for (const { shard, slices } of shards) {
+      const workspaces = slices.find((slice) => slice.group === group && slice.resource === resource);
+      if (workspaces !== undefined) instruments.indexedClusters.set(workspaces.objects, { shard });
+    }
+  });
+  return new DoorMetrics(instruments);
+}
+
+type AnsweredHere = Pick<Parts, 'health' | 'metrics'> & Readonly<{ publicPaths: readonly string[] }>;
+
+async function answerHere(path: string, exchange: Exchange, { health, metrics, publicPaths }: AnsweredHere): Promise<OwnAnswer> {
   const { request, caller } = exchange;
   const [, endpoint, check] = endpointPattern.exec(path) ?? [];
   if (endpoint !== undefined) {
@@ -115,9 +140,11 @@ async function answerHere(path: string, exchange: Exchange, { health, metrics }:
     });
     return text(report.status, report.text);
   }
-  if (caller === anonymous) return unauthorized;
+  const isOpen = publicPaths.includes(path);
+  if (caller === anonymous && !isOpen) return unauthorized;
   const refused = impersonationRefused(request);
   if (refused !== undefined) return forbidden(caller.user, request.method ?? 'GET', path, `: ${refused.message}`);
-  if (!mayRead(caller)) return forbidden(caller.user, request.method ?? 'GET', path);
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  if (!isOpen && !(isRead ? mayReadMetrics(caller) : isMaster(caller))) return forbidden(caller.user, request.method ?? 'GET', path);
   return { code: 200, headers: { 'content-type': metrics.contentType }, body: await metrics.render() };
 }

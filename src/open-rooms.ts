@@ -89,6 +89,7 @@ const turnBytesMax = 1024 * 1024;
 
 /** Resolves when the server listens. */
 export async function openRooms(settings: Settings, parts: RoomParts): Promise<OpenServer> {
+  const { publicPaths } = settings;
   const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies, frontDoor, lastLines } = parts;
   const catalogue = new Catalogue(kcpTypes, pathTypes);
   const pace = new Pace(turnBytesMax, setImmediate);
@@ -227,13 +228,17 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     ? openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock, log })
     : undefined;
   const app = createApp(
-    { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
+    { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version(), publicPaths },
     settings,
   );
   const front =
     frontDoor &&
     (await import('./open-front-door.js').then(({ openFrontDoor }) =>
-      openFrontDoor(frontDoor, { store, paths, health, metrics, clock, log }, { ...settings, filesPollMs: settings.tlsFilesPollMs }),
+      openFrontDoor(
+        frontDoor,
+        { store, paths, freshness, health, metrics, clock, log },
+        { ...settings, filesPollMs: settings.tlsFilesPollMs },
+      ),
     ));
   const asCache: Pick<ListenerParts, 'handle' | 'upgrade'> = {
     handle: app,

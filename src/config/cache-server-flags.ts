@@ -1,5 +1,6 @@
 /** What the flags of kcp's own `cache-server` do here. Its etcd is this one's store, or there is none. */
 import { options } from './options.js';
+import { readStringSlice } from './string-slice.js';
 import {
   accepted,
   becomes,
@@ -62,13 +63,19 @@ export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   ),
   ...['enable-garbage-collector', 'watch-cache'].map((name) => [name, warned(noGenericStorage, true)] as const),
 
-  ['authorization-always-allow-paths', decided('the health endpoints', decideOpenPaths)],
+  [options.publicPaths.flag, decided(options.publicPaths.help, decideOpenPaths)],
 ]);
 
-/** The health endpoints are open and nothing else ever is: a longer list loses something, a shorter one cannot be honoured. */
+/** Health and metrics can be open and nothing else: a longer list loses something, one without health cannot be honoured. */
 function decideOpenPaths(value: string): readonly Fate[] {
-  const paths = value.split(',').filter((path) => path !== '');
+  const paths = readStringSlice(value);
+  if (paths === undefined) return [refusal(`must be ${options.publicPaths.accepts}`)];
   const closed = healthPaths.filter((path) => !paths.includes(path));
-  if (closed.length > 0) return [refusal(`${closed.join(', ')} always answer everybody and cannot be closed`)];
-  return paths.length > healthPaths.length ? [warning('only the health endpoints answer everybody')] : [accepted];
+  if (closed.length > 0) return [refusal(`${closed.join(', ')} always answer everybody and cannot be closed: name them as well`)];
+  const open = [...healthPaths, '/metrics'].filter((path) => paths.includes(path));
+  const isMore = paths.some((path) => !open.includes(path));
+  return [
+    option(options.publicPaths.flag, open.join(',')),
+    ...(isMore ? [warning('of these, only the health endpoints and /metrics can answer everybody')] : []),
+  ];
 }

@@ -8,7 +8,7 @@ import { etcdOptions } from './etcd-options.js';
 import { historyOptions } from './history-options.js';
 import { linkOptions } from './link-options.js';
 import { listenOptions } from './listen-options.js';
-import { bytes, choice, count, directory, duration, file, toggle } from './option.js';
+import { bytes, choice, count, directory, duration, file, list, toggle } from './option.js';
 import { pushOptions } from './push-options.js';
 
 export const options = {
@@ -52,6 +52,14 @@ export const options = {
     yaml: 'tls.allowNoClientCa',
     default: 'false',
     help: 'Whether a server without --client-ca-file is ready: it answers nothing but health, because everybody is anonymous.',
+  }),
+  publicPaths: list({
+    flag: 'authorization-always-allow-paths',
+    yaml: 'authorization.alwaysAllowPaths',
+    default: '/healthz,/livez,/readyz',
+    pattern: /^\/(?:healthz|livez|readyz|metrics)$/,
+    accepts: '/healthz, /livez, /readyz and /metrics, separated by commas',
+    help: 'What answers everybody, also without a certificate: health always does, and /metrics if it is named here.',
   }),
   tlsCertFile: file({ flag: 'tls-cert-file', yaml: 'tls.certFile', help: 'The serving certificate (PEM), followed by its intermediates.' }),
   tlsPrivateKeyFile: file({ flag: 'tls-private-key-file', yaml: 'tls.privateKeyFile', help: 'The key (PEM) of the serving certificate.' }),

@@ -275,3 +275,41 @@ export const agentMetricTable = {
   certificateExpiresSeconds: metricTable.certificateExpiresSeconds,
   buildInfo: metricTable.buildInfo,
 } as const satisfies MetricTable;
+
+/**
+ * Of a front door beside those of a server: what kcp's own has, by its names, labels and buckets, because kcp's dashboards ask for these. Methods and codes are
+ * those that HTTP has, and shards those that the installation has, whatever clients and backends send.
+ */
+export const frontDoorMetricTable = {
+  requestSeconds: {
+    kind: 'histogram',
+    name: 'proxy_request_duration_seconds',
+    help: 'Time from a request to the end of its answer, watches and websockets included; what is answered here, such as /metrics, is not observed.',
+    labels: ['method', 'code'],
+    buckets: [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60],
+  },
+  indexedClusters: {
+    kind: 'gauge',
+    name: 'kcp_indexed_logicalclusters',
+    help: 'Logical clusters that a Workspace leads to, by the shard of the Workspace.',
+    labels: ['shard'],
+  },
+  requestBodyBytes: {
+    kind: 'counter',
+    name: 'kcp_backend_rq_body_bytes',
+    help: 'Bytes of the bodies of requests that were passed on, by the shard of the logical cluster; bytes of websockets are not counted.',
+    labels: ['shard'],
+  },
+  answerBodyBytes: {
+    kind: 'counter',
+    name: 'kcp_backend_rs_body_bytes',
+    help: 'Bytes of the bodies of answers that were passed on, by that shard.',
+    labels: ['shard'],
+  },
+  tlsErrors: {
+    kind: 'counter',
+    name: 'kcp_listener_tls_connection_error',
+    help: 'Requests that failed because a backend and this front door do not agree about TLS, by that shard (unknown where the path names no logical cluster) and the kind of error.',
+    labels: ['shard', 'error_type'],
+  },
+} as const satisfies MetricTable;

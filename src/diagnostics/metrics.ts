@@ -33,9 +33,13 @@ type Instrument<D extends MetricDeclaration> = D['kind'] extends 'counter'
 /** Those of a server. */
 export type Metrics = MetricsOf<typeof metricTable>;
 
-export type MetricsOf<Table extends MetricTable> = { readonly [Name in keyof Table]: Instrument<Table[Name]> } & RenderedMetrics;
+export type MetricsOf<Table extends MetricTable> = InstrumentsOf<Table> & RenderedMetrics;
+
+export type InstrumentsOf<Table extends MetricTable> = { readonly [Name in keyof Table]: Instrument<Table[Name]> };
 
 export interface RenderedMetrics {
+  /** Has what another table declares rendered as well. */
+  also<Table extends MetricTable>(table: Table): InstrumentsOf<Table>;
   /** Called before each rendering, for values that are cheaper to ask for than to follow. */
   beforeRender(collect: () => void | Promise<void>): void;
   render(): Promise<string>;
@@ -53,11 +57,10 @@ export function createMetricsOf<Table extends MetricTable>(table: Table, { proce
   const registry = new Registry();
   if (processMetrics) collectDefaultMetrics({ register: registry });
   const collectors: (() => void | Promise<void>)[] = [];
-  const instruments = Object.fromEntries(Object.entries(table).map(([key, declaration]) => [key, createInstrument(registry, declaration)]));
 
   return Object.freeze({
-    // The table declares exactly what was built from it; TypeScript cannot follow a mapped type through Object.entries.
-    ...(instruments as unknown as { readonly [Name in keyof Table]: Instrument<Table[Name]> }),
+    ...createInstruments(registry, table),
+    also: <More extends MetricTable>(more: More): InstrumentsOf<More> => createInstruments(registry, more),
     beforeRender: (collect: () => void | Promise<void>): void => void collectors.push(collect),
     render: async (): Promise<string> => {
       for (const collect of collectors) await collect();
@@ -65,6 +68,12 @@ export function createMetricsOf<Table extends MetricTable>(table: Table, { proce
     },
     contentType: registry.contentType,
   });
+}
+
+function createInstruments<Table extends MetricTable>(registry: Registry, table: Table): InstrumentsOf<Table> {
+  const instruments = Object.entries(table).map(([key, declaration]) => [key, createInstrument(registry, declaration)]);
+  // The table declares exactly what was built from it; TypeScript cannot follow a mapped type through Object.entries.
+  return Object.fromEntries(instruments) as unknown as InstrumentsOf<Table>;
 }
 
 /** A metric without labels exists from the start, at zero, so that a rate has something to begin with. */

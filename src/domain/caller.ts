@@ -55,6 +55,14 @@ export function mayRead(caller: Caller): boolean {
   return isMaster(caller) || (caller.speaksFor !== undefined && caller.speaksFor.kind !== 'syncer');
 }
 
+/** As in kcp, where a role of this name allows it. */
+const metricsReaders = 'system:kcp:metrics-reader';
+
+/** May read metrics, which name shards, types and caches and nothing that these have. */
+export function mayReadMetrics(caller: Caller): boolean {
+  return mayRead(caller) || caller.groups.includes(metricsReaders);
+}
+
 /** May read what is labelled for a syncer: masters, and that syncer. */
 export function mayReadFor(caller: Caller, syncer: string): boolean {
   return isMaster(caller) || (caller.speaksFor?.kind === 'syncer' && caller.speaksFor.name === syncer);

@@ -42,6 +42,8 @@ export type BackendRequest = Readonly<{
   target: string;
   headers: HeaderLines;
   body: IncomingMessage | undefined;
+  /** Called with the length of each part of the body that goes to the backend. */
+  bodyPassed: (bytes: number) => void;
   /** Whether the answer may be as long in coming as it likes. */
   lasts: boolean;
   /** For what of the answer nobody takes. */
@@ -90,7 +92,7 @@ export class Backends {
 
   /** Throws TooLong, NotSent, BrokenOff, or the reason of `signal`. */
   async request(asked: BackendRequest, credentials: BackendCredentials): Promise<BackendAnswer> {
-    const { method, target, headers, body, lasts, unread, signal } = asked;
+    const { method, target, headers, body, bodyPassed, lasts, unread, signal } = asked;
     const sent = { ':method': method, ':path': target, ':scheme': 'https', ...headers };
     if (headerBlockBytesMax(sent) > blockBytesMax) throw new TooLong('the headers are longer than a connection takes');
     const kept = this.#keptFor(asked.origin, credentials);
@@ -108,7 +110,7 @@ export class Backends {
       throw new NotSent('the server does not answer', { cause: error });
     }
     if (to === undefined) return this.#overHttp1(asked, kept.agent);
-    if (body !== undefined) pourBody(body, to.stream, this.#clock);
+    if (body !== undefined) pourBody(body, to.stream, this.#clock, bodyPassed);
     return answered(to, signal);
   }
 
@@ -154,7 +156,10 @@ export class Backends {
     return this.#numbered;
   }
 
-  #overHttp1({ origin, method, target, headers, body, lasts, unread, signal }: BackendRequest, agent: Agent): Promise<BackendAnswer> {
+  #overHttp1(
+    { origin, method, target, headers, body, bodyPassed, lasts, unread, signal }: BackendRequest,
+    agent: Agent,
+  ): Promise<BackendAnswer> {
     const { ':authority': host = '', ...others } = headers;
     return new Promise((resolve, reject) => {
       // Node writes a body of some methods without saying where it ends, and the rest would be another request.
@@ -206,7 +211,7 @@ export class Backends {
       if (body === undefined) return void outgoing.end();
       // The server may answer before there is a body.
       outgoing.flushHeaders();
-      pourBody(body, outgoing, this.#clock);
+      pourBody(body, outgoing, this.#clock, bodyPassed);
     });
   }
 }

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
+import type { ShardName } from '../domain/shard.js';
 import type { Objects, Revisions } from '../domain/store-port.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
 import { clustersPath, mostSpecificFirst, placeOf, type Mapping, type Place } from './mapping.js';
@@ -9,9 +10,9 @@ import { routeOf, type Route } from './route.js';
 import { clusterOfToken } from './service-account.js';
 import { ShardUrls } from './shard-urls.js';
 
-/** `target`: path and query. */
+/** `target`: path and query. `shard`: of the logical cluster that the path leads to, if it names one. */
 export type Destination =
-  | Readonly<{ kind: 'backend'; mapping: Mapping; origin: string; target: string }>
+  | Readonly<{ kind: 'backend'; mapping: Mapping; origin: string; target: string; shard: ShardName | undefined }>
   | Readonly<{ kind: 'local'; path: string }>
   | Readonly<{ kind: 'answer'; answer: OwnAnswer }>;
 
@@ -52,9 +53,11 @@ export class Destinations {
         return instead(pageNotFound);
       case 'mapped': {
         const { mapping, path, target } = route;
-        const missing = path === undefined ? undefined : unfound(await this.#parts.paths.resolve(path), asked);
+        const resolution = path === undefined ? undefined : await this.#parts.paths.resolve(path);
+        const missing = resolution && unfound(resolution, asked);
+        if (missing !== undefined) return instead(missing);
         const { origin, path: base } = mapping.backend;
-        return missing === undefined ? { kind: 'backend', mapping, origin, target: `${base}${target}` } : instead(missing);
+        return { kind: 'backend', mapping, origin, target: `${base}${target}`, shard: shardOf(resolution) };
       }
       case 'cluster': {
         const { mapping, path, rest } = route;
@@ -64,7 +67,8 @@ export class Destinations {
         const to = await this.#place(resolution);
         if (to === undefined) return instead(tryAgain('the shard of the workspace is not known yet'));
         const target = `${to.path}${rest}`;
-        return { kind: 'backend', mapping, origin: to.origin, target: target.startsWith('/') ? target : `/${target}` };
+        const below = target.startsWith('/') ? target : `/${target}`;
+        return { kind: 'backend', mapping, origin: to.origin, target: below, shard: shardOf(resolution) };
       }
     }
   }
@@ -86,6 +90,11 @@ export class Destinations {
     const place = await this.#urls.of(resolution.shard);
     return place === undefined ? undefined : { origin: place.origin, path: `${place.path}/clusters/${resolution.cluster}` };
   }
+}
+
+/** Undefined for a mounted Workspace, which is on none. */
+function shardOf(resolution: PathResolution | undefined): ShardName | undefined {
+  return resolution?.kind === 'cluster' ? resolution.shard : undefined;
 }
 
 /** Why what was asked for cannot be reached; undefined where it can. */

@@ -30,6 +30,7 @@ import {
 import type { Authenticator } from './authenticator.js';
 import { assertDecoded, BrokenOff, NotSent, TooLong, type BackendCredentials } from './backend-requests.js';
 import type { BackendAnswer, Backends } from './backends.js';
+import type { DoorMetrics } from './door-metrics.js';
 import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
 import { answerHeaders, bodiless, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
@@ -42,6 +43,7 @@ export type FrontDoorParts = Readonly<{
   authenticator: Pick<Authenticator, 'identityOf'>;
   credentials: (mapping: Mapping) => BackendCredentials;
   lasting: LastingRequests;
+  metrics: DoorMetrics;
   /** Health and metrics. */
   local: (path: string, exchange: Exchange) => Promise<OwnAnswer>;
   /** What nobody has foreseen, as an answer that cannot be passed on. It ends one request, and not the process. */
@@ -67,15 +69,18 @@ export class FrontDoor {
 
   /** `refusal`: why the request must be refused. */
   async handle(exchange: Exchange, refusal: Error | undefined): Promise<void> {
+    let observe: ReturnType<DoorMetrics['begin']> | undefined = this.#parts.metrics.begin();
     try {
       if (refusal !== undefined) throw refusal;
-      const answer = await this.#answer(exchange);
+      const answer = await this.#answer(exchange, () => (observe = undefined));
       if (answer !== undefined) own(exchange, answer);
     } catch (error) {
       // Half an answer is reset, so that nobody takes it for whole.
       if (exchange.response.headersSent || exchange.isOver) exchange.cut();
       else own(exchange, this.#answerTo(error, exchange.request));
     }
+    const { request, response } = exchange;
+    observe?.(request.method, response.headersSent ? response.statusCode : undefined);
     exchange.answered();
   }
 
@@ -85,16 +90,22 @@ export class FrontDoor {
     return foreseen ?? brokenOff('the answer cannot be passed on');
   }
 
-  /** Undefined once a backend's answer was passed on. Throws Refused(429). */
-  async #answer(exchange: Exchange): Promise<OwnAnswer | undefined> {
+  /** Undefined once a backend's answer was passed on. `ownMatter`: called for what kcp's proxy does not observe either. Throws Refused(429). */
+  async #answer(exchange: Exchange, ownMatter: () => void): Promise<OwnAnswer | undefined> {
     const { request, response } = exchange;
     const { url = '/', method = 'GET', headers } = request;
     const found = await this.#parts.destinations.of({ url, method, headers });
-    if (found.kind === 'local') return this.#parts.local(found.path, exchange);
+    if (found.kind === 'local') {
+      ownMatter();
+      return this.#parts.local(found.path, exchange);
+    }
     const cors = corsHeaders(headers.origin, this.#options.corsOrigins);
     for (const [name, value] of Object.entries(cors ?? {})) response.setHeader(name, value);
     // Before authentication, because a browser shows no certificate with it.
-    if (cors !== undefined && method === 'OPTIONS') return mayAsk;
+    if (cors !== undefined && method === 'OPTIONS') {
+      ownMatter();
+      return mayAsk;
+    }
     if (found.kind === 'answer') return found.answer;
     return this.#forward(exchange, found);
   }
@@ -102,7 +113,8 @@ export class FrontDoor {
   /** Undefined once the backend's answer was passed on. Throws Refused(429). */
   async #forward(exchange: Exchange, to: Destination & { kind: 'backend' }): Promise<OwnAnswer | undefined> {
     const { request } = exchange;
-    const { mapping, origin, target } = to;
+    const { mapping, origin, target, shard } = to;
+    const { metrics } = this.#parts;
     const isLasting = lasts(request.method, target);
     exchange.admit();
     if (isLasting) exchange.becomeWatch(0);
@@ -117,10 +129,24 @@ export class FrontDoor {
       if (identity === 'untrusted') return unauthorized;
       const headers = forwardedHeaders(request, mapping, identity);
       const body = hasBody(request) && !isLasting ? request : undefined;
-      const asked = { origin, method: request.method ?? 'GET', target, headers, body, lasts: isLasting, signal: givenUp.signal };
+      const bodyPassed = (bytes: number): void => metrics.requestBody(shard, bytes);
+      const asked = {
+        origin,
+        method: request.method ?? 'GET',
+        target,
+        headers,
+        body,
+        bodyPassed,
+        lasts: isLasting,
+        signal: givenUp.signal,
+      };
       const answer = await this.#parts.backends.request({ ...asked, unread: exchange.unread }, this.#parts.credentials(mapping));
-      await passOn(exchange, answer, { isLasting, signal: givenUp.signal });
+      const passed = (bytes: number): void => metrics.answerBody(shard, bytes);
+      await passOn(exchange, answer, { isLasting, signal: givenUp.signal, passed });
       return undefined;
+    } catch (error) {
+      metrics.failed(shard, error);
+      throw error;
     } finally {
       leave();
       stop?.();
@@ -156,12 +182,11 @@ export function isAnswer(status: number): boolean {
   return status >= statusMin && status <= statusMax;
 }
 
+/** `passed`: called with the length of each part of the answer's body. */
+type PassingOn = Readonly<{ isLasting: boolean; signal: AbortSignal; passed: (bytes: number) => void }>;
+
 /** Throws when it cannot be passed on at all. */
-async function passOn(
-  exchange: Exchange,
-  answer: BackendAnswer,
-  { isLasting, signal }: Readonly<{ isLasting: boolean; signal: AbortSignal }>,
-): Promise<void> {
+async function passOn(exchange: Exchange, answer: BackendAnswer, { isLasting, ...how }: PassingOn): Promise<void> {
   const { request, response } = exchange;
   const { status, headers, body } = answer;
   try {
@@ -174,7 +199,7 @@ async function passOn(
   }
   // The first event of a watch may be long in coming.
   if (isLasting) response.flushHeaders();
-  if (request.method !== 'HEAD' && !bodiless.has(status) && headers['content-length'] !== '0') return passBodyOn(exchange, answer, signal);
+  if (request.method !== 'HEAD' && !bodiless.has(status) && headers['content-length'] !== '0') return passBodyOn(exchange, answer, how);
   // Whatever comes is not passed on, also where the backend never ends it.
   exchange.onEnd(() => void body.destroy());
   body.resume();
@@ -187,7 +212,11 @@ async function passOn(
  * written, or either end is gone. A stream that has come to its end is left to close by itself: to end it as well would send a reset for each request, and
  * servers end a connection with many of them.
  */
-function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }: BackendAnswer, signal: AbortSignal): Promise<void> {
+function passBodyOn(
+  exchange: Exchange,
+  { headers, body, isCutOff, endRequest }: BackendAnswer,
+  { signal, passed }: Omit<PassingOn, 'isLasting'>,
+): Promise<void> {
   let missing = Number(headers['content-length'] ?? NaN);
   let pending: Promise<void> | undefined;
   const gathered = new GatheredBytes();
@@ -228,6 +257,7 @@ function passBodyOn(exchange: Exchange, { headers, body, isCutOff, endRequest }:
     };
     body.on('data', (chunk: Buffer) => {
       missing -= chunk.length;
+      passed(chunk.length);
       const isFirst = gathered.bytes === 0;
       gathered.add(chunk);
       if (missing === 0 || gathered.bytes >= gatheredBytesMax) flush();

@@ -11,10 +11,11 @@ import { isHttp2 } from '../http/transport.js';
 
 const stallMsMax = 30_000;
 
-/** One that breaks off takes its request along, because the backend must not take it for whole. */
-export function pourBody(body: IncomingMessage, into: Writable, clock: Clock): void {
+/** One that breaks off takes its request along, because the backend must not take it for whole. `passed`: called with the length of each part. */
+export function pourBody(body: IncomingMessage, into: Writable, clock: Clock, passed: (bytes: number) => void): void {
   const end = (why: string): void => void into.destroy(new CacheError(why));
   const broken = (): void => end('the client has broken off');
+  body.on('data', (chunk: Buffer) => passed(chunk.length));
   pace(body, into, clock, () => end('the server takes nothing of the request'));
   // Node tells of an end in the middle of the frame that brings it, when nobody can tell yet what kind of end it is.
   body.once('end', () => setImmediate(() => (isWhole(body) ? into.end() : broken())));

@@ -18,9 +18,10 @@ import { lasts } from './lasting-requests.js';
 import { passAlong } from './paced-copy.js';
 import type { UpgradeAnswer } from './upgrade-request.js';
 
-export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'authenticator' | 'credentials' | 'lasting' | 'failed'> &
+export type WebsocketsParts = Pick<FrontDoorParts, 'destinations' | 'authenticator' | 'credentials' | 'lasting' | 'failed' | 'metrics'> &
   Readonly<{ backends: Pick<Backends, 'upgrade'>; clock: Clock }>;
 
+const switching = 101;
 /** How long a client may take to read why it gets none. */
 const refusalMsMax = 5_000;
 
@@ -40,7 +41,10 @@ export class Websockets {
     // The connection is no HTTP any more, and nobody else does.
     const leave = atExpiry(caller, this.#parts.clock, () => void socket.destroy());
     const stop = lasts(request.method, request.url ?? '/') ? this.#parts.lasting.add(() => givenUp.abort(stopping)) : undefined;
+    const observe = this.#parts.metrics.begin();
+    let code: number | undefined;
     socket.once('close', () => {
+      observe(request.method, code);
       leave();
       stop?.();
       givenUp.abort(new BrokenOff('the client has gone'));
@@ -48,11 +52,14 @@ export class Websockets {
     try {
       if (refusal !== undefined) throw refusal;
       const answer = await this.#upgraded(upgrade, givenUp.signal);
+      code = answer?.code ?? switching;
       if (answer !== undefined) this.#end(socket, answer);
     } catch (error) {
       const foreseen = answerTo(error);
       if (foreseen === undefined) this.#parts.failed(error, request);
-      this.#end(socket, foreseen ?? badGateway);
+      const answer = foreseen ?? badGateway;
+      code = answer.code;
+      this.#end(socket, answer);
     }
   }
 
@@ -77,12 +84,16 @@ export class Websockets {
     const found = await this.#parts.destinations.of({ url, method, headers });
     if (found.kind === 'answer') return found.answer;
     if (found.kind === 'local') return pageNotFound;
-    const { mapping, origin, target } = found;
+    const { mapping, origin, target, shard } = found;
     becomeWatch();
     const identity = await untilAborted(this.#parts.authenticator.identityOf(caller, request), signal);
     if (identity === 'untrusted') return unauthorized;
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
-    const answer = await this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
+    const asking = this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
+    const answer = await asking.catch((error: unknown) => {
+      this.#parts.metrics.failed(shard, error);
+      throw error;
+    });
     if (answer.socket === undefined) return refusalOf(answer);
     join({ client: socket, head }, answer, { signal, clock: this.#parts.clock });
     return undefined;
@@ -102,7 +113,7 @@ function join(
   { signal, clock }: Readonly<{ signal: AbortSignal; clock: Clock }>,
 ): void {
   const { headers, socket, head: begun } = answer;
-  client.write(headOf(101, { ...answerHeaders(101, headers), connection: 'Upgrade', upgrade: 'websocket' }));
+  client.write(headOf(switching, { ...answerHeaders(switching, headers), connection: 'Upgrade', upgrade: 'websocket' }));
   if (begun.length > 0) client.write(begun);
   if (head.length > 0) socket.write(head);
   socket.on('error', () => {});

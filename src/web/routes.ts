@@ -8,6 +8,7 @@ import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { mustParse } from '../domain/parsed.js';
+import { mayReadMetrics, type Caller } from '../domain/caller.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import type { Caches, Clock, Freshness, HeavyWorks, Paths, Removals, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
@@ -33,6 +34,8 @@ export type RouteParts = Readonly<{
   log: Log;
   metrics: Metrics;
   health: Health;
+  /** What answers everybody. */
+  publicPaths: readonly string[];
 }>;
 
 /** Room that a report waits for before it is made: metrics and status grow with what the store holds. */
@@ -51,7 +54,7 @@ export function routes(
   parts: RouteParts & Readonly<{ clock: Clock; heavy: HeavyWorks }>,
   exchangeOf: (context: Context) => Exchange,
 ): Router {
-  const { health, metrics, freshness, paths, shards, removals, caches, heavy } = parts;
+  const { health, metrics, freshness, paths, shards, removals, caches, heavy, publicPaths } = parts;
   const healthLog = new HealthLog(parts);
   const router = new Router({ strict: true, sensitive: true });
   for (const endpoint of healthEndpoints) {
@@ -62,21 +65,25 @@ export function routes(
       return respond(exchangeOf(context), { kind: 'text', code: report.status, text: report.text });
     });
   }
-  const read = (path: string, bytesMax: number, make: (query: URLSearchParams) => Promise<Answer>): void => {
+  const read = (
+    path: string,
+    bytesMax: number,
+    make: (query: URLSearchParams) => Promise<Answer>,
+    isOpenTo = (_: Caller) => false,
+  ): void => {
     router.get(path, async (context: Context) => {
       const exchange = exchangeOf(context);
       exchange.admit();
-      authorizePath(exchange);
+      if (!isOpenTo(exchange.caller)) authorizePath(exchange);
       const query = queryOf(context);
       if (await exchange.room.take(bytesMax)) await respond(exchange, await make(query));
     });
   };
-  read('/metrics', reportBytesMax, async () => ({
-    kind: 'bytes',
-    code: 200,
-    contentType: metrics.contentType,
-    parts: [Buffer.from(await metrics.render())],
-  }));
+  const metricsAnswer = async (): Promise<Answer> => {
+    const parts = [Buffer.from(await metrics.render())];
+    return { kind: 'bytes', code: 200, contentType: metrics.contentType, parts };
+  };
+  read('/metrics', reportBytesMax, metricsAnswer, (caller) => publicPaths.includes('/metrics') || mayReadMetrics(caller));
   read('/services/cache/status', reportBytesMax, async () => reportAnswer(await freshness.report()));
   read('/services/cache/freshness', freshnessBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await freshness.ofType(mustParse(parseFreshnessQuestion(query))))),

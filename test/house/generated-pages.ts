@@ -4,7 +4,7 @@ import { commands } from '../../src/commands/commands.js';
 import { proxyOptions } from '../../src/config/command-options.js';
 import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
 import { configFileOption, options } from '../../src/config/options.js';
-import { agentMetricTable, metricTable, type MetricTable } from '../../src/diagnostics/metric-table.js';
+import { agentMetricTable, frontDoorMetricTable, metricTable, type MetricTable } from '../../src/diagnostics/metric-table.js';
 
 /** By path. */
 export const generatedPages: Readonly<Record<string, () => string>> = {
@@ -107,9 +107,14 @@ function metricsPage(): string {
   return `# Metrics
 
 \`GET /metrics\` has these, in the text format of Prometheus, and beside them the metrics of the process that prom-client collects (\`process_…\`,
-\`nodejs_…\`). It answers those who may read the status.
+\`nodejs_…\`). It answers those who may read the status, the group \`system:kcp:metrics-reader\`, and everybody with \`--authorization-always-allow-paths=/metrics\`.
 
 ${metricsOf(metricTable)}
+## Metrics of a front door
+
+A front door has these as well, with the names, labels and buckets of kcp's own, for kcp's dashboards. A method or a code that HTTP does not have is \`unknown\`.
+
+${metricsOf(frontDoorMetricTable)}
 ## Metrics of an agent
 
 \`GET /metrics\` at the \`--metrics-bind-address\` of \`strata push\` has these, and those of the process. It answers everybody.

@@ -73,6 +73,7 @@ test.serial('a request that finds every connection to a backend busy is not sent
         target: '/x',
         headers: {},
         body: undefined,
+        bodyPassed: () => {},
         lasts: false,
         unread: endlessRoom,
         signal,

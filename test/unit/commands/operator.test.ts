@@ -132,6 +132,7 @@ function aCache(): RequestListener {
       caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
       log: silent,
       metrics: createMetrics({ processMetrics: false }),
+      publicPaths: [],
       health: new Health(),
       version: '0.1.0',
     },

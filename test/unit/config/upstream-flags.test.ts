@@ -145,6 +145,25 @@ test('flags that only tune something we do not have are accepted with one warnin
   );
 });
 
+test('the paths that answer everybody are health and, where that is asked for, metrics', (t) => {
+  const flag = 'authorization-always-allow-paths';
+  t.deepEqual(read(`--${flag}=/healthz,/readyz,/livez,/metrics`), {
+    kind: 'read',
+    flags: { [flag]: '/healthz,/readyz,/livez,/metrics' },
+    warnings: [],
+  });
+  t.is(read(`--${flag}="/metrics",/healthz,/readyz,/livez`).flags[flag], '/healthz,/readyz,/livez,/metrics');
+  const more = read(`--${flag}=/healthz,/readyz,/livez,/debug/*,*`);
+  t.is(more.flags[flag], '/healthz,/readyz,/livez');
+  t.is(more.warnings.length, 1);
+  t.deepEqual(problems(`--${flag}=/metrics`), [
+    `--${flag}=/metrics: /healthz, /readyz, /livez always answer everybody and cannot be closed: name them as well`,
+  ]);
+  t.is(problems(`--${flag}="/metrics`).length, 1);
+  t.deepEqual(loadSettings({ flags: { [flag]: '/metrics' }, environment: {}, readFile: () => '' }).publicPaths, ['/metrics']);
+  t.throws(() => loadSettings({ flags: { [flag]: '/metrics,/version' }, environment: {}, readFile: () => '' }));
+});
+
 test('a minimum version of TLS is honoured, never lowered', (t) => {
   t.is(read('--tls-min-version=VersionTLS13').flags['tls-min-version'], 'TLSv1.3');
   t.is(read('--tls-min-version=VersionTLS10').flags['tls-min-version'], 'TLSv1.2');

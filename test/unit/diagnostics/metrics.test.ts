@@ -1,9 +1,9 @@
 import { test } from '../../support/test.js';
-import { agentMetricTable, metricTable } from '../../../src/diagnostics/metric-table.js';
+import { agentMetricTable, frontDoorMetricTable, metricTable } from '../../../src/diagnostics/metric-table.js';
 import { createMetrics, createMetricsOf } from '../../../src/diagnostics/metrics.js';
 
 test('every declared metric is rendered with its help from the start', async (t) => {
-  for (const table of [metricTable, agentMetricTable]) {
+  for (const table of [metricTable, agentMetricTable, frontDoorMetricTable]) {
     const text = await createMetricsOf(table, { processMetrics: false }).render();
     for (const { name, help } of Object.values(table)) t.true(text.includes(`# HELP ${name} ${help}\n`), name);
   }
