@@ -102,24 +102,15 @@ export class ShardAgent {
 
   /** Throws SourceIsCache and SourceForbidsAll. Whether a source that does not answer now is a cache, its later answers say. */
   async checkSource(signal: AbortSignal): Promise<void> {
-    try {
-      const asked = { path: versionPath, answerMsMax: versionMsMax, silenceMsMax: versionMsMax, signal };
-      const answer = await this.#client.read(asked, versionBytesMax);
-      if (answer !== undefined && isVersionOfCache(answer)) throw new SourceIsCache(this.#access);
-      this.#isReached = true;
-    } catch (error) {
-      if (error instanceof SourceIsCache) throw error;
-      if (isForbiddenByKcp(error)) throw new SourceForbidsAll(this.#access, error);
-      this.#isReached = error instanceof KubeRefusal;
-      this.#reading.log.debug('source.version.unknown', failureFields(error));
-    }
+    const failure = await this.#askVersion(signal);
+    if (isForbiddenByKcp(failure)) throw new SourceForbidsAll(this.#access, failure);
   }
 
   /** Asks the shard for its version every so often, until `signal` is aborted: a standby reads nothing else of it. Throws SourceIsCache. */
   async watchSource(intervalMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(this.#reading.clock, intervalMs, signal);
-      if (!signal.aborted) await this.checkSource(signal);
+      if (!signal.aborted) await this.#askVersion(signal);
     }
   }
 
@@ -140,6 +131,22 @@ export class ShardAgent {
   close(): void {
     this.#declared?.close();
     this.#client.close();
+  }
+
+  /** Resolves with why there was no version. Throws SourceIsCache. */
+  async #askVersion(signal: AbortSignal): Promise<unknown> {
+    try {
+      const asked = { path: versionPath, answerMsMax: versionMsMax, silenceMsMax: versionMsMax, signal };
+      const answer = await this.#client.read(asked, versionBytesMax);
+      if (answer !== undefined && isVersionOfCache(answer)) throw new SourceIsCache(this.#access);
+      this.#isReached = true;
+      return undefined;
+    } catch (error) {
+      if (error instanceof SourceIsCache) throw error;
+      this.#isReached = error instanceof KubeRefusal;
+      this.#reading.log.debug('source.version.unknown', failureFields(error));
+      return error;
+    }
   }
 
   #readerOf(type: ReplicatedType, onlooker: SliceReaderOptions['onlooker']): SliceReader {
