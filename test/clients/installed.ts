@@ -1,6 +1,10 @@
 /** Whether a program that a test needs is installed, and how to run it to its end. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, rename } from 'node:fs/promises';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { spawn } from '../support/children.js';
@@ -35,18 +39,33 @@ export async function runProgram(program: string, args: readonly string[], { cwd
   }
 }
 
-/** Builds a program of this folder's Go module; gives the reason when that fails, or there is no Go. */
+/** Builds a program of a Go module, the one in this folder where none is named; gives the reason when that fails, or there is no Go. */
 export async function buildGoProgram(
   program: string,
-  { source, timeoutMs }: Readonly<{ source: string; timeoutMs: number }>,
+  { source, module = projectFile('test', 'clients'), timeoutMs }: Readonly<{ source: string; module?: string; timeoutMs: number }>,
 ): Promise<{ program: string } | { why: string }> {
   if ((await installed('go', 'version')) === undefined) return { why: 'go is not installed' };
   const { code, stderr } = await runProgram('go', ['build', '-o', program, source], {
-    cwd: projectFile('test', 'clients'),
+    cwd: module,
     environment: { CGO_ENABLED: '0' },
     timeoutMs,
   });
   return code === 0 ? { program } : { why: `${source} cannot be built: ${stderr.slice(-1_000)}` };
+}
+
+/** The same, into a folder of this user that later runs find. `name` says which version it is. */
+export async function buildGoProgramOnce(
+  name: string,
+  options: Parameters<typeof buildGoProgram>[1],
+): Promise<{ program: string } | { why: string }> {
+  const folder = join(tmpdir(), `strata-go-${userInfo().uid}`);
+  const program = join(folder, name);
+  if (existsSync(program)) return { program };
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const built = await buildGoProgram(`${program}.${process.pid}`, options);
+  if ('why' in built) return built;
+  await rename(built.program, program);
+  return { program };
 }
 
 /** What a program answers that reads a line of JSON for each question and writes one for each answer. Rejects if it fails, or leaves one out. */

@@ -3,11 +3,7 @@
  * folder that later runs find.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir, rename } from 'node:fs/promises';
-import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
-import { installed, runProgram } from '../../clients/installed.js';
+import { buildGoProgramOnce, installed } from '../../clients/installed.js';
 import { projectFile } from '../../support/project.js';
 
 const buildMsMax = 300_000;
@@ -35,19 +31,11 @@ async function find(): Promise<Found> {
   const named = process.env['TEST_ETCD_BIN'];
   if (named !== undefined) return { program: named, etcdutl: ['etcdutl'] };
   if ((await installed('etcd', '--version')) !== undefined) return { program: 'etcd', etcdutl: ['etcdutl'] };
-  if ((await installed('go', 'version')) === undefined) return { why: 'no etcd, and no Go to build one' };
-  const folder = join(tmpdir(), `etcd-built-${userInfo().uid}`);
-  const program = join(folder, 'etcd-and-etcdutl-3.6.16');
-  const built = { program, etcdutl: [program, 'etcdutl'] };
-  if (existsSync(program)) return built;
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const unfinished = `${program}.${process.pid}`;
-  const { code, stderr } = await runProgram('go', ['build', '-o', unfinished, '.'], {
-    cwd: projectFile('test', 'faults', 'etcd'),
-    environment: { CGO_ENABLED: '0' },
+  const built = await buildGoProgramOnce('etcd-and-etcdutl-3.6.16', {
+    source: '.',
+    module: projectFile('test', 'faults', 'etcd'),
     timeoutMs: buildMsMax,
   });
-  if (code !== 0) return { why: `no etcd, and Go cannot build one: ${stderr.slice(-500)}` };
-  await rename(unfinished, program);
-  return built;
+  if ('why' in built) return { why: `no etcd, and Go cannot build one: ${built.why}` };
+  return { program: built.program, etcdutl: [built.program, 'etcdutl'] };
 }

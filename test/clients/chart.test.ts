@@ -1,0 +1,202 @@
+/**
+ * The chart by Helm itself: each of its examples renders what was recorded, of fields that Kubernetes, cert-manager and the operator of Prometheus know; values that
+ * make no sense are refused. Needs `helm`, or `go` to build one; skipped aloud without them. TEST_RECORD=golden records what is rendered.
+ */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { certAdmin, certCache, certReader, certServing, certShard, certSyncer } from '../../src/commands/cert.js';
+import type { Command } from '../../src/commands/command.js';
+import { loadSettings } from '../../src/config/settings.js';
+import { called } from '../support/commands/called.js';
+import { projectFile } from '../support/project.js';
+import { buildStrictDecoder, chart, examples, helmTest, lint, render, template, valuesOf, type Rendered } from './chart/helm.js';
+import { certificatesOf, type WantedCertificate } from './chart/wanted-certificate.js';
+import { workloadsOf } from './chart/workload.js';
+import { askInLines } from './installed.js';
+
+const image = ['--set', 'image.repository=registry.example/strata'];
+const certificateCommands: Readonly<Record<string, Command>> = {
+  shard: certShard,
+  cache: certCache,
+  reader: certReader,
+  syncer: certSyncer,
+};
+
+async function everythingRendered(): Promise<ReadonlyMap<string, readonly Rendered[]>> {
+  const rendered = new Map<string, readonly Rendered[]>();
+  for (const example of examples) rendered.set(example, await render({ name: 'strata', example }));
+  return rendered;
+}
+
+helmTest('each example is linted, and renders what was recorded', async (t) => {
+  t.is(examples.length, 8);
+  for (const [example, documents] of await everythingRendered()) {
+    const { code, stdout, stderr } = await lint(valuesOf(example));
+    t.is(code, 0, `${example}: ${stdout}${stderr}`);
+    const file = projectFile('test', 'clients', 'chart', 'golden', `${example}.yaml`);
+    if (process.env['TEST_RECORD'] === 'golden') writeFileSync(file, golden(documents));
+    t.deepEqual(documentsIn(golden(documents)), documentsIn(readFileSync(file, 'utf8')), example);
+  }
+  t.is((await lint([])).code, 0, 'the values as they are');
+});
+
+/** Whatever a formatter has made of the text. */
+function documentsIn(text: string): readonly unknown[] {
+  return parseAllDocuments(text).map((document) => document.toJS() as unknown);
+}
+
+/** Sorted, without what stands in files of its own. */
+function golden(documents: readonly Rendered[]): string {
+  const shortened = documents.map((document) => {
+    if (document.kind === 'PrometheusRule') return { ...document, spec: '(monitoring/alerts.yaml)' };
+    return document.data?.['strata.json'] === undefined ? document : { ...document, data: '(monitoring/grafana.json)' };
+  });
+  const placed = shortened.map((document) => [`${document.kind} ${document.metadata.name}`, stringify(document)] as const);
+  return placed
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([, text]) => text)
+    .join('---\n');
+}
+
+helmTest('every document has only fields that its type has, and a field that it has not is found', async (t) => {
+  const decoder = await buildStrictDecoder();
+  if ('why' in decoder) {
+    t.log(`SKIPPED (the only test of the types of Kubernetes): ${decoder.why}`);
+    t.pass();
+    return;
+  }
+  const documents = [...(await everythingRendered()).entries()].flatMap(([example, all]) => all.map((document) => ({ example, document })));
+  const refusals = async (questions: readonly unknown[]): Promise<readonly string[]> => {
+    const asked = questions.map((question) => ({ document: Buffer.from(JSON.stringify(question)).toString('base64') }));
+    return (await askInLines(decoder.program, asked)).map((answer) => (answer as { refused: string }).refused);
+  };
+
+  t.true(documents.length > 60, `${documents.length}`);
+  const refused = await refusals(documents.map(({ document }) => document));
+  for (const [i, { example, document }] of documents.entries())
+    t.is(refused[i], '', `${example}: ${document.kind} ${document.metadata.name}`);
+  const kinds = [...new Map(documents.map(({ document }) => [document.kind, document])).values()];
+  t.true(kinds.length >= 10, kinds.map(({ kind }) => kind).join());
+  for (const wrong of await refusals(kinds.map((document) => ({ ...document, speck: {} })))) t.regex(wrong, /unknown field "speck"/);
+});
+
+helmTest('a certificate has the subject, the names and the use of the one that `strata cert` makes', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-chart-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const made = async (command: Command, operands: readonly string[], file: string): Promise<X509Certificate> => {
+    await called(command, { operands, flags: { 'ca-directory': join(folder, 'ca'), 'out-directory': folder, force: 'true' } });
+    return new X509Certificate(readFileSync(join(folder, `${file}.crt`)));
+  };
+  const likeOurs = async ({ user, groups, uris, hosts }: WantedCertificate): Promise<X509Certificate> => {
+    const [, kind, name = ''] = /^strata:\/\/(\w+)\/(.+)$/.exec(uris[0] ?? '') ?? [];
+    const speaker = certificateCommands[kind ?? ''];
+    if (speaker !== undefined) return made(speaker, [name], `${kind}-${name}`);
+    if (groups.length > 0) return made(certAdmin, [], 'admin');
+    return made(certServing, hosts, `serving-${user}`);
+  };
+  const wanted = [...(await everythingRendered()).values()].flatMap(certificatesOf);
+
+  const kinds = new Set<string>();
+  for (const each of wanted) {
+    const { subject, subjectAltName = '', keyUsage } = await likeOurs(each);
+    const names = [
+      ...each.uris.map((uri) => `URI:${uri}`),
+      ...each.hosts.map((host) => (/^[\d.]+$/.test(host) ? `IP Address:${host}` : `DNS:${host}`)),
+    ];
+    t.is([...each.groups.map((group) => `O=${group}`), `CN=${each.user}`].join('\n'), subject, each.secret);
+    t.is(names.join(', '), subjectAltName, each.secret);
+    t.deepEqual(keyUsage, [each.serves ? '1.3.6.1.5.5.7.3.1' : '1.3.6.1.5.5.7.3.2'], each.secret);
+    kinds.add(/^strata:\/\/(\w+)/.exec(each.uris[0] ?? '')?.[1] ?? (each.serves ? 'serving' : 'admin'));
+  }
+  t.deepEqual([...kinds].toSorted(), ['admin', 'cache', 'reader', 'serving', 'shard', 'syncer']);
+});
+
+helmTest(
+  'every pod is one that the strictest policy of Kubernetes lets in, and restarts for whatever is read only at the start',
+  async (t) => {
+    const { securePort } = loadSettings({ flags: {}, environment: {}, readFile: () => '' });
+    for (const [example, documents] of await everythingRendered())
+      for (const { name, pod, container } of workloadsOf(documents)) {
+        const what = `${example}: ${name}`;
+        t.like(pod, { automountServiceAccountToken: false, enableServiceLinks: false }, what);
+        t.like(pod.securityContext, { runAsNonRoot: true, runAsUser: 10001, runAsGroup: 10001, fsGroup: 10001 }, what);
+        t.deepEqual(pod.securityContext?.seccompProfile, { type: 'RuntimeDefault' }, what);
+        const confined = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } };
+        t.deepEqual(container.securityContext, confined, what);
+        t.truthy(container.resources?.limits?.['memory'], what);
+        for (const port of container.ports ?? []) if (port.name === 'https') t.is(port.containerPort, securePort, what);
+        t.false(
+          (container.volumeMounts ?? []).some((mount) => 'subPath' in mount),
+          `${what}: kubelet does not replace what is mounted so`,
+        );
+      }
+
+    const templatesOf = async (sets: Readonly<Record<string, unknown>>): Promise<readonly unknown[]> =>
+      workloadsOf(await render({ name: 'strata', example: 'region', sets })).map(({ pod, annotations }) => ({ pod, annotations }));
+    const [cache, agent, door] = await templatesOf({});
+    t.deepEqual(await templatesOf({ 'cache.children': { x: { offer: { types: ['*'] } } }, 'cache.parent.follow': [] }), [
+      cache,
+      agent,
+      door,
+    ]);
+    const mapping = ['backend_server_ca', 'proxy_client_cert', 'proxy_client_key'].map((name) => [name, `/etc/strata/shards/${name}`]);
+    const [sameCache, sameAgent, otherDoor] = await templatesOf({
+      'frontDoor.mapping': [{ path: '/clusters/', backend: 'https://other', ...Object.fromEntries(mapping) }],
+    });
+    t.deepEqual([sameCache, sameAgent], [cache, agent]);
+    t.notDeepEqual(otherDoor, door);
+  },
+);
+
+helmTest('alerts and dashboard are the files of the chart, and the alerts keep what is Prometheus’ to fill in', async (t) => {
+  const documents = await render({ name: 'strata', example: 'everything' });
+  const alerts = readFileSync(`${chart}/monitoring/alerts.yaml`, 'utf8');
+
+  t.deepEqual(documents.find(({ kind }) => kind === 'PrometheusRule')?.spec, parse(alerts));
+  t.regex(alerts, /\{\{ \$labels\./);
+  const dashboard = documents.find(({ data }) => data?.['strata.json'] !== undefined);
+  t.deepEqual(JSON.parse(dashboard?.data?.['strata.json'] ?? ''), JSON.parse(readFileSync(`${chart}/monitoring/grafana.json`, 'utf8')));
+  const services = documents.filter(({ kind }) => kind === 'Service').map(({ metadata }) => metadata.labels?.['app.kubernetes.io/name']);
+  t.deepEqual(services, ['strata'], 'the job that the alerts ask for, by jobLabel');
+});
+
+helmTest('values that make no sense are refused, and the message names them', async (t) => {
+  const cache = [...image, '--set', 'cache.enabled=true'];
+  const authority = ['--set', 'certificates.createAuthority=true'];
+  const agent = [...image, ...authority, '--set', 'agent.enabled=true'];
+  const door = [...valuesOf('front-door'), '--set'];
+  const refused: readonly (readonly [readonly string[], RegExp])[] = [
+    [[], /set cache\.enabled, agent\.enabled or frontDoor\.enabled/],
+    [['--set', 'cache.enabled=true', ...authority], /image\.repository/],
+    [cache, /cache\.certificates\.serving\.existingSecret: name a secret, or an issuer/],
+    [[...cache, ...authority, '--set', 'cache.nope=1'], /additional properties 'nope' not allowed/],
+    [[...cache, ...authority, '--set', 'nope=1'], /additional properties 'nope' not allowed/],
+    [[...cache, ...authority, '--set', 'cache.store=mysql'], /cache\/store/],
+    [[...cache, ...authority, '--set', 'cache.store=etcd'], /cache\.etcd\.servers/],
+    [[...cache, ...authority, '--set-json', 'cache.parent.urls=["https://root/path"]'], /cache\/parent\/urls/],
+    [[...cache, ...authority, '--set-json', 'cache.children={"eu":{"acept":[]}}'], /'acept' not allowed/],
+    [[...cache, ...authority, '--set-json', 'cache.parent.follow=[{"type":["*"]}]'], /'type' not allowed/],
+    [[...cache, ...authority, '--set-json', 'cache.extraArgs=["console"]'], /cache\/extraArgs/],
+    [[...cache, ...authority, '--set', 'certificates.issuerRef.name=x'], /either createAuthority or issuerRef/],
+    [
+      [...cache, '--set', 'cache.certificates.serving.existingSecret=x,certificates.issue.admin=true'],
+      /certificates\.issue: name an issuer/,
+    ],
+    [agent, /agent\.shardName/],
+    [[...agent, '--set', 'agent.shardName=amber'], /agent\.kubeconfig\.existingSecret/],
+    [[...agent, '--set', 'agent.shardName=amber,agent.kubeconfig.existingSecret=x'], /agent\.caches: name a cache/],
+    [[...door, 'frontDoor.certificates.clientCa.existingSecret='], /frontDoor\.certificates\.clientCa\.existingSecret/],
+    [[...door, 'frontDoor.shards.existingSecret='], /frontDoor\.shards\.existingSecret/],
+    [[...door, 'frontDoor.mapping=null'], /frontDoor\.mapping/],
+    [[...door, 'frontDoor.certificates.parent.existingSecrets={a}'], /name as many as there are replicas/],
+  ];
+  for (const [values, message] of refused) {
+    const { code, stderr } = await template('strata', values);
+    t.not(code, 0, values.join(' '));
+    t.regex(stderr, message, values.join(' '));
+  }
+});

@@ -1,0 +1,39 @@
+/** What a Certificate of cert-manager asks for. */
+import type { Subject } from '../../support/test-authority.js';
+import type { Rendered } from './helm.js';
+
+export type WantedCertificate = Readonly<{
+  /** The secret that it is written into. */
+  secret: string;
+  serves: boolean;
+  hosts: readonly string[];
+  uris: readonly string[];
+}> &
+  Pick<Subject, 'user' | 'groups'>;
+
+type CertificateSpec = Readonly<{
+  secretName: string;
+  commonName: string;
+  subject?: Readonly<{ organizations: readonly string[] }>;
+  uris?: readonly string[];
+  dnsNames?: readonly string[];
+  ipAddresses?: readonly string[];
+  usages: readonly string[];
+  isCA?: boolean;
+}>;
+
+/** All but authorities. */
+export function certificatesOf(documents: readonly Rendered[]): readonly WantedCertificate[] {
+  return documents
+    .filter(({ kind }) => kind === 'Certificate')
+    .map(({ spec }) => spec as CertificateSpec)
+    .filter(({ isCA = false }) => !isCA)
+    .map(({ secretName, commonName, subject, uris = [], dnsNames = [], ipAddresses = [], usages }) => ({
+      secret: secretName,
+      user: commonName,
+      groups: subject?.organizations ?? [],
+      uris,
+      hosts: [...dnsNames, ...ipAddresses],
+      serves: usages.includes('server auth'),
+    }));
+}
