@@ -3,7 +3,7 @@
  * The openssl program takes forty times as long; what only it can write is in certificates/openssl-authority.ts. Keys are P-256.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 
@@ -62,6 +62,11 @@ export class TestAuthority {
     this.keyFile = join(folder, 'ca.key');
     writeFileSync(this.certificateFile, certificateOfAuthority(this.#issuer, validityDays * dayMs));
     writeFileSync(this.keyFile, this.#issuer.keys.pem);
+  }
+
+  /** Its certificate, as text. */
+  get certificate(): string {
+    return readFileSync(this.certificateFile, 'utf8');
   }
 
   /** A certificate of `system:masters`, the same each time. */

@@ -6,6 +6,7 @@ export type WantedCertificate = Readonly<{
   /** The secret that it is written into. */
   secret: string;
   serves: boolean;
+  issuer: string;
   hosts: readonly string[];
   uris: readonly string[];
 }> &
@@ -20,6 +21,7 @@ type CertificateSpec = Readonly<{
   ipAddresses?: readonly string[];
   usages: readonly string[];
   isCA?: boolean;
+  issuerRef: Readonly<{ name: string }>;
 }>;
 
 /** All but authorities. */
@@ -28,8 +30,9 @@ export function certificatesOf(documents: readonly Rendered[]): readonly WantedC
     .filter(({ kind }) => kind === 'Certificate')
     .map(({ spec }) => spec as CertificateSpec)
     .filter(({ isCA = false }) => !isCA)
-    .map(({ secretName, commonName, subject, uris = [], dnsNames = [], ipAddresses = [], usages }) => ({
+    .map(({ secretName, commonName, subject, uris = [], dnsNames = [], ipAddresses = [], usages, issuerRef }) => ({
       secret: secretName,
+      issuer: issuerRef.name,
       user: commonName,
       groups: subject?.organizations ?? [],
       uris,
