@@ -4,6 +4,7 @@
  *
  *   paths of the container    those of a folder below a temporary one, in arguments and in ConfigMaps
  *   the names of Services     127.0.0.1 and a port, in arguments; serving certificates are for 127.0.0.1 too
+ *   :PORT of the container    127.0.0.1 and a port, where it answers its probes
  *
  * Otherwise arguments are as rendered. Each issuer is an authority of its own. The root file system is one in which the user 10001 can write nothing.
  */
@@ -28,6 +29,7 @@ import { workloadsOf, type Volume, type Workload } from './workload.js';
 const readyMsMax = 60_000;
 const stopMsMax = 20_000;
 const pollMs = 100;
+const answerMsMax = 1_000;
 const logCharactersShown = 4_000;
 const namespace = 'kcp';
 
@@ -140,14 +142,19 @@ export class ClusterStandIn {
     const volumes: readonly Volume[] = [...(pod.volumes ?? []), ...claims.map((claim) => ({ name: claim }))];
     for (const volume of volumes) this.#mount(volume, join(folder, volume.name), { group, replaced });
 
-    const serves = container.ports?.some((each) => each.name === 'https') ?? false;
-    const args = [...container.args.map(replaced), ...(serves ? ['--bind-address=127.0.0.1', `--secure-port=${port}`] : [])];
+    const [answersAt] = container.ports ?? [];
+    const isServer = answersAt?.name === 'https';
+    const address = answersAt === undefined ? undefined : `127.0.0.1:${port}`;
+    const args = [
+      ...container.args.map((arg) => replaced(arg).replace(`=:${answersAt?.containerPort}`, `=${address}`)),
+      ...(isServer ? ['--bind-address=127.0.0.1', `--secure-port=${port}`] : []),
+    ];
     const started = Pod.start({
       name: `${name}-${index}`,
       logFile: join(this.#folder, `${name}-${index}.log`),
       args,
       user: whyNoOtherUser === undefined ? { uid: runAsUser ?? 0, gid: runAsGroup ?? 0 } : {},
-      url: serves ? `https://127.0.0.1:${port}` : undefined,
+      url: address && `${isServer ? 'https' : 'http'}://${address}`,
       probes: [container.startupProbe, container.readinessProbe, container.livenessProbe].flatMap((probe) => probe?.httpGet.path ?? []),
     });
     this.#pods.push(started);
@@ -227,19 +234,27 @@ export class Pod {
   /** Every probe has succeeded. Rejects with the end of its log when it ends before, or is late. One without probes is ready at once. */
   async untilReady(): Promise<void> {
     const deadline = performance.now() + readyMsMax;
-    for (const path of new Set(this.#parts.probes)) {
-      const probe = new KubeClient({ url: this.url });
-      try {
-        while ((await probe.raw('GET', path, { timeoutMs: 1_000 }).catch(() => undefined))?.status !== 200) {
-          if (this.hasEnded || performance.now() > deadline)
-            throw new Error(
-              `${this.name} ${this.hasEnded ? 'ended' : `is not ready (${path})`}, ${this.#parts.args.join(' ')}:\n${(await this.log()).slice(-logCharactersShown)}`,
-            );
-          await sleep(pollMs);
-        }
-      } finally {
-        probe.close();
+    for (const path of new Set(this.#parts.probes))
+      while ((await this.get(path).catch(() => undefined))?.status !== 200) {
+        if (this.hasEnded || performance.now() > deadline)
+          throw new Error(
+            `${this.name} ${this.hasEnded ? 'ended' : `is not ready (${path})`}, ${this.#parts.args.join(' ')}:\n${(await this.log()).slice(-logCharactersShown)}`,
+          );
+        await sleep(pollMs);
       }
+  }
+
+  /** Without a certificate. */
+  async get(path: string): Promise<Readonly<{ status: number; text: string }>> {
+    if (this.url.startsWith('http:')) {
+      const answer = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(answerMsMax) });
+      return { status: answer.status, text: await answer.text() };
+    }
+    const client = new KubeClient({ url: this.url });
+    try {
+      return await client.raw('GET', path, { timeoutMs: answerMsMax });
+    } finally {
+      client.close();
     }
   }
 

@@ -5,7 +5,7 @@ The template of a pod.
   secrets: name → secret, each in /etc/strata/NAME, for owner and group to read (0440, which is 288)
   configMaps: name → ConfigMap, likewise
   data: the claim or the emptyDir for /var/lib/strata; left out where nothing is written
-  env; annotations; serves: whether it answers at the port https
+  env; annotations; port: {name, number, scheme}, at which it answers /livez and /readyz
 */}}
 {{- define "strata.pod" -}}
 {{- $root := .root -}}
@@ -50,19 +50,19 @@ spec:
       env:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- if .serves }}
+      {{- with .port }}
       ports:
-        - {name: https, containerPort: 6443}
-      # A start checks a store that was not closed, which takes seconds for a GiB.
+        - {name: {{ .name }}, containerPort: {{ .number }}}
+      # A start has five minutes: a server checks a store that was not closed, which takes seconds for a GiB.
       startupProbe:
-        httpGet: {path: /livez, port: https, scheme: HTTPS}
+        httpGet: {path: /livez, port: {{ .name }}, scheme: {{ .scheme }}}
         periodSeconds: 2
         failureThreshold: 150
       readinessProbe:
-        httpGet: {path: /readyz, port: https, scheme: HTTPS}
+        httpGet: {path: /readyz, port: {{ .name }}, scheme: {{ .scheme }}}
         periodSeconds: 5
       livenessProbe:
-        httpGet: {path: /livez, port: https, scheme: HTTPS}
+        httpGet: {path: /livez, port: {{ .name }}, scheme: {{ .scheme }}}
         periodSeconds: 10
         timeoutSeconds: 5
       {{- end }}
