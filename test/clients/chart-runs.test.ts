@@ -24,9 +24,14 @@ async function aCluster(t: ExecutionContext) {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
   shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name: 'one' } });
+  const embedded = shard.kubeconfigText({ token: ShardStandIn.token });
   cluster.make('Secret', 'amber-kubeconfig', {
-    kubeconfig: shard.kubeconfigText({ token: ShardStandIn.token }),
-    'shard.kubeconfig': shard.kubeconfigText({ token: ShardStandIn.token }).replaceAll('"stand-in"', '"shard"'),
+    kubeconfig: embedded,
+    // What it names lies beside it.
+    'shard.kubeconfig': embedded
+      .replaceAll('"stand-in"', '"shard"')
+      .replace(/"certificate-authority-data":"[^"]+"/, '"certificate-authority":"shard-ca.crt"'),
+    'shard-ca.crt': shard.certificate.cert,
   });
   const kcp = cluster.authority('kcp');
   cluster.make('Secret', 'kcp-client-ca', { 'ca.crt': kcp.certificate, 'tls.crt': kcp.certificate });
@@ -175,13 +180,21 @@ helmTest('three servers on an etcd, with certificates', async (t) => {
   t.is(new Set(ids).size, 1, 'they are one cache');
 });
 
-helmTest('a cache with everything', async (t) => {
+helmTest('a cache with everything, below a root that the same issuer knows', async (t) => {
   const { cluster, status } = await aCluster(t);
   cluster.make('ConfigMap', 'notes', { 'readme.txt': 'hello' });
+  const certificates = { createAuthority: false, issuerRef: { name: 'strata', kind: 'ClusterIssuer' } };
+  const sets = { certificates, 'cache.children': { hub: { offer: { types: ['*'] } } } };
+  const [rootPod] = await cluster.install({ name: 'strata-root', example: 'root', sets });
+  cluster.reach('https://cache.root.example:6443', rootPod!.url);
 
   const [cache] = await cluster.install({ name: 'strata', example: 'everything' });
 
-  t.true((await status(cache!, cluster.authority('strata-authority'))).cache.ready);
+  t.true((await status(cache!, cluster.authority('strata'))).cache.ready);
+  await becomes(t, async () => childrenOf(await status(rootPod!, cluster.authority('strata'))), /^hub$/);
+  const reader = cluster.secret('strata-prometheus');
+  t.is((await cache!.get('/metrics')).status, 403);
+  t.regex((await cache!.get('/metrics', reader)).text, /^strata_build_info/m);
 });
 
 helmTest('without fsGroup neither keys nor the disk can be used by the user of the pod, and the server says so', async (t) => {

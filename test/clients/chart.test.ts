@@ -200,3 +200,40 @@ helmTest('values that make no sense are refused, and the message names them', as
     t.regex(stderr, message, values.join(' '));
   }
 });
+
+helmTest('every command of a page that installs the chart renders it', async (t) => {
+  const pages = ['docs/kubernetes.md', ...examples.map((example) => `deploy/helm/strata/examples/${example}.yaml`)];
+  for (const page of pages) {
+    const commands = [...readFileSync(projectFile(page), 'utf8').matchAll(/helm install (\S+) deploy\/helm\/strata (.*)$/gm)];
+    t.true(commands.length >= (page.endsWith('.md') ? 6 : 1), page);
+    for (const [command, name = '', rest = ''] of commands) {
+      const [, example = ''] = /-f deploy\/helm\/strata\/examples\/(\S+)\.yaml$/.exec(rest) ?? [];
+      const { code, stderr } = await template(name, valuesOf(example));
+      t.is(code, 0, `${page}: ${command}: ${stderr}`);
+      if (!page.endsWith('.md')) t.true(page.endsWith(`/${example}.yaml`), command);
+    }
+  }
+});
+
+helmTest('every secret that a page names is one that its example makes', async (t) => {
+  const [cache, root] = await Promise.all(
+    [
+      { name: 'strata', example: 'cache' },
+      { name: 'strata-root', example: 'root' },
+    ].map(async (release) => certificatesOf(await render(release)).map(({ secret }) => secret)),
+  );
+
+  t.true(cache?.includes('strata-shard-amber'));
+  t.true(root?.includes('strata-root-cache-eu'));
+  const every = [...(await everythingRendered()).values()]
+    .flatMap(certificatesOf)
+    .map(({ secret }) => secret.replace(/^strata-/, 'RELEASE-'));
+  const documented = [...readFileSync(projectFile('docs', 'kubernetes.md'), 'utf8').matchAll(/`(RELEASE-[a-z0-9-]+)`/g)].map(
+    ([, secret]) => secret!,
+  );
+  t.true(documented.length >= 7);
+  t.deepEqual(
+    documented.filter((secret) => !every.includes(secret)),
+    [],
+  );
+});

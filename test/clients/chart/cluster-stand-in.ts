@@ -244,13 +244,15 @@ export class Pod {
       }
   }
 
-  /** Without a certificate. */
-  async get(path: string): Promise<Readonly<{ status: number; text: string }>> {
+  /** `as`: the secret of who asks; nobody without one. */
+  async get(path: string, as: VolumeFiles = {}): Promise<Readonly<{ status: number; text: string }>> {
     if (this.url.startsWith('http:')) {
       const answer = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(answerMsMax) });
       return { status: answer.status, text: await answer.text() };
     }
-    const client = new KubeClient({ url: this.url });
+    const { 'tls.crt': certificate, 'tls.key': key } = as;
+    const shown = certificate === undefined || key === undefined ? {} : { certificate, key };
+    const client = new KubeClient({ url: this.url, ...shown });
     try {
       return await client.raw('GET', path, { timeoutMs: answerMsMax });
     } finally {
