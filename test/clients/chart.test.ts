@@ -173,6 +173,10 @@ helmTest('values that make no sense are refused, and the message names them', as
     [[], /set cache\.enabled, agent\.enabled or frontDoor\.enabled/],
     [['--set', 'cache.enabled=true', ...authority], /image\.repository/],
     [cache, /cache\.certificates\.serving\.existingSecret: name a secret, or an issuer/],
+    [[...cache, '--set', 'cache.certificates.serving.existingSecret=x'], /cache\.certificates\.clientCa\.existingSecret/],
+    [[...cache, ...authority, '--set', 'cache.certificates.serving.issuerRef.name=acme'], /cache\.certificates\.clientCa\.existingSecret/],
+    [[...cache, ...authority, '--set-json', 'cache.parent.urls=["http://root"]'], /cache\/parent\/urls/],
+    [[...agent, '--set-json', 'agent.caches=["http://cache"]'], /agent\/caches/],
     [[...cache, ...authority, '--set', 'cache.nope=1'], /additional properties 'nope' not allowed/],
     [[...cache, ...authority, '--set', 'nope=1'], /additional properties 'nope' not allowed/],
     [[...cache, ...authority, '--set', 'cache.store=mysql'], /cache\/store/],
@@ -183,7 +187,11 @@ helmTest('values that make no sense are refused, and the message names them', as
     [[...cache, ...authority, '--set-json', 'cache.extraArgs=["console"]'], /cache\/extraArgs/],
     [[...cache, ...authority, '--set', 'certificates.issuerRef.name=x'], /either createAuthority or issuerRef/],
     [
-      [...cache, '--set', 'cache.certificates.serving.existingSecret=x,certificates.issue.admin=true'],
+      [
+        ...cache,
+        '--set',
+        'cache.certificates.serving.existingSecret=x,cache.certificates.clientCa.existingSecret=y,certificates.issue.admin=true',
+      ],
       /certificates\.issue: name an issuer/,
     ],
     [agent, /agent\.shardName/],
