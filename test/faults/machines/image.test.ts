@@ -120,7 +120,7 @@ async function aStore(folder: string): Promise<Readonly<Record<string, string>>>
 }
 
 async function build(out: string, version: string, environment: Readonly<Record<string, string>>): Promise<Built> {
-  const args = [projectFile('image.js'), '--base', base, '--out', out, '--source', source];
+  const args = [projectFile('.ci', 'image.js'), '--base', base, '--out', out, '--source', source];
   const { code, stdout, stderr } = await runProgram(process.execPath, args, { environment, timeoutMs: buildMsMax });
   if (code !== 0) throw new Error(stderr.slice(-3_000));
   const archive = join(out, `strata-${version}.oci.tar`);

@@ -1,5 +1,5 @@
 /**
- * What kcp's operator and charts start, and what deploy/ starts: each program with exactly those arguments, on exactly those volumes, as a user who owns nothing on a
+ * What kcp's operator and charts start: each program with exactly those arguments, on exactly those volumes, as a user who owns nothing on a
  * root that cannot be written. It must become ready, answer, end by SIGTERM, and come back on its volumes. Needs root and Linux's namespaces; skipped aloud without them.
  */
 import { generateKeyPairSync } from 'node:crypto';
@@ -25,7 +25,6 @@ import { syncPaths } from '../../support/path-pusher.js';
 import { aShard } from '../../support/proxy/a-front-door.js';
 import { EchoBackend, type Echoed } from '../../support/proxy/echo-backend.js';
 import { RawPusher, sliceOf } from '../../support/raw-pusher.js';
-import { ShardStandIn } from '../../support/shard-stand-in.js';
 import { TestAuthority, type Certificate } from '../../support/test-authority.js';
 import { test } from '../../support/test.js';
 import { aServer, until, type TestServer } from '../../support/test-server.js';
@@ -335,70 +334,4 @@ for (const [name, made, fsGroup] of [
     },
     options,
   );
-}
-
-type PodSpec = Readonly<{
-  securityContext: { fsGroup: number };
-  containers: readonly [Readonly<{ args: readonly string[]; volumeMounts: readonly MountPoint[] }>];
-}>;
-
-/** The pod of a file of deploy/kustomize. */
-function deployed(file: string): PodSpec {
-  const [workload] = parseAllDocuments(readFileSync(projectFile('deploy', 'kustomize', file), 'utf8'));
-  return (workload!.toJS() as { spec: { template: { spec: PodSpec } } }).spec.template.spec;
-}
-
-inContainer(
-  'the cache of deploy/ keeps its data, and the agent of deploy/ pushes a shard into it',
-  async (t, pod) => {
-    const {
-      containers: [{ args, volumeMounts }],
-      securityContext,
-    } = deployed('cache/statefulset.yaml');
-    t.is(securityContext.fsGroup, imageUser);
-    const config = await readFile(projectFile('deploy', 'kustomize', 'cache', 'strata.yaml'), 'utf8');
-    const mounts = [await pod.volumes.claim('/var/lib/strata'), await pod.volumes.files('/etc/strata/config', { 'strata.yaml': config })];
-    const manifest = { scratch: [], port: 6443, mounted: { '/etc/strata/serving': 'serving', '/etc/strata/client-ca': 'ca' } } as const;
-    t.deepEqual(
-      volumeMounts.map(({ mountPath }) => mountPath).toSorted(),
-      [...mounts.map(({ path }) => path), ...Object.keys(manifest.mounted)].toSorted(),
-    );
-    const cache = await started(t, pod, { ...manifest, command: ['/strata', ...args] }, { mounts });
-    await ready(t, cache, 6443);
-
-    const agent = await anAgent(t, pod, new URL(cache.url(6443)).port);
-    const client = clientOf(t, cache.url(6443), pod.authority.master);
-    await until(async () => {
-      if (!agent.isRunning) throw new Error(await agent.log());
-      return (await client.raw('GET', `${exportsPath}/pushed`)).status === 200;
-    });
-    t.is(await agent.stop(), 0, await agent.log());
-    await keeps(t, pod, cache, 6443);
-  },
-  { fsGroup: imageUser },
-);
-
-/** The agent of deploy/ beside a shard that has one APIExport; the cache is a port of the test's. */
-async function anAgent(t: ExecutionContext, { authority, folder }: Pod, cachePort: string): Promise<Container> {
-  const shard = await ShardStandIn.start();
-  t.teardown(() => shard.close());
-  shard.store.put('apiexports.apis.kcp.io', 'acme', { metadata: { name: 'pushed' } });
-  const {
-    containers: [{ args, volumeMounts }],
-    securityContext,
-  } = deployed('agent/deployment.yaml');
-  t.is(securityContext.fsGroup, imageUser);
-  const identity = authority.issue({ user: 'shard-amber', groups: ['strata'], uris: ['strata://shard/amber'] });
-  const kubeconfig = shard.kubeconfigText({ token: ShardStandIn.token }).replace(shard.url, 'https://127.0.0.1:7444');
-  await mkdir(join(folder, 'agent'));
-  const volumes = new Volumes(join(folder, 'agent'), { fsGroup: imageUser });
-  const mounts = [await volumes.files(volumeMounts[0]!.mountPath, { ...(await textsOf(identity, authority)), kubeconfig })];
-  const agent = await Container.start({
-    command: ['/strata', ...args],
-    mounts,
-    hosts: ['strata'],
-    reaches: { 6443: Number(cachePort), 7444: Number(new URL(shard.url).port) },
-  });
-  t.teardown(() => agent[Symbol.asyncDispose]());
-  return agent;
 }

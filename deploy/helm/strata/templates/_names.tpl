@@ -21,8 +21,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "strata.image" -}}
-{{- $repository := required "image.repository: no image is published yet; build one from deploy/Containerfile, and name the registry that has it" .Values.image.repository -}}
-{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- $repository := required "image.repository: no image is published yet; build one by npm run image, and name the registry that has it" .Values.image.repository -}}
+{{- printf "%s:%s" $repository (.Values.image.tag | default (printf "strata-%s" .Chart.AppVersion)) -}}
 {{- end }}
 
 {{- define "strata.serviceAccount" -}}

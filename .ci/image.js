@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 const out = resolve(values.out);
-process.chdir(fileURLToPath(new URL('.', import.meta.url)));
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { version, description, license } = JSON.parse(readFileSync('package.json', 'utf8'));
 const name = `strata-${version}`;
 const folder = mkdtempSync(join(tmpdir(), 'strata-image-'));
