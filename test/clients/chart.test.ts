@@ -13,10 +13,9 @@ import type { Command } from '../../src/commands/command.js';
 import { loadSettings } from '../../src/config/settings.js';
 import { called } from '../support/commands/called.js';
 import { projectFile } from '../support/project.js';
-import { buildStrictDecoder, chart, examples, helmTest, lint, render, template, valuesOf, type Rendered } from './chart/helm.js';
+import { buildStrictDecoder, chart, examples, helmTest, lint, refusals, render, template, valuesOf, type Rendered } from './chart/helm.js';
 import { certificatesOf, type WantedCertificate } from './chart/wanted-certificate.js';
 import { workloadsOf } from './chart/workload.js';
-import { askInLines } from './installed.js';
 
 const image = ['--set', 'image.repository=registry.example/strata'];
 const certificateCommands: Readonly<Record<string, Command>> = {
@@ -70,18 +69,21 @@ helmTest('every document has only fields that its type has, and a field that it 
     return;
   }
   const documents = [...(await everythingRendered()).entries()].flatMap(([example, all]) => all.map((document) => ({ example, document })));
-  const refusals = async (questions: readonly unknown[]): Promise<readonly string[]> => {
-    const asked = questions.map((question) => ({ document: Buffer.from(JSON.stringify(question)).toString('base64') }));
-    return (await askInLines(decoder.program, asked)).map((answer) => (answer as { refused: string }).refused);
-  };
 
   t.true(documents.length > 60, `${documents.length}`);
-  const refused = await refusals(documents.map(({ document }) => document));
+  const refused = await refusals(
+    decoder,
+    documents.map(({ document }) => document),
+  );
   for (const [i, { example, document }] of documents.entries())
     t.is(refused[i], '', `${example}: ${document.kind} ${document.metadata.name}`);
   const kinds = [...new Map(documents.map(({ document }) => [document.kind, document])).values()];
   t.true(kinds.length >= 10, kinds.map(({ kind }) => kind).join());
-  for (const wrong of await refusals(kinds.map((document) => ({ ...document, speck: {} })))) t.regex(wrong, /unknown field "speck"/);
+  for (const wrong of await refusals(
+    decoder,
+    kinds.map((document) => ({ ...document, speck: {} })),
+  ))
+    t.regex(wrong, /unknown field "speck"/);
 });
 
 helmTest('a certificate has the subject, the names and the use of the one that `strata cert` makes', async (t) => {

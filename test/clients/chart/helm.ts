@@ -7,7 +7,7 @@ import type { ImplementationFn } from 'ava';
 import { parseAllDocuments } from 'yaml';
 import { projectFile } from '../../support/project.js';
 import { test } from '../../support/test.js';
-import { buildGoProgramOnce, installed, runProgram, type Ran } from '../installed.js';
+import { askInLines, buildGoProgramOnce, installed, runProgram, type Ran } from '../installed.js';
 
 export const chart = projectFile('deploy', 'helm', 'strata');
 /** By file name, without its ending. */
@@ -76,6 +76,12 @@ export function valuesOf(example: string): readonly string[] {
 /** The program that decodes documents as Kubernetes, cert-manager and the operator of Prometheus do, unknown fields refused. */
 export function buildStrictDecoder(): Promise<{ program: string } | { why: string }> {
   return buildGoProgramOnce('strict-decoder-1', { source: '.', module, timeoutMs: buildMsMax });
+}
+
+/** Why each document is refused, and '' where it is not. */
+export async function refusals({ program }: Readonly<{ program: string }>, documents: readonly unknown[]): Promise<readonly string[]> {
+  const asked = documents.map((document) => ({ document: Buffer.from(JSON.stringify(document)).toString('base64') }));
+  return (await askInLines(program, asked)).map((answer) => (answer as { refused: string }).refused);
 }
 
 async function helm(...args: readonly string[]): Promise<Ran> {

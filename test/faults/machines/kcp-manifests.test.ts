@@ -4,11 +4,9 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { parseAllDocuments } from 'yaml';
 import { KubeClient } from '../../support/kube-client.js';
 import { Container, imageUser, type ContainerOptions } from '../../support/machines/container.js';
 import {
@@ -19,8 +17,8 @@ import {
   type Content,
   type Manifest,
 } from '../../support/machines/kcp-manifests.js';
+import { documentedYaml } from '../../support/documented-yaml.js';
 import { Volumes } from '../../support/machines/volumes.js';
-import { projectFile } from '../../support/project.js';
 import { syncPaths } from '../../support/path-pusher.js';
 import { aShard } from '../../support/proxy/a-front-door.js';
 import { EchoBackend, type Echoed } from '../../support/proxy/echo-backend.js';
@@ -58,11 +56,8 @@ type MountPoint = Readonly<{ mountPath: string }>;
 type Values = Readonly<{ securityContext: { fsGroup: number }; extraFlags: readonly string[]; extraVolumeMounts: readonly MountPoint[] }>;
 type Documented = Readonly<{ cache: Values; spec: Readonly<{ extraArgs?: readonly string[]; extraVolumeMounts: readonly MountPoint[] }> }>;
 
-/** The YAML block of docs/kcp.md that has this. */
 function documented(name: string): Documented {
-  const blocks = [...readFileSync(projectFile('docs', 'kcp.md'), 'utf8').matchAll(/^```yaml\n([\s\S]*?)^```$/gm)];
-  const [found] = blocks.filter(([, text]) => text!.includes(name));
-  return parseAllDocuments(found![1]!)[0]!.toJS() as Documented;
+  return documentedYaml('kcp.md', name);
 }
 
 async function textsOf({ certificate, key }: Certificate, authority: TestAuthority): Promise<Record<string, string>> {

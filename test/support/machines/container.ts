@@ -5,7 +5,7 @@
  *
  *   /cache-server, /kcp-front-proxy, /strata   this build
  *   /etc/hosts                                 each of `hosts` is 127.0.0.1
- *   /var/lib/strata                            where it is started
+ *   /var/lib/strata                            where it is started; it is the image's user's
  */
 import type { ChildProcess } from 'node:child_process';
 import { spawnSync } from 'node:child_process';
@@ -53,7 +53,7 @@ const inContainer = `
       if [ -L "/$each" ]; then cp -P "/$each" "$root/$each"; elif [ -d "/$each" ]; then inside "/$each" "/$each" ro; fi
     done
     for each in "$NODE_FOLDER" "$CHECKOUT"; do case $each in /usr|/usr/*) ;; *) inside "$each" "$each" ro;; esac; done
-    mkdir -p "$root/tmp" "$root/var/lib/strata"
+    mkdir -p "$root/tmp" "$root/var/lib/strata" && chown ${imageUser}:${imageUser} "$root/var/lib/strata"
     for each in cache-server kcp-front-proxy strata; do ln -s "$MAIN" "$root/$each"; done
   fi
   inside /proc /proc rw; inside /dev /dev rw

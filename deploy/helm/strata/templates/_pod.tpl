@@ -84,6 +84,9 @@ spec:
         {{- with $settings.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+    {{- with $settings.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     {{- if eq (.data | default "claim") "emptyDir" }}
     - name: data
