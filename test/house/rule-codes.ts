@@ -18,7 +18,7 @@ type Passage = Readonly<{ line: number; text: string }>;
 
 const rulesPage = 'docs/guarantees.md';
 /** What has the form of a code and is none. */
-const names = new Set(['V8']);
+const names = new Set(['V8', 'S3']);
 
 const code = /(?<![\w/%+])(?<!(?<!\d)-)[A-Z]{1,2}[1-9]\d?[a-d]?(?![\w%])/g;
 const definition = /(?:^|\s{2,}|[.;:] )([A-Z]{1,2}[1-9]\d?[a-d]?)(?= [^\s–-])/gm;
