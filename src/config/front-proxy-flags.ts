@@ -7,7 +7,6 @@ import {
   refusal,
   servingFlags,
   warned,
-  warning,
   type Fate,
   type UpstreamFlag,
   type UpstreamTable,
@@ -18,7 +17,6 @@ export const frontProxyDefaults = { 'root-directory': '.kcp', 'secure-port': '44
 
 const asksNoShard = 'where a request goes is read from the cache above, see --parent-urls';
 const noIssuing = 'no tokens are issued here';
-const noProfiler = 'there is no profiler here';
 
 export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   ...servingFlags,
@@ -26,7 +24,6 @@ export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
 
   ['root-kubeconfig', warned(asksNoShard)],
   ['shards-kubeconfig', warned(asksNoShard)],
-  ['profiler-address', decided(`accepted: ${noProfiler}`, (value) => [value === '' ? accepted : warning(noProfiler)])],
 
   ['requestheader-username-headers', onlyHeader('X-Remote-User')],
   ['requestheader-group-headers', onlyHeader('X-Remote-Group')],

@@ -4,6 +4,7 @@
  * Flags that kcp's cache server has are spelled as there, so that one spelling works for both.
  */
 import { logFormats, logLevels } from '../diagnostics/log.js';
+import { cipherSuites } from './cipher-suites.js';
 import { etcdOptions } from './etcd-options.js';
 import { historyOptions } from './history-options.js';
 import { linkOptions } from './link-options.js';
@@ -69,6 +70,11 @@ export const options = {
     default: 'TLSv1.2',
     words: ['TLSv1.2', 'TLSv1.3'],
     help: 'The oldest version of TLS that is accepted.',
+  }),
+  tlsCipherSuites: cipherSuites({
+    flag: 'tls-cipher-suites',
+    yaml: 'tls.cipherSuites',
+    help: 'The ciphers that are offered; those of OpenSSL when empty. Where none of TLS 1.3 is named, all of them are offered; where no other is, nothing older is spoken.',
   }),
   tlsFilesPollMs: duration({
     flag: 'tls-files-poll',

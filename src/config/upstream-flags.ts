@@ -34,6 +34,7 @@ export type UpstreamTable = ReadonlyMap<string, UpstreamFlag>;
 
 export const accepted: Fate = { kind: 'accepted' };
 const noKlog = 'logs are events here, see --log-level and --log-format';
+const noProfiler = 'there is no profiler of Go here, and nothing listens at that address; see process_… and nodejs_… in /metrics';
 const debugVerbosityMin = 4;
 
 /** Of every server that kcp has. */
@@ -51,10 +52,6 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
     decided(options.http2StreamsMax.help, (value) => (value === '0' ? [accepted] : [option('http2-max-streams-per-connection', value)])),
   ],
   ['tls-min-version', decided(options.tlsVersionMin.help, decideTlsVersion)],
-  [
-    'tls-cipher-suites',
-    refused('the ciphers of OpenSSL are offered here; to leave it out would offer more than was asked for, see --tls-min-version=TLSv1.3'),
-  ],
   ['tls-curve-preferences', refused('the curves of OpenSSL are offered here, and leaving it out would offer more than was asked for')],
   ['tls-sni-cert-key', refused('one certificate is shown to everybody; put all names into --tls-cert-file')],
   [
@@ -84,6 +81,7 @@ export const servingFlags: readonly (readonly [string, UpstreamFlag])[] = [
   ),
   ...['log-json-split-stream', 'log-text-split-stream'].map((name) => [name, warned(noKlog, true)] as const),
   ['feature-gates', warned('there are no feature gates here')],
+  ['profiler-address', decided(`accepted: ${noProfiler}`, (value) => [value === '' ? accepted : warning(noProfiler)])],
 ];
 
 export function readUpstreamFlags(args: readonly string[], table: UpstreamTable): UpstreamFlags {

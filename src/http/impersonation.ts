@@ -13,6 +13,24 @@ export function asksInAnothersName(name: string): boolean {
   return name.startsWith(family);
 }
 
+const extras = `${family}extra-`;
+/** Of the keys that kcp believes: warrants, scopes, the logical cluster. */
+const reserved = 'kcp.io';
+
+/**
+ * The first key of `Impersonate-Extra-…` that grants what only kcp may grant (kcp#4226), as it came; undefined if there is none. Names in lower case. It is read as
+ * Go's url.PathUnescape reads it, byte by byte, and as it stands, which is how it is read where that fails.
+ */
+export function reservedExtra(names: Iterable<string>): string | undefined {
+  for (const name of names) {
+    if (!name.startsWith(extras)) continue;
+    const key = name.slice(extras.length);
+    const decoded = key.replaceAll(/%([0-9a-f]{2})/gi, (_, byte: string) => String.fromCharCode(Number.parseInt(byte, 16)));
+    if ([key, decoded].some((text) => text.toLowerCase().includes(reserved))) return key;
+  }
+  return undefined;
+}
+
 /** As kube-apiserver, 400 where no user is named; undefined for a request in its caller's own name. */
 export function impersonationRefused({ headers }: Pick<IncomingMessage, 'headers'>): Refused | undefined {
   const name = Object.keys(headers).find(asksInAnothersName);

@@ -34,6 +34,8 @@ export type ListenerOptions = ConnectionOptions &
     securePort: number;
     clientAuthorities: TrustedAuthorities | undefined;
     tlsVersionMin: SecureVersion;
+    /** In OpenSSL's words; undefined: its own choice. */
+    tlsCipherSuites: string | undefined;
     http2: boolean;
     http2StreamsMax: number;
     connectionsMax: number;
@@ -240,10 +242,11 @@ export class Listener {
     cancel();
   }
 
-  #context(): { cert: string; key: string; minVersion: SecureVersion; ca?: string } {
+  #context(): { cert: string; key: string; minVersion: SecureVersion; ciphers?: string; ca?: string } {
     const { cert, key } = this.#pair;
+    const { tlsVersionMin: minVersion, tlsCipherSuites: ciphers } = this.#options;
     const ca = this.#authorities?.pem;
-    return { cert, key, minVersion: this.#options.tlsVersionMin, ...(ca === undefined ? {} : { ca }) };
+    return { cert, key, minVersion, ...(ciphers === undefined ? {} : { ciphers }), ...(ca === undefined ? {} : { ca }) };
   }
 
   #accept(socket: Socket): void {

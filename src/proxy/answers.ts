@@ -1,4 +1,5 @@
 /** What the proxy answers by itself, in the words of kcp's. Pure. */
+import { shown } from '../diagnostics/shown.js';
 
 export type OwnAnswer = Readonly<{ code: number; headers: Readonly<Record<string, string>>; body: string }>;
 
@@ -13,6 +14,12 @@ export function accessNotPermitted(method: string, path: string): OwnAnswer {
 
 export function forbidden(user: string, method: string, path: string, why = ''): OwnAnswer {
   const message = `forbidden: User ${JSON.stringify(user)} cannot ${method.toLowerCase()} path ${JSON.stringify(path)}${why}`;
+  return status(403, 'Forbidden', message, { headers: nosniff, details: {} });
+}
+
+/** In the words of kcp's shards. */
+export function extraNotAllowed(key: string): OwnAnswer {
+  const message = `forbidden: impersonating the extra key ${JSON.stringify(shown(key))} is not allowed for the requestor`;
   return status(403, 'Forbidden', message, { headers: nosniff, details: {} });
 }
 

@@ -14,10 +14,12 @@ import { CacheError, Refused } from '../domain/errors.js';
 import { GatheredBytes } from '../domain/gathered-bytes.js';
 import { untilAborted } from '../domain/until-aborted.js';
 import type { Exchange } from '../http/exchange.js';
+import { reservedExtra } from '../http/impersonation.js';
 import { hasBody } from '../http/transport.js';
 import {
   brokenOff,
   expectationFailed,
+  extraNotAllowed,
   headersTooLong,
   malformed,
   mayAsk,
@@ -33,7 +35,7 @@ import type { BackendAnswer, Backends } from './backends.js';
 import type { DoorMetrics } from './door-metrics.js';
 import { corsHeaders } from './cors.js';
 import type { Destination, Destinations } from './destinations.js';
-import { answerHeaders, bodiless, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
+import { answerHeaders, bodiless, linesOf, requestHeaders, type HeaderLines, type Identity } from './forwarded-headers.js';
 import type { Mapping } from './mapping.js';
 import { lasts, type LastingRequests } from './lasting-requests.js';
 
@@ -127,6 +129,8 @@ export class FrontDoor {
     try {
       const identity = await untilAborted(this.#parts.authenticator.identityOf(exchange.caller, request), givenUp.signal);
       if (identity === 'untrusted') return unauthorized;
+      const reserved = reservedExtraOf(request);
+      if (reserved !== undefined) return extraNotAllowed(reserved);
       const headers = forwardedHeaders(request, mapping, identity);
       const body = hasBody(request) && !isLasting ? request : undefined;
       const bodyPassed = (bytes: number): void => metrics.requestBody(shard, bytes);
@@ -157,6 +161,11 @@ export class FrontDoor {
 const [statusMin, statusMax] = [200, 599];
 /** More is passed on before the turn is over. What a stream takes at once, so that an answer which nobody reads holds no more than that twice. */
 const gatheredBytesMax = 16 * 1024;
+
+/** Nobody is exempt: a shard that is asked through here knows no master. */
+export function reservedExtraOf({ rawHeaders }: IncomingMessage): string | undefined {
+  return reservedExtra(linesOf(rawHeaders).map(([name]) => name));
+}
 
 export function forwardedHeaders(request: IncomingMessage, { identityHeaders }: Mapping, identity: Identity | undefined): HeaderLines {
   const { rawHeaders, socket, headers } = request;

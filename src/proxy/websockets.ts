@@ -9,11 +9,11 @@ import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
 import { hasBody } from '../http/transport.js';
 import type { Upgrade } from '../http/connection.js';
-import { badGateway, malformed, pageNotFound, unauthorized } from './answers.js';
+import { badGateway, extraNotAllowed, malformed, pageNotFound, unauthorized } from './answers.js';
 import { BrokenOff } from './backend-requests.js';
 import type { Backends } from './backends.js';
 import { answerHeaders, bodiless, type HeaderLines } from './forwarded-headers.js';
-import { answerTo, forwardedHeaders, type FrontDoorParts, isAnswer, stopping } from './front-door.js';
+import { answerTo, forwardedHeaders, type FrontDoorParts, isAnswer, reservedExtraOf, stopping } from './front-door.js';
 import { lasts } from './lasting-requests.js';
 import { passAlong } from './paced-copy.js';
 import type { UpgradeAnswer } from './upgrade-request.js';
@@ -88,6 +88,8 @@ export class Websockets {
     becomeWatch();
     const identity = await untilAborted(this.#parts.authenticator.identityOf(caller, request), signal);
     if (identity === 'untrusted') return unauthorized;
+    const reserved = reservedExtraOf(request);
+    if (reserved !== undefined) return extraNotAllowed(reserved);
     const asked = { origin, target, headers: forwardedHeaders(request, mapping, identity), signal };
     const asking = this.#parts.backends.upgrade(asked, this.#parts.credentials(mapping));
     const answer = await asking.catch((error: unknown) => {

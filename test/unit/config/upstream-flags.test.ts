@@ -101,7 +101,6 @@ test('an unknown flag names the nearest known one', (t) => {
 const refusedArguments = [
   '--etcd-servers-overrides=/x#http://etcd:2379',
   '--encryption-provider-config=/x',
-  '--tls-cipher-suites=TLS_AES_128_GCM_SHA256',
   '--tls-curve-preferences=23',
   '--tls-sni-cert-key=a,b',
   '--authorization-always-allow-paths=/healthz',
@@ -143,6 +142,34 @@ test('flags that only tune something we do not have are accepted with one warnin
       .warnings,
     [],
   );
+});
+
+test('ciphers are those of Go by name, a list that may be given in parts, and one that cannot be offered is refused at the start', (t) => {
+  const settingOf = (...args: string[]) =>
+    loadSettings({ flags: read(...args).flags, environment: {}, readFile: () => '' }).tlsCipherSuites;
+  const flag = '--tls-cipher-suites';
+
+  t.is(settingOf(), undefined);
+  t.is(settingOf(`${flag}=`), undefined);
+  t.is(
+    settingOf(`${flag}=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_AES_128_GCM_SHA256`, flag, '"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"'),
+    'ECDHE-RSA-AES128-GCM-SHA256:TLS_AES_128_GCM_SHA256:ECDHE-ECDSA-CHACHA20-POLY1305',
+  );
+  t.throws(() => settingOf(`${flag}=TLS_RSA_WITH_RC4_128_SHA,nope`), {
+    message: /"TLS_RSA_WITH_RC4_128_SHA" is broken, and not offered here; there is no cipher suite "nope"/,
+  });
+});
+
+test('a profiler is accepted at every server, with a warning that there is none', (t) => {
+  for (const table of [cacheServerFlags, frontProxyFlags]) {
+    t.like(readUpstreamFlags(['--profiler-address=:6060'], table), {
+      kind: 'read',
+      warnings: [
+        '--profiler-address: there is no profiler of Go here, and nothing listens at that address; see process_… and nodejs_… in /metrics',
+      ],
+    });
+    t.like(readUpstreamFlags(['--profiler-address='], table), { kind: 'read', warnings: [] });
+  }
 });
 
 test('the paths that answer everybody are health and, where that is asked for, metrics', (t) => {

@@ -1,0 +1,27 @@
+import { test } from '../../support/test.js';
+import { reservedExtra } from '../../../src/http/impersonation.js';
+
+test('a key that only kcp may grant is found however it is written', (t) => {
+  const keys = [
+    'authorization.kcp.io%2fwarrant',
+    'authentication.kcp.io/scopes',
+    'authentication.%6bcp%2Eio%2Fcluster-name',
+    'a.KCP.io',
+    'a.kcp%2eio%ff',
+    'a.kcp.io%zz',
+  ];
+  for (const key of keys) t.is(reservedExtra(['accept', `impersonate-extra-${key}`]), key);
+});
+
+test('other keys and other headers are none', (t) => {
+  t.is(
+    reservedExtra([
+      'impersonate-extra-scopes',
+      'impersonate-extra-example.com%2fkcp-io',
+      'impersonate-user',
+      'x-kcp.io',
+      'impersonate-extra-a.kcp%252eio',
+    ]),
+    undefined,
+  );
+});
