@@ -3,7 +3,6 @@
  * Needs `helm`, or `go` to build one; skipped aloud without them.
  */
 import type { ExecutionContext } from 'ava';
-import { agentOptions } from '../../src/config/command-options.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { members } from '../faults/etcd/with-members.js';
 import { KubeClient } from '../support/kube-client.js';
@@ -14,8 +13,6 @@ import { ClusterStandIn, whyNoOtherUser, type Pod } from './chart/cluster-stand-
 import { helmTest } from './chart/helm.js';
 
 const offerOfPaths = { offer: { types: ['logicalclusters.paths.strata', 'workspaces.paths.strata', 'shards.core.kcp.io'] } };
-
-const hasMetrics = Object.values<Readonly<{ flag: string }>>(agentOptions).some(({ flag }) => flag === 'metrics-bind-address');
 
 /** Releases, and the status of a cache of theirs. */
 async function aCluster(t: ExecutionContext) {
@@ -118,12 +115,7 @@ helmTest('a cache, an agent and front doors as three releases', async (t) => {
   const [cache] = await cluster.install({ name: 'strata', example: 'cache', sets: { 'cache.children': children } });
   const ofTheCache = { 'certificates.issuerRef': { name: 'strata-authority', kind: 'Issuer' } };
 
-  if (!hasMetrics) t.log('SKIPPED (probes and metrics of the agent): strata push has no --metrics-bind-address');
-  const [pushing, waiting] = await cluster.install({
-    name: 'amber-agent',
-    example: 'agent',
-    sets: { 'agent.metrics.enabled': hasMetrics },
-  });
+  const [pushing, waiting] = await cluster.install({ name: 'amber-agent', example: 'agent' });
   await cluster.install({ name: 'strata-door', example: 'front-door', sets: ofTheCache });
 
   await becomes(t, async () => childrenOf(await status(cache!, cluster.authority('strata-authority'))), /^front-door-0,front-door-1$/);
@@ -132,7 +124,7 @@ helmTest('a cache, an agent and front doors as three releases', async (t) => {
     async () => shardsOf(await status(cache!, cluster.authority('strata-authority'))),
     /^amber via "local": connected, 1 wait, whole$/,
   );
-  for (const agent of hasMetrics ? [pushing!, waiting!] : []) t.regex((await agent.get('/metrics')).text, /^strata_agent_/m);
+  for (const agent of [pushing!, waiting!]) t.regex((await agent.get('/metrics')).text, /^strata_agent_/m);
 });
 
 helmTest('all of it with secrets that were made by hand, and no cert-manager', async (t) => {

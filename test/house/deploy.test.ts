@@ -48,11 +48,8 @@ function textsUnder(value: unknown, member: string): readonly string[] {
   );
 }
 
-/** Options of other work in progress, which the chart gives to nobody by default. */
-const coming: readonly string[] = ['metrics-bind-address'];
-
 test('every flag and variable of a file in deploy/ exists', (t) => {
-  const flags = new Set([...known.map(({ flag }) => flag), ...coming]);
+  const flags = new Set(known.map(({ flag }) => flag));
   const variables = new Set(known.map(environmentName));
 
   for (const path of files.filter((file) => /Containerfile|\.service$|helm\/strata\/(?:templates|examples|values\.yaml)/.test(file))) {
