@@ -14,7 +14,7 @@ export function adviceOnAccess(error: unknown, uid: number | undefined): string 
   if (code !== 'EACCES') return '';
   return (
     `. ${path} belongs to uid ${owner}, gid ${group} (mode ${mode}), and this process runs as uid ${uid}: make that its owner, ` +
-    "or one of its groups that may use it; in Kubernetes, set fsGroup in the pod's securityContext"
+    "or one of its groups that may use it; in Kubernetes, use a volume there, with fsGroup in the pod's securityContext"
   );
 }
 
