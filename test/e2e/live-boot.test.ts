@@ -1,7 +1,7 @@
 /**
- * A kcp that boots behind our front door. sharded-test-server starts it as its `kcp-front-proxy`, with the flags of that one, and knows no other; an agent beside each shard
- * pushes what paths are resolved by. kcp's own tests of what goes through a front proxy run through it. Then kubectl asks by path, by name and for a home, shards hang, and
- * everything dies, shards before caches and after them.
+ * A kcp that boots behind our front door, which checks tokens. sharded-test-server starts it as its `kcp-front-proxy`, with the flags of that one, and knows no other; an
+ * agent beside each shard pushes what paths are resolved by. kcp's own tests of what goes through a front proxy run through it. Then kubectl asks by path, by name and for
+ * a home, shards hang, and everything dies, shards before caches and after them.
  *
  * Runs where TEST_KCP_BIN names a folder with kcp's binaries; otherwise skipped with a log line. Of kcp's tests it runs those that are there.
  */
@@ -44,7 +44,7 @@ const programs: readonly Readonly<{ program: `e2e-${string}.test`; atLeast: numb
   {
     program: 'e2e-proxy.test',
     atLeast: 2,
-    except: ['TestMappingWithClusterContext', 'tokens are checked by shards, and not for the backends of other mappings'],
+    except: ['TestMappingWithClusterContext', 'it wants WorkspaceAuthenticationConfigurations, which only shards read'],
   },
   { program: 'e2e-logicalclustermigration.test', atLeast: 10 },
   { program: 'e2e-mounts.test', atLeast: 0 },
@@ -73,7 +73,7 @@ test.serial(
       agents.push(...(await startAgents(starting, [cache, cache], { flags: ['--push-paths'] })));
       t.teardown(() => Promise.all(agents.map((agent) => agent[Symbol.asyncDispose]())));
     };
-    await using kcp = await LiveKcp.start(binaries, [], { restartsShards: true, frontDoor, shardsReady });
+    await using kcp = await LiveKcp.start(binaries, [], { restartsShards: true, frontDoor, checksTokens: true, shardsReady });
     const client = await kcp.client();
     t.teardown(() => client.close());
 

@@ -52,6 +52,8 @@ export type LiveKcpOptions = Readonly<{
   restartsShards?: boolean;
   /** Our front door takes the place of kcp's own, with these variables. */
   frontDoor?: Readonly<Record<string, string>>;
+  /** Whatever front proxy there is checks tokens itself, by the file and the key that the shards check them by. */
+  checksTokens?: boolean;
   /** Called once the shards are ready: a front door is not before their entries have come. */
   shardsReady?: (kcp: LiveKcp) => Promise<void>;
 }>;
@@ -80,7 +82,7 @@ export class LiveKcp {
   static async start(
     binaries: string,
     cacheKubeconfigs: readonly string[] = [],
-    { restartsShards = false, frontDoor, shardsReady }: LiveKcpOptions = {},
+    { restartsShards = false, frontDoor, checksTokens = false, shardsReady }: LiveKcpOptions = {},
   ): Promise<LiveKcp> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-'));
     await mkdir(join(folder, '.kcp'));
@@ -103,6 +105,7 @@ export class LiveKcp {
       '--number-of-shards=2',
       // At level 3 a reflector logs when it lists; the virtual-workspace servers already run at 4.
       '--shard-v=3',
+      ...(checksTokens ? tokenFlags(folder) : []),
       ...cacheKubeconfigs.slice(0, 1).map((file) => `--cache-kubeconfig=${file}`),
     ];
     const environment = {
@@ -302,6 +305,15 @@ export class LiveKcp {
       if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for ${what}`);
     }
   }
+}
+
+/** By which sharded-test-server has its shards check tokens, as flags of its front proxy. */
+function tokenFlags(folder: string): readonly string[] {
+  return [
+    `--proxy-token-auth-file=${join(folder, '.kcp-0/auth-tokens.csv')}`,
+    `--proxy-service-account-key-file=${join(folder, '.kcp/service-account.crt')}`,
+    '--proxy-service-account-lookup=false',
+  ];
 }
 
 /** The name that the supervisor has given it. */
