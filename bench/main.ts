@@ -22,7 +22,7 @@ import { CleanUp } from './harness/clean-up.js';
 import { describeMachine } from './harness/machine.js';
 import { parseFlags, readOptions, UsageError, type Flags } from './harness/options.js';
 import { Progress } from './harness/progress.js';
-import { formatMarkdown, formatSummary, writePage, writePictures } from './harness/publish.js';
+import { formatMarkdown, writePage, writePictures } from './harness/publish.js';
 import { statusPath } from './harness/push-target.js';
 import { families, misses, type Question } from './harness/question.js';
 import { formatReport, type Report } from './harness/report.js';
@@ -122,10 +122,9 @@ async function write(report: Report, { out }: Flags): Promise<string> {
   return file;
 }
 
-async function publish(report: Report, { svg, page, summary }: Flags): Promise<void> {
+async function publish(report: Report, { svg, page }: Flags): Promise<void> {
   if (svg !== undefined) await writePictures(report, resolve(svg));
   if (page !== undefined) await writePage(formatMarkdown(report), resolve(page));
-  if (summary !== undefined) await writePage(formatSummary(report), resolve(summary));
 }
 
 async function main(): Promise<number> {

@@ -52,8 +52,6 @@ export function parseFlags() {
         svg: { type: 'string' },
         /** A page whose part between the marks of the bench becomes the table of this run. */
         page: { type: 'string' },
-        /** The same with what has a goal beside the other server. */
-        summary: { type: 'string' },
         /** The JSON of a run that was before: only its pages and pictures are made. */
         from: { type: 'string' },
         strict: { type: 'boolean', default: false },

@@ -2,13 +2,11 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { drawFamily } from './picture.js';
-import { directionOf, families, misses, testedLimits, type Figure } from './question.js';
-import { formatLimit, formatNumber, formatRatio, surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
+import { directionOf, families, misses, testedLimits } from './question.js';
+import { formatLimit, formatNumber, surroundingsOf, tableHeader, tableRows, type Report } from './report.js';
 
 const beginMark = '<!-- bench: begin -->';
 const endMark = '<!-- bench: end -->';
-/** Every client in Go speaks it. */
-const clientsProtocol = 'HTTP/2';
 
 /** Families without a figure that has a direction get no picture. */
 export async function writePictures(report: Report, folder: string): Promise<void> {
@@ -27,33 +25,6 @@ export async function writePage(text: string, file: string): Promise<void> {
   await writeFile(file, `${page.slice(0, begin)}${beginMark}\n\n${text}\n\n${page.slice(end)}`);
 }
 
-/** The figures for which there is a goal beside the other server, asked as kcp's clients ask. */
-export function formatSummary(report: Report): string {
-  const found = report.questions.flatMap(({ name, figures }) =>
-    figures.filter(hasGoalBesideOther).map((figure) => ({ question: name, figure })),
-  );
-  const rows = found.map(({ question, figure }) => {
-    const { name, value, unit, against = Number.NaN, ceiling } = figure;
-    const goal = testedLimits(figure).find(({ of }) => of === 'other');
-    return [
-      question,
-      name.replace(` over ${clientsProtocol}`, ''),
-      `${formatNumber(value)} ${unit}`,
-      formatNumber(against),
-      formatRatio(value / against),
-      goal === undefined ? '' : `${formatLimit(goal)}${goal.isKept ? '' : ', missed'}`,
-      ceiling === undefined ? '' : formatNumber(ceiling),
-    ];
-  });
-  return [
-    ...markdownTable(['question', 'figure', 'Strata', report.against ?? '', 'ratio', 'goal', 'bare server'], rows),
-    '',
-    ...surroundingsOf(report)
-      .filter(([name]) => name !== 'options')
-      .map(([name, value]) => `* ${name}: ${value}`),
-  ].join('\n');
-}
-
 /** Only figures that a reader can compare: those with a direction or a limit. */
 export function formatMarkdown(report: Report): string {
   const questions = report.questions.map((asked) => ({
@@ -67,12 +38,6 @@ export function formatMarkdown(report: Report): string {
     '',
     ...missedGoals(report),
   ].join('\n');
-}
-
-/** Another goal than to be as good. */
-function hasGoalBesideOther({ name, against, ratioLimit }: Figure): boolean {
-  const asked = !name.includes(' over ') || name.endsWith(` over ${clientsProtocol}`);
-  return asked && against !== undefined && ratioLimit !== undefined && ratioLimit.value !== 1;
 }
 
 function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {

@@ -97,7 +97,7 @@ export function formatLimit({ limit: { kind, value }, of }: ReturnType<typeof te
 }
 
 /** So that what is a hundredth is no 0.01. */
-export function formatRatio(ratio: number): string {
+function formatRatio(ratio: number): string {
   return ratio < 0.1 ? `1/${formatNumber(1 / ratio)}` : `${formatNumber(ratio)} ×`;
 }
 

@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { drawFamily } from '../../../bench/harness/picture.js';
 import { formatBar } from '../../../bench/harness/progress.js';
-import { formatMarkdown, formatSummary } from '../../../bench/harness/publish.js';
+import { formatMarkdown } from '../../../bench/harness/publish.js';
 import type { Figure } from '../../../bench/harness/question.js';
 import { formatReport, type Report } from '../../../bench/harness/report.js';
 import { median, percentile } from '../../../bench/harness/statistics.js';
@@ -36,18 +36,6 @@ test('a page shows what can be compared, and what is missed', (t) => {
   t.regex(text, /\| get \| gets \| 9,000 \/s \| 4,500 \| 2\.00 × \| ≥ 10,000, ≥ 1 × \| MISSED \| 15,000 \|/);
   t.notRegex(text, /p99/);
   t.regex(text, /\* get, gets: 9,000 \/s, not ≥ 10,000; the bare server 15,000/);
-});
-
-test('a summary has what has a goal beside the other server, over HTTP/2', (t) => {
-  const list: Figure = { name: 'list over HTTP/2', value: 10, unit: 'ms', against: 1_000, ratioLimit: { kind: 'at most', value: 1 / 30 } };
-  const missed: Figure = { ...list, value: 500 };
-  const text = formatSummary(aReport([gets, list, { ...list, name: 'list over HTTP/1.1' }, missed, plain]));
-
-  t.deepEqual(
-    text.split('\n').filter((line) => line.includes('| list')),
-    ['| get | list | 10.0 ms | 1,000 | 1/100 | ≤ 1/30 × |  |', '| get | list | 500 ms | 1,000 | 0.50 × | ≤ 1/30 ×, missed |  |'],
-  );
-  t.notRegex(text, /gets|p99/);
 });
 
 test('a picture has a bar for each server, and texts are escaped', (t) => {
