@@ -64,7 +64,12 @@ export class TestServer {
   static async start(options: TestServerOptions = {}): Promise<TestServer> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-server-'));
     const authority = options.authority ?? new TestAuthority(folder);
-    return TestServer.#run({ folder, authority, master: authority.master }, options);
+    try {
+      return await TestServer.#run({ folder, authority, master: authority.master }, options);
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+      throw error;
+    }
   }
 
   static async #run(
