@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 import { CommanderError } from 'commander';
 import { commandGroups, commands } from './commands/commands.js';
 import { cacheServerDefaults, cacheServerFlags } from './config/cache-server-flags.js';
-import { formatHelpOfFlags, exitCodeOf, exitCodes, runCommandLine, type DeclaredCommand } from './config/command-line.js';
+import { exitCodeOf, exitCodes, formatHelpOfFlags, runCommandLine, type DeclaredCommand } from './config/command-line.js';
 import { proxyOptions } from './config/command-options.js';
 import { readCommandValues } from './config/command-values.js';
 import { formatCompletion, shells } from './config/completion.js';
