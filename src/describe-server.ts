@@ -7,6 +7,7 @@ import type { Health } from './diagnostics/health.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { showReport } from './diagnostics/report-metrics.js';
 import { callerKinds } from './domain/caller.js';
+import { reasons } from './domain/errors.js';
 import type { Clock, Freshness } from './domain/ports.js';
 import type { Store, StoreObserver } from './domain/store-port.js';
 import { protocols } from './http/connection.js';
@@ -53,6 +54,8 @@ const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, o
 export function describeServer(server: DescribedServer, { metricsSlicesMax, dataDirectory, etcdServers }: DescribeOptions): void {
   const { metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
   metrics.buildInfo.set(1, { version: version() });
+  // Prometheus sees no rate in a series that begins with its first refusal.
+  for (const reason of Object.keys(reasons)) metrics.refusals.add(0, { reason });
   metrics.beforeRender(async () => showReport(metrics, await freshness.report(), { slicesMax: metricsSlicesMax }));
   if (etcdServers.length === 0) {
     const disk = new DiskSpace({ clock, ask: () => statfs(dataDirectory) });

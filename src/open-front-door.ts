@@ -140,11 +140,11 @@ async function answerHere(path: string, exchange: Exchange, { health, metrics, p
     });
     return text(report.status, report.text);
   }
-  const isOpen = publicPaths.includes(path);
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  const isOpen = isRead && publicPaths.includes(path);
   if (caller === anonymous && !isOpen) return unauthorized;
   const refused = impersonationRefused(request);
   if (refused !== undefined) return forbidden(caller.user, request.method ?? 'GET', path, `: ${refused.message}`);
-  const isRead = request.method === 'GET' || request.method === 'HEAD';
   if (!isOpen && !(isRead ? mayReadMetrics(caller) : isMaster(caller))) return forbidden(caller.user, request.method ?? 'GET', path);
   return { code: 200, headers: { 'content-type': metrics.contentType }, body: await metrics.render() };
 }

@@ -261,7 +261,7 @@ export const agentMetricTable = {
   shardReachable: {
     kind: 'gauge',
     name: 'strata_agent_shard_reachable',
-    help: '1 while the shard answers; it is asked for its version every five seconds.',
+    help: '1 while the shard answers, and knows the user of the agent; it is asked for its version every five seconds.',
     labels: [],
   },
   cacheReachable: {

@@ -2,7 +2,8 @@
  * Answers /livez, /readyz, /healthz and /metrics over plain HTTP, to everybody who reaches its address, and nothing else: for a program without a port of its own.
  *
  * Bounds: `connectionsMax`, of which the oldest gives way to a new one, so that nobody keeps a probe out by holding connections; headers of at most
- * `headerBytesMax`, which have to come within `headersMsMax`; a connection that is silent for `silenceMsMax` ends. No body is read.
+ * `headerBytesMax`, which have to come within `headersMsMax`; a connection that is silent for `silenceMsMax` ends, and so does one that asks again before it has its
+ * answer: an agent that pushes must not render its metrics for each of a thousand requests in one packet. No body is read.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -35,6 +36,8 @@ export class MetricsListener {
   readonly #server: Server;
   /** The oldest first. */
   readonly #sockets = new Set<Socket>();
+  /** Those with a request under way. */
+  readonly #asking = new WeakSet<Socket>();
 
   private constructor(parts: MetricsListenerParts) {
     this.#parts = parts;
@@ -76,7 +79,10 @@ export class MetricsListener {
     socket.once('close', () => this.#sockets.delete(socket));
   }
 
-  async #serve({ method = '', url = '/', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serve({ method = '', url = '/', headers, socket }: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#asking.has(socket)) return void socket.destroy();
+    this.#asking.add(socket);
+    response.once('close', () => this.#asking.delete(socket));
     const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
     const isRead = method === 'GET' || method === 'HEAD';
     const { status, contentType, text } = isRead

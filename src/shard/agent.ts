@@ -95,7 +95,7 @@ export class ShardAgent {
     return this.#objectsRead;
   }
 
-  /** Whether the shard answered when its version was asked for last, be it with a refusal. */
+  /** Whether the shard answered when its version was asked for last, and knew the agent's user. */
   get isShardReached(): boolean {
     return this.#isReached;
   }
@@ -143,7 +143,7 @@ export class ShardAgent {
       return undefined;
     } catch (error) {
       if (error instanceof SourceIsCache) throw error;
-      this.#isReached = error instanceof KubeRefusal;
+      this.#isReached = error instanceof KubeRefusal && error.status < 500 && error.status !== 401;
       this.#reading.log.debug('source.version.unknown', failureFields(error));
       return error;
     }

@@ -14,7 +14,8 @@ export type WantedCertificate = Readonly<{
 
 type CertificateSpec = Readonly<{
   secretName: string;
-  commonName: string;
+  /** Left out where an issuer of the world signs. */
+  commonName?: string;
   subject?: Readonly<{ organizations: readonly string[] }>;
   uris?: readonly string[];
   dnsNames?: readonly string[];
@@ -33,7 +34,7 @@ export function certificatesOf(documents: readonly Rendered[]): readonly WantedC
     .map(({ secretName, commonName, subject, uris = [], dnsNames = [], ipAddresses = [], usages, issuerRef }) => ({
       secret: secretName,
       issuer: issuerRef.name,
-      user: commonName,
+      user: commonName ?? '',
       groups: subject?.organizations ?? [],
       uris,
       hosts: [...dnsNames, ...ipAddresses],

@@ -179,6 +179,7 @@ test('metrics are for the group that kcp has for it, and for everybody where tha
   t.is((await stranger.raw('DELETE', '/metrics')).status, 403);
   const open = await anInstallation(t, { flags });
   t.is((await open.door.client({ as: null }).raw('GET', '/metrics')).status, 200);
+  for (const method of ['POST', 'PUT', 'DELETE']) t.is((await open.door.client({ as: null }).raw(method, '/metrics')).status, 401, method);
   const nobody = open.door.authority.issue({ user: 'nobody', groups: [] });
   t.is((await open.door.client({ as: nobody }).raw('GET', '/metrics')).status, 200);
   t.is((await open.door.client({ as: nobody }).raw('GET', '/metrics', { headers: { 'impersonate-user': 'a' } })).status, 403);

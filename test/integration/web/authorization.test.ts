@@ -229,6 +229,11 @@ test.serial('every 403 is counted, and logged with who, what and where, and neve
   const uris = ['strata://shard/amber'];
   const amber = server.client({ as: server.authority.issue({ user: 'amber', groups: ['strata'], uris }) });
   const stranger = server.client({ as: null });
+  t.regex(
+    (await server.client().raw('GET', '/metrics')).text,
+    /^strata_refusals_total\{reason="InternalError"\} 0$/m,
+    'there before the first one',
+  );
   const before = await server.metric('strata_refusals_total');
   const logged = server.logged.length;
 

@@ -100,6 +100,24 @@ test('who holds connections keeps nobody out: the oldest give way', async (t) =>
   t.is(held.filter(({ closed }) => closed).length, 1);
 });
 
+test('who asks again before the answer is cut off, and nothing is rendered for each request of a packet', async (t) => {
+  const parts = someParts();
+  let rendered = 0;
+  parts.metrics.beforeRender(() => void (rendered += 1));
+  const listener = await MetricsListener.open(parts, place);
+  t.teardown(() => listener.close());
+  const ask = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
+
+  await answerTo(t, listener.port, ask.repeat(1_000));
+
+  t.true(rendered <= 1, `${rendered}`);
+  const socket = await aSocket(t, listener.port);
+  for (let i = 0; i < 3; i++) {
+    socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n');
+    t.regex(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 200 OK\r\n[^]*\r\nok$/);
+  }
+});
+
 test('an address that cannot be listened to is named, with the option that helps', async (t) => {
   const { port } = await aListener(t);
 

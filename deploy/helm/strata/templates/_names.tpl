@@ -2,6 +2,7 @@
 
 {{- define "strata.fullname" -}}
 {{- $name := ternary .Release.Name (printf "%s-strata" .Release.Name) (contains "strata" .Release.Name) -}}
+{{- if not (regexMatch "^[a-z][a-z0-9-]*$" $name) }}{{ fail (printf "the release %s: a Service has a name of lower-case letters, digits and dashes that begins with a letter" .Release.Name) }}{{ end -}}
 {{- /* A StatefulSet puts its own behind it, and has 52 characters. */ -}}
 {{- $name | trunc 40 | trimSuffix "-" -}}
 {{- end }}
@@ -9,14 +10,14 @@
 {{- define "strata.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 app.kubernetes.io/name: strata
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "strata.selector" -}}
 app.kubernetes.io/name: strata
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 

@@ -21,7 +21,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "strata.serviceAccount" $root }}
+  serviceAccountName: {{ include "strata.serviceAccount" $root | quote }}
   automountServiceAccountToken: false
   enableServiceLinks: false
   {{- with $root.Values.imagePullSecrets }}
@@ -29,7 +29,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with $settings.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   terminationGracePeriodSeconds: 30
   # Keys in secrets, and what a volume has, are readable by the group 10001 because of fsGroup; without it a server ends with EACCES.
@@ -94,11 +94,11 @@ spec:
     {{- end }}
     {{- range $name, $configMap := .configMaps }}
     - name: {{ $name }}
-      configMap: {name: {{ $configMap }}}
+      configMap: {name: {{ $configMap | quote }}}
     {{- end }}
     {{- range $name, $secret := .secrets }}
     - name: {{ $name }}
-      secret: {secretName: {{ $secret }}, defaultMode: 288}
+      secret: {secretName: {{ $secret | quote }}, defaultMode: 288}
     {{- end }}
     {{- with $settings.extraVolumes }}
     {{- toYaml . | nindent 4 }}
@@ -131,7 +131,7 @@ spec:
   spec:
     accessModes: [ReadWriteOnce]
     {{- with .storageClassName }}
-    storageClassName: {{ . }}
+    storageClassName: {{ . | quote }}
     {{- end }}
     resources:
       requests: {storage: {{ .size }}}
