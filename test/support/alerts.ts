@@ -1,8 +1,7 @@
-/** Whether an alert of deploy/monitoring/alerts.yaml would fire by what `/metrics` says now, if it went on for its time. */
+/** Whether an alert of the chart would fire by what `/metrics` says now, if it went on for its time. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parse } from 'yaml';
-import { findProjectRoot } from '../house/sources.js';
+import { projectFile } from './project.js';
 
 type Rules = Readonly<{ groups: readonly Readonly<{ rules: readonly Readonly<{ alert: string; expr: string }>[] }>[] }>;
 
@@ -11,7 +10,7 @@ const comparison = /^(\w+)(?: \/ (\w+))? (==|<|>) ([\d.]+)$/;
 
 /** Throws where there is no such alert, where its expression is another one, and where the metric is not there: an alert would say nothing then. */
 export function fires(alert: string, metrics: string): boolean {
-  const { groups } = parse(readFileSync(join(findProjectRoot(), 'deploy', 'monitoring', 'alerts.yaml'), 'utf8')) as Rules;
+  const { groups } = parse(readFileSync(projectFile('deploy', 'helm', 'strata', 'monitoring', 'alerts.yaml'), 'utf8')) as Rules;
   const rule = groups.flatMap(({ rules }) => rules).find((each) => each.alert === alert);
   const [, name = '', divisor, operator, limit] = comparison.exec(rule?.expr ?? '') ?? [];
   const values = seriesOf(name, metrics);
