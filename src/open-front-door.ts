@@ -5,7 +5,7 @@ import { readAuthorities, readPair } from './certificates/pair-files.js';
 import { readCheckedFile } from './config/checked-file.js';
 import type { proxyOptions } from './config/command-options.js';
 import type { CommandValues } from './config/command-values.js';
-import type { Health, HealthEndpoint } from './diagnostics/health.js';
+import { healthQueryOf, type Health, type HealthEndpoint } from './diagnostics/health.js';
 import { BoundedLog } from './diagnostics/bounded-log.js';
 import type { Log } from './diagnostics/log.js';
 import { frontDoorMetricTable } from './diagnostics/metric-table.js';
@@ -133,11 +133,8 @@ async function answerHere(path: string, exchange: Exchange, { health, metrics, p
   const { request, caller } = exchange;
   const [, endpoint, check] = endpointPattern.exec(path) ?? [];
   if (endpoint !== undefined) {
-    const query = new URLSearchParams((request.url ?? '').slice(path.length + 1));
-    const report = health.report(endpoint as HealthEndpoint, {
-      verbose: query.has('verbose') && check === undefined,
-      excluded: query.getAll('exclude'),
-    });
+    const { verbose, excluded } = healthQueryOf(new URLSearchParams((request.url ?? '').slice(path.length + 1)));
+    const report = health.report(endpoint as HealthEndpoint, { verbose: verbose && check === undefined, excluded });
     return text(report.status, report.text);
   }
   const isRead = request.method === 'GET' || request.method === 'HEAD';

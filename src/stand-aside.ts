@@ -5,7 +5,7 @@
  * An exit would explain less, again and again; an empty store would show every informer that nothing exists.
  */
 import type { Settings } from './config/settings.js';
-import type { Health, HealthEndpoint } from './diagnostics/health.js';
+import { healthQueryOf, type Health, type HealthEndpoint } from './diagnostics/health.js';
 import type { Refusal } from './domain/errors.js';
 import { ReloadedTogether } from './domain/reloaded.js';
 import { cacheServer, serverHeader } from './domain/server-header.js';
@@ -54,8 +54,7 @@ function answer(exchange: Exchange, health: Health): void {
     response.writeHead(code, { 'content-type': 'application/json' });
     response.end(text);
   } else {
-    const query = new URLSearchParams(url.slice(endpoint.length + 2));
-    const { status, text } = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
+    const { status, text } = health.report(endpoint, healthQueryOf(new URLSearchParams(url.slice(endpoint.length + 2))));
     response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
     response.end(text);
   }

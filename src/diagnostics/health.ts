@@ -4,7 +4,8 @@
  * The endpoints answer everybody, so a failed check shows "reason withheld" there and its reason only in `failures`,
  * for the log, unless the reason is no secret. Checks are synchronous: a probe must never wait for what it asks about.
  */
-export type HealthEndpoint = 'livez' | 'readyz' | 'healthz';
+export const healthEndpoints = ['healthz', 'livez', 'readyz'] as const;
+export type HealthEndpoint = (typeof healthEndpoints)[number];
 
 /** `failure` gives the reason, or nothing when all is well. `isPublic`: everybody may read it. */
 export type HealthCheck = Readonly<{ name: string; failure: () => string | undefined; isPublic?: boolean }>;
@@ -17,6 +18,10 @@ export type HealthReport = Readonly<{
 
 /** The query's `verbose` is set when the parameter is there at all; `excluded` are the values of every `exclude`. */
 export type HealthQuery = Readonly<{ verbose: boolean; excluded: readonly string[] }>;
+
+export function healthQueryOf(query: URLSearchParams): HealthQuery {
+  return { verbose: query.has('verbose'), excluded: query.getAll('exclude') };
+}
 
 export function report(endpoint: HealthEndpoint, checks: readonly HealthCheck[], { verbose, excluded }: HealthQuery): HealthReport {
   const failures: { name: string; reason: string }[] = [];

@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIPv6, type AddressInfo, type Socket } from 'node:net';
 import { HealthLog } from '../diagnostics/health-log.js';
-import type { Health, HealthEndpoint } from '../diagnostics/health.js';
+import { healthEndpoints, healthQueryOf, type Health } from '../diagnostics/health.js';
 import type { Log } from '../diagnostics/log.js';
 import type { RenderedMetrics } from '../diagnostics/metrics.js';
 import { CacheError, explain } from '../domain/errors.js';
@@ -25,7 +25,6 @@ const headerBytesMax = 8 * 1024;
 const headersMsMax = 5_000;
 const silenceMsMax = 10_000;
 const checkMs = 1_000;
-const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 const plainText = 'text/plain; charset=utf-8';
 
 type Answer = Readonly<{ status: number; contentType: string; text: string }>;
@@ -105,8 +104,7 @@ export class MetricsListener {
     if (path === '/metrics') return { status: 200, contentType: metrics.contentType, text: await metrics.render() };
     const endpoint = healthEndpoints.find((each) => path === `/${each}`);
     if (endpoint === undefined) return { status: 404, contentType: plainText, text: 'not found\n' };
-    const asked = new URLSearchParams(query.join('?'));
-    const report = health.report(endpoint, { verbose: asked.has('verbose'), excluded: asked.getAll('exclude') });
+    const report = health.report(endpoint, healthQueryOf(new URLSearchParams(query.join('?'))));
     this.#healthLog.failed(endpoint, report);
     return { status: report.status, contentType: plainText, text: report.text };
   }

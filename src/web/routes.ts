@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
-import type { Health, HealthEndpoint } from '../diagnostics/health.js';
+import { healthEndpoints, healthQueryOf, type Health } from '../diagnostics/health.js';
 import { HealthLog } from '../diagnostics/health-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -48,7 +48,6 @@ const freshnessBytesMax = 64 * 1024;
 const resolutionBytesMax = 64 * 1024;
 /** Who sends options is refused, and reads why. */
 const optionsBytesMax = 16 * 1024;
-const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
 export function routes(
   parts: RouteParts & Readonly<{ clock: Clock; heavy: HeavyWorks }>,
@@ -59,8 +58,7 @@ export function routes(
   const router = new Router({ strict: true, sensitive: true });
   for (const endpoint of healthEndpoints) {
     router.get(`/${endpoint}`, (context: Context) => {
-      const query = queryOf(context);
-      const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
+      const report = health.report(endpoint, healthQueryOf(queryOf(context)));
       healthLog.failed(endpoint, report);
       return respond(exchangeOf(context), { kind: 'text', code: report.status, text: report.text });
     });

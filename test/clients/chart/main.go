@@ -1,5 +1,5 @@
 // Reads a line of JSON for each document that the chart renders, a base64 text of JSON each, and writes a line for each: why the type that its
-// apiVersion and kind name refuses it, and '' where it does not. Unknown and repeated fields are refused.
+// apiVersion and kind name refuses it, and an empty text where it does not. Unknown and repeated fields are refused.
 package main
 
 import (

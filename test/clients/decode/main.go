@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -26,9 +25,9 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
-)
 
-const lineBytesMax = 64 * 1024 * 1024
+	"strata/test/clients/lines"
+)
 
 var clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 
@@ -42,25 +41,12 @@ type verdict struct {
 }
 
 func main() {
-	if err := run(); err != nil {
+	clients, err := newClients()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-func run() error {
-	clients, err := newClients()
-	if err != nil {
-		return err
-	}
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, lineBytesMax)
-	out := json.NewEncoder(os.Stdout)
-	for lines.Scan() {
-		var asked document
-		if err := json.Unmarshal(lines.Bytes(), &asked); err != nil {
-			return err
-		}
+	lines.Answer(func(asked document) (verdict, error) {
 		refused := map[string]string{}
 		note := func(name string, err error) {
 			if err != nil {
@@ -73,11 +59,8 @@ func run() error {
 			decodeValue(asked.Object, note)
 			clients.decodeObject(asked.Object, note)
 		}
-		if err := out.Encode(verdict{refused}); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+		return verdict{refused}, nil
+	})
 }
 
 func decodeValue(text []byte, note func(string, error)) {

@@ -3,12 +3,9 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"os"
-
 	"github.com/Masterminds/semver/v3"
+
+	"strata/test/clients/lines"
 )
 
 type question struct {
@@ -22,28 +19,12 @@ type answer struct {
 }
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
-	lines := bufio.NewScanner(os.Stdin)
-	out := json.NewEncoder(os.Stdout)
-	for lines.Scan() {
-		var asked question
-		if err := json.Unmarshal(lines.Bytes(), &asked); err != nil {
-			return err
-		}
+	lines.Answer(func(asked question) (answer, error) {
 		constraint, err := semver.NewConstraint(asked.Constraint)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
 		version, err := semver.NewVersion(asked.Tag)
-		if err := out.Encode(answer{IsVersion: err == nil, IsPassed: err != nil || constraint.Check(version)}); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+		return answer{IsVersion: err == nil, IsPassed: err != nil || constraint.Check(version)}, nil
+	})
 }

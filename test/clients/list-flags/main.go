@@ -2,12 +2,9 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"os"
-
 	"github.com/spf13/pflag"
+
+	"strata/test/clients/lines"
 )
 
 type answer struct {
@@ -16,25 +13,7 @@ type answer struct {
 }
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
-	lines := bufio.NewScanner(os.Stdin)
-	out := json.NewEncoder(os.Stdout)
-	for lines.Scan() {
-		var values []string
-		if err := json.Unmarshal(lines.Bytes(), &values); err != nil {
-			return err
-		}
-		if err := out.Encode(read(values)); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	lines.Answer(func(values []string) (answer, error) { return read(values), nil })
 }
 
 func read(values []string) answer {

@@ -1,0 +1,39 @@
+// Package lines answers questions of a test: each line of standard input is a question in JSON, and is answered by one line of JSON.
+package lines
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+const bytesMax = 64 * 1024 * 1024
+
+// Answer goes on to the end of standard input. It ends the program with 1 when a line is no question, or has no answer.
+func Answer[Question, Reply any](reply func(Question) (Reply, error)) {
+	if err := answer(reply); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func answer[Question, Reply any](reply func(Question) (Reply, error)) error {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, bytesMax)
+	out := json.NewEncoder(os.Stdout)
+	for in.Scan() {
+		var asked Question
+		if err := json.Unmarshal(in.Bytes(), &asked); err != nil {
+			return err
+		}
+		replied, err := reply(asked)
+		if err != nil {
+			return err
+		}
+		if err := out.Encode(replied); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
