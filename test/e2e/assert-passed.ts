@@ -10,6 +10,16 @@ export function assertPassed(
 ): void {
   const scenarios = passed.filter((name) => name.includes('/'));
   t.log(`${passed.length} passed: ${scenarios.length} scenarios`);
-  t.deepEqual(failed, [], output.slice(-8_000));
+  t.deepEqual(failed, [], linesOf(failed, output).slice(-8_000));
   t.true(scenarios.length >= atLeast, output.slice(-8_000));
+}
+
+/** What the tests of these names have printed; Go prints the lines of parallel tests among each other, and names the test before its lines. */
+function linesOf(tests: readonly string[], output: string): string {
+  let current = '';
+  const lines = output.split('\n').filter((line) => {
+    current = /^=== [A-Z]+\s+(\S+)/.exec(line)?.[1] ?? current;
+    return line.includes('--- FAIL') || tests.some((name) => current === name || current.startsWith(`${name}/`));
+  });
+  return lines.join('\n');
 }

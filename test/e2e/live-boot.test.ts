@@ -35,7 +35,11 @@ const noticedMsMax = 20_000;
 const programs: readonly Readonly<{ program: `e2e-${string}.test`; atLeast: number; except?: readonly [test: string, why: string] }>[] = [
   { program: 'e2e-workspace.test', atLeast: 0 },
   { program: 'e2e-homeworkspaces.test', atLeast: 0 },
-  { program: 'e2e-authorizer.test', atLeast: 20 },
+  {
+    program: 'e2e-authorizer.test',
+    atLeast: 20,
+    except: ['TestSelfSubjectRulesReview', 'it impersonates with scopes and warrants, which our front door refuses (kcp#4226)'],
+  },
   {
     program: 'e2e-virtual-apiexport.test',
     atLeast: 1,
