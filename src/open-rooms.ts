@@ -7,8 +7,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { LastLines } from './diagnostics/last-lines.js';
+import { pollFiles } from './certificates/polled-files.js';
+import type { TypesFile } from './config/types-file.js';
 import { Catalogue } from './domain/catalogue.js';
-import { kcpTypes } from './domain/catalogue-kcp.js';
 import { pathTypes } from './domain/path-entry.js';
 import { Refused } from './domain/errors.js';
 import type { Shards } from './domain/ports.js';
@@ -70,6 +71,7 @@ export type RoomParts = ServingParts &
   Readonly<{
     store: Store;
     random: () => number;
+    typesFile: TypesFile;
     watchPolicies: WatchPolicies | undefined;
     frontDoor: FrontDoorSettings | undefined;
     lastLines: LastLines;
@@ -90,8 +92,8 @@ const turnBytesMax = 1024 * 1024;
 /** Resolves when the server listens. */
 export async function openRooms(settings: Settings, parts: RoomParts): Promise<OpenServer> {
   const { publicPaths } = settings;
-  const { store, log, clock, random, metrics, health, certificates, quotas, watchPolicies, frontDoor, lastLines } = parts;
-  const catalogue = new Catalogue(kcpTypes, pathTypes);
+  const { store, log, clock, random, metrics, health, certificates, quotas, typesFile, watchPolicies, frontDoor, lastLines } = parts;
+  const catalogue = new Catalogue(typesFile.types, pathTypes);
   const pace = new Pace(turnBytesMax, setImmediate);
   const newest = new NewestChanges({ commits: store, revisions: store });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
@@ -219,7 +221,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     heavy,
     clock,
     random,
-    schemas: new RootSchemas({ types: kcpTypes, objects: store, revisions: store, changedAt: (type) => newest.of(type) }),
+    schemas: new RootSchemas({ types: () => catalogue.table, objects: store, revisions: store, changedAt: (type) => newest.of(type) }),
     viewCallers: settings.viewCallers === 'rbac' ? new ViewCallers({ objects: store, revisions: store, freshness }) : undefined,
     gzip: new Gzip(),
     limits: { ...settings, pieceBytesMax },
@@ -252,6 +254,12 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   await listener.listen();
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
+  const polledTypes = typesFile.polled((types) => {
+    const { begun, ended } = catalogue.replaceTable(types);
+    for (const type of ended) hub.endOf(type);
+    sessions.declared();
+    tier.followTypes(begun);
+  });
   const reloadables = new ReloadedTogether({
     ...certificates.watch({
       show: (pair) => listener.show(pair),
@@ -263,6 +271,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       },
     }),
     policies: watchPolicies?.((changed) => tier.changePolicies(changed)),
+    types: polledTypes && pollFiles({ clock, log }, polledTypes, settings.policyPollMs),
   });
 
   const stop = async (): Promise<void> => {

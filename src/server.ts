@@ -5,6 +5,7 @@
  *                                                 └▶ the modules of the rooms are loaded ┘
  */
 import type { Settings } from './config/settings.js';
+import { TypesFile } from './config/types-file.js';
 import { Health } from './diagnostics/health.js';
 import { LastLines } from './diagnostics/last-lines.js';
 import type { Log } from './diagnostics/log.js';
@@ -44,6 +45,7 @@ export async function startServer(
   settings: Settings,
   { log: given, clock, random, watchPolicies, frontDoor, startCommitter }: ServerParts,
 ): Promise<RunningServer> {
+  const typesFile = new TypesFile(settings.typesFile);
   const lastLines = new LastLines(clock);
   const log = lastLines.of(given);
   const metrics = createMetrics({ processMetrics: true });
@@ -68,7 +70,7 @@ export async function startServer(
     const { standAside } = await import('./stand-aside.js');
     return reachable(settings, await standAside(settings, store, parts));
   }
-  return reachable(settings, await openRooms(settings, { ...parts, store, random, watchPolicies, frontDoor, lastLines }));
+  return reachable(settings, await openRooms(settings, { ...parts, store, random, typesFile, watchPolicies, frontDoor, lastLines }));
 }
 
 function reachable(settings: Settings, open: OpenServer): RunningServer {

@@ -9,13 +9,16 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { faultOfDates } from '../certificates/certificate-dates.js';
 import { certificatesIn, CertificateExpiry } from '../certificates/certificate-expiry.js';
+import { pollFiles } from '../certificates/polled-files.js';
 import { readAuthorities, readPair, readText } from '../certificates/pair-files.js';
 import { agentOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import type { BindAddress } from '../config/option.js';
+import { TypesFile } from '../config/types-file.js';
 import { createLog, type Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import type { Reloadable } from '../domain/reloaded.js';
 import type { ClientIdentity } from '../frames/connect-socket.js';
 import { connectPath } from '../frames/socket-options.js';
 import type { SenderEnd } from '../sender/sender-state.js';
@@ -30,6 +33,8 @@ import { formatProgress } from './push-progress.js';
 const progressIntervalMs = 1_000;
 const certificatesLookMs = 60_000;
 const shardLookMs = 5_000;
+/** As a server by default. */
+const typesLookMs = 10_000;
 
 const fencedAdvice =
   'If another agent has the shard, start this one again to have it wait, with --take-over to have the shard at once. ' +
@@ -69,6 +74,7 @@ export const push: Command = command({
       { clock, log, environment },
     );
     readIdentity(options);
+    const typesFile = new TypesFile(options.typesFile);
 
     const stopping = new AbortController();
     void untilStopped(log).then((signal) => {
@@ -94,10 +100,12 @@ export const push: Command = command({
     );
     const agent = new ShardAgent(
       { access, sink: sender, clock, random, log },
-      { shard, systemClusters, pushesPaths, userAgent: `strata/${version()} (push)` },
+      { shard, types: typesFile.types, systemClusters, pushesPaths, userAgent: `strata/${version()} (push)` },
     );
     const ofCache = () => certificatesIn('cache', options.certFile, readText(options.certFile, 'certificate for the cache'));
     const expiry = new CertificateExpiry({ clock, log }, [access.certificates, ofCache]);
+    const polledTypes = typesFile.polled((next) => agent.replaceTypes(next));
+    let types: Reloadable | undefined;
     let sourceIsCache: CacheError | undefined;
     const isACache = (error: CacheError): void => {
       sourceIsCache = error;
@@ -110,12 +118,14 @@ export const push: Command = command({
       if (listener !== undefined) void agent.watchSource(shardLookMs, stopping.signal).catch(isACache);
       expiry.watch(certificatesLookMs);
       agent.start();
+      types = polledTypes && pollFiles({ clock, log }, polledTypes, typesLookMs);
       log.info('agent.started', { shard, source: access.server, caches });
       const [end] = await Promise.all([sender.run(stopping.signal), printProgress(sender, { clock, print, until: stopping.signal })]);
       if (sourceIsCache !== undefined) throw sourceIsCache;
       if (end.kind === 'refused') throw refused(shard, end, faultOfDates(readIdentity(options).certificate, clock.wallMs()));
     } finally {
       stopping.abort();
+      types?.close();
       agent.close();
       expiry.close();
       await listener?.close();

@@ -7,19 +7,32 @@ import { SettingsError } from './settings-error.js';
 type Problem = Readonly<{ path: readonly (string | number)[]; message: string }>;
 
 /** What `check` makes of its value. Throws SettingsError for what it reports, and for a file that cannot be read. */
-export function readCheckedFile<Value>(
-  file: string,
-  check: (value: unknown) => Readonly<{ value: Value; problems: readonly Problem[] }>,
-): Value {
-  const { value: given, lineOf } = readDocument(file);
+export function readCheckedFile<Value>(file: string, check: Check<Value>): Value {
+  return checkFileText(file, readFileText(file), check);
+}
+
+export type Check<Value> = (value: unknown) => Readonly<{ value: Value; problems: readonly Problem[] }>;
+
+/** Throws SettingsError. */
+export function readFileText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new SettingsError([`${file}: ${(error as Error).message}`]);
+  }
+}
+
+/** `text`: what the file holds. Throws SettingsError. */
+export function checkFileText<Value>(file: string, text: string, check: Check<Value>): Value {
+  const { value: given, lineOf } = parseDocument(file, text);
   const { value, problems } = check(given);
   if (problems.length === 0) return value;
   throw new SettingsError(problems.map(({ path, message }) => `${file} line ${lineOf(path)}: ${path.join('.')}: ${message}`));
 }
 
-function readDocument(file: string): ReturnType<typeof parseConfigDocument> {
+function parseDocument(file: string, text: string): ReturnType<typeof parseConfigDocument> {
   try {
-    return parseConfigDocument(readFileSync(file, 'utf8'));
+    return parseConfigDocument(text);
   } catch (error) {
     const where = error instanceof ConfigSyntaxError && error.line !== undefined ? `${file} line ${error.line}` : file;
     throw new SettingsError([`${where}: ${(error as Error).message}`]);

@@ -320,6 +320,7 @@ export const agentOptions = {
     help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',
   }),
   systemClusters: options.systemClusters,
+  typesFile: options.typesFile,
   pushesPaths: toggle({
     flag: 'push-paths',
     default: 'false',

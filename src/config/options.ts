@@ -85,6 +85,12 @@ export const options = {
     help: 'How often the serving certificate and the client CA are read again, as SIGHUP does at once.',
   }),
 
+  typesFile: file({
+    flag: 'types-file',
+    yaml: 'types.file',
+    help: 'A YAML file of types beside the built-in ones, and of changes to those. It is looked at as often as the configuration file.',
+  }),
+
   logLevel: choice({
     flag: 'log-level',
     yaml: 'log.level',

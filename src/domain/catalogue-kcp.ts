@@ -1,12 +1,13 @@
 /**
- * The types of kcp's cache server, as of kcp main of August 2026 (dac74f59). Adding a type is a line of data.
+ * The types of kcp's cache server, and which of them its shards replicate, as of kcp main of August 2026 (dac74f59), pkg/reconciler/cache/replication.
+ * Adding a type is a line of data; an operator adds it by a file (`config/types-file.ts`).
  *
  * Versions stand in order of preference; the first is the storage version. Subresources and schemas are left out on
  * purpose: a cache serves whole replicas and validates none. Columns, short names and categories are those of kcp's own
  * definitions; a version without columns shows Name and Age. Of kcp's types only workspaces have a short name there, and no
  * cache has workspaces; that of definitions is Kubernetes' own.
  */
-import type { Column, ServedType, ServedVersion } from './catalogue.js';
+import type { Column, ServedVersion, TableType } from './catalogue.js';
 
 const age: Column = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
 
@@ -23,9 +24,19 @@ function version(name: string, ...columns: readonly Column[]): ServedVersion {
   return { name, columns };
 }
 
-type Traits = Partial<Pick<ServedType, 'namespaced' | 'nameRule' | 'strategicMerge' | 'categories' | 'shortNames'>>;
+type TraitName = 'namespaced' | 'nameRule' | 'strategicMerge' | 'categories' | 'shortNames' | 'replicated' | 'identityOf';
+type Traits = Partial<Pick<TableType, TraitName>>;
 
-const plain: Required<Traits> = { namespaced: false, nameRule: 'subdomain', strategicMerge: false, categories: [], shortNames: [] };
+/** Of a type about which nothing else is said. */
+export const plainTraits: Pick<TableType, TraitName> = {
+  namespaced: false,
+  nameRule: 'subdomain',
+  strategicMerge: false,
+  categories: [],
+  shortNames: [],
+  replicated: 'always',
+  identityOf: undefined,
+};
 const kcp: Traits = { categories: ['kcp'] };
 /** Names of RBAC objects hold ':' and upper case (annotation internal.kcp.io/validate-name in kcp's definitions). */
 const rbac: Traits = { nameRule: 'path-segment', strategicMerge: true };
@@ -38,9 +49,9 @@ function type(
   traits: Traits,
   first: ServedVersion,
   ...others: readonly ServedVersion[]
-): ServedType {
+): TableType {
   return {
-    ...plain,
+    ...plainTraits,
     ...traits,
     group,
     resource,
@@ -55,22 +66,22 @@ function type(
 
 // One line, one type: the formatter leaves them alone.
 // prettier-ignore
-export const kcpTypes: readonly ServedType[] = [
+export const kcpTypes: readonly TableType[] = [
   type('apis.kcp.io', 'apiresourceschemas', 'APIResourceSchema', kcp, version('v1alpha1', age)),
   type('apis.kcp.io', 'apiconversions', 'APIConversion', kcp, version('v1alpha1', age)),
   type('apis.kcp.io', 'apiexports', 'APIExport', kcp, version('v1alpha2', age), version('v1alpha1', age, text('Ready', '.status.conditions[?(@.type=="VirtualWorkspaceURLsReady")].status'))),
   type('apis.kcp.io', 'apiexportendpointslices', 'APIExportEndpointSlice', kcp, version('v1alpha1', text('Export', '.spec.export.name'), text('Partition', '.spec.partition'), age)),
-  type('core.kcp.io', 'logicalclusters', 'LogicalCluster', kcp, version('v1alpha1', text('Phase', '.status.phase', 'The current phase (e.g. Scheduling, Initializing, Ready, Deleting)'), text('URL', '.status.URL', 'URL to access the logical cluster'), age)),
-  type('migration.kcp.io', 'logicalclustermigrations', 'LogicalClusterMigration', kcp, version('v1alpha1', text('Logical Cluster', '.spec.logicalCluster', 'The logical cluster being migrated'), text('Phase', '.status.phase', 'The current phase of the migration'), text('Destination', '.spec.destinationShard', 'The destination shard'), count('Entries Copied', '.status.entriesCopied', 'Number of etcd entries copied so far'))),
-  type('core.kcp.io', 'shards', 'Shard', kcp, version('v1alpha1', text('Region', ".metadata.labels['region']", 'The region this workspace is in'), text('URL', '.spec.baseURL', 'Type URL to directly connect to the shard'), text('External URL', '.spec.externalURL', 'The URL exposed in logical clusters created on that shard'), age)),
-  type('cache.kcp.io', 'cachedobjects', 'CachedObject', kcp, version('v1alpha1', age)),
+  type('core.kcp.io', 'logicalclusters', 'LogicalCluster', { ...kcp, replicated: 'annotated' }, version('v1alpha1', text('Phase', '.status.phase', 'The current phase (e.g. Scheduling, Initializing, Ready, Deleting)'), text('URL', '.status.URL', 'URL to access the logical cluster'), age)),
+  type('migration.kcp.io', 'logicalclustermigrations', 'LogicalClusterMigration', { ...kcp, identityOf: 'migration.kcp.io' }, version('v1alpha1', text('Logical Cluster', '.spec.logicalCluster', 'The logical cluster being migrated'), text('Phase', '.status.phase', 'The current phase of the migration'), text('Destination', '.spec.destinationShard', 'The destination shard'), count('Entries Copied', '.status.entriesCopied', 'Number of etcd entries copied so far'))),
+  type('core.kcp.io', 'shards', 'Shard', { ...kcp, identityOf: 'shards.core.kcp.io' }, version('v1alpha1', text('Region', ".metadata.labels['region']", 'The region this workspace is in'), text('URL', '.spec.baseURL', 'Type URL to directly connect to the shard'), text('External URL', '.spec.externalURL', 'The URL exposed in logical clusters created on that shard'), age)),
+  type('cache.kcp.io', 'cachedobjects', 'CachedObject', { ...kcp, replicated: 'never' }, version('v1alpha1', age)),
   type('cache.kcp.io', 'clustercachedresources', 'ClusterCachedResource', kcp, version('v1alpha1', text('Resource', '.spec.resource', 'Resource type being published'), age)),
   type('cache.kcp.io', 'clustercachedresourceendpointslices', 'ClusterCachedResourceEndpointSlice', kcp, version('v1alpha1', text('ClusterCachedResource', '.spec.clusterCachedResource.name'), age)),
-  type('tenancy.kcp.io', 'workspacetypes', 'WorkspaceType', kcp, version('v1alpha1')),
-  type('rbac.authorization.k8s.io', 'roles', 'Role', { ...rbac, namespaced: true }, version('v1')),
-  type('rbac.authorization.k8s.io', 'clusterroles', 'ClusterRole', rbac, version('v1')),
-  type('rbac.authorization.k8s.io', 'rolebindings', 'RoleBinding', { ...rbac, namespaced: true }, version('v1')),
-  type('rbac.authorization.k8s.io', 'clusterrolebindings', 'ClusterRoleBinding', rbac, version('v1')),
+  type('tenancy.kcp.io', 'workspacetypes', 'WorkspaceType', { ...kcp, identityOf: 'tenancy.kcp.io' }, version('v1alpha1')),
+  type('rbac.authorization.k8s.io', 'roles', 'Role', { ...rbac, namespaced: true, replicated: 'never' }, version('v1')),
+  type('rbac.authorization.k8s.io', 'clusterroles', 'ClusterRole', { ...rbac, replicated: 'annotated' }, version('v1')),
+  type('rbac.authorization.k8s.io', 'rolebindings', 'RoleBinding', { ...rbac, namespaced: true, replicated: 'never' }, version('v1')),
+  type('rbac.authorization.k8s.io', 'clusterrolebindings', 'ClusterRoleBinding', { ...rbac, replicated: 'annotated' }, version('v1')),
   type('admissionregistration.k8s.io', 'mutatingwebhookconfigurations', 'MutatingWebhookConfiguration', admission, version('v1')),
   type('admissionregistration.k8s.io', 'mutatingadmissionpolicies', 'MutatingAdmissionPolicy', admission, version('v1')),
   type('admissionregistration.k8s.io', 'mutatingadmissionpolicybindings', 'MutatingAdmissionPolicyBinding', admission, version('v1')),
@@ -78,5 +89,5 @@ export const kcpTypes: readonly ServedType[] = [
   type('admissionregistration.k8s.io', 'validatingadmissionpolicies', 'ValidatingAdmissionPolicy', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding', admission, version('v1')),
   // Every shard waits for an informer on definitions; the list may well stay empty.
-  type('apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', { categories: ['api-extensions'], shortNames: ['crd', 'crds'] }, version('v1')),
+  type('apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', { categories: ['api-extensions'], shortNames: ['crd', 'crds'], replicated: 'never' }, version('v1')),
 ];

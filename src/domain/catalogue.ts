@@ -1,5 +1,5 @@
 /**
- * Which types exist: the built-in ones, which are data, and those that ClusterCachedResource objects in the store
+ * Which types exist: those of the table, which are data, and those that ClusterCachedResource objects in the store
  * declare at run time. Consulted by every request, so every answer is a few map look-ups.
  *
  * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is ignored. Some are pushed and never served.
@@ -17,9 +17,10 @@
  */
 import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { DeclarationRooms } from './declaration-rooms.js';
+import { CacheError } from './errors.js';
 import { entryOf } from './entry-of.js';
 import { RecentChanges } from './recent-changes.js';
-import { formatResource, type Resource } from './resource.js';
+import { formatGroupResource, formatResource, type Resource } from './resource.js';
 import type { Revision } from './revision.js';
 import type { ShardName } from './shard.js';
 import { compareTexts, compareVersions } from './version-order.js';
@@ -49,6 +50,12 @@ export type ServedType = Readonly<{
   storageVersion: string;
 }>;
 
+/**
+ * Which objects of a type the agent pushes: all, or those whose annotation `internal.kcp.io/replicate` is not empty, or none. It reads the storage
+ * version. `identityOf`: the APIExport of kcp's own whose identity a request for all clusters must name.
+ */
+export type TableType = ServedType & Readonly<{ replicated: 'always' | 'annotated' | 'never'; identityOf: string | undefined }>;
+
 /** What a URL says about a type. `cluster` is '*' or a logical cluster; `identity` is undefined when the URL has none. */
 export type TypeRequest = Readonly<{
   group: string;
@@ -75,8 +82,9 @@ const describedMax = 1_000;
 const unknown: Resolution = { kind: 'unknown' };
 
 export class Catalogue {
-  /** Those that are served. */
-  readonly #builtIn: ReadonlyMap<string, ServedType>;
+  #table: readonly TableType[];
+  /** The table, by group and resource. */
+  #builtIn: ReadonlyMap<string, ServedType>;
   readonly #unserved: ReadonlyMap<string, ServedType>;
   readonly #rooms = new DeclarationRooms();
   /** group/resource, then identity. */
@@ -88,9 +96,32 @@ export class Catalogue {
   /** What `declared` has found, until something changes. */
   #declared: readonly ServedType[] | undefined;
 
-  constructor(builtIn: readonly ServedType[], unserved: readonly ServedType[] = []) {
-    this.#builtIn = byFamily(builtIn);
+  constructor(table: readonly TableType[], unserved: readonly ServedType[] = []) {
+    this.#table = table;
+    this.#builtIn = byFamily(table);
     this.#unserved = byFamily(unserved);
+  }
+
+  /** The types that need no declaration. */
+  get table(): readonly TableType[] {
+    return this.#table;
+  }
+
+  /**
+   * Serves these in place of the table. `begun`: those that were not in it. `ended`: those of before whose requests are not served as they were (`covers`).
+   * Throws CacheError, and changes nothing, where a new one is declared now: its objects are stored by their identity until the next start.
+   */
+  replaceTable(table: readonly TableType[]): Readonly<{ begun: readonly TableType[]; ended: readonly TableType[] }> {
+    const [former, next] = [this.#builtIn, byFamily(table)];
+    const begun = table.filter((type) => !former.has(familyOf(type)));
+    const declared = begun.find((type) => this.#declaredTypes.has(familyOf(type)));
+    if (declared !== undefined) {
+      const name = formatGroupResource(declared);
+      throw new CacheError(`${name} is declared by ClusterCachedResources: the file of types counts for it from the next start on`);
+    }
+    const ended = this.#table.filter((type) => !isCovered(type, next.get(familyOf(type))));
+    [this.#table, this.#builtIn] = [table, next];
+    return { begun, ended };
   }
 
   /** The type a request names. The core group may be spelled `core`. */
@@ -135,9 +166,7 @@ export class Catalogue {
 
   /** Whether requests for the type as it was served are still served, with objects of the same kind. */
   covers(former: ServedType): boolean {
-    const type = typeOf(this.#find(former));
-    if (type === undefined || type.kind !== former.kind || type.namespaced !== former.namespaced) return false;
-    return former.versions.every(({ name }) => serves(type, name));
+    return isCovered(former, typeOf(this.#find(former)));
   }
 
   /** Whether a request that names no identity may have meant another one at that revision than it does now, or none. */
@@ -259,8 +288,17 @@ export function serves(type: Pick<ServedType, 'versions'>, version: string): boo
   return type.versions.some(({ name }) => name === version);
 }
 
+function isCovered(former: ServedType, type: ServedType | undefined): boolean {
+  if (type === undefined || type.kind !== former.kind || type.namespaced !== former.namespaced) return false;
+  return former.versions.every(({ name }) => serves(type, name));
+}
+
 function byFamily(types: readonly ServedType[]): ReadonlyMap<string, ServedType> {
-  return new Map(types.map((type) => [formatFamily(type.group, type.resource), type]));
+  return new Map(types.map((type) => [familyOf(type), type]));
+}
+
+function familyOf({ group, resource }: Pick<ServedType, 'group' | 'resource'>): string {
+  return formatFamily(group, resource);
 }
 
 /** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */

@@ -20,7 +20,7 @@ export type Declaration = Declared & Readonly<{ place: Place; version: string; k
 /** The type of the objects that declare types. */
 export const declaring: Resource = { group: 'cache.kcp.io', resource: 'clustercachedresources', identity: '' };
 
-export function isDeclaring({ group, resource }: Resource): boolean {
+export function isDeclaring({ group, resource }: Pick<Resource, 'group' | 'resource'>): boolean {
   return resource === declaring.resource && group === declaring.group;
 }
 

@@ -10,13 +10,15 @@
  */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
+import type { TableType } from '../domain/catalogue.js';
+import { isDeclaring } from '../domain/declaration.js';
 import type { Clock } from '../domain/ports.js';
 import { pause } from '../domain/pause.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { deferred } from '../domain/deferred.js';
 import { AbsentTypes } from '../kube/absent-types.js';
-import { readingOf, type CachedResource } from './cached-resource.js';
+import { readingOf, type CachedResource, type DeclaringShard } from './cached-resource.js';
 import { DeclaredSlices } from './declared-slices.js';
 import { Identities } from '../kube/identities.js';
 import { KubeClient, KubeRefusal } from '../kube/kube-client.js';
@@ -36,6 +38,8 @@ export type ShardAgentParts = Readonly<{ access: KubeAccess; sink: SliceSink; cl
 
 export type ShardAgentOptions = Readonly<{
   shard: ShardName;
+  /** The types that need no declaration, those included that are not replicated. */
+  types: readonly TableType[];
   /** Logical clusters that are replicated although their name begins with `system:`. */
   systemClusters: readonly string[];
   /** Whether path entries are pushed. */
@@ -62,12 +66,17 @@ export class ShardAgent {
   readonly #reading: ReaderParts;
   readonly #passedOverLog: BoundedLog;
   readonly #isCache = deferred<SourceIsCache>();
+  #types: readonly TableType[];
   #declared: DeclaredSlices | undefined;
   #objectsRead = 0;
   #isReached = false;
 
-  constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters, pushesPaths, userAgent }: ShardAgentOptions) {
+  constructor(
+    { access, sink, clock, random, log }: ShardAgentParts,
+    { shard, types, systemClusters, pushesPaths, userAgent }: ShardAgentOptions,
+  ) {
     this.#sink = sink;
+    this.#types = types;
     this.#shard = shard;
     this.#systemClusters = new Set(systemClusters);
     this.#pushesPaths = pushesPaths;
@@ -116,15 +125,20 @@ export class ShardAgent {
 
   /** Gives the sink every slice of the shard that needs no declaration. The others follow as they are declared. */
   start(): void {
-    for (const type of replicatedTypes) {
-      const slice: Slice = { shard: this.#shard, resource: { group: type.group, resource: type.resource, identity: '' } };
-      const isDeclaring = type.resource === 'clustercachedresources';
-      const source: SliceReader = this.#readerOf(type, isDeclaring ? this.#declaredBy(slice, () => source.connected) : undefined);
-      this.#sink.add(slice, source);
-    }
+    for (const type of replicatedTypes(this.#types)) this.#add(type);
     if (!this.#pushesPaths) return;
     for (const { resource, collection, form } of pathEntryForms)
       this.#sink.add({ shard: this.#shard, resource }, this.#sliceReader(collection, { form }));
+  }
+
+  /** Goes on with these types: the slices of the others are withdrawn, and one that is read otherwise begins anew. The type that declares types stays. */
+  replaceTypes(types: readonly TableType[]): void {
+    const [before, after] = [this.#types, types].map(
+      (table) => new Map(replicatedTypes(table).map((type) => [JSON.stringify(type), type])),
+    );
+    this.#types = types;
+    for (const [text, type] of before ?? []) if (after?.has(text) !== true) this.#sink.withdraw(this.#sliceOf(type));
+    for (const [text, type] of after ?? []) if (before?.has(text) !== true) this.#add(type);
   }
 
   /** To be called when the sink has stopped its sources. */
@@ -149,6 +163,16 @@ export class ShardAgent {
     }
   }
 
+  #sliceOf({ group, resource }: ReplicatedType): Slice {
+    return { shard: this.#shard, resource: { group, resource, identity: '' } };
+  }
+
+  #add(type: ReplicatedType): void {
+    const slice = this.#sliceOf(type);
+    const source: SliceReader = this.#readerOf(type, isDeclaring(type) ? this.#declaredBy(slice, () => source.connected) : undefined);
+    this.#sink.add(slice, source);
+  }
+
   #readerOf(type: ReplicatedType, onlooker: SliceReaderOptions['onlooker']): SliceReader {
     const collection: Collection = { ...type, cluster: '*', labelSelector: '' };
     return this.#sliceReader(collection, { form: this.#replicas(type, this.#rule(type.marked)), onlooker });
@@ -160,7 +184,9 @@ export class ShardAgent {
       return this.#sliceReader(collection, { form: this.#replicas(type, this.#rule(false, selectors)) });
     };
     const { clock, log } = this.#reading;
-    const options = { shard: this.#shard, after, rule: this.#rule(false), areFollowed };
+    const needsNoDeclaration: DeclaringShard['needsNoDeclaration'] = ({ group, resource }) =>
+      this.#types.some((type) => type.group === group && type.resource === resource);
+    const options = { shard: this.#shard, needsNoDeclaration, after, rule: this.#rule(false), areFollowed };
     this.#declared = new DeclaredSlices({ sink: this.#sink, clock, log, readerOf }, options);
     return this.#declared;
   }

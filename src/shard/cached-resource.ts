@@ -1,6 +1,5 @@
 /** What the agent needs of ClusterCachedResources: which slice they belong to, and which objects of their logical clusters they add. */
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
-import { kcpTypes } from '../domain/catalogue-kcp.js';
 import { parseDeclaration } from '../domain/declaration.js';
 import { labelKeyFlaws, labelValueFlaws } from '../domain/label-syntax.js';
 import type { Resource } from '../domain/resource.js';
@@ -19,19 +18,22 @@ export type CachedResource = Readonly<{
   deleting: boolean;
 }>;
 
+/** `needsNoDeclaration`: whether the type stands in the table of types. */
+export type DeclaringShard = Readonly<{ shard: ShardName; needsNoDeclaration: (type: Pick<Resource, 'group' | 'resource'>) => boolean }>;
+
 /**
  * `unknown` while it declares no type: kcp writes kind, scope and identity into it step by step. `built-in` when the type is one
  * that every cache has, which needs no declaration.
  */
 export function readCachedResource(
   { text, cluster, name, deleting }: SourceObject,
-  shard: ShardName,
+  { shard, needsNoDeclaration }: DeclaringShard,
 ): CachedResource | 'unknown' | 'built-in' {
   const declaration = parseDeclaration({ shard, cluster, name }, text.bytes);
   const ofCluster = parseClusterName(cluster);
   if (declaration === undefined || ofCluster === undefined) return 'unknown';
   const { group, resource, identity, version, kind } = declaration;
-  if (kcpTypes.some((type) => type.group === group && type.resource === resource)) return 'built-in';
+  if (needsNoDeclaration({ group, resource })) return 'built-in';
   return {
     resource: { group, resource, identity },
     version,

@@ -10,10 +10,9 @@
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 import { formatResource, type Resource } from '../domain/resource.js';
-import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { ClusterName } from '../domain/cluster.js';
-import { readCachedResource, type CachedResource } from './cached-resource.js';
+import { readCachedResource, type CachedResource, type DeclaringShard } from './cached-resource.js';
 import { ClusterParts } from './cluster-parts.js';
 import { EditPace } from './edit-pace.js';
 import type { Read } from '../kube/kube-reader.js';
@@ -30,7 +29,7 @@ export type DeclaredSlicesParts = Readonly<{
 }>;
 
 /** `after`: the slice of ClusterCachedResources. `rule`: the one for them. `areFollowed`: whether the shard shows them, as far as one can know. */
-export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; rule: SelectionRule; areFollowed: () => boolean }>;
+export type DeclaredSlicesOptions = DeclaringShard & Readonly<{ after: Slice; rule: SelectionRule; areFollowed: () => boolean }>;
 
 /** `said`: by logical cluster, what its reader was made from. */
 type Declared = Readonly<{ slice: Slice; parts: ClusterParts; said: Map<ClusterName, string> }>;
@@ -86,7 +85,7 @@ export class DeclaredSlices implements Onlooker {
         if (select(read.object, this.#options.rule) === 'ignored') return;
         const place = `${read.object.cluster}|${read.object.name}`;
         this.#unmarked?.delete(place);
-        this.#take(place, read.kind === 'deleted' ? undefined : readCachedResource(read.object, this.#options.shard));
+        this.#take(place, read.kind === 'deleted' ? undefined : readCachedResource(read.object, this.#options));
         this.#reportComplete();
       }
     }

@@ -7,15 +7,16 @@
  *   gone     it leaves       nothing            delete       it is being deleted, or is not marked (any more)
  *   ignored  never ours      nothing            nothing      its logical cluster is one of the system's
  */
+import type { TableType } from '../domain/catalogue.js';
+import { isDeclaring } from '../domain/declaration.js';
 import { labelsOf, type Labels, type SourceObject } from '../kube/source-object.js';
 
-/** One type of the shard. `identityOf`: the APIExport of kcp's own whose identity a request for all clusters must name. */
+/** One type of the shard, as it is read. `marked`: only objects with a non-empty `internal.kcp.io/replicate` annotation are replicated. */
 export type ReplicatedType = Readonly<{
   group: string;
   version: string;
   resource: string;
   kind: string;
-  /** Whether only objects with a non-empty `internal.kcp.io/replicate` annotation are replicated. */
   marked: boolean;
   identityOf: string | undefined;
 }>;
@@ -30,31 +31,15 @@ export type SelectionRule = Readonly<{
   selectors: readonly Labels[] | undefined;
 }>;
 
-type Traits = Readonly<{ marked?: boolean; identityOf?: string }>;
-
-/** The types of kcp of August 2026 (dac74f59), pkg/reconciler/cache/replication. One that a shard does not serve is waited for. */
-// prettier-ignore
-export const replicatedTypes: readonly ReplicatedType[] = [
-  // Before all others, because it declares types.
-  type('cache.kcp.io', 'v1alpha1', 'clustercachedresources', 'ClusterCachedResource'),
-  type('cache.kcp.io', 'v1alpha1', 'clustercachedresourceendpointslices', 'ClusterCachedResourceEndpointSlice'),
-  type('apis.kcp.io', 'v1alpha2', 'apiexports', 'APIExport'),
-  type('apis.kcp.io', 'v1alpha1', 'apiexportendpointslices', 'APIExportEndpointSlice'),
-  type('apis.kcp.io', 'v1alpha1', 'apiresourceschemas', 'APIResourceSchema'),
-  type('apis.kcp.io', 'v1alpha1', 'apiconversions', 'APIConversion'),
-  type('core.kcp.io', 'v1alpha1', 'logicalclusters', 'LogicalCluster', { marked: true }),
-  type('core.kcp.io', 'v1alpha1', 'shards', 'Shard', { identityOf: 'shards.core.kcp.io' }),
-  type('tenancy.kcp.io', 'v1alpha1', 'workspacetypes', 'WorkspaceType', { identityOf: 'tenancy.kcp.io' }),
-  type('migration.kcp.io', 'v1alpha1', 'logicalclustermigrations', 'LogicalClusterMigration', { identityOf: 'migration.kcp.io' }),
-  type('rbac.authorization.k8s.io', 'v1', 'clusterroles', 'ClusterRole', { marked: true }),
-  type('rbac.authorization.k8s.io', 'v1', 'clusterrolebindings', 'ClusterRoleBinding', { marked: true }),
-  type('admissionregistration.k8s.io', 'v1', 'mutatingwebhookconfigurations', 'MutatingWebhookConfiguration'),
-  type('admissionregistration.k8s.io', 'v1', 'validatingwebhookconfigurations', 'ValidatingWebhookConfiguration'),
-  type('admissionregistration.k8s.io', 'v1', 'validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
-  type('admissionregistration.k8s.io', 'v1', 'validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
-  type('admissionregistration.k8s.io', 'v1', 'mutatingadmissionpolicies', 'MutatingAdmissionPolicy'),
-  type('admissionregistration.k8s.io', 'v1', 'mutatingadmissionpolicybindings', 'MutatingAdmissionPolicyBinding'),
-];
+/** Those of the table that are replicated; before all others the one whose objects declare types. A type that a shard does not serve is waited for. */
+export function replicatedTypes(table: readonly TableType[]): readonly ReplicatedType[] {
+  return table
+    .filter(({ replicated }) => replicated !== 'never')
+    .toSorted((one, other) => Number(isDeclaring(other)) - Number(isDeclaring(one)))
+    .map(({ group, storageVersion, resource, kind, replicated, identityOf }) => {
+      return { group, version: storageVersion, resource, kind, marked: replicated === 'annotated', identityOf };
+    });
+}
 
 /** The controller has the same order: a lost mark counts before finalizers that are waited for. */
 export function select(object: SourceObject, { marked, systemClusters, selectors }: SelectionRule): Selected {
@@ -68,8 +53,4 @@ export function select(object: SourceObject, { marked, systemClusters, selectors
 function isSelected(object: SourceObject, selectors: readonly Labels[]): boolean {
   const own = labelsOf(object);
   return selectors.some((labels) => labels.every(([key, value]) => own.get(key) === value));
-}
-
-function type(group: string, version: string, resource: string, kind: string, { marked = false, identityOf }: Traits = {}): ReplicatedType {
-  return { group, version, resource, kind, marked, identityOf };
 }

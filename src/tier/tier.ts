@@ -416,12 +416,17 @@ export class Tier {
     return child === undefined ? this.#link?.session : this.#children.find(child)?.session;
   }
 
+  /** These are served from now on. */
+  followTypes(types: readonly Resource[]): void {
+    for (const session of this.#sessions()) session.followTypes(types, []);
+  }
+
   #declared(changes: readonly Change[]): void {
     const types = changes.flatMap((change) => {
       if (change.kind !== 'put' || !isDeclaring(change.key.resource)) return [];
       return parseDeclaration(change.key, change.object.body.bytes) ?? [];
     });
-    for (const session of this.#sessions()) session.followTypes(types, []);
+    this.followTypes(types);
   }
 
   *#neighbours(): Iterable<readonly [Neighbour, LinkSession]> {

@@ -1,6 +1,6 @@
 /**
  * The schemas of the built-in types, as shards have published them: kcp exports its own types from logical cluster `root`, by APIExports that name
- * APIResourceSchemas, and shards push both. Read when somebody asks, and again once an object of either type has changed since.
+ * APIResourceSchemas, and shards push both. Read when somebody asks, and again once an object of either type or the table of types has changed since.
  *
  *   APIExport tenancy.kcp.io ──names──▶ v260519-96f2749.workspacetypes.tenancy.kcp.io ──describes──▶ WorkspaceType v1alpha1
  *                             on the same shard, in `root`
@@ -24,7 +24,7 @@ import { exportType, parseResourceSchema, schemasNamedBy } from './resource-sche
 
 export type RootSchemasParts = Readonly<{
   /** Those that have no identity. */
-  types: readonly ServedType[];
+  types: () => readonly ServedType[];
   objects: Pick<Objects, 'get' | 'snapshot'>;
   revisions: Pick<Revisions, 'published'>;
   /** Of the newest change published to a type, or a later revision. */
@@ -43,7 +43,7 @@ type SchemaPlace = Readonly<{ shard: ShardName; name: string }>;
 
 export class RootSchemas {
   readonly #parts: RootSchemasParts;
-  #known: Readonly<{ changedAt: Revision; texts: SchemaTexts }> | undefined;
+  #known: Readonly<{ types: readonly ServedType[]; changedAt: Revision; texts: SchemaTexts }> | undefined;
   #reading: Promise<void> | undefined;
 
   constructor(parts: RootSchemasParts) {
@@ -52,8 +52,12 @@ export class RootSchemas {
 
   async texts(): Promise<SchemaTexts> {
     // A reading that is under way may have begun before what the caller has seen; the one after it has not.
-    for (let readings = 0; readings < 2 && this.#known?.changedAt !== this.#changedAt(); readings++) await this.#readOnce();
+    for (let readings = 0; readings < 2 && !this.#isNewest(); readings++) await this.#readOnce();
     return this.#known?.texts ?? new Map();
+  }
+
+  #isNewest(): boolean {
+    return this.#known?.changedAt === this.#changedAt() && this.#known.types === this.#parts.types();
   }
 
   #changedAt(): Revision {
@@ -68,19 +72,20 @@ export class RootSchemas {
 
   async #read(): Promise<void> {
     const changedAt = this.#changedAt();
-    const places = await this.#places();
+    const types = this.#parts.types();
+    const places = await this.#places(types);
     const texts = new Map<string, string>();
-    for (const type of this.#parts.types)
+    for (const type of types)
       for (const place of places.get(formatGroupResource(type)) ?? []) {
         if (type.versions.every(({ name }) => texts.has(schemaName(type, name)))) break;
         await this.#add(texts, type, place);
       }
-    this.#known = { changedAt, texts };
+    this.#known = { types, changedAt, texts };
   }
 
   /** By the type that they are named for. */
-  async #places(): Promise<ReadonlyMap<string, readonly SchemaPlace[]>> {
-    const { types, objects, revisions } = this.#parts;
+  async #places(types: readonly ServedType[]): Promise<ReadonlyMap<string, readonly SchemaPlace[]>> {
+    const { objects, revisions } = this.#parts;
     const places = new Map<string, SchemaPlace[]>(types.map((type) => [formatGroupResource(type), []]));
     const scope = { ...exportType, shard: '*', cluster: rootCluster } as const;
     let [looked, bytes] = [0, 0];

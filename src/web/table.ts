@@ -9,7 +9,7 @@
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
  */
 import type { Column, ServedType } from '../domain/catalogue.js';
-import { find, nowhere, parseJsonPath, type JsonPath } from './json-path.js';
+import { find, nowhere, parseJsonPath, type JsonPath } from '../json/json-path.js';
 
 export type Cell = string | number | boolean | null;
 

@@ -24,6 +24,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import { join } from 'node:path';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { replicatedTypes } from '../../src/shard/selection.js';
 import type { KubeAccess } from '../../src/kube/kube-access.js';
 import type { KubeObject } from './kube-client.js';
@@ -95,7 +96,7 @@ export class ShardStandIn {
       socket.once('close', () => this.#sockets.delete(socket));
     });
     this.kubeconfig = join(folder, 'kubeconfig');
-    for (const type of replicatedTypes)
+    for (const type of replicatedTypes(kcpTypes))
       this.store.serve({ ...type, identity: type.identityOf === undefined ? '' : identityOf(type.identityOf) });
   }
 
@@ -217,7 +218,9 @@ export class ShardStandIn {
   }
 
   #identities(answer: ServerResponse): void {
-    const exports = replicatedTypes.map(({ identityOf }) => identityOf).filter((name) => name !== undefined);
+    const exports = replicatedTypes(kcpTypes)
+      .map(({ identityOf }) => identityOf)
+      .filter((name) => name !== undefined);
     this.#body(answer, JSON.stringify({ kind: 'ConfigMap', data: Object.fromEntries(exports.map((name) => [name, identityOf(name)])) }));
     answer.end();
   }

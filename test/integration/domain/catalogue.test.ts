@@ -246,6 +246,22 @@ test('a built-in type cannot be declared again', (t) => {
   t.is(shown(catalogue.resolve(aRequest({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9' }))), 'unknown');
 });
 
+test('another table ends the types that are not served as before, and takes none that is declared now', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const [shards, exports] = ['shards', 'apiexports'].map((name) => kcpTypes.find(({ resource }) => resource === name)!);
+  const widgets = { ...shards!, group: 'example.com', resource: 'widgets', kind: 'Widget' };
+  const others = kcpTypes.filter((type) => type !== shards && type !== exports);
+  const oneVersion = { ...exports!, versions: exports!.versions.slice(0, 1) };
+  const columns = { ...shards!, versions: [{ ...shards!.versions[0]!, columns: [] }] };
+  t.deepEqual(catalogue.replaceTable([...others, columns, oneVersion, widgets]), { begun: [widgets], ended: [exports] });
+  t.deepEqual(catalogue.replaceTable(kcpTypes), { begun: [], ended: [widgets] });
+  t.is(catalogue.table, kcpTypes);
+
+  declareIn(catalogue, aPlace(), aClusterCachedResource({ group: 'example.com', resource: 'widgets' }));
+  t.throws(() => catalogue.replaceTable([...kcpTypes, widgets]), { message: /^widgets\.example\.com is declared/ });
+  t.is(catalogue.table, kcpTypes);
+});
+
 test('the core group is the same whether it is spelled core or left out', (t) => {
   for (const group of ['', 'core']) {
     const catalogue = new Catalogue(kcpTypes);

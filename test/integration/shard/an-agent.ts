@@ -3,6 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../../src/clock.js';
 import type { Log, LogFields } from '../../../src/diagnostics/log.js';
 import type { Clock } from '../../../src/domain/ports.js';
+import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import { ShardAgent } from '../../../src/shard/agent.js';
 import { loadKubeconfig } from '../../../src/shard/kubeconfig.js';
 import type { KubeAccess } from '../../../src/kube/kube-access.js';
@@ -39,7 +40,7 @@ export class AgentRig {
     this.logged = logged;
     this.agent = new ShardAgent(
       { access, sink: this.slices, clock, random, log: recording(logged) },
-      { shard: shardName('amber'), systemClusters, pushesPaths, userAgent: 'strata/test (push)' },
+      { shard: shardName('amber'), types: kcpTypes, systemClusters, pushesPaths, userAgent: 'strata/test (push)' },
     );
   }
 

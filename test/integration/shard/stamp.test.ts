@@ -2,6 +2,7 @@ import { test } from '../../support/test.js';
 import type { KubeObject } from '../../support/kube-client.js';
 import { readRecording } from '../../clients/golden/recording.js';
 import { readSourceObject } from '../../../src/kube/source-object.js';
+import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import { replicatedTypes } from '../../../src/shard/selection.js';
 import { stamp } from '../../../src/shard/stamp.js';
 import { asOnShard } from '../../support/shard-stand-in-objects.js';
@@ -34,7 +35,7 @@ test('the agent pushes what kcp recorded as created, except for the shard, which
 });
 
 test('every recorded type is one that the agent replicates, or is declared', async (t) => {
-  const kinds = new Set(replicatedTypes.map(({ kind }) => kind));
+  const kinds = new Set(replicatedTypes(kcpTypes).map(({ kind }) => kind));
   const posts = (await readRecording('kcp-2-shards.jsonl')).filter(({ method, status }) => method === 'POST' && status === 201);
 
   t.deepEqual(

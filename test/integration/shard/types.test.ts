@@ -13,6 +13,7 @@ import { connectSocket, defaultConnectOptions } from '../../../src/frames/connec
 import { connectPath } from '../../../src/frames/socket-options.js';
 import { Sender } from '../../../src/sender/sender.js';
 import { defaultSenderBounds } from '../../../src/sender/sender-options.js';
+import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import { ShardAgent } from '../../../src/shard/agent.js';
 import { aClusterCachedResource, shardName } from '../../support/objects.js';
 import { pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
@@ -86,7 +87,7 @@ class Rig {
       },
     );
     const parts = { access: shard.access, sink: sender, clock: systemClock, random: () => 0.01, log: silent };
-    const agent = new ShardAgent(parts, { shard: amber, systemClusters: [], pushesPaths: false, userAgent: 'test' });
+    const agent = new ShardAgent(parts, { shard: amber, types: kcpTypes, systemClusters: [], pushesPaths: false, userAgent: 'test' });
     agent.start();
     const stop = new AbortController();
     const ended = sender.run(stop.signal);

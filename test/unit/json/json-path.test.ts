@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import { find, parseJsonPath } from '../../../src/web/json-path.js';
+import { find, parseJsonPath } from '../../../src/json/json-path.js';
 
 const object = {
   metadata: { name: 'one', labels: { region: 'eu', 'app.kubernetes.io/name': 'x' }, generation: 7 },

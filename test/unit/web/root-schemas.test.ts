@@ -72,7 +72,7 @@ class SchemaStore {
   whileReading = (): void => {};
   #revision = 1;
   readonly #root = new RootSchemas({
-    types: kcpTypes,
+    types: () => kcpTypes,
     revisions: { published: 1 },
     changedAt: () => this.#revision,
     objects: {

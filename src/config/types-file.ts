@@ -1,0 +1,241 @@
+/**
+ * The file of `--types-file`: types beside those of the built-in table, and changes to those. A type is written as a CustomResourceDefinition has it:
+ *
+ *   types:
+ *     - group: cache.kcp.io
+ *       plural: replicationendpointslices
+ *       kind: ReplicationEndpointSlice
+ *       scope: Cluster                     or Namespaced
+ *       replicated: always                 or annotated (internal.kcp.io/replicate), or never
+ *       identityOf: cache.kcp.io           the APIExport of kcp's own, for a request to all clusters of a shard
+ *       shortNames: [res]
+ *       categories: [kcp]
+ *       versions:                          in order of preference; agents read the first
+ *         - name: v1alpha1
+ *           additionalPrinterColumns: [{name: Export, type: string, jsonPath: .spec.export.name}]
+ *
+ * An entry for a type of the table changes what it names and leaves the rest. Its kind and scope stay: objects are stored by them. The type whose
+ * objects declare types is not changed at all.
+ */
+import type { Column, ServedVersion, TableType } from '../domain/catalogue.js';
+import { kcpTypes, plainTraits } from '../domain/catalogue-kcp.js';
+import { coreAlias, isDeclaring } from '../domain/declaration.js';
+import type { KeyPath } from '../domain/link-policy.js';
+import { isObject, type Members } from '../domain/members.js';
+import { dnsLabelFlaws, dnsSubdomainFlaws } from '../domain/name-syntax.js';
+import { pathGroup } from '../domain/path-entry.js';
+import { formatGroupResource } from '../domain/resource.js';
+import { parseJsonPath } from '../json/json-path.js';
+import { checkFileText, readFileText } from './checked-file.js';
+import { suggestion } from './suggestion.js';
+
+const typesMax = 1_000;
+const versionsMax = 20;
+const columnsMax = 50;
+const namesMax = 20;
+const textCharactersMax = 1_024;
+const kindPattern = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
+
+const typeKeys = ['group', 'plural', 'kind', 'scope', 'singular', 'shortNames', 'categories', 'versions', 'replicated', 'identityOf'];
+const versionKeys = ['name', 'additionalPrinterColumns'];
+const columnKeys = ['name', 'type', 'format', 'description', 'priority', 'jsonPath'];
+const columnTypes = ['string', 'integer', 'number', 'boolean', 'date'];
+
+/** A file, or none, and the table that it makes. */
+export class TypesFile {
+  readonly #file: string | undefined;
+  #text = '';
+  #types: readonly TableType[] = kcpTypes;
+
+  /** Reads it. Throws SettingsError with all that is wrong, by line. */
+  constructor(file: string | undefined) {
+    this.#file = file;
+    this.#look(() => {});
+  }
+
+  /** The built-in table, as the file changes it. */
+  get types(): readonly TableType[] {
+    return this.#types;
+  }
+
+  /** What reads it again at intervals (certificates/polled-files.ts); undefined without a file. `use` gets the types when they are others. */
+  polled(use: (types: readonly TableType[]) => void) {
+    if (this.#file === undefined) return undefined;
+    const events = { reloaded: 'types.reloaded', failed: 'types.reload-failed' };
+    return { events, file: this.#file, take: () => this.#look(use) };
+  }
+
+  /** Whether its text is another one. Throws SettingsError and what `use` throws, and has changed nothing then. */
+  #look(use: (types: readonly TableType[]) => void): boolean {
+    if (this.#file === undefined) return false;
+    const text = readFileText(this.#file);
+    if (text === this.#text) return false;
+    const types = checkFileText(this.#file, text, checkTypes);
+    use(types);
+    [this.#text, this.#types] = [text, types];
+    return true;
+  }
+}
+
+type Problem = Readonly<{ path: KeyPath; message: string }>;
+
+/** `given`: the content of the file. An empty one changes nothing. */
+export function checkTypes(given: unknown): Readonly<{ value: readonly TableType[]; problems: readonly Problem[] }> {
+  const check = new Check();
+  const entries = check.list(check.members(given ?? {}, [], ['types'])['types'] ?? [], ['types'], typesMax);
+  const table = new Map(kcpTypes.map((type) => [formatGroupResource(type), type]));
+  const seen = new Set<string>();
+  for (const [index, entry] of entries.entries()) {
+    const path = ['types', index];
+    const members = check.members(entry, path, typeKeys);
+    const group = check.name(members['group'], [...path, 'group'], groupFlaws) ?? '';
+    const resource = check.name(members['plural'], [...path, 'plural'], dnsLabelFlaws) ?? '';
+    const name = formatGroupResource({ group, resource });
+    if (seen.has(name)) check.report([...path, 'plural'], `${name} stands in the file twice`);
+    seen.add(name);
+    const former = table.get(name);
+    table.set(name, typeOf(check, members, { path, group, resource, former }));
+  }
+  return { value: [...table.values()], problems: check.problems };
+}
+
+type Entry = Readonly<{ path: KeyPath; group: string; resource: string; former: TableType | undefined }>;
+
+function typeOf(check: Check, members: Members, { path, group, resource, former }: Entry): TableType {
+  if (isDeclaring({ group, resource }))
+    check.report([...path, 'plural'], 'this type is built in and cannot be changed: its objects declare types');
+  const at = (key: string): KeyPath => [...path, key];
+  const kind = check.optional(members['kind'], former?.kind, (given) => check.matching(given, at('kind'), kindPattern));
+  const scope = check.optional(members['scope'], former && scopeOf(former), (given) =>
+    check.oneOf(given, at('scope'), ['Cluster', 'Namespaced']),
+  );
+  const replicated = check.optional(members['replicated'], former?.replicated, (given) =>
+    check.oneOf(given, at('replicated'), ['always', 'annotated', 'never'] as const),
+  );
+  const versions = check.optional(members['versions'], former?.versions, (given) => versionsOf(check, given, at('versions')));
+  for (const [key, value] of Object.entries({ kind, scope, replicated, versions }))
+    if (value === undefined && members[key] === undefined) check.report(path, `${key} is missing`);
+  if (former !== undefined && (kind !== former.kind || scope !== scopeOf(former)))
+    check.report(path, `the built-in type is a ${former.kind} of scope ${scopeOf(former)}, and stays one`);
+  const names = (key: string, all: readonly string[]): readonly string[] =>
+    check.optional(members[key], all, (given) =>
+      check.list(given, at(key), namesMax).map((each, i) => check.name(each, [...at(key), i], dnsLabelFlaws) ?? ''),
+    ) ?? all;
+  const { nameRule, strategicMerge } = former ?? plainTraits;
+  return {
+    group,
+    resource,
+    identity: '',
+    kind: kind ?? '',
+    listKind: `${kind}List`,
+    singular:
+      check.optional(members['singular'], former?.singular ?? kind?.toLowerCase(), (given) =>
+        check.name(given, at('singular'), dnsLabelFlaws),
+      ) ?? '',
+    shortNames: names('shortNames', former?.shortNames ?? []),
+    categories: names('categories', former?.categories ?? []),
+    namespaced: scope === 'Namespaced',
+    nameRule,
+    strategicMerge,
+    versions: versions ?? [],
+    storageVersion: versions?.[0]?.name ?? '',
+    replicated: replicated ?? 'never',
+    identityOf: check.optional(members['identityOf'], former?.identityOf, (given) =>
+      check.name(given, at('identityOf'), dnsSubdomainFlaws),
+    ),
+  };
+}
+
+function versionsOf(check: Check, given: unknown, path: KeyPath): readonly ServedVersion[] {
+  const versions = check.list(given, path, versionsMax).map((each, i): ServedVersion => {
+    const at = [...path, i];
+    const members = check.members(each, at, versionKeys);
+    const columns = check.list(members['additionalPrinterColumns'] ?? [], [...at, 'additionalPrinterColumns'], columnsMax);
+    return {
+      name: check.name(members['name'], [...at, 'name'], dnsLabelFlaws) ?? '',
+      columns: columns.map((column, k) => columnOf(check, column, [...at, 'additionalPrinterColumns', k])),
+    };
+  });
+  if (versions.length === 0) check.report(path, 'must name a version');
+  if (new Set(versions.map(({ name }) => name)).size < versions.length) check.report(path, 'names a version twice');
+  return versions;
+}
+
+function columnOf(check: Check, given: unknown, path: KeyPath): Column {
+  const members = check.members(given, path, columnKeys);
+  const text = (key: string): string | undefined => check.optional(members[key], undefined, (value) => check.text(value, [...path, key]));
+  const jsonPath = check.text(members['jsonPath'], [...path, 'jsonPath']) ?? '';
+  if (jsonPath !== '' && parseJsonPath(jsonPath) === undefined) check.report([...path, 'jsonPath'], 'is no JSONPath of a printer column');
+  const [format, description] = [text('format'), text('description')];
+  const { priority } = members;
+  if (priority !== undefined && !Number.isInteger(priority)) check.report([...path, 'priority'], 'must be a whole number');
+  return {
+    name: check.text(members['name'], [...path, 'name']) ?? '',
+    type: check.oneOf(members['type'], [...path, 'type'], columnTypes) ?? '',
+    ...(format !== undefined && { format }),
+    ...(description !== undefined && { description }),
+    ...(typeof priority === 'number' && { priority }),
+    jsonPath,
+  };
+}
+
+function scopeOf({ namespaced }: TableType): 'Cluster' | 'Namespaced' {
+  return namespaced ? 'Namespaced' : 'Cluster';
+}
+
+/** The core group has an empty name in the file as in Kubernetes. */
+function groupFlaws(group: string): readonly string[] {
+  if (group === '') return [];
+  if (group === coreAlias) return ["the core group is ''"];
+  return group === pathGroup ? ['the group is Strata’s own'] : dnsSubdomainFlaws(group);
+}
+
+/** Reads values that nobody has looked at, and collects what is wrong with them. */
+class Check {
+  readonly problems: Problem[] = [];
+
+  report(path: KeyPath, message: string): undefined {
+    this.problems.push({ path, message });
+  }
+
+  members(given: unknown, path: KeyPath, known: readonly string[]): Members {
+    if (!isObject(given)) {
+      this.report(path, 'must be a mapping');
+      return {};
+    }
+    for (const key of Object.keys(given))
+      if (!known.includes(key)) this.report([...path, key], `unknown key ${key}${suggestion(key, known)}`);
+    return given;
+  }
+
+  list(given: unknown, path: KeyPath, max: number): readonly unknown[] {
+    if (Array.isArray(given) && given.length <= max) return given;
+    this.report(path, Array.isArray(given) ? `has more than ${max} members` : 'must be a list');
+    return [];
+  }
+
+  /** What `read` makes of it; `absent` where nothing is given. A null is malformed. */
+  optional<Value>(given: unknown, absent: Value | undefined, read: (given: unknown) => Value | undefined): Value | undefined {
+    return given === undefined ? absent : read(given);
+  }
+
+  text(given: unknown, path: KeyPath): string | undefined {
+    if (typeof given === 'string' && given !== '' && given.length <= textCharactersMax) return given;
+    return this.report(path, `must be a text of 1 to ${textCharactersMax} characters`);
+  }
+
+  name(given: unknown, path: KeyPath, flawsOf: (name: string) => readonly string[]): string | undefined {
+    if (typeof given !== 'string') return this.report(path, 'must be a text');
+    const flaws = flawsOf(given);
+    for (const flaw of flaws) this.report(path, flaw);
+    return flaws.length === 0 ? given : undefined;
+  }
+
+  matching(given: unknown, path: KeyPath, pattern: RegExp): string | undefined {
+    return typeof given === 'string' && pattern.test(given) ? given : this.report(path, `must match ${pattern.source}`);
+  }
+
+  oneOf<Word extends string>(given: unknown, path: KeyPath, words: readonly Word[]): Word | undefined {
+    return words.find((word) => word === given) ?? this.report(path, `must be one of ${words.join(', ')}`);
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * `--types-file` at a cache and at the agent of a shard, both as an operator starts them, while the files change. It would find a type that one of them takes up
+ * only at its next start, a watch of a type that is gone and does not end, and objects that stay where nobody replicates them any more.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { deferred } from '../../../src/domain/deferred.js';
+import { push } from '../../../src/commands/push.js';
+import { called } from '../../support/commands/called.js';
+import { documentedYaml } from '../../support/documented-yaml.js';
+import { test } from '../../support/test.js';
+import { aServer, hurried, until } from '../../support/test-server.js';
+import { ShardStandIn } from '../../support/shard-stand-in.js';
+
+const slices = { group: 'cache.kcp.io', version: 'v1alpha1', resource: 'replicationendpointslices', kind: 'ReplicationEndpointSlice' };
+const listed = '/services/cache/shards/*/clusters/*/apis/cache.kcp.io/v1alpha1/replicationendpointslices';
+/** JSON is YAML. */
+const added = JSON.stringify(documentedYaml('kcp.md', 'plural: replicationendpointslices'));
+
+test('a type of the file is replicated and served once both know it, and leaves as they do', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const [atCache, atAgent] = [join(folder, 'cache.yaml'), join(folder, 'agent.yaml')];
+  await Promise.all([writeFile(atCache, ''), writeFile(atAgent, added)]);
+  const server = await aServer(t, { flags: { 'types-file': atCache, 'policy-poll': '100ms' } });
+  const client = server.client();
+  const shard = await ShardStandIn.start();
+  t.teardown(() => shard.close());
+  shard.store.serve({ ...slices, identity: '' });
+  shard.store.put('replicationendpointslices.cache.kcp.io', 'acme', { metadata: { name: 'one' }, spec: { export: { name: 'widgets' } } });
+  const pair = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const stopped = deferred<string>();
+  const ended = called(push, {
+    flags: {
+      kubeconfig: shard.kubeconfig,
+      'shard-name': 'amber',
+      cache: server.url,
+      'cache-ca-file': server.certificateFile,
+      'cert-file': pair.certificateFile,
+      'key-file': pair.keyFile,
+      'log-level': 'error',
+      'types-file': atAgent,
+    },
+    surroundings: { untilStopped: () => stopped.promise, logStream: new PassThrough().resume(), clock: hurried(50) },
+  });
+  t.teardown(async () => {
+    stopped.resolve('SIGTERM');
+    await ended;
+  });
+
+  const status = async (): Promise<number> => (await client.raw('GET', listed)).status;
+  const names = async (): Promise<readonly string[]> => {
+    const { items = [] } = JSON.parse((await client.raw('GET', listed)).text) as { items?: { metadata: { name: string } }[] };
+    return items.map(({ metadata }) => metadata.name);
+  };
+  await until(() => shard.requests.some((path) => path.includes(slices.resource)));
+  t.is(await status(), 404);
+
+  await writeFile(atCache, added);
+  await until(async () => (await status()) === 200 && (await names()).length === 1);
+  const { text } = await client.raw('GET', listed, { headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' } });
+  t.deepEqual(JSON.parse(text).rows[0].cells, ['one', 'amber', 'acme', 'widgets']);
+  shard.store.put('replicationendpointslices.cache.kcp.io', 'acme', { metadata: { name: 'two' }, spec: { export: { name: 'widgets' } } });
+  await until(async () => (await names()).length === 2);
+
+  const opened = deferred<void>();
+  const watched = toItsEnd(client.watch(listed, { opened: () => opened.resolve() }));
+  await opened.promise;
+  await writeFile(atCache, 'types: []');
+  await until(async () => (await status()) === 404);
+  t.is(await watched, 2);
+  await writeFile(atCache, added);
+  await until(async () => (await status()) === 200 && (await names()).length === 2);
+
+  await writeFile(atAgent, '');
+  await until(async () => (await names()).length === 0);
+});
+
+/** How many events there were. */
+async function toItsEnd(watch: AsyncIterable<unknown>): Promise<number> {
+  let events = 0;
+  for await (const _ of watch) events += 1;
+  return events;
+}

@@ -1,0 +1,106 @@
+/** What a file of types may say, and that whatever is wrong with it is named by its place. It would find an entry that is half taken, or passed over. */
+import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
+import { checkTypes } from '../../../src/config/types-file.js';
+import { test } from '../../support/test.js';
+
+const entry = {
+  group: 'example.com',
+  plural: 'widgets',
+  kind: 'Widget',
+  scope: 'Namespaced',
+  replicated: 'always',
+  versions: [{ name: 'v1' }],
+};
+const column = { name: 'Export', type: 'string', jsonPath: '.spec.export.name' };
+
+test('an empty file changes nothing', (t) => {
+  for (const given of [undefined, null, {}, { types: [] }]) t.deepEqual(checkTypes(given), { value: kcpTypes, problems: [] });
+});
+
+test('an entry adds a type, with what follows from its kind', (t) => {
+  const { value, problems } = checkTypes({ types: [entry] });
+  t.deepEqual(problems, []);
+  t.is(value.length, kcpTypes.length + 1);
+  t.like(value.at(-1), {
+    group: 'example.com',
+    resource: 'widgets',
+    identity: '',
+    kind: 'Widget',
+    listKind: 'WidgetList',
+    singular: 'widget',
+    namespaced: true,
+    storageVersion: 'v1',
+    replicated: 'always',
+  });
+});
+
+test('an entry for a built-in type changes what it names and leaves the rest', (t) => {
+  const versions = [{ name: 'v1alpha1', additionalPrinterColumns: [column] }];
+  const { value, problems } = checkTypes({ types: [{ group: 'core.kcp.io', plural: 'shards', shortNames: ['sh'], versions }] });
+  t.deepEqual(problems, []);
+  const shards = kcpTypes.find(({ resource }) => resource === 'shards');
+  const changed = { ...shards, shortNames: ['sh'], versions: [{ name: 'v1alpha1', columns: [column] }] };
+  t.deepEqual(
+    value,
+    kcpTypes.map((type) => (type === shards ? changed : type)),
+  );
+});
+
+const wrong: readonly (readonly [string, unknown, RegExp])[] = [
+  ['a list at the top', [], /^: must be a mapping/],
+  ['another key', { type: [] }, /^type: unknown key type.*types/],
+  ['no list of types', { types: {} }, /^types: must be a list/],
+  ['an entry that is no mapping', { types: ['widgets'] }, /^types\.0: must be a mapping/],
+  ['an entry of nothing', { types: [null] }, /^types\.0: must be a mapping/],
+  ['no kind', { types: [{ ...entry, kind: undefined }] }, /^types\.0: kind is missing/],
+  ['a kind that is null', { types: [{ ...entry, kind: null }] }, /^types\.0\.kind: must match/],
+  ['no group', { types: [{ ...entry, group: undefined }] }, /^types\.0\.group: must be a text/],
+  ['the group by its other name', { types: [{ ...entry, group: 'core' }] }, /^types\.0\.group: the core group is ''/],
+  ['the group of path entries', { types: [{ ...entry, group: 'paths.strata' }] }, /^types\.0\.group: the group is Strata’s own/],
+  ['a group with upper case', { types: [{ ...entry, group: 'Example.com' }] }, /^types\.0\.group: a lowercase/],
+  ['a plural with a slash', { types: [{ ...entry, plural: 'a/b' }] }, /^types\.0\.plural: a lowercase/],
+  ['a type twice', { types: [entry, entry] }, /^types\.1\.plural: widgets\.example\.com stands in the file twice/],
+  ['another scope', { types: [{ ...entry, scope: 'cluster' }] }, /^types\.0\.scope: must be one of Cluster, Namespaced/],
+  [
+    'another way to replicate',
+    { types: [{ ...entry, replicated: true }] },
+    /^types\.0\.replicated: must be one of always, annotated, never/,
+  ],
+  ['no version', { types: [{ ...entry, versions: [] }] }, /^types\.0\.versions: must name a version/],
+  ['a version twice', { types: [{ ...entry, versions: [{ name: 'v1' }, { name: 'v1' }] }] }, /^types\.0\.versions: names a version twice/],
+  ['versions of nothing', { types: [{ ...entry, versions: null }] }, /^types\.0\.versions: must be a list/],
+  [
+    'a path that is none',
+    { types: [{ ...entry, versions: [{ name: 'v1', additionalPrinterColumns: [{ ...column, jsonPath: '.a[' }] }] }] },
+    /^types\.0\.versions\.0\.additionalPrinterColumns\.0\.jsonPath: is no JSONPath/,
+  ],
+  [
+    'a column without a path',
+    { types: [{ ...entry, versions: [{ name: 'v1', additionalPrinterColumns: [{ name: 'A', type: 'string' }] }] }] },
+    /^types\.0\.versions\.0\.additionalPrinterColumns\.0\.jsonPath: must be a text/,
+  ],
+  [
+    'another scope of a built-in type',
+    { types: [{ group: 'core.kcp.io', plural: 'shards', scope: 'Namespaced' }] },
+    /^types\.0: the built-in type is a Shard/,
+  ],
+  [
+    'a change of what declares types',
+    { types: [{ group: 'cache.kcp.io', plural: 'clustercachedresources', replicated: 'never' }] },
+    /^types\.0\.plural: this type is built in and cannot be changed/,
+  ],
+  [
+    'too many short names',
+    { types: [{ ...entry, shortNames: Array.from({ length: 21 }, () => 'w') }] },
+    /^types\.0\.shortNames: has more than 20/,
+  ],
+];
+
+for (const [name, given, expected] of wrong)
+  test(`refused, with its place: ${name}`, (t) => {
+    const told = checkTypes(given).problems.map(({ path, message }) => `${path.join('.')}: ${message}`);
+    t.true(
+      told.some((each) => expected.test(each)),
+      told.join('\n'),
+    );
+  });
