@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
+import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
 import { ClientAuthorities } from '../../../src/certificates/client-authorities.js';
 import type { LogFields } from '../../../src/diagnostics/log.js';
@@ -169,9 +170,9 @@ test('intermediates that all sign each other cost no more than their number', as
   const authorities = await openWith(t, await pemOf(root));
   const { certificate: shown } = await seen(t, await pemOf(root), { certificate: sent, key });
 
-  const startedMs = performance.now();
+  const startedMs = processorMs();
   t.false(authorities.vouchesFor(shown));
-  t.true(performance.now() - startedMs < 500);
+  t.true(processorMs() - startedMs < 500);
 });
 
 test('another file takes effect at once, also through a swapped link; a broken one is logged, and the old authorities stay', async (t) => {

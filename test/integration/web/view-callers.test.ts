@@ -1,5 +1,6 @@
 /** Whom RBAC lets read a view of an APIExport, and what of it, through the wire: a shard pushes what kcp replicates. */
 import type { ExecutionContext } from 'ava';
+import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
 import { KubeError, type KubeClient } from '../../support/kube-client.js';
 import type { PushedObject } from '../../../src/frames/frame.js';
@@ -262,7 +263,7 @@ test('a logical cluster that requires groups, or serves nothing, lets in nobody 
 test('more bindings than are read let nobody in, and cost a bounded time', async (t) => {
   const { server } = await anInstallation(t, { ...readers, bindings: [...longBindings(), ...readers.bindings] });
   const client = userOf(server, 'alice');
-  const began = performance.now();
+  const began = processorMs();
   t.is(await statusOf(client, wild), 403);
-  t.true(performance.now() - began < 2_000);
+  t.true(processorMs() - began < 2_000);
 });

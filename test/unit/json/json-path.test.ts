@@ -1,3 +1,4 @@
+import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
 import { find, parseJsonPath } from '../../../src/json/json-path.js';
@@ -104,10 +105,10 @@ test('every column of a built-in type has a path we understand', (t) => {
 });
 
 test('a hostile path takes no longer than its length allows', (t) => {
-  const startedAt = performance.now();
+  const startedAt = processorMs();
 
   for (const text of [`.a[?(${'"'.repeat(50_000)}`, `.${'\\'.repeat(50_001)}`, `.a[?(${'('.repeat(50_000)}`, `['${'a'.repeat(50_000)}`])
     parseJsonPath(text);
 
-  t.true(performance.now() - startedAt < 500);
+  t.true(processorMs() - startedAt < 500);
 });

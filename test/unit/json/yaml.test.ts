@@ -1,3 +1,4 @@
+import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/json/json-parser.js';
@@ -175,11 +176,11 @@ test('a billion laughs end early', (t) => {
 });
 
 test('a map of very many keys takes no quadratic time', (t) => {
-  const started = performance.now();
+  const started = processorMs();
 
   jsonOf(Array.from({ length: 30_000 }, (_, index) => `key${index}: x`).join('\n'));
 
-  t.true(performance.now() - started < 10_000);
+  t.true(processorMs() - started < 5_000);
 });
 
 test('an object is written as upstream writes it: two blanks a level, sequences under their key', (t) => {

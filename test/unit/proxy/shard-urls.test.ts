@@ -1,3 +1,4 @@
+import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
 import { ShardUrls } from '../../../src/proxy/shard-urls.js';
 import { aBody, aKey, shardName } from '../../support/objects.js';
@@ -30,9 +31,9 @@ test('a shard is where its Shard says, and nowhere where that is no plain https 
 
 test('a Shard whose URL has 60,000 slashes is read in no time', async (t) => {
   const path = `${'/'.repeat(60_000)}x`;
-  const beganMs = performance.now();
+  const beganMs = processorMs();
 
   t.is(await urlOf(`https://amber${path}`), `https://amber${path}`);
   t.is(await urlOf(`https://amber/${'/'.repeat(60_000)}`), 'https://amber');
-  t.true(performance.now() - beganMs < 1_000);
+  t.true(processorMs() - beganMs < 1_000);
 });
