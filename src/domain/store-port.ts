@@ -155,8 +155,18 @@ export interface StoreIdentity {
   readonly epoch: number;
 }
 
-/** A pusher that is connected to another server. `isHeld`: it keeps its shard. The rest is of all its slices together; `lagMs` of the one most behind. */
-export type PeerPusher = Readonly<{ peer: string; isHeld: boolean; connected: boolean; lagMs: number; whole: boolean }>;
+/**
+ * A pusher that is connected to another server. `isHeld`: it keeps its shard. The rest is of all its slices together; `lagMs` of the one most behind. `lacks`: the types
+ * of those that are not whole, each by its text (`formatResource`), where not all are whole and there are few; without it each slice may be one of them.
+ */
+export type PeerPusher = Readonly<{
+  peer: string;
+  isHeld: boolean;
+  connected: boolean;
+  lagMs: number;
+  whole: boolean;
+  lacks?: ReadonlySet<string>;
+}>;
 
 /** What a server says to the others of its store: who pushes to it, and for each shard a number that changes when a plain writer is heard. */
 export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; heard: ReadonlyMap<ShardName, number> }>;

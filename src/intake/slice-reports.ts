@@ -37,6 +37,19 @@ export class SliceReports {
     return { connected: (reports?.connected ?? 0) > 0, lagMs: Math.ceil(lagMs / 1_000) * 1_000, whole };
   }
 
+  /** The types of a shard's slices that are not whole. Undefined where there is none, or they have more characters together. */
+  lacks(shard: ShardName, charactersMax: number): ReadonlySet<string> | undefined {
+    const lacks = new Set<string>();
+    let left = charactersMax;
+    for (const [type, { whole }] of this.#shards.get(shard)?.slices ?? []) {
+      if (whole) continue;
+      left -= type.length;
+      if (left < 0) return undefined;
+      lacks.add(type);
+    }
+    return lacks.size === 0 ? undefined : lacks;
+  }
+
   /** Those that the peer has synced. */
   get synced(): readonly Slice[] {
     const synced: Slice[] = [];

@@ -123,21 +123,25 @@ export function formatRecord(record: CacheRecord | ShardRecord | SliceRecord | L
 }
 
 export function formatServerRecord({ pushers, heard }: PeerState): Uint8Array {
-  return Buffer.from(JSON.stringify({ pushers: Object.fromEntries(pushers), heard: Object.fromEntries(heard) }));
+  const told = [...pushers].map(([shard, { lacks, ...pusher }]) => [
+    shard,
+    lacks === undefined ? pusher : { ...pusher, lacks: [...lacks] },
+  ]);
+  return Buffer.from(JSON.stringify({ pushers: Object.fromEntries(told), heard: Object.fromEntries(heard) }));
 }
 
 export function parseServerRecord(value: Uint8Array): PeerState | undefined {
   const found = membersOf(value);
   if (found === undefined) return undefined;
   const { pushers, heard } = found;
-  const shards = <T>(of: unknown, isRight: (each: unknown) => each is T): ReadonlyMap<ShardName, T> =>
+  const shards = <T>(of: unknown, parse: (each: unknown) => T | undefined): ReadonlyMap<ShardName, T> =>
     new Map(
       Object.entries(isObject(of) ? of : {}).flatMap(([name, each]) => {
-        const shard = parseShardName(name);
-        return shard === undefined || !isRight(each) ? [] : [[shard, each]];
+        const [shard, parsed] = [parseShardName(name), parse(each)];
+        return shard === undefined || parsed === undefined ? [] : [[shard, parsed]];
       }),
     );
-  return { pushers: shards(pushers, isPeerPusher), heard: shards(heard, isNumber) };
+  return { pushers: shards(pushers, parsePeerPusher), heard: shards(heard, (each) => (isNumber(each) ? each : undefined)) };
 }
 
 /** Whatever the value is of that key; undefined where it is nothing. */
@@ -242,10 +246,13 @@ function isFlag(value: unknown): value is boolean {
   return typeof value === 'boolean';
 }
 
-function isPeerPusher(value: unknown): value is PeerPusher {
-  if (!isObject(value)) return false;
-  const { peer, isHeld, connected, lagMs, whole } = value;
-  return isText(peer) && isFlag(isHeld) && isFlag(connected) && isNumber(lagMs) && isFlag(whole);
+/** Servers of before have no `lacks`; one that cannot be read counts as absent. */
+function parsePeerPusher(value: unknown): PeerPusher | undefined {
+  if (!isObject(value)) return undefined;
+  const { peer, isHeld, connected, lagMs, whole, lacks } = value;
+  if (!isText(peer) || !isFlag(isHeld) || !isFlag(connected) || !isNumber(lagMs) || !isFlag(whole)) return undefined;
+  const isList = Array.isArray(lacks) && lacks.length > 0 && lacks.every(isText);
+  return { peer, isHeld, connected, lagMs, whole, ...(isList && { lacks: new Set(lacks) }) };
 }
 
 function isVia(value: unknown): value is Via {

@@ -2,8 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import { openCacheReader, type CacheReader, type LookupBounds, type ObjectRef } from '../../../src/client.js';
 import type { PushedObject } from '../../../src/frames/frame.js';
-import { pushedObject, type PusherCertificate } from '../raw-pusher.js';
-import type { TestServer } from '../test-server.js';
+import { pushedObject, type PusherCertificate, type PushTarget } from '../raw-pusher.js';
 
 export function aRef(ref: Partial<ObjectRef> = {}): ObjectRef {
   return { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports', cluster: 'acme', name: 'one', ...ref };
@@ -15,7 +14,7 @@ export const patience: Partial<LookupBounds> = { timeoutMs: 60_000, freshnessTim
 /** With the certificate of a master and at the server's own URL, unless others are given. */
 export function aReader(
   t: ExecutionContext,
-  server: TestServer,
+  server: PushTarget,
   { cache = server.url, as = server.master, bounds = {} }: { cache?: string; as?: PusherCertificate; bounds?: Partial<LookupBounds> } = {},
 ): CacheReader {
   const { certificate, key } = as;

@@ -1,5 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
+import { formatResource } from '../../../src/domain/resource.js';
 import { PushersElsewhere } from '../../../src/intake/pushers-elsewhere.js';
 import { PushSessions } from '../../../src/intake/push-sessions.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
@@ -46,6 +47,18 @@ test('a pusher that another server has counts as one, with what that server says
   t.like(sessions.freshness(apiExports), { connected: true, lagMs: 3_000, whole: false });
   t.deepEqual(news, [0, 0]);
   t.is(sessions.held, 0, 'of this server alone');
+});
+
+test('of a pusher that another server has, types that lack are not whole, and the others are; where none is named, none is whole', (t) => {
+  const { peers, sessions } = someSessions();
+  const whole = (lacks: readonly string[] | undefined): boolean => {
+    peers.hear('b', { pushers: pushersOf(amber, { whole: false, ...(lacks && { lacks: new Set(lacks) }) }) });
+    return sessions.freshness(apiExports).whole;
+  };
+
+  t.false(whole(undefined));
+  t.false(whole([formatResource(apiExports.resource)]));
+  t.true(whole(['apibindings.apis.kcp.io:']));
 });
 
 test('a pusher whose server is gone has been away since then, not since the start', (t) => {

@@ -1,6 +1,7 @@
-/** What a peer reports of slices is kept for 48 MiB of names. */
+/** What a peer reports of slices is kept for 48 MiB of names; which types are not whole is named as long as those are few. */
 import { test } from '../../support/test.js';
 import { SliceReports } from '../../../src/intake/slice-reports.js';
+import { formatResource } from '../../../src/domain/resource.js';
 import { aSlice } from '../../support/pushes.js';
 
 test('of reports with names of 700 characters those beyond 48 MiB are ignored, and there is room again once some are withdrawn', (t) => {
@@ -16,4 +17,21 @@ test('of reports with names of 700 characters those beyond 48 MiB are ignored, a
   t.is(reports.withdraw([slice(0)], 0).length, 1);
   t.is(report(count), 1);
   t.is(report(count + 1), 0);
+});
+
+test('the types of a shard that are not whole are named while there are some, and their names fit', (t) => {
+  const reports = new SliceReports();
+  const [one, two] = [aSlice({ identity: 'one' }), aSlice({ identity: 'two' })];
+  const note = (slice: typeof one, whole: boolean): unknown => reports.note([{ slice, connected: true, synced: true, lagMs: 0, whole }], 0);
+  const [nameOfOne, nameOfTwo] = [formatResource(one.resource), formatResource(two.resource)];
+  t.is(reports.lacks(one.shard, 1_000), undefined, 'nothing is reported');
+  note(one, true);
+  note(two, false);
+  t.deepEqual(reports.lacks(one.shard, nameOfTwo.length), new Set([nameOfTwo]));
+  note(one, false);
+  t.is(reports.lacks(one.shard, nameOfOne.length + nameOfTwo.length - 1), undefined, 'one is too long');
+  t.deepEqual(reports.lacks(one.shard, nameOfOne.length + nameOfTwo.length), new Set([nameOfOne, nameOfTwo]));
+  note(one, true);
+  note(two, true);
+  t.is(reports.lacks(one.shard, 1_000), undefined, 'all are whole');
 });

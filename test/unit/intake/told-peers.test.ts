@@ -16,9 +16,9 @@ function aServer() {
   const heardElsewhere: string[] = [];
   const plainWrites = { heardHere, hearElsewhere: (shard: string) => void heardElsewhere.push(shard) };
   const told = new ToldPeers({ peers, sessions, plainWrites, clock });
-  const enter = (): void =>
+  const enter = (shard = amber): void =>
     sessions.enter(
-      amber,
+      shard,
       {
         process: 'p',
         term: 5,
@@ -57,6 +57,29 @@ test('a pusher that comes is told at once, what it reports within a second, and 
   t.deepEqual(peers.told.at(-1)?.pushers.get(amber), { peer: '10.0.0.1', isHeld: true, connected: true, lagMs: 2_000, whole: true });
   clock.advance(10_000);
   t.is(peers.told.length, 2);
+});
+
+test('types that are not whole are named to the others, up to 256 KiB of names for all shards and 2 KiB for each', (t) => {
+  const { peers, sessions, clock, enter } = aServer();
+  const shards = Array.from({ length: 200 }, (_, i) => shardName(`shard-${i}`));
+  const lacking = (shard: typeof amber, characters: number): void => {
+    enter(shard);
+    const resource = { group: '', resource: 'r'.repeat(characters - 1), identity: '' };
+    sessions.note(
+      shard,
+      { freshness: [{ slice: { shard, resource }, connected: true, synced: true, lagMs: 0, whole: false }], withdrawn: [] },
+      0,
+    );
+  };
+  lacking(amber, 2_049);
+  for (const shard of shards) lacking(shard, 2_048);
+  peers.hear('b', {});
+  clock.advance(1_000);
+
+  const pushers = peers.told.at(-1)!.pushers;
+  t.is(pushers.size, 201);
+  t.is(pushers.get(amber)?.lacks, undefined);
+  t.is([...pushers.values()].filter(({ lacks }) => lacks?.size === 1).length, 128);
 });
 
 test('plain writers are told every five seconds at most, and what others tell is noted when it changes', (t) => {

@@ -1,0 +1,52 @@
+/** Look-ups at a server that does not have the shard's pusher, which another server of the same etcd has, while that pusher lacks a type. */
+import { test } from '../../support/test.js';
+import { aReader, aRef } from '../../support/lookup/a-reader.js';
+import { RawPusher, pushedExport, pushedObject, sliceOf } from '../../support/raw-pusher.js';
+import { StrataProcess } from '../../support/strata-process.js';
+import { until } from '../../support/test-server.js';
+import { members } from './with-members.js';
+
+const exports = sliceOf('apiexports');
+const schemas = sliceOf('apiresourceschemas');
+const refs = { exports: aRef({ name: 'none' }), schemas: aRef({ resource: 'apiresourceschemas', version: 'v1alpha1', name: 'none' }) };
+
+test('a server without the pusher of a shard proves absences of the types that are whole there, and of no type that lacks', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const flags = ['--etcd-prefix=/cache', `--etcd-servers=${etcd.endpoints.join(',')}`];
+  await using near = await StrataProcess.start({ flags });
+  await using far = await StrataProcess.start({ authority: near.authority, flags });
+  const readers = [near, far].map((server) => aReader(t, server, { bounds: { reportAgeMaxMs: 0 } }));
+  /** By server and type; of both an object that does not exist is absent. */
+  const proved = async (): Promise<readonly boolean[]> => {
+    const answers = await Promise.all(readers.flatMap((reader) => [reader.get(refs.exports), reader.get(refs.schemas)]));
+    return answers.map((answer) => answer.kind === 'absent' && answer.whole);
+  };
+  const report = (whole: { exports: boolean; schemas: boolean }): void => {
+    const freshness = [
+      { slice: exports, connected: true, synced: true, lagMs: 0, whole: whole.exports },
+      { slice: schemas, connected: true, synced: true, lagMs: 0, whole: whole.schemas },
+    ];
+    pusher.socket.send({ kind: 'status', freshness, withdrawn: [] });
+  };
+  const becomes = async (each: readonly boolean[]): Promise<void> => until(async () => String(await proved()) === String(each), 10_000);
+  const pusher = await RawPusher.open(near);
+  const schema = pushedObject({
+    apiVersion: 'apis.kcp.io/v1alpha1',
+    kind: 'APIResourceSchema',
+    metadata: { name: 'one', uid: 'uid-of-one' },
+  });
+
+  report({ exports: true, schemas: false });
+  await pusher.sync(exports, [pushedExport('one')]);
+  await pusher.sync(schemas, [schema], 'v1alpha1');
+  await becomes([true, false, true, false]);
+  report({ exports: true, schemas: true });
+  await becomes([true, true, true, true]);
+  report({ exports: false, schemas: true });
+  await becomes([false, true, false, true]);
+  report({ exports: false, schemas: false });
+  await becomes([false, false, false, false]);
+  t.pass();
+});
