@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
-import { linkPoliciesOf, type Settings } from './config/settings.js';
+import { keptNamesOf, linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { LastLines } from './diagnostics/last-lines.js';
 import { pollFiles } from './certificates/polled-files.js';
@@ -31,6 +31,7 @@ import { openTier } from './open-tier.js';
 import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
 import { PlainWrites, type SeenElsewhere } from './intake/plain-writes.js';
+import { KeptObjects } from './intake/kept-objects.js';
 import { KnownShards } from './intake/known-shards.js';
 import { NewestChanges } from './intake/newest-changes.js';
 import { AssumedSyncs } from './intake/assumed-syncs.js';
@@ -149,11 +150,14 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);
   const runningSinceMs = (): number => running.ms();
+  const keptNames = keptNamesOf(settings);
+  const keptParts = { objects: store, revisions: store, commits: store };
+  const kept = keptNames.size === 0 ? undefined : await KeptObjects.open(keptNames, keptParts);
   const plainWrites = new PlainWrites(
     { own: store.cacheId, known, clock, seenMs, runningSinceMs, pushers: sessions },
     { holdMs: settings.parentHoldMs },
   );
-  const intake = new Intake({ objects: store, writer: store, clock, plainWrites });
+  const intake = new Intake({ objects: store, writer: store, clock, plainWrites, keptNames });
   const told = new ToldPeers({ peers, sessions, plainWrites, clock });
   const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
   const originChanges = store.follow(({ shards: changed, invalidated = [] }) => {
@@ -192,6 +196,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     links: tier.freshness,
     newest,
     removals,
+    kept,
     tree,
     tier,
     clock,
@@ -303,6 +308,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     emptied.cancel();
     removals.close();
     known.close();
+    kept?.close();
     newest.close();
     const removalsEnded = declaredTypes.close();
     await store.close();

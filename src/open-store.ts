@@ -1,7 +1,7 @@
 /** Opens the store that the settings name, within their limits. Beside the commands that work on the files of a store, the only file outside of `store/` that knows an engine. */
 import { readClientTls } from './certificates/client-tls.js';
 import { options } from './config/options.js';
-import type { Settings } from './config/settings.js';
+import { keptNamesOf, type Settings } from './config/settings.js';
 import type { Store } from './domain/store-port.js';
 import { type DamagedStore, unlessDamaged } from './store/damaged-store.js';
 import type { StartCommitter } from './store/sqlite/committer-messages.js';
@@ -58,6 +58,7 @@ function etcdLimits(settings: Settings): EtcdLimits {
     snapshotHoldMs: Math.min(snapshotHoldMs, settings.etcdHistoryAgeMs),
     recentBytesMax: settings.etcdBodiesBytesMax,
     resumedRevisionsMax: settings.etcdResumedRevisionsMax,
+    keptNames: keptNamesOf(settings),
   };
 }
 
@@ -87,5 +88,6 @@ function storeLimits(settings: Settings): StoreLimits {
     snapshotHoldMs,
     recentBytesMax: settings.recentBytesMax,
     startCheckBytesMax: settings.startCheckBytesMax,
+    keptNames: keptNamesOf(settings),
   };
 }

@@ -1,7 +1,15 @@
 /** A status report as it comes from a cache, which may be older or newer: unknown members are ignored, missing ones are an error, but
  * for those that were added since the first version. */
 import { parseShardName, type ShardName } from '../domain/shard.js';
-import type { CertificateStatus, HeldStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import type {
+  CertificateStatus,
+  HeldStatus,
+  KeptStatus,
+  ShardConnection,
+  ShardStatus,
+  SliceStatus,
+  StatusReport,
+} from '../domain/status.js';
 import type { Members } from '../domain/members.js';
 import { listOf, numberOf, orNull, orUnreported, recordOf, textOf, truthOf, unread } from './members.js';
 import { parseVia, parseTreeStatus } from './parse-tree-status.js';
@@ -21,6 +29,7 @@ export function parseStatusReport(text: string): StatusReport {
     tree: orUnreported(report['tree'], parseTreeStatus, undefined),
     certificates: orUnreported(report['certificates'], (certificates) => listOf(certificates).map(certificateOf), []),
     shards: listOf(report['shards']).map(shardOf),
+    kept: orUnreported(report['kept'], (kept) => listOf(kept).map(keptOf), []),
   };
 }
 
@@ -46,6 +55,21 @@ function shardOf(value: unknown): ShardStatus {
     connection: connectionOf(recordOf(status['connection'])),
     standbys: orUnreported(status['standbys'], numberOf, 0),
     slices: listOf(status['slices']).map(sliceOf),
+  };
+}
+
+function keptOf(value: unknown): KeptStatus {
+  const kept = recordOf(value);
+  const counts = (member: unknown): Readonly<Record<string, number>> =>
+    Object.fromEntries(Object.entries(recordOf(member)).map(([name, count]) => [name, numberOf(count)]));
+  return {
+    shard: nameOf(kept['shard']),
+    group: textOf(kept['group']),
+    resource: textOf(kept['resource']),
+    identity: textOf(kept['identity']),
+    objects: numberOf(kept['objects']),
+    annotations: counts(kept['annotations']),
+    labels: counts(kept['labels']),
   };
 }
 

@@ -3,7 +3,8 @@ import { alignedRows } from './aligned-rows.js';
 import { formatBytes, formatDuration } from '../config/quantity.js';
 import { sumSlices } from '../domain/slice-sums.js';
 import { formatGroupResource } from '../domain/resource.js';
-import type { ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import { keptPlaces } from '../domain/kept-names.js';
+import type { KeptStatus, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
 import { formatConnection } from './format-connection.js';
 import { policyCharactersOfTerminal, treeLines } from './tree-lines.js';
 
@@ -15,7 +16,22 @@ const identityCharactersShown = 8;
 export function formatStatusTable(report: StatusReport, { isTerminal }: Readonly<{ isTerminal: boolean }>): string {
   const rows = report.shards.flatMap(rowsOf);
   const lines = treeLines(report, { policyCharactersMax: isTerminal ? policyCharactersOfTerminal : Infinity });
-  return `${lines.join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : alignedRows([heading, ...rows])}\n`;
+  return `${lines.join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : alignedRows([heading, ...rows])}\n${keptTable(report.kept)}`;
+}
+
+/** Behind the table: which names are kept on copies here, if any are. */
+function keptTable(kept: readonly KeptStatus[]): string {
+  const rows = kept.flatMap((status) =>
+    keptPlaces.flatMap((place) =>
+      Object.entries(status[place]).map(([name, objects]) => [
+        status.shard,
+        typeOf(status),
+        `${place.slice(0, -1)} ${name}`,
+        String(objects),
+      ]),
+    ),
+  );
+  return rows.length === 0 ? '' : `\n${alignedRows([['SHARD', 'TYPE', 'KEPT', 'OBJECTS'], ...rows])}\n`;
 }
 
 /** The shards themselves, one row each. */
@@ -46,7 +62,7 @@ function rowsOf(shard: ShardStatus): readonly (readonly string[])[] {
   ]);
 }
 
-function typeOf({ group, resource, identity }: SliceStatus): string {
+function typeOf({ group, resource, identity }: Pick<SliceStatus, 'group' | 'resource' | 'identity'>): string {
   const type = formatGroupResource({ group, resource });
   return identity === '' ? type : `${type}:${identity.slice(0, identityCharactersShown)}`;
 }

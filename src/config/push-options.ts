@@ -1,5 +1,6 @@
 /** The options of pushers and their shards: sessions over websockets, shards that stay away, held removals. */
-import { bytes, count, duration, list } from './option.js';
+import { acceptsKeptNames, parseKeptNames } from '../domain/kept-names.js';
+import { bytes, count, duration, list, several } from './option.js';
 
 export const pushOptions = {
   pushSessionsMax: count({
@@ -65,6 +66,22 @@ export const pushOptions = {
     pattern: /^system:[a-z0-9-:]{1,246}$/,
     accepts: 'names of logical clusters that begin with system:',
     help: 'Logical clusters named system:…, separated by commas, whose objects are accepted all the same.',
+  }),
+  keptAnnotations: several({
+    flag: 'kept-annotations',
+    yaml: 'push.keptAnnotations',
+    placeholder: 'type=name',
+    accepts: acceptsKeptNames,
+    parse: parseKeptNames,
+    help: 'Annotations that stay on the cached copies of a type although the shard’s own object lacks them, until a patch removes them.',
+  }),
+  keptLabels: several({
+    flag: 'kept-labels',
+    yaml: 'push.keptLabels',
+    placeholder: 'type=name',
+    accepts: acceptsKeptNames,
+    parse: parseKeptNames,
+    help: 'The same for labels.',
   }),
   shardAwayMaxMs: duration({
     flag: 'shard-away-max',

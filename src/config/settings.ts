@@ -5,6 +5,7 @@
  * them are reported at once. Variables that Kubernetes sets beside a service named strata are recognised (variables.ts).
  */
 import { join } from 'node:path';
+import { keptNames, type KeptNames } from '../domain/kept-names.js';
 import type { LinkPolicy } from '../domain/link-policy.js';
 import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
 import { noConfigFile, readConfigFile } from './config-file.js';
@@ -61,6 +62,10 @@ export function loadSettings({ flags, environment: all, readFile, defaults = {},
 /** The file that the server was given, if any. */
 export function configFileOf({ flags, environment }: Pick<SettingsSources, 'flags' | 'environment'>): string | undefined {
   return flags[configFileOption.flag] ?? setVariable(environment, configFileOption);
+}
+
+export function keptNamesOf({ keptAnnotations, keptLabels }: Pick<Settings, 'keptAnnotations' | 'keptLabels'>): KeptNames {
+  return keptNames({ annotations: keptAnnotations, labels: keptLabels });
 }
 
 export function linkPoliciesOf({ parentForward, parentFollow, children }: Settings): LinkPolicies {

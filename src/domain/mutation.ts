@@ -8,7 +8,8 @@ import type { Revision } from './revision.js';
  * What a writer over plain HTTP asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
  * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there. It makes a shard that nobody
  * has local. It takes a shard that comes from a neighbour only if it `takes` it, with a term above all it had. Where a shard has a pusher, what others
- * write makes its slice count as not synced, unless it comes from the shard itself (`bySource`).
+ * write makes its slice count as not synced, unless it comes from the shard itself (`bySource`), or changes kept names alone (`keeps`, kept-names.ts): whether the shard still
+ * has the object, that does not say.
  */
 export type Mutation =
   | Readonly<{
@@ -19,6 +20,7 @@ export type Mutation =
       expect: 'absent' | Revision;
       takes?: boolean;
       bySource?: boolean;
+      keeps?: boolean;
     }>
   | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision; takes?: boolean; bySource?: boolean }>;
 

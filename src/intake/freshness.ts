@@ -29,6 +29,7 @@ import type {
 import { shardFreshness, TypeFreshness, type FreshnessQuestion, type TypeFreshnessReport } from '../domain/type-freshness.js';
 import type { SliceReport } from '../frames/frame.js';
 import type { HeldRemovals } from './held-removals.js';
+import type { KeptObjects } from './kept-objects.js';
 import type { KnownShards } from './known-shards.js';
 import type { NewestChanges } from './newest-changes.js';
 import type { PushSessions } from './push-sessions.js';
@@ -49,6 +50,7 @@ export type FreshnessParts = Readonly<{
   links: LinkFreshness;
   newest: Pick<NewestChanges, 'of'>;
   removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
+  kept: Pick<KeptObjects, 'report'> | undefined;
   tree: () => Promise<TreeStatus>;
   /** What `tree` has of it, at less cost; `parentId` while the parent is connected. */
   tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
@@ -93,7 +95,13 @@ export class Freshness implements FreshnessPort {
       await turn();
       looks = 0;
     }
-    return { cache: this.#cache(), tree, certificates: this.#parts.certificates(), shards: statuses };
+    return {
+      cache: this.#cache(),
+      tree,
+      certificates: this.#parts.certificates(),
+      shards: statuses,
+      kept: this.#parts.kept?.report() ?? [],
+    };
   }
 
   async ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport> {

@@ -2,16 +2,15 @@
  * Where writes over HTTP come in: admitted against what is published, then submitted with the revision they were admitted
  * against, so that the committer only has to compare. What changes nothing is never submitted.
  */
-import { Buffer } from 'node:buffer';
 import { randomInt, randomUUID } from 'node:crypto';
 import type { Caller } from '../domain/caller.js';
 import { Refused } from '../domain/errors.js';
+import { namesOfType, type KeptNames } from '../domain/kept-names.js';
 import type { Key } from '../domain/key.js';
 import type { Mutation, Outcome } from '../domain/mutation.js';
 import { uidOf } from '../domain/object-metadata.js';
-import type { Body, StoredObject } from '../domain/object.js';
+import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
-import { stringsDiffer } from '../json/same-content.js';
 import type { Clock, HeavyWork, Intake as IntakePort } from '../domain/ports.js';
 import type { Objects, Writer } from '../domain/store-port.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
@@ -19,12 +18,15 @@ import type { Judgement, PlainWrites } from './plain-writes.js';
 import { admitCreate } from './admit-create.js';
 import { admitUpdate } from './admit-update.js';
 import { assertAwaited, ObjectTurns } from './object-turns.js';
+import { keptWrite } from './kept-writes.js';
 import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
+import { saysTheSame } from './says-the-same.js';
 
 export type IntakeParts = Readonly<{
   objects: Objects;
   writer: Writer;
   clock: Clock;
+  keptNames: KeptNames;
   /** Which shards may be written here. */
   plainWrites: Pick<PlainWrites, 'judge' | 'written' | 'hear'>;
 }>;
@@ -33,8 +35,6 @@ type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
 
 /** Kubernetes' own bound on names it makes up. */
 const generatedNameTriesMax = 8;
-/** Two milliseconds' worth. Longer texts are compared in the thread for heavy work only. */
-const comparedHereBytesMax = 1024 * 1024;
 /** Why a write goes to another cache. */
 const elsewhere = 'the shard belongs to another cache; please write there';
 /** No vowels and nothing that looks like another letter: Kubernetes' alphabet for generated names. */
@@ -67,7 +67,12 @@ export class Intake implements IntakePort {
     return this.#turns.run(key, asker, async () => {
       for (;;) {
         const current = await this.#current(key);
-        const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
+        const { stored, warnings, ...admitted } = mustParse(admitUpdate(await textFor(current), request, current));
+        const names = namesOfType(this.#parts.keptNames, key.resource);
+        // Only a patch need not name a revision, and so may come without what is kept because it removes that.
+        const asked = { next: admitted.mutation.body, stored, isWhole: request.mustNameRevision };
+        const kept = names && (await keptWrite({ ...asked, names }, heavy));
+        const mutation = { ...admitted.mutation, ...kept };
         const isSame = await saysTheSame(mutation.body, stored, heavy);
         const object = isSame ? current : await this.#storeUpdate(mutation, current, request);
         if (object !== undefined) return { object, warnings };
@@ -86,7 +91,7 @@ export class Intake implements IntakePort {
         const current = await this.#current(key);
         const failed = preconditionFailed({ type, current, held: uidOf(current.body) }, { uid, resourceVersion });
         if (failed !== undefined) throw new Refused(failed);
-        if (dryRun) this.#judge(key, caller);
+        if (dryRun) this.#judge({ key }, caller);
         if (dryRun) return current;
         const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' }, caller);
         if (outcome.kind === 'written') return outcome.object;
@@ -99,7 +104,7 @@ export class Intake implements IntakePort {
 
   /** The stored object; undefined when the name exists already. */
   async #store(mutation: Mutation & { kind: 'put' }, { caller, dryRun }: By): Promise<StoredObject | undefined> {
-    if (dryRun) this.#judge(mutation.key, caller);
+    if (dryRun) this.#judge(mutation, caller);
     if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
     const outcome = await this.#submit(mutation, caller);
     return outcome.kind === 'written' ? outcome.object : undefined;
@@ -111,7 +116,7 @@ export class Intake implements IntakePort {
     current: StoredObject,
     { caller, dryRun }: By,
   ): Promise<StoredObject | undefined> {
-    if (dryRun) this.#judge(mutation.key, caller);
+    if (dryRun) this.#judge(mutation, caller);
     if (dryRun) return unstored(mutation, current.resourceVersion);
     const outcome = await this.#submit(mutation, caller);
     if (outcome.kind === 'written') return outcome.object;
@@ -126,31 +131,19 @@ export class Intake implements IntakePort {
   }
 
   /** Throws Refused where nobody else may write. */
-  #judge({ shard }: Key, caller: Caller): Judgement & { kind: 'writes' } {
-    const judged = this.#parts.plainWrites.judge(shard, caller);
+  #judge({ key, keeps = false }: Readonly<{ key: Key; keeps?: boolean }>, caller: Caller): Judgement & { kind: 'writes' } {
+    const judged = this.#parts.plainWrites.judge(key.shard, caller, keeps);
     if (judged.kind === 'refused') throw new Refused(judged.refusal);
     return judged;
   }
 
   async #submit(mutation: Mutation, caller: Caller): Promise<Exclude<Outcome, { kind: 'unavailable' | 'unknown' }>> {
-    const judged = this.#judge(mutation.key, caller);
+    const judged = this.#judge(mutation, caller);
     const outcome = await this.#parts.writer.submit(judged.as === undefined ? mutation : { ...mutation, [judged.as]: true });
     if (outcome.kind === 'written') this.#parts.plainWrites.written(mutation.key, judged);
     if (outcome.kind === 'unavailable' || outcome.kind === 'unknown') throw new Refused(outcome.refusal);
     if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;
-  }
-}
-
-/** kcp repeats nearly every PUT byte for byte. What takes too long to compare counts as different: that costs an event without news. */
-async function saysTheSame(next: Body, stored: Body, heavy: HeavyWork): Promise<boolean> {
-  if (Buffer.compare(next.bytes, stored.bytes) === 0) return true;
-  if (next.bytes.length + stored.bytes.length <= comparedHereBytesMax && stringsDiffer(next.bytes, stored.bytes)) return false;
-  try {
-    return await heavy.run({ kind: 'compare', left: next.bytes, right: stored.bytes });
-  } catch (error) {
-    if (error instanceof Refused && error.refusal.reason === 'RequestEntityTooLarge') return false;
-    throw error;
   }
 }
 

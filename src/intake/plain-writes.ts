@@ -9,6 +9,8 @@
  *   a link, seen within holdMs   is refused, with where the shard is; so is one whose origin is another cache and that is nobody's yet
  *   a link, away for holdMs      takes the shard over
  *
+ * What changes kept names alone (domain/kept-names.ts) goes ahead beside a pusher, and takes no shard over.
+ *
  * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
  * checks the via once more.
  */
@@ -37,7 +39,7 @@ export type PlainWritesParts = Readonly<{
 }>;
 
 export type Judgement =
-  | Readonly<{ kind: 'writes'; as: 'takes' | 'bySource' | undefined }>
+  | Readonly<{ kind: 'writes'; as: 'takes' | 'bySource' | 'keeps' | undefined }>
   | Readonly<{ kind: 'refused'; refusal: Refusal }>;
 
 export class PlainWrites {
@@ -73,17 +75,19 @@ export class PlainWrites {
     return Math.max(this.#heardMs.get(shard) ?? 0, this.#heardElsewhereMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }
 
-  /** As what a write goes ahead (mutation.ts), or why it may not. */
-  judge(shard: ShardName, caller: Caller): Judgement {
+  /** As what a write goes ahead (mutation.ts), or why it may not. `keeps`: it changes kept names alone. */
+  judge(shard: ShardName, caller: Caller, keeps = false): Judgement {
     const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;
     const state = known.shard(shard);
     const nowMs = clock.now();
+    const isHere = state === undefined || !isElsewhere(state, own);
+    if (keeps && isHere) return { kind: 'writes', as: 'keeps' };
     if (state?.via === 'local' && !state.plain && (pushers.hasPusher(shard) || pushers.isHeld(shard, nowMs)))
       return isShard(caller, shard) ? { kind: 'writes', as: 'bySource' } : { kind: 'refused', refusal: writtenByPusher(shard) };
-    if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', as: undefined };
+    if (isHere) return { kind: 'writes', as: undefined };
     const neighbour = wayTo(state);
     const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, neighbour));
-    if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', as: 'takes' };
+    if (!keeps && nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', as: 'takes' };
     return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };
   }
 

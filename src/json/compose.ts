@@ -11,7 +11,7 @@ import { unknownMembers } from './meta-shape.js';
 import { member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
 import type { Body, Marks } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
-import { annotationEdits, applyEdits, mergeEdits, ownBuffer, removals, type Allocate, type Edit } from './text-edits.js';
+import { applyEdits, mapEdits, mergeEdits, ownBuffer, removals, type Allocate, type Edit } from './text-edits.js';
 
 /** Members of `metadata` a stamp may set (JSON text) or drop (undefined). */
 export type MetadataStamp = Readonly<
@@ -112,7 +112,7 @@ function metadataEdits(
 
 function placeEdits(text: ObjectText, metadata: Members, { place }: Stamp): readonly Edit[] {
   if (place === undefined) return [];
-  return annotationEdits(text, metadata, { 'kcp.io/cluster': place.cluster, 'kcp.io/shard': place.shard });
+  return mapEdits(text, metadata, 'annotations', { 'kcp.io/cluster': place.cluster, 'kcp.io/shard': place.shard });
 }
 
 function dropped(stamp: Stamp, unknown: Iterable<string> = []): ReadonlySet<string> {

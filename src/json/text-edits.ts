@@ -10,29 +10,31 @@ export type Edit = Readonly<{ start: number; end: number; text: string }>;
 
 const encoder = new TextEncoder();
 
-/** Each annotation gets its value: replaced where it has another one, else inserted before all others. */
-export function annotationEdits(
-  { bytes, annotations }: ObjectText,
+/** Each annotation, or each label, gets its value: replaced where it has another one, else inserted before all others. */
+export function mapEdits(
+  { bytes, ...text }: ObjectText,
   metadata: Members,
+  place: 'annotations' | 'labels',
   values: Readonly<Record<string, string>>,
 ): readonly Edit[] {
+  const members = text[place];
   const wanted = Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)] as const);
-  if (annotations === undefined) {
+  if (members === undefined) {
     const whole = `{${wanted.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
-    const found = member(metadata, 'annotations');
+    const found = member(metadata, place);
     if (found !== undefined) return [{ start: found.valueStart, end: found.valueEnd, text: whole }];
     const at = metadata.start + 1;
-    return [{ start: at, end: at, text: `"annotations":${whole}${metadata.list.length > 0 ? ',' : ''}` }];
+    return [{ start: at, end: at, text: `"${place}":${whole}${metadata.list.length > 0 ? ',' : ''}` }];
   }
   const edits: Edit[] = [];
   const missing: string[] = [];
   for (const [name, value] of wanted) {
-    const found = member(annotations, name);
+    const found = member(members, name);
     if (found === undefined) missing.push(`"${name}":${value}`);
     else if (valueText(bytes, found) !== value) edits.push({ start: found.valueStart, end: found.valueEnd, text: value });
   }
-  const at = annotations.start + 1;
-  if (missing.length > 0) edits.push({ start: at, end: at, text: missing.join(',') + (annotations.list.length > 0 ? ',' : '') });
+  const at = members.start + 1;
+  if (missing.length > 0) edits.push({ start: at, end: at, text: missing.join(',') + (members.list.length > 0 ? ',' : '') });
   return edits;
 }
 

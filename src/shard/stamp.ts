@@ -9,7 +9,7 @@
  */
 import { formatApiVersion } from '../domain/resource.js';
 import { member, type ObjectText } from '../json/object-text.js';
-import { annotationEdits, applyEdits, mergeEdits, removals, type Edit } from '../json/text-edits.js';
+import { applyEdits, mapEdits, mergeEdits, removals, type Edit } from '../json/text-edits.js';
 import type { SourceObject } from '../kube/source-object.js';
 
 export type StampedType = Readonly<{ group: string; version: string; kind: string }>;
@@ -23,7 +23,11 @@ export function stamp({ text, uid, resourceVersion }: SourceObject, type: Stampe
     'cache.kcp.io/original-resource-UID': uid,
     'cache.kcp.io/original-resource-version': resourceVersion,
   };
-  const edits = [...typeEdits(text, type), ...removals(text.metadata, dropped), ...annotationEdits(text, text.metadata, annotations)];
+  const edits = [
+    ...typeEdits(text, type),
+    ...removals(text.metadata, dropped),
+    ...mapEdits(text, text.metadata, 'annotations', annotations),
+  ];
   return applyEdits(text.bytes, mergeEdits(edits));
 }
 

@@ -14,6 +14,7 @@ export async function openMemory(_: ExecutionContext, bounds: EngineBounds): Pro
     page: { rowsMax: bounds.pageRowsMax ?? page.rowsMax, bytesMax: bounds.pageBytesMax ?? page.bytesMax },
     historyChangesMax: bounds.changesMax ?? historyChangesMax,
     tombstonesMax: bounds.tombstonesMax ?? tombstonesMax,
+    ...(bounds.keptNames && { keptNames: bounds.keptNames }),
   };
   const disk = MemoryDisk.blank(Math.random);
   const open = (): MemoryStore =>

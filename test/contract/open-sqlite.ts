@@ -3,7 +3,7 @@ import { SqliteEngine } from '../support/store/sqlite-engine.js';
 import type { Engine, EngineBounds } from './store-contract.js';
 
 export function openSqlite(recentBytesMax: number): (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine> {
-  return (t, { changesMax, tombstonesMax, mutationsMax, pageRowsMax, pageBytesMax }) =>
+  return (t, { changesMax, tombstonesMax, mutationsMax, pageRowsMax, pageBytesMax, keptNames }) =>
     SqliteEngine.start(t, {
       history: {
         ...(changesMax === undefined ? {} : { historyChangesMax: changesMax }),
@@ -15,5 +15,6 @@ export function openSqlite(recentBytesMax: number): (t: ExecutionContext, bounds
         ...(pageBytesMax === undefined ? {} : { bytesMax: pageBytesMax }),
       },
       recentBytesMax,
+      ...(keptNames && { keptNames }),
     });
 }

@@ -6,6 +6,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { Refused } from '../../src/domain/errors.js';
+import type { KeptNames } from '../../src/domain/kept-names.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import { formatPathEntry, pathEntryBody, pathGroup, pathOfEntry, type PathEntry } from '../../src/domain/path-entry.js';
@@ -42,6 +43,7 @@ export type EngineBounds = Readonly<{
   mutationsMax?: number;
   pageRowsMax?: number;
   pageBytesMax?: number;
+  keptNames?: KeptNames;
 }>;
 
 export function registerStoreContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {

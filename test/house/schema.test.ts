@@ -81,7 +81,7 @@ test('every statement uses its index and reads no table that grows', async (t) =
   const database = openWriter(engine.file('strata.db'));
   t.teardown(() => database.close());
   // The statements that the committer's thread prepares itself.
-  void new Committer(database, 60_000);
+  void new Committer(database, { momentIntervalMs: 60_000, keptNames: new Map() });
   void new Compaction(database);
   Database.prototype.prepare = prepare;
 

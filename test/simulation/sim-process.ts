@@ -112,6 +112,7 @@ export class SimProcess implements PartyPlace {
       links: tier.freshness,
       newest: { of: () => store.published },
       removals,
+      kept: undefined,
       clock: life,
       turn: () => Promise.resolve(),
       version,

@@ -56,15 +56,22 @@ export function aScope(place: Place = {}): Scope {
   };
 }
 
-export function aBody(key: Key, content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {}): Body {
-  const { labels, path, spec = {} } = content;
+export type Content = Readonly<{ annotations?: Record<string, string>; labels?: Record<string, string>; path?: string; spec?: unknown }>;
+
+export function aBody(key: Key, content: Content = {}): Body {
+  const { annotations = {}, labels, path, spec = {} } = content;
   const text = {
     apiVersion: 'apis.kcp.io/v1alpha2',
     kind: 'APIExport',
     metadata: {
       name: key.name,
       ...(key.namespace === '' ? {} : { namespace: key.namespace }),
-      annotations: { 'kcp.io/cluster': key.cluster, 'kcp.io/shard': key.shard, ...(path === undefined ? {} : { 'kcp.io/path': path }) },
+      annotations: {
+        'kcp.io/cluster': key.cluster,
+        'kcp.io/shard': key.shard,
+        ...(path === undefined ? {} : { 'kcp.io/path': path }),
+        ...annotations,
+      },
       ...(labels === undefined ? {} : { labels }),
     },
     spec,
@@ -73,11 +80,7 @@ export function aBody(key: Key, content: { labels?: Record<string, string>; path
   return compose(scanObject(bytes, 100), { place: key, apiVersion: text.apiVersion, version: 'v1alpha2', metadata: {} });
 }
 
-export function aPut(
-  place: Place,
-  expect: 'absent' | number,
-  content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {},
-): Mutation {
+export function aPut(place: Place, expect: 'absent' | number, content: Content = {}): Mutation & { kind: 'put' } {
   const key = aKey(place);
   return {
     kind: 'put',

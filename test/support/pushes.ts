@@ -4,11 +4,9 @@ import type { PushLane } from '../../src/domain/store-port.js';
 import type { Term, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
 import type { Neighbour, Via } from '../../src/domain/via.js';
 import type { Slice } from '../../src/domain/slice.js';
-import { aBody, aKey, shardName, type Place } from './objects.js';
+import { aBody, aKey, shardName, type Content, type Place } from './objects.js';
 
 export const firstTerm: Term = 1_000;
-
-type Content = Readonly<{ labels?: Record<string, string>; path?: string; spec?: unknown }>;
 
 type ClaimParts = Readonly<{
   shard?: string;

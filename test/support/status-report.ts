@@ -17,6 +17,7 @@ export function aStatusReport(shards: readonly ShardStatus[] = [pushed, away, pl
     tree: aRoot,
     certificates: [],
     shards,
+    kept: [],
   };
 }
 

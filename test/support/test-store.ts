@@ -29,6 +29,7 @@ export const storeLimits: StoreLimits = {
   snapshotHoldMs: 60_000,
   recentBytesMax: 8 * mebibyte,
   startCheckBytesMax: 1024 * mebibyte,
+  keptNames: new Map(),
 };
 
 export const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };

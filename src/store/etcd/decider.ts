@@ -12,6 +12,7 @@ import { formatClientKey, type Key } from '../../domain/key.js';
 import { decide, type Mutation } from '../../domain/mutation.js';
 import type { Body } from '../../domain/object.js';
 import { linkOf, type Push, type Speaker } from '../../domain/push.js';
+import { withKept } from '../../json/kept-members.js';
 import type { Asked } from '../asked.js';
 import type { Syncs, Walk } from '../syncs.js';
 import { Holders } from './holders.js';
@@ -140,7 +141,8 @@ export class Decider {
     const state = settles ? writtenPlainly(this.#cacheId, known, key.shard) : known;
     if (settles) written.operations.push(this.#records.putShard(state));
     // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
-    const invalidates = !bySource && !state.plain;
+    const keeps = mutation.kind === 'put' && mutation.keeps === true;
+    const invalidates = !bySource && !keeps && !state.plain;
     const before = shards.facts(key);
     const now = {
       ...before,
@@ -148,6 +150,8 @@ export class Decider {
       ...(mutation.kind === 'put' ? { cameOver: '' as const } : {}),
     };
     this.#records.putFacts(written, key, now, invalidates ? { voids: true } : {});
+    // Nobody has synced the object by that: like what is swept (published-state.ts).
+    if (keeps) written.operations.push(this.#records.put({ kind: 'swept' }, unsaid));
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');
     return this.#deletion(held, written);
@@ -186,8 +190,9 @@ export class Decider {
     return this.#holders.fenced(push.slice.shard, push.by) ?? this.#syncs.end(push, walk, together);
   }
 
-  #upsert({ key, body, by }: PushOf<'upsert'>): Plan {
+  #upsert({ key, body: pushed, by }: PushOf<'upsert'>): Plan {
     const held = this.#held(key);
+    const body = by.kind === 'link' ? pushed : withKept(pushed, held?.kept);
     const digest = held === undefined ? undefined : digestOf(key, body);
     const isSame = held?.digest.high === digest?.high && held?.digest.low === digest?.low && held?.bytes === body.bytes.length;
     if (held !== undefined && isSame) return this.#syncs.keep(held);

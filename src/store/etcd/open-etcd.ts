@@ -110,7 +110,7 @@ async function compactedUpTo(client: EtcdClient, clock: Clock): Promise<Revision
 
 async function loadFrom(client: EtcdClient, from: Revision, { prefix, limits, parts }: Loading): Promise<Loaded> {
   const bodies = new RecentBodies(limits.recentBytesMax);
-  const published = new PublishedState({ prefix, bodies, log: parts.log });
+  const published = new PublishedState({ prefix, bodies, log: parts.log, keptNames: limits.keptNames });
   const receiver: Receiver = { take: (batch) => published.load(batch), isKept: async () => true };
   const { clock, log } = parts;
   const follower = await Follower.open(

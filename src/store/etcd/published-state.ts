@@ -7,6 +7,7 @@
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Change, Commit } from '../../domain/change.js';
+import type { KeptNames } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
@@ -33,9 +34,9 @@ import {
 import type { KeyValue, WatchEvent } from './rpc.js';
 import { readValue } from './stored-values.js';
 
-export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log }>;
+export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log; keptNames: KeptNames }>;
 
-/** An object that was written again because a namesake on another shard had gone. */
+/** An object that was written again because a namesake on another shard had gone, or of which kept names have changed: nobody has synced it with that. */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
 /** `arePeersNew`: something has changed of servers, or the leader has. `replacedBytes`: of the bodies that changes have replaced. */
@@ -65,7 +66,7 @@ export class PublishedState {
 
   constructor(parts: PublishedStateParts) {
     this.#parts = parts;
-    this.#reader = new ObjectReader(parts.prefix);
+    this.#reader = new ObjectReader(parts);
     this.#passedOver = new PassedOver(parts);
     this.paths = new PublishedPaths((place) => this.objects.inCluster(place));
   }
@@ -234,7 +235,7 @@ export class PublishedState {
     done.changes.push(change);
     if (held !== undefined) done.replacedBytes.set(change, held.bytes);
     if (object === undefined && at.swept.has(revision)) done.swept.add(revision);
-    if (object !== undefined && held !== undefined && at.rewritten.has(revision))
+    if (object !== undefined && held !== undefined && (at.rewritten.has(revision) || at.swept.has(revision)))
       done.rewrites.push({ key, from: held.revision, to: revision });
   }
 

@@ -1,5 +1,6 @@
 /** The options of the etcd engine. */
 import type { Log } from '../../diagnostics/log.js';
+import type { KeptNames } from '../../domain/kept-names.js';
 import type { Clock } from '../../domain/ports.js';
 import type { StoreObserver } from '../../domain/store-port.js';
 import type { QueueLimits } from '../mutation-queue.js';
@@ -18,6 +19,7 @@ export type EtcdLimits = Readonly<{
   recentBytesMax: number;
   /** A start reads so many revisions of history, so that watches of other servers may go on here. */
   resumedRevisionsMax: number;
+  keptNames: KeptNames;
 }>;
 
 export type EtcdParts = Readonly<{

@@ -8,6 +8,7 @@ import { type Asked, type PushDecision, type Sweeping, type Unfinished, littleMa
 import { noBuckets } from '../../domain/buckets.js';
 import { emptyDigest, formatDigest, type Digest } from '../../domain/digest.js';
 import { unreachable } from '../../domain/errors.js';
+import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import { decide, type Mutation, type Outcome } from '../../domain/mutation.js';
 import type { Body } from '../../domain/object.js';
@@ -16,6 +17,7 @@ import type { ShardState } from '../../domain/claim.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Slice } from '../../domain/slice.js';
+import { keptIn, withKept } from '../../json/kept-members.js';
 import { Syncs, type SliceRange, type Walk } from '../syncs.js';
 import { MemoryChanges } from './changes.js';
 import type { MemoryDisk } from './disk.js';
@@ -49,6 +51,7 @@ const stale = { syncedTerm: 0, filterHash: '' };
 export class MemoryCommitter {
   readonly #disk: MemoryDisk;
   readonly #digestOf: (key: Key, body: Body) => Digest;
+  readonly #keptNames: KeptNames;
   readonly #underWay = new Syncs();
   readonly #links: MemoryLinks;
   readonly #sweep: MemorySweep;
@@ -56,8 +59,9 @@ export class MemoryCommitter {
   #changes: MemoryChanges;
   #swept = new Set<Revision>();
 
-  constructor(disk: MemoryDisk, digestOf: (key: Key, body: Body) => Digest) {
+  constructor(disk: MemoryDisk, digestOf: (key: Key, body: Body) => Digest, keptNames: KeptNames) {
     this.#disk = disk;
+    this.#keptNames = keptNames;
     this.#digestOf = digestOf;
     this.#links = new MemoryLinks(disk, (shard) => this.#underWay.forgetRange({ shard }));
     this.#sweep = new MemorySweep(disk.slices);
@@ -96,9 +100,14 @@ export class MemoryCommitter {
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#links.settle(key.shard);
-    if (mutation.bySource !== true && this.#links.known(key.shard)?.plain !== true) this.#invalidate(key);
+    const keeps = mutation.kind === 'put' && mutation.keeps === true;
+    if (mutation.bySource !== true && !keeps && this.#links.known(key.shard)?.plain !== true) this.#invalidate(key);
     if (mutation.kind === 'put') this.#disk.slices.sync(key, { cameOver: '' });
-    if (mutation.kind === 'put') return { kind: 'written', row: this.#changes.put(key, mutation.body, mutation.path) };
+    if (mutation.kind === 'put') {
+      const row = this.#changes.put(key, mutation.body, mutation.path);
+      if (keeps && held !== undefined) this.#underWay.rewritten(this.#placeOf(key), held.revision, row.revision);
+      return { kind: 'written', row };
+    }
     if (held === undefined) throw new Error('a deleted object must exist');
     return { kind: 'written', row: this.#changes.delete(held) };
   }
@@ -176,8 +185,10 @@ export class MemoryCommitter {
     return outcome;
   }
 
-  #upsert({ key, body, path, by }: PushOf<'upsert'>): PushOutcome {
+  #upsert({ key, body: pushed, path, by }: PushOf<'upsert'>): PushOutcome {
     const held = this.#changes.held(key);
+    const names = by.kind === 'link' ? undefined : namesOfType(this.#keptNames, key.resource);
+    const body = names === undefined || held?.body === undefined ? pushed : withKept(pushed, keptIn(held.body, names));
     if (held?.body !== undefined && isSame(held.body, body)) return this.#keep(held);
     const { revision } = this.#changes.put(key, body, path);
     this.#disk.slices.sync(key, { cameOver: linkOf(by) });

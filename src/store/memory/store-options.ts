@@ -1,5 +1,6 @@
 /** The parts of a memory store, and the bounds that a test may narrow. */
 import type { Digest } from '../../domain/digest.js';
+import type { KeptNames } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import type { Clock } from '../../domain/ports.js';
@@ -25,6 +26,7 @@ export type MemoryStoreOptions = Readonly<{
   historyChangesMax: number;
   tombstonesMax: number;
   snapshotHoldMs: number;
+  keptNames: KeptNames;
 }>;
 
 const mebibyte = 1024 * 1024;
@@ -45,4 +47,5 @@ export const memoryStoreOptions: MemoryStoreOptions = {
   historyChangesMax: 1_000_000,
   tombstonesMax: 1_000_000,
   snapshotHoldMs: 60_000,
+  keptNames: new Map(),
 };

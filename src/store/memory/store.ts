@@ -69,7 +69,7 @@ export class MemoryStore implements Store {
     disk.beginEpoch({ nowMs: parts.clock.now(), random: parts.random });
     this.#epochs = new Epochs(disk.epochs);
     this.#reader = new MemoryReader(disk, (revision) => this.format(revision));
-    this.#committer = new MemoryCommitter(disk, parts.digestOf ?? digestOf);
+    this.#committer = new MemoryCommitter(disk, parts.digestOf ?? digestOf, this.#options.keptNames);
     this.#queue = new MutationQueue(this.#options.queue, {
       send: (batch) => this.#send(batch),
       soon: parts.soon,

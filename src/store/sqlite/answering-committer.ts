@@ -18,9 +18,9 @@ export class AnsweringCommitter {
   readonly #compaction: Compaction;
   readonly #wal: WalFile;
 
-  constructor({ databaseFile, momentIntervalMs }: CommitterOptions) {
+  constructor({ databaseFile, ...options }: CommitterOptions) {
     this.#database = openWriter(databaseFile);
-    this.#committer = new Committer(this.#database, momentIntervalMs);
+    this.#committer = new Committer(this.#database, options);
     this.#compaction = new Compaction(this.#database);
     this.#wal = new WalFile(this.#database, databaseFile);
   }

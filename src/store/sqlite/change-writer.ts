@@ -13,7 +13,18 @@ import type { Body } from '../../domain/object.js';
 import type { SliceState } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
-import { bodyChecksumOf, checksumOf, put, teachChecksums, tombstone, type ChangeRow } from './change-row.js';
+import {
+  bodyChecksumOf,
+  bodyColumns,
+  bodyRowOf,
+  checksumOf,
+  put,
+  soundBody,
+  teachChecksums,
+  tombstone,
+  type BodyColumns,
+  type ChangeRow,
+} from './change-row.js';
 import type { Byproduct, PathMove } from './committer-messages.js';
 import { Unsound } from './damage.js';
 import type { Connection } from './database.js';
@@ -108,6 +119,12 @@ export class ChangeWriter {
   compare(place: Place, { bytes, version }: Body): Readonly<{ held: Held | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
     return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
+  }
+
+  /** What the key holds. */
+  body(place: Place): Body | undefined {
+    const columns = this.#statements.body.get(...place);
+    return columns && soundBody(bodyRowOf(columns));
   }
 
   put(key: Key, place: Place, { body, path, cameOver }: Put, held: Held | undefined): Revision {
@@ -215,6 +232,10 @@ function prepare(database: Connection) {
         HeldRow
       >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low, o.born, o.versions FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
                WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
+      .raw(),
+    body: database
+      .prepare<Place, BodyColumns>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision =
+               (SELECT revision FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?)`)
       .raw(),
     compare: database
       .prepare<

@@ -3,6 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import type { Unfinished } from '../asked.js';
 import type { MovedPath } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
+import type { KeptNames } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Outcome } from '../../domain/mutation.js';
 import type { LinkState, PushOutcome, SliceState } from '../../domain/push.js';
@@ -12,7 +13,7 @@ import type { Epoch } from '../epochs.js';
 import type { WireBatch } from './wire-batch.js';
 import type { WireDecisions } from './wire-decisions.js';
 
-export type CommitterOptions = Readonly<{ databaseFile: string; momentIntervalMs: number }>;
+export type CommitterOptions = Readonly<{ databaseFile: string; momentIntervalMs: number; keptNames: KeptNames }>;
 
 /** Where the committer runs. */
 export type CommitterThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;

@@ -10,7 +10,7 @@ import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { ChangeWriter } from './change-writer.js';
 import type { Asked } from '../asked.js';
-import type { Committed } from './committer-messages.js';
+import type { Committed, CommitterOptions } from './committer-messages.js';
 import { isFailureOfDisk } from './damage.js';
 import type { Connection } from './database.js';
 import { Decider } from './decider.js';
@@ -35,7 +35,7 @@ export class Committer {
   #epoch: Epoch | undefined;
   #momentMs: number;
 
-  constructor(database: Connection, momentIntervalMs: number) {
+  constructor(database: Connection, { momentIntervalMs, keptNames }: Omit<CommitterOptions, 'databaseFile'>) {
     this.#database = database;
     this.#momentIntervalMs = momentIntervalMs;
     this.#statements = prepare(database);
@@ -50,6 +50,7 @@ export class Committer {
       writer: this.#writer,
       sweep: new Sweep(database, this.#writer),
       underWay: this.#underWay,
+      keptNames,
     });
     this.#epoch = readEpochs(database).at(-1);
     this.#momentMs = this.#statements.lastMoment.get() ?? 0;

@@ -9,12 +9,15 @@ import { type Asked, type Sweeping, littleMax } from '../asked.js';
 import assert from 'node:assert/strict';
 import { noBuckets } from '../../domain/buckets.js';
 import { unreachable } from '../../domain/errors.js';
+import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
 import { decide, type Mutation } from '../../domain/mutation.js';
+import type { Body } from '../../domain/object.js';
 import { linkOf, type Push } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
-import type { ChangeWriter } from './change-writer.js';
+import { keptIn, withKept } from '../../json/kept-members.js';
+import type { ChangeWriter, Place } from './change-writer.js';
 import type { Byproduct, Decided } from './committer-messages.js';
 import type { LinkTable } from './link-table.js';
 import type { ShardTable } from './shard-table.js';
@@ -29,6 +32,7 @@ export type DeciderParts = Readonly<{
   writer: ChangeWriter;
   sweep: Sweep;
   underWay: Syncs;
+  keptNames: KeptNames;
 }>;
 
 type Spoken = Extract<Push, { by: unknown }>;
@@ -89,8 +93,9 @@ export class Decider {
   }
 
   #mutate(mutation: Mutation): Decided {
-    const { shards, writer } = this.#parts;
+    const { shards, writer, underWay } = this.#parts;
     const { key, takes = false, bySource = false } = mutation;
+    const keeps = mutation.kind === 'put' && mutation.keeps === true;
     if (!takes && shards.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
     const place = writer.place(key);
     const held = writer.held(place);
@@ -98,10 +103,12 @@ export class Decider {
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#moved(key.shard, () => shards.settle(key.shard));
     // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
-    if (!bySource && shards.known(key.shard)?.plain !== true) this.#invalidate({ kind: 'invalidate', slice: key });
+    if (!bySource && !keeps && shards.known(key.shard)?.plain !== true) this.#invalidate({ kind: 'invalidate', slice: key });
     if (mutation.kind === 'put') {
       const { body, path } = mutation;
-      return written(writer.put(key, place, { body, path, cameOver: '' }, held), held?.revision);
+      const revision = writer.put(key, place, { body, path, cameOver: '' }, held);
+      if (keeps && held !== undefined) underWay.rewritten(place, held.revision, revision);
+      return written(revision, held?.revision);
     }
     assert(held !== undefined, 'what is deleted is there');
     return written(writer.delete(key, place, held), held.revision);
@@ -153,13 +160,22 @@ export class Decider {
     }
   }
 
-  #upsert({ key, body, path, by }: PushOf<'upsert'>): Decided {
+  #upsert(push: PushOf<'upsert'>): Decided {
     const { writer, underWay } = this.#parts;
+    const { key, path, by } = push;
     const place = writer.place(key);
+    const body = this.#keeping(push, place);
     const { held, isSame } = writer.compare(place, body);
     if (held === undefined || !isSame) return written(writer.put(key, place, { body, path, cameOver: linkOf(by) }, held), held?.revision);
     underWay.confirm(place, held.revision);
     return unchanged;
+  }
+
+  /** What a pusher sends of an object, with the names that are kept on its copy (KEPT-1). */
+  #keeping({ key, body, by }: PushOf<'upsert'>, place: Place): Body {
+    const names = by.kind === 'link' ? undefined : namesOfType(this.#parts.keptNames, key.resource);
+    const copy = names && this.#parts.writer.body(place);
+    return names === undefined || copy === undefined ? body : withKept(body, keptIn(copy, names));
   }
 
   #keep({ key }: PushOf<'keep'>): Decided {

@@ -26,9 +26,10 @@ export async function openSqlite(
   try {
     const databaseFile = join(directory, databaseName);
     tighten(directory, parts);
-    const { startCheckBytesMax, history } = limits;
+    const { startCheckBytesMax, history, keptNames } = limits;
     const life = await enterStore(directory, migrations, { ...parts, nowMs: parts.clock.wallMs(), startCheckBytesMax });
-    const worker = await startCommitter({ databaseFile, momentIntervalMs: momentInterval(history.historyAgeMs, history.tombstoneAgeMs) });
+    const momentIntervalMs = momentInterval(history.historyAgeMs, history.tombstoneAgeMs);
+    const worker = await startCommitter({ databaseFile, momentIntervalMs, keptNames });
     const reader = openGuardedReader(databaseFile, (error) => store.damaged(error));
     const store = new SqliteStore({ lock, life, worker, reader }, limits, parts);
     return store;

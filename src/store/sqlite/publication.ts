@@ -2,6 +2,7 @@
 import type { Asked, PushDecision } from '../asked.js';
 import assert from 'node:assert/strict';
 import type { Change, MovedPath } from '../../domain/change.js';
+import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
 import type { Key } from '../../domain/key.js';
 import type { Outcome } from '../../domain/mutation.js';
 import type { Body, StoredObject } from '../../domain/object.js';
@@ -21,10 +22,12 @@ export class Publication {
   readonly #rows: Rows;
   readonly #changeLog: ChangeLog;
   readonly #format: (revision: Revision) => string;
+  readonly #keptNames: KeptNames;
   /** Of the commit that is being published. */
   #moves: ReadonlyMap<Revision, MovedPath> = new Map();
 
-  constructor(rows: Rows, changeLog: ChangeLog, format: (revision: Revision) => string) {
+  constructor(rows: Rows, changeLog: ChangeLog, format: (revision: Revision) => string, keptNames: KeptNames) {
+    this.#keptNames = keptNames;
     this.#rows = rows;
     this.#changeLog = changeLog;
     this.#format = format;
@@ -67,11 +70,13 @@ export class Publication {
     if (decision.kind !== 'written') return decision;
     assert('key' in asked, 'what writes has a key');
     const { revision, replaced } = decision;
-    changes.push(this.#changeOf(asked.key, asked.kind === 'upsert' ? asked.body : undefined, revision, replaced));
+    const isRead = asked.kind === 'upsert' && namesOfType(this.#keptNames, asked.key.resource) !== undefined;
+    const sent = asked.kind === 'upsert' ? asked.body : undefined;
+    changes.push(this.#changeOf(asked.key, isRead ? this.#rows.object(revision)?.body : sent, revision, replaced));
     return { kind: 'written', revision };
   }
 
-  /** The body is the one that was sent, undefined for a delete: nothing is read back. */
+  /** The body is the one that was sent, undefined for a delete: nothing is read back but what the committer may have added kept names to. */
   #changeOf(key: Key, body: Body | undefined, revision: Revision, replaced: Revision): Change {
     const resourceVersion = this.#format(revision);
     let read: { previous: StoredObject | undefined } | undefined;

@@ -1,5 +1,6 @@
 /** The options of the SQLite engine. */
 import type { Log } from '../../diagnostics/log.js';
+import type { KeptNames } from '../../domain/kept-names.js';
 import type { Clock } from '../../domain/ports.js';
 import type { StoreObserver } from '../../domain/store-port.js';
 import type { HistoryLimits } from '../compactor.js';
@@ -14,6 +15,7 @@ export type StoreLimits = Readonly<{
   recentBytesMax: number;
   /** A start after an unclean end does not check a larger database. */
   startCheckBytesMax: number;
+  keptNames: KeptNames;
 }>;
 
 export type StoreParts = Readonly<{

@@ -110,7 +110,7 @@ export class SqliteStore implements Store {
     });
     this.#walks = new Walks(this.#rows);
     this.#changeLog = new ChangeLog(this.#rows, (revision) => this.format(revision));
-    this.#publication = new Publication(this.#rows, this.#changeLog, (revision) => this.format(revision));
+    this.#publication = new Publication(this.#rows, this.#changeLog, (revision) => this.format(revision), limits.keptNames);
     this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
     this.#holds = new Holds(limits.snapshotHoldMs);
     this.#points = new Reader(

@@ -14,7 +14,7 @@
  *   next     of an end: the term of its claim; of a claim: its via, -1 for none
  *   expect   of an acquire: the term that it names
  * Another text that an item has stands in the place of the cluster; a claim's process and an end's buckets in that of the namespace.
- * Mutations that take their shard, and those of the shard itself, are of kinds after all others.
+ * Mutations that take their shard, those of the shard itself and those of kept names are of kinds after all others.
  */
 import assert from 'node:assert/strict';
 import { parseBucketSet } from '../../domain/buckets.js';
@@ -47,7 +47,7 @@ const absent = 0;
 const any = -1;
 const fences = 1;
 const onlyIfRemoved = 2;
-const [asTaking, asSource] = [1, 2];
+const [asTaking, asSource, asKeeping] = [1, 2, 3];
 const isRemoved = 1;
 const isPlain = 2;
 
@@ -223,7 +223,7 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
   const number = (slot: number): number => numbers[i * numbersEach + slot] ?? 0;
   const text = (slot: number): string => all.slice(cuts[i * textsEach + slot - 1] ?? 0, cuts[i * textsEach + slot]);
   const as = Math.floor(number(0) / kinds.length);
-  const written = as === asTaking ? { takes: true } : as === asSource ? { bySource: true } : {};
+  const written = as === asTaking ? { takes: true } : as === asSource ? { bySource: true } : as === asKeeping ? { keeps: true } : {};
   const kind = kinds[number(0) % kinds.length];
   const resource = resources[number(1)];
   const expect = number(2);
@@ -289,9 +289,11 @@ function linkAt(vias: readonly Via[], at: number): Neighbour {
   return via;
 }
 
-/** Never both: a write that takes the shard finds no pusher there. */
-function asWritten({ takes, bySource }: Mutation, kind: number): number {
-  return kind + kinds.length * (takes === true ? asTaking : bySource === true ? asSource : 0);
+/** Never two of them: a write that takes the shard finds no pusher there. */
+function asWritten(mutation: Mutation, kind: number): number {
+  const { takes, bySource } = mutation;
+  const keeps = mutation.kind === 'put' && mutation.keeps === true;
+  return kind + kinds.length * (takes === true ? asTaking : bySource === true ? asSource : keeps ? asKeeping : 0);
 }
 
 function resumed(push: Sweeping, walk: number): Asked {

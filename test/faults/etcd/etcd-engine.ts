@@ -18,6 +18,7 @@ export const etcdLimits: EtcdLimits = {
   recentBytesMax,
   history: { ageMs: 3_600_000, changesMax: 1_000_000, bytesMax: 1024 ** 3 },
   resumedRevisionsMax: 100_000,
+  keptNames: storeLimits.keptNames,
 };
 
 let members: Promise<EtcdMembers> | undefined;
@@ -63,10 +64,14 @@ export function openEtcdWith(limits: Partial<EtcdLimits>): (t: Teardown, bounds:
 
 type Teardown = Readonly<{ teardown: (run: () => unknown) => void }>;
 
-function limitsOf({ changesMax, mutationsMax, pageRowsMax, pageBytesMax }: EngineBounds, limits: Partial<EtcdLimits>): EtcdLimits {
+function limitsOf(
+  { keptNames = etcdLimits.keptNames, changesMax, mutationsMax, pageRowsMax, pageBytesMax }: EngineBounds,
+  limits: Partial<EtcdLimits>,
+): EtcdLimits {
   return {
     ...etcdLimits,
     ...limits,
+    keptNames,
     history: { ...etcdLimits.history, ...(changesMax === undefined ? {} : { changesMax }) },
     queue: { ...queue, ...(mutationsMax === undefined ? {} : { mutationsMax }) },
     snapshot: {

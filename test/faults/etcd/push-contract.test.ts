@@ -1,5 +1,6 @@
 /** The etcd engine beside the other engines: what every store must do for pushers, on a real etcd. */
 import { test } from '../../support/test.js';
+import { registerKeptContract } from '../../contract/kept-contract.js';
 import { registerPushContract } from '../../contract/push-contract.js';
 import { whyNoEtcd } from './etcd-program.js';
 import { openEtcdWith } from './etcd-engine.js';
@@ -11,4 +12,7 @@ if (why !== undefined)
     t.log(`skipped: ${why}`);
     t.pass();
   });
-else registerPushContract(openEtcdWith({}));
+else {
+  registerPushContract(openEtcdWith({}));
+  registerKeptContract(openEtcdWith({}));
+}

@@ -37,6 +37,7 @@ function setUp(tree: TreeStatus = aRoot) {
     turn: async () => {},
     version: '1.2.3',
     removals,
+    kept: undefined,
     isReady: () => true,
     certificates: () => [],
   };

@@ -138,7 +138,7 @@ test('counts that could run out begin another epoch with the next commit, and ve
   const { database, commit } = aWritingHalf(t);
   const first = commit(aPut({ name: 'first' }, 'absent'));
   database.exec(`UPDATE epochs SET nonce = 9998999999`);
-  const committer = new Committer(database, 60_000);
+  const committer = new Committer(database, { momentIntervalMs: 60_000, keptNames: new Map() });
 
   const second = committer.commit([aPut({ name: 'second' }, 'absent')], 1_000_000);
   const third = committer.commit([aPut({ name: 'third' }, 'absent')], 1_000_000);

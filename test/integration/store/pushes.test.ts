@@ -41,7 +41,7 @@ function spoiled(by: Parameters<typeof anUpsert>[2] = firstTerm): Push {
 /** Commits to the files of a closed store, as a process does that dies right afterwards. */
 function commitOnce(engine: SqliteEngine, push: Push): void {
   const database = openWriter(engine.file('strata.db'));
-  new Committer(database, 60_000).commit([push], 1_000_000);
+  new Committer(database, { momentIntervalMs: 60_000, keptNames: new Map() }).commit([push], 1_000_000);
   database.close();
 }
 

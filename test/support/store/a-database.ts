@@ -22,7 +22,7 @@ export function aWritingHalf(t: ExecutionContext, nowMs = 1_000_000): WritingHal
   const database = openWriter(join(directory, 'strata.db'));
   migrate(database, projectFile('migrations'));
   begin(database, { nowMs, random: () => 0 });
-  const committer = new Committer(database, 60_000);
+  const committer = new Committer(database, { momentIntervalMs: 60_000, keptNames: new Map() });
   t.teardown(() => database.close());
   return { database, compaction: new Compaction(database), commit: (...batch) => committer.commit(batch, nowMs) };
 }

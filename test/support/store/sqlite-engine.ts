@@ -26,6 +26,7 @@ export type Bounds = Readonly<{
   snapshotHoldMs?: number;
   recentBytesMax?: number;
   startCheckBytesMax?: number;
+  keptNames?: StoreLimits['keptNames'];
 }>;
 
 /** `directory` is taken as it is: where it is empty, the store makes its database. */
@@ -71,7 +72,7 @@ export class SqliteEngine {
   async open(): Promise<SqliteStore> {
     // Without a cache of recent objects: a test reads what the disk has.
     const { history, queue, snapshot, snapshotHoldMs = storeLimits.snapshotHoldMs, recentBytesMax = 0 } = this.#bounds;
-    const { startCheckBytesMax = storeLimits.startCheckBytesMax } = this.#bounds;
+    const { startCheckBytesMax = storeLimits.startCheckBytesMax, keptNames = storeLimits.keptNames } = this.#bounds;
     const limits: StoreLimits = {
       history: { ...storeLimits.history, ...history },
       queue: { ...storeLimits.queue, ...queue },
@@ -79,6 +80,7 @@ export class SqliteEngine {
       snapshotHoldMs,
       recentBytesMax,
       startCheckBytesMax,
+      keptNames,
     };
     const observe = {
       committed: () => {},

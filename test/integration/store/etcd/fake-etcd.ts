@@ -54,7 +54,7 @@ export class FakeEtcd {
 
   /** What a server of it shows. */
   published(): Readonly<{ published: PublishedState; reach: () => Promise<void> }> {
-    const published = new PublishedState({ prefix: '/cache', bodies: new RecentBodies(1024), log: silent });
+    const published = new PublishedState({ prefix: '/cache', bodies: new RecentBodies(1024), log: silent, keptNames: new Map() });
     let shown = 0;
     const reach = async (): Promise<void> => {
       const events = this.#history.slice(shown);

@@ -1,0 +1,128 @@
+/** What every engine does with names that are kept on copies (domain/kept-names.ts): a pusher that lacks them does not remove them. */
+import type { ExecutionContext } from 'ava';
+import { test } from '../support/test.js';
+import { keptNames, parseKeptNames } from '../../src/domain/kept-names.js';
+import type { PushLane, Store } from '../../src/domain/store-port.js';
+import { annotationsOf, labelsOf } from '../../src/domain/object-metadata.js';
+import { aKey, aPut, aScope, type Content, type Place } from '../support/objects.js';
+import { aBegin, aClaim, aClear, aFullSync, aMeet, anEnd, anUpsert, aRetract, mustPush, outcomeTexts } from '../support/pushes.js';
+import { changesBehind, list, mustWrite } from './read-all.js';
+import type { Engine, EngineBounds } from './store-contract.js';
+
+const names = (text: string) => parseKeptNames([text]) ?? [];
+const listed = keptNames({ annotations: names('apiexports.apis.kcp.io=x.io/cordon'), labels: names('apiexports.apis.kcp.io=x.io/zone') });
+const cordon = { 'x.io/cordon': 'why' };
+const zone = { 'x.io/zone': 'a' };
+
+export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
+  const claimed = async (t: ExecutionContext): Promise<{ engine: Engine; store: Store; lane: PushLane }> => {
+    const engine = await open(t, { keptNames: listed });
+    const lane = engine.store.lane();
+    await mustPush(lane, [aClaim()]);
+    return { engine, store: engine.store, lane };
+  };
+
+  /** A plain write of nothing but kept names. */
+  const keep = async (store: Store, content: Content, place: Place = {}): Promise<number> => {
+    const { revision } = (await store.get(aKey(place)))!;
+    return (await mustWrite(store, { ...aPut(place, revision, content), keeps: true })).revision;
+  };
+
+  const keptOn = async (store: Store): Promise<string> => {
+    const object = await store.get(aKey());
+    if (object === undefined) return 'no object';
+    const { body } = object;
+    const { spec } = JSON.parse(Buffer.from(body.bytes).toString()) as { spec: unknown };
+    return [annotationsOf(body).get('x.io/cordon'), labelsOf(body).get('x.io/zone'), JSON.stringify(spec)].join(' ');
+  };
+
+  test('kept names survive what a pusher changes, in the store, in the change log and in what followers get, and a restart', async (t) => {
+    const { engine, store, lane } = await claimed(t);
+    await mustPush(lane, [anUpsert({}, { spec: 1 })]);
+    const before = await keep(store, { annotations: cordon, labels: zone, spec: 1 });
+    const followed: string[] = [];
+    store.subscribe(({ changes }) => {
+      for (const change of changes)
+        if (change.kind === 'put') followed.push(`${annotationsOf(change.object.body).get('x.io/cordon')} ${change.object.revision}`);
+    });
+
+    t.deepEqual(await mustPush(lane, [anUpsert({}, { spec: 2 })]), ['written']);
+
+    const { revision } = (await store.get(aKey()))!;
+    t.is(await keptOn(store), 'why a 2');
+    t.deepEqual(followed, [`why ${revision}`]);
+    const changes = await changesBehind(store, aScope(), before);
+    t.deepEqual(
+      changes.map((change) => change.kind === 'put' && annotationsOf(change.object.body).get('x.io/cordon')),
+      ['why'],
+    );
+    t.is(await keptOn(await engine.restart()), 'why a 2');
+    await mustPush(engine.store.lane(), [aClaim(), anUpsert({}, { spec: 3 })]);
+    t.is(await keptOn(engine.store), 'why a 3');
+  });
+
+  test('a full sync that lacks nothing but kept names changes nothing, and the slice stays synced', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, aFullSync({}, [anUpsert({}, { spec: 1 })]));
+    const [pushed] = await list(store, aScope());
+    await keep(store, { annotations: cordon, labels: zone, spec: 1 });
+    const [slice] = await store.slices();
+    // As the intake makes it: the pushed text and what is kept (kept-writes.ts).
+    t.not(slice?.syncedTerm, 0);
+    await mustPush(lane, [anUpsert({}, { spec: 1 })]);
+    const { revision } = (await store.get(aKey()))!;
+
+    t.deepEqual(await mustPush(lane, aFullSync({}, [anUpsert({}, { spec: 1 })])), ['unchanged', 'unchanged', 'swept 0']);
+
+    t.is((await store.get(aKey()))?.revision, revision);
+    t.true(revision > (pushed?.revision ?? 0));
+    t.is(await keptOn(store), 'why a 1');
+  });
+
+  test('a pusher that has a kept name sets it, and one of another type or a link removes what it lacks', async (t) => {
+    const { store, lane } = await claimed(t);
+    const schema = { resource: 'apiresourceschemas' };
+    await mustPush(lane, [anUpsert({}, { annotations: cordon }), anUpsert(schema, { annotations: cordon })]);
+
+    await mustPush(lane, [anUpsert({}, { annotations: { 'x.io/cordon': 'other' } }), anUpsert(schema, {})]);
+
+    t.is(await keptOn(store), 'other  {}');
+    t.is(annotationsOf((await store.get(aKey(schema)))!.body).get('x.io/cordon'), undefined);
+    await mustPush(lane, [aMeet('c-parent'), aClaim({ via: 'parent', term: 2_000 }), anUpsert({}, {}, 'parent')]);
+    t.is(await keptOn(store), '  {}');
+  });
+
+  test('what is kept goes with its object', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [anUpsert({}, { annotations: cordon })]);
+
+    await mustPush(lane, [aRetract(), anUpsert()]);
+    t.is(await keptOn(store), '  {}');
+
+    await keep(store, { annotations: cordon });
+    await mustPush(lane, aFullSync({}, []));
+    await mustPush(lane, [anUpsert()]);
+    t.is(await keptOn(store), '  {}');
+  });
+
+  test('a write of kept names alone keeps no object that a sync under way leaves out, or that is removed with its shard', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, aFullSync({}, [anUpsert(), anUpsert({ name: 'two' })]));
+    await mustPush(lane, [aBegin(), anUpsert({ name: 'two' })]);
+
+    await keep(store, { annotations: cordon });
+    await keep(store, { annotations: cordon }, { name: 'two' });
+
+    t.deepEqual(outcomeTexts(await lane.push([anEnd()])), ['swept 1']);
+    t.deepEqual(
+      (await list(store, aScope())).map(({ key }) => key.name),
+      ['two'],
+    );
+    t.deepEqual(
+      (await store.slices()).map(({ syncedTerm }) => syncedTerm > 0),
+      [true],
+    );
+    await mustPush(lane, [aClear()]);
+    t.deepEqual(await list(store, aScope()), []);
+  });
+}

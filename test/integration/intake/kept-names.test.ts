@@ -1,0 +1,205 @@
+/** Names that are kept on cached copies (domain/kept-names.ts), through a real server: its pushers, plain writers like kcp, its links and its status. */
+import type { ExecutionContext } from 'ava';
+import { test } from '../../support/test.js';
+import { formatStatusTable } from '../../../src/commands/status-table.js';
+import { parseStatusReport } from '../../../src/commands/parse-status-report.js';
+import type { StatusReport } from '../../../src/domain/status.js';
+import { KubeError, type KubeObject } from '../../support/kube-client.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { aSlice } from '../../support/pushes.js';
+import { pushedExport, RawPusher } from '../../support/raw-pusher.js';
+import { aServer, hurried, until, type TestServer } from '../../support/test-server.js';
+import { aTree, eventsOf } from '../../support/test-tree.js';
+
+const flags = {
+  'kept-annotations': 'apiexports.apis.kcp.io=x.io/cordon,apiexports.apis.kcp.io=x.io/owner',
+  'kept-labels': 'apiexports.apis.kcp.io=x.io/zone',
+};
+const exports = aSlice();
+const one = aPath({ name: 'one' });
+const cordon = { metadata: { annotations: { 'x.io/cordon': 'why' } } };
+const uncordon = { metadata: { annotations: { 'x.io/cordon': null } } };
+const sent = (n: number) => pushedExport('one', { spec: { n } });
+
+async function statusOf(server: TestServer): Promise<StatusReport> {
+  return parseStatusReport((await server.client().raw('GET', '/services/cache/status')).text);
+}
+
+/** What a copy has of the kept names, and of its shard: `why a 1`. */
+function textOf({ metadata: { annotations, labels }, spec }: KubeObject): string {
+  return [annotations?.['x.io/cordon'], labels?.['x.io/zone'], (spec as { n?: number }).n].join(' ');
+}
+
+async function shows(server: TestServer): Promise<string> {
+  const { status, text } = await server.client().raw('GET', one);
+  return status === 200 ? textOf(JSON.parse(text) as KubeObject) : String(status);
+}
+
+async function comesToShow(t: ExecutionContext, server: TestServer, wanted: string): Promise<void> {
+  let last = '';
+  await until(async () => (last = await shows(server)) === wanted).catch(() => t.fail(`${last} instead of ${wanted}`));
+}
+
+test('what an operator sets on a pushed copy survives the pusher and a restart, raises no event for it, and goes by a patch or with the object', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  await pusher.syncWhole(exports, [sent(1)]);
+  const client = server.client();
+
+  await client.mergePatch(one, cordon);
+  await client.mergePatch(one, { metadata: { labels: { 'x.io/zone': 'a' } } });
+
+  t.is(await shows(server), 'why a 1');
+  const { resourceVersion } = (await client.get(one)).metadata;
+  const seen = await eventsOf(t, server);
+  await pusher.sync(exports, [sent(1)]);
+  t.is((await client.get(one)).metadata.resourceVersion, resourceVersion, 'a full sync finds nothing to change');
+  t.true((await statusOf(server)).shards[0]?.slices[0]?.whole);
+  await pusher.acknowledged(pusher.put(exports, [sent(2)]));
+  t.is(await shows(server), 'why a 2');
+  await until(() => seen().length > 0);
+  t.deepEqual(seen(), ['MODIFIED one']);
+  await client.mergePatch(one, uncordon);
+  t.is(await shows(server), ' a 2');
+  await client.mergePatch(one, { metadata: { labels: null } });
+  t.is(await shows(server), '  2');
+  await pusher.acknowledged(pusher.put(exports, [sent(3)]));
+  t.is(await shows(server), '  3');
+
+  await client.mergePatch(one, cordon);
+  await pusher.acknowledged(pusher.delete(exports, ['one']));
+  await pusher.acknowledged(pusher.put(exports, [sent(4)]));
+  t.is(await shows(server), '  4');
+  await client.mergePatch(one, cordon);
+  const again = await server.restart({ flags });
+  t.teardown(() => again.close());
+  t.is(await shows(again), 'why  4');
+  const back = await RawPusher.open(again, { term: 2_000 });
+  await back.sync(exports, [sent(5)]);
+  t.is(await shows(again), 'why  5');
+});
+
+test('beside a pusher only kept names may be written, by whoever may write at all', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  await pusher.sync(exports, [sent(1)]);
+  const client = server.client();
+
+  for (const patch of [
+    { metadata: { annotations: { 'x.io/other': 'a' } } },
+    { metadata: { annotations: { 'x.io/cordon': 'a' } }, spec: { n: 2 } },
+    { metadata: { labels: { other: 'a' } } },
+  ]) {
+    const error = await t.throwsAsync(client.mergePatch(one, patch), { instanceOf: KubeError });
+    t.is(error?.status, 409);
+    t.regex(error?.message ?? '', /has a pusher/);
+  }
+  const reader = server.authority.issue({ user: 'reader', groups: ['strata'], uris: ['strata://reader/r'] });
+  await t.throwsAsync(server.client({ as: reader }).mergePatch(one, cordon), { message: / 403 / });
+
+  const dry = await client.mergePatch(`${one}?dryRun=All`, cordon);
+  t.is(textOf(dry), 'why  1');
+  t.is(await shows(server), '  1');
+  const copy = await client.get(one);
+  await client.replace(one, {
+    ...copy,
+    metadata: { ...copy.metadata, annotations: { ...copy.metadata.annotations, 'x.io/cordon': 'put' } },
+  });
+  t.is(await shows(server), 'put  1');
+});
+
+test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it again and again, and one that changes the object keeps them', async (t) => {
+  const server = await aServer(t, { flags });
+  const client = server.client();
+  const created = await client.create(aPath(), anApiExport({}, { spec: { n: 1 } }));
+  await client.mergePatch(one, cordon);
+  const { metadata } = await client.get(one);
+  const seen = await eventsOf(t, server);
+  const local = (n: number, { resourceVersion }: KubeObject['metadata']): unknown => ({
+    ...created,
+    metadata: { ...created.metadata, resourceVersion },
+    spec: { n },
+  });
+
+  const answer = await client.replace(one, local(1, metadata));
+  t.is(textOf(answer), 'why  1');
+  t.is(answer.metadata.resourceVersion, metadata.resourceVersion);
+
+  const changed = await client.replace(one, local(2, metadata));
+  t.is(textOf(changed), 'why  2');
+  t.is((await client.replace(one, local(2, changed.metadata))).metadata.resourceVersion, changed.metadata.resourceVersion);
+  await until(() => seen().length > 0);
+  t.deepEqual(seen(), ['MODIFIED one']);
+  await client.raw('PATCH', one, {
+    body: [{ op: 'remove', path: '/metadata/annotations/x.io~1cordon' }],
+    headers: { 'content-type': 'application/json-patch+json' },
+  });
+  t.is(await shows(server), '  2');
+});
+
+test('kept names cross a link from where the shard is written, up and down; elsewhere a write is refused and says where to go', async (t) => {
+  const clock = hurried(20);
+  const tree = await aTree(t);
+  const compared = { ...flags, 'link-digest-interval': '10s' };
+  const root = await tree.cache('root', { flags: compared, clock });
+  const east = await tree.cache('east', { parent: root, flags: compared, clock });
+  const west = await tree.cache('west', { parent: root, clock });
+  const atEast = await RawPusher.open(east);
+  await atEast.syncWhole(exports, [sent(1)]);
+  for (const cache of [root, west]) await comesToShow(t, cache, '  1');
+
+  await east.client().mergePatch(one, cordon);
+  for (const cache of [root, west]) await comesToShow(t, cache, 'why  1');
+  await atEast.acknowledged(atEast.put(exports, [sent(2)]));
+  for (const cache of [root, west]) await comesToShow(t, cache, 'why  2');
+  const error = await t.throwsAsync(root.client().mergePatch(one, uncordon), { instanceOf: KubeError });
+  t.is(error?.status, 409);
+  t.regex(error?.message ?? '', /is written at the child east/);
+  await until(async () => ((await statusOf(root)).tree?.children[0]?.receiving.compared ?? 0) > 1);
+  for (const { receiving } of (await statusOf(root)).tree?.children ?? []) t.is(receiving.differed, 0);
+  t.is((await statusOf(east)).tree?.parent?.sending?.resynced, 0);
+
+  // The shard's pusher comes to the root: what is kept there goes on being kept, and reaches the former cache.
+  const atRoot = await RawPusher.open(root, { term: 2_000 });
+  await atRoot.syncWhole(exports, [sent(3)]);
+  for (const cache of [root, east, west]) await comesToShow(t, cache, 'why  3');
+  await root.client().mergePatch(one, uncordon);
+  for (const cache of [root, east, west]) await comesToShow(t, cache, '  3');
+  await root.client().mergePatch(one, { metadata: { labels: { 'x.io/zone': 'b' } } });
+  for (const cache of [root, east, west]) await comesToShow(t, cache, ' b 3');
+  await t.throwsAsync(west.client().mergePatch(one, cordon), { message: /409 .*a cache above or beside this one/ });
+});
+
+test('the status shows what is kept, of each slice how many objects have which name, also after a restart', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  await pusher.sync(exports, [sent(1), pushedExport('two'), pushedExport('three')]);
+  t.deepEqual((await statusOf(server)).kept, []);
+  const client = server.client();
+  await client.mergePatch(one, { metadata: { annotations: { 'x.io/cordon': 'why', 'x.io/owner': 'me' }, labels: { 'x.io/zone': 'a' } } });
+  await client.mergePatch(aPath({ name: 'two' }), cordon);
+  const type = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
+  const kept = [{ shard: 'amber', ...type, objects: 2, annotations: { 'x.io/cordon': 2, 'x.io/owner': 1 }, labels: { 'x.io/zone': 1 } }];
+
+  const report = await statusOf(server);
+
+  t.deepEqual(report.kept as unknown, kept);
+  const table = formatStatusTable(report, { isTerminal: false });
+  t.regex(table, /^SHARD +TYPE +KEPT +OBJECTS\namber +apiexports.apis.kcp.io +annotation x.io\/cordon +2\n/m);
+  t.regex(table, /amber +apiexports.apis.kcp.io +label x.io\/zone +1\n$/);
+  const again = await server.restart({ flags });
+  t.teardown(() => again.close());
+  t.deepEqual((await statusOf(again)).kept as unknown, kept);
+  const back = await RawPusher.open(again, { term: 2_000 });
+  await back.sync(exports, [sent(1)]);
+  t.deepEqual((await statusOf(again)).kept as unknown, [{ ...kept[0], objects: 1, annotations: { 'x.io/cordon': 1, 'x.io/owner': 1 } }]);
+  await back.sync(exports, []);
+  t.deepEqual((await statusOf(again)).kept, []);
+});
+
+test('a malformed list of names is refused at the start, with its flag', async (t) => {
+  const bad = { 'kept-annotations': 'shards.core.kcp.io', 'kept-labels': 'shards.core.kcp.io=kcp.io/shard' };
+  const error = await t.throwsAsync(aServer(t, { flags: bad }));
+  t.regex(error?.message ?? '', /--kept-annotations=shards.core.kcp.io: must be up to 64 of TYPE=NAME/);
+  t.regex(error?.message ?? '', /--kept-labels=shards.core.kcp.io=kcp.io\/shard: must be/);
+});
