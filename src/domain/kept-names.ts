@@ -1,14 +1,11 @@
 /**
  * Annotations and labels that stay on a cached copy although its shard knows nothing of them: an operator lists their names, for each type. What a plain write
- * sets under such a name survives the updates that lack it.
+ * sets under such a name survives the updates that lack it. How plain writes set and remove them: intake/kept-writes.ts.
  *
- *   a write                          what it does to a listed name of the copy that it lacks
- *   PUT, and what a pusher sends     nothing: a replica's writer sends the whole object, and does not know the name
- *   PATCH                            removes it: the patch was made from the copy, which has it
- *   what comes over a link           removes it: the cache at the other end decides, and has stored the object so
- *
- * KEPT-1 Whoever has a name sets it, whatever was kept. KEPT-2 What is kept stands in the body like everything else, so links, digests, lists, watches and restarts need
- * no rule of their own; it goes with its object.
+ * KEPT-1 What a pusher lacks stays if it was set on the copy; what a pusher has replaces that, and is the shard's from then on.
+ * KEPT-2 What is kept stands in the stored body, and so does which names were set on the copy (`keptAnnotation`). So links, digests, lists, watches and restarts need no rule of their own, and
+ *    it goes with its object.
+ * KEPT-3 What comes over a link is stored as it comes: the cache at which the shard is written decides.
  *
  * Bound: `namesMax` names of annotations, and as many of labels.
  */
@@ -26,12 +23,15 @@ export type NamesOfType = Pick<KeptName, 'group' | 'resource'> & Readonly<Record
 /** By the text of the type's group and resource; it covers all identities. */
 export type KeptNames = ReadonlyMap<string, NamesOfType>;
 
+/** Names what was set on the copy. A copy without it has nothing that is kept. */
+export const keptAnnotation = 'strata/kept';
+
 const namesMax = 64;
-/** They say where an object is, and every copy has its own. */
-const placeAnnotations = ['kcp.io/cluster', 'kcp.io/shard', 'kcp.io/path'];
+/** What a cache itself writes on every copy, or reads there. */
+const ownAnnotations = ['kcp.io/cluster', 'kcp.io/shard', 'kcp.io/path', keptAnnotation];
 const pattern = /^([a-z0-9][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?=(.+)$/;
 
-export const acceptsKeptNames = `up to ${namesMax} of TYPE=NAME, such as shards.core.kcp.io=example.com/cordon, separated by commas; no annotation of an object's place`;
+export const acceptsKeptNames = `up to ${namesMax} of TYPE=NAME, such as shards.core.kcp.io=example.com/cordon, separated by commas; none that the cache sets itself`;
 
 /** Each once; undefined where one is malformed, or they are too many. */
 export function parseKeptNames(texts: readonly string[]): readonly KeptName[] | undefined {
@@ -43,7 +43,7 @@ export function parseKeptNames(texts: readonly string[]): readonly KeptName[] | 
 function parseKeptName(text: string): KeptName | undefined {
   const [, resource, group = '', name = ''] = pattern.exec(text) ?? [];
   // Of annotations the case does not matter, as for Kubernetes.
-  if (resource === undefined || placeAnnotations.includes(name) || labelKeyFlaws(name.toLowerCase()).length > 0) return undefined;
+  if (resource === undefined || ownAnnotations.includes(name) || labelKeyFlaws(name.toLowerCase()).length > 0) return undefined;
   return { group: group === 'core' ? '' : group, resource, name };
 }
 

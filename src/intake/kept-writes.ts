@@ -1,23 +1,35 @@
-/** What a plain write makes of the names that are kept on the copies of its type (domain/kept-names.ts). */
+/**
+ * What a plain write makes of the names that are kept on the copies of its type (domain/kept-names.ts).
+ *
+ *   a listed name              in a patch, or a PUT that changes listed names alone      in any other PUT
+ *   with another value         is set on the copy                                        is the shard's, which the writer brings
+ *   lacking                    a patch removes it                                        stays, if it was set on the copy
+ *   as it is stored            stays what it was: set on the copy, or the shard's
+ */
 import type { NamesOfType } from '../domain/kept-names.js';
 import type { Body } from '../domain/object.js';
 import type { HeavyWork } from '../domain/ports.js';
-import { keptIn, withKept, withoutKept } from '../json/kept-members.js';
+import { chosen, keptIn, listedIn, withNames, withoutNames } from '../json/kept-members.js';
 import { saysTheSame } from './says-the-same.js';
 
 /** `keeps`: it changes such names, and nothing else. */
 export type KeptWrite = Readonly<{ body: Body; keeps: boolean }>;
 
 /**
- * `isWhole`: it came as a whole object, which does not remove them. What changes them alone is put into the stored text, so that the object is not another one for its
- * pusher, who sends it without them.
+ * `isWhole`: it is a PUT. What changes listed names alone is put into the stored text, so that the object stays the same for its pusher, who sends it without them.
  */
 export async function keptWrite(
   { next, stored, names, isWhole }: Readonly<{ next: Body; stored: Body; names: NamesOfType; isWhole: boolean }>,
   heavy: HeavyWork,
 ): Promise<KeptWrite> {
-  const body = isWhole ? withKept(next, keptIn(stored, names)) : next;
-  const without = withoutKept(stored, names);
-  const keeps = await saysTheSame(withoutKept(body, names), without, heavy);
-  return { body: keeps ? withKept(without, keptIn(body, names)) : body, keeps };
+  const [sent, before, kept] = [listedIn(next, names), listedIn(stored, names), keptIn(stored, names)];
+  const [bare, storedBare] = [withoutNames(next, names), withoutNames(stored, names)];
+  const keeps = await saysTheSame(bare, storedBare, heavy);
+  const sets = keeps || !isWhole;
+  const values = chosen(names, (place, name) => sent[place][name] ?? (isWhole ? kept?.[place][name] : undefined));
+  const marked = chosen(names, (place, name) => {
+    const value = values[place][name];
+    return value === before[place][name] ? kept?.[place][name] : sets ? value : undefined;
+  });
+  return { body: withNames(keeps ? storedBare : bare, values, marked), keeps };
 }

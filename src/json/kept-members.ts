@@ -1,55 +1,98 @@
-/** What a body has of the names that are kept on its copies (domain/kept-names.ts), put in and taken out of its text. Everything else stays byte for byte. */
-import { keptPlaces, type NamesOfType } from '../domain/kept-names.js';
+/**
+ * Names that are kept on copies (domain/kept-names.ts) in the text of a body: which of them were set on the copy stands there too, as an annotation. All of them are put in at
+ * the front, in one order, so that the same names on the same text are the same bytes. Everything else stays as it is.
+ */
+import { keptAnnotation, keptPlaces, type NamesOfType } from '../domain/kept-names.js';
 import type { Body } from '../domain/object.js';
 import { member, scanObject, valueText, type ObjectText } from './object-text.js';
 import { applyEdits, mapEdits, mergeEdits, removals, type Edit } from './text-edits.js';
 
-/** Values by name. */
-export type Kept = Readonly<Record<(typeof keptPlaces)[number], Readonly<Record<string, string>>>>;
+type Place = (typeof keptPlaces)[number];
 
-/** Undefined where it has none of them. */
+/** Of annotations and of labels, by name. */
+export type Kept = Readonly<Record<Place, Readonly<Record<string, string>>>>;
+
+type Chosen = (place: Place, name: string) => string | undefined;
+
+/** What was set on the copy; undefined where nothing was. */
 export function keptIn(body: Body, names: NamesOfType): Kept | undefined {
   const text = scanObject(body.bytes, Infinity);
-  const [annotations, labels] = keptPlaces.map((place) => {
-    const found = names[place].map((name) => [name, textIn(text, place, name)] as const);
-    return Object.fromEntries(found.filter((each): each is [string, string] => each[1] !== undefined));
-  });
-  const kept: Kept = { annotations: annotations ?? {}, labels: labels ?? {} };
-  return keptPlaces.some((place) => Object.keys(kept[place]).length > 0) ? kept : undefined;
+  const marked = marksIn(text);
+  if (marked.size === 0) return undefined;
+  const kept = chosen(names, (place, name) => (marked.has(markOf(place, name)) ? textIn(text, place, name) : undefined));
+  return isEmpty(kept) ? undefined : kept;
 }
 
-/** With all of `kept` that it lacks. */
+/** What it has under the names, whoever has set that. */
+export function listedIn(body: Body, names: NamesOfType): Kept {
+  const text = scanObject(body.bytes, Infinity);
+  return chosen(names, (place, name) => textIn(text, place, name));
+}
+
+/** For each listed name what `choose` gives. */
+export function chosen(names: NamesOfType, choose: Chosen): Kept {
+  const of = (place: Place): Readonly<Record<string, string>> => {
+    const found = names[place].map((name) => [name, choose(place, name)] as const);
+    return Object.fromEntries(found.filter((each): each is [string, string] => each[1] !== undefined));
+  };
+  return { annotations: of('annotations'), labels: of('labels') };
+}
+
+/** With all of `kept` that it lacks, marked as set on the copy: what a pusher sends replaces what was set under the same name. */
 export function withKept(body: Body, kept: Kept | undefined): Body {
   if (kept === undefined) return body;
   const text = scanObject(body.bytes, Infinity);
+  const lacking = (place: Place): Readonly<Record<string, string>> =>
+    Object.fromEntries(Object.entries(kept[place]).filter(([name]) => member(text[place], name) === undefined));
+  const added = { annotations: lacking('annotations'), labels: lacking('labels') };
+  return withNames(body, added, added);
+}
+
+/** With these values, of which those are marked. */
+export function withNames(body: Body, values: Kept, marked: Kept): Body {
+  const text = scanObject(body.bytes, Infinity);
   const { metadata } = text;
-  if (metadata === undefined) return body;
-  const edits = keptPlaces.flatMap((place) => {
-    const missing = Object.entries(kept[place]).filter(([name]) => member(text[place], name) === undefined);
-    return missing.length === 0 ? [] : mapEdits(text, metadata, place, Object.fromEntries(missing));
-  });
+  if (metadata === undefined || isEmpty(values)) return body;
+  const marks = keptPlaces.flatMap((place) => Object.keys(marked[place]).map((name) => markOf(place, name)));
+  const annotations = { ...values.annotations, ...(marks.length > 0 && { [keptAnnotation]: marks.join(',') }) };
+  const edits = [
+    ...mapEdits(text, metadata, 'annotations', annotations),
+    ...(Object.keys(values.labels).length === 0 ? [] : mapEdits(text, metadata, 'labels', values.labels)),
+  ];
   return edited(body, edits);
 }
 
 /** Without any of the names, and without labels where no other is left. */
-export function withoutKept(body: Body, names: NamesOfType): Body {
+export function withoutNames(body: Body, names: NamesOfType): Body {
   const { metadata, annotations, labels } = scanObject(body.bytes, Infinity);
   const areOthers = labels?.list.some(({ name }) => !names.labels.includes(name)) ?? false;
   const edits = [
-    ...(annotations === undefined ? [] : removals(annotations, new Set(names.annotations))),
+    ...(annotations === undefined ? [] : removals(annotations, new Set([...names.annotations, keptAnnotation]))),
     ...(labels === undefined || !areOthers ? [] : removals(labels, new Set(names.labels))),
     ...(metadata === undefined || labels === undefined || areOthers ? [] : removals(metadata, new Set(['labels']))),
   ];
   return edited(body, edits);
 }
 
-function textIn({ bytes, ...text }: ObjectText, place: (typeof keptPlaces)[number], name: string): string | undefined {
+function marksIn(text: ObjectText): ReadonlySet<string> {
+  return new Set(textIn(text, 'annotations', keptAnnotation)?.split(','));
+}
+
+function markOf(place: Place, name: string): string {
+  return place === 'annotations' ? name : `label ${name}`;
+}
+
+function isEmpty(kept: Kept): boolean {
+  return keptPlaces.every((place) => Object.keys(kept[place]).length === 0);
+}
+
+function textIn({ bytes, ...text }: ObjectText, place: Place, name: string): string | undefined {
   const found = member(text[place], name);
   const value: unknown = found === undefined ? undefined : JSON.parse(valueText(bytes, found));
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The marks are found anew: every stored body has annotations, because its place is among them. */
+/** The offsets are found anew: every stored body has annotations, because its place is among them. */
 function edited(body: Body, edits: readonly Edit[]): Body {
   if (edits.length === 0) return body;
   const bytes = applyEdits(body.bytes, mergeEdits(edits));

@@ -1,17 +1,19 @@
 /** What every engine does with names that are kept on copies (domain/kept-names.ts): a pusher that lacks them does not remove them. */
 import type { ExecutionContext } from 'ava';
 import { test } from '../support/test.js';
-import { keptNames, parseKeptNames } from '../../src/domain/kept-names.js';
+import { keptAnnotation, keptNames, parseKeptNames } from '../../src/domain/kept-names.js';
 import type { PushLane, Store } from '../../src/domain/store-port.js';
 import { annotationsOf, labelsOf } from '../../src/domain/object-metadata.js';
-import { aKey, aPut, aScope, type Content, type Place } from '../support/objects.js';
+import { aBody, aKey, aPut, aScope, type Content, type Place } from '../support/objects.js';
 import { aBegin, aClaim, aClear, aFullSync, aMeet, anEnd, anUpsert, aRetract, mustPush, outcomeTexts } from '../support/pushes.js';
 import { changesBehind, list, mustWrite } from './read-all.js';
 import type { Engine, EngineBounds } from './store-contract.js';
 
 const names = (text: string) => parseKeptNames([text]) ?? [];
 const listed = keptNames({ annotations: names('apiexports.apis.kcp.io=x.io/cordon'), labels: names('apiexports.apis.kcp.io=x.io/zone') });
-const cordon = { 'x.io/cordon': 'why' };
+/** As the intake marks what was set on a copy. */
+const cordon = { 'x.io/cordon': 'why', [keptAnnotation]: 'x.io/cordon' };
+const both = { ...cordon, [keptAnnotation]: 'x.io/cordon,label x.io/zone' };
 const zone = { 'x.io/zone': 'a' };
 
 export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
@@ -39,7 +41,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
   test('kept names survive what a pusher changes, in the store, in the change log and in what followers get, and a restart', async (t) => {
     const { engine, store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert({}, { spec: 1 })]);
-    const before = await keep(store, { annotations: cordon, labels: zone, spec: 1 });
+    const before = await keep(store, { annotations: both, labels: zone, spec: 1 });
     const followed: string[] = [];
     store.subscribe(({ changes }) => {
       for (const change of changes)
@@ -65,7 +67,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     const { store, lane } = await claimed(t);
     await mustPush(lane, aFullSync({}, [anUpsert({}, { spec: 1 })]));
     const [pushed] = await list(store, aScope());
-    await keep(store, { annotations: cordon, labels: zone, spec: 1 });
+    await keep(store, { annotations: both, labels: zone, spec: 1 });
     const [slice] = await store.slices();
     // As the intake makes it: the pushed text and what is kept (kept-writes.ts).
     t.not(slice?.syncedTerm, 0);
@@ -79,22 +81,34 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await keptOn(store), 'why a 1');
   });
 
-  test('a pusher that has a kept name sets it, and one of another type or a link removes what it lacks', async (t) => {
+  test('what a pusher has of a listed name is its own, and goes once it lacks it', async (t) => {
     const { store, lane } = await claimed(t);
-    const schema = { resource: 'apiresourceschemas' };
-    await mustPush(lane, [anUpsert({}, { annotations: cordon }), anUpsert(schema, { annotations: cordon })]);
+    await mustPush(lane, [anUpsert()]);
+    await keep(store, { annotations: both, labels: zone });
 
-    await mustPush(lane, [anUpsert({}, { annotations: { 'x.io/cordon': 'other' } }), anUpsert(schema, {})]);
+    await mustPush(lane, [anUpsert({}, { annotations: { 'x.io/cordon': 'own' } })]);
+    t.is(await keptOn(store), 'own a {}');
+    t.is(annotationsOf((await store.get(aKey()))!.body).get(keptAnnotation), 'label x.io/zone');
+    await mustPush(lane, [anUpsert()]);
+    t.is(await keptOn(store), ' a {}');
+  });
 
-    t.is(await keptOn(store), 'other  {}');
-    t.is(annotationsOf((await store.get(aKey(schema)))!.body).get('x.io/cordon'), undefined);
-    await mustPush(lane, [aMeet('c-parent'), aClaim({ via: 'parent', term: 2_000 }), anUpsert({}, {}, 'parent')]);
-    t.is(await keptOn(store), '  {}');
+  test('a name that is not listed, and what comes over a link, keep nothing', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [anUpsert()]);
+    await keep(store, { annotations: { 'x.io/other': 'a', [keptAnnotation]: 'x.io/other' } });
+    await mustPush(lane, [anUpsert()]);
+    t.deepEqual(annotationsOf((await store.get(aKey()))!.body), annotationsOf(aBody(aKey())));
+
+    await keep(store, { annotations: cordon });
+    await mustPush(lane, [aMeet('c-parent'), aClaim({ via: 'parent', term: 2_000 }), anUpsert({}, { spec: 2 }, 'parent')]);
+    t.is(await keptOn(store), '  2');
   });
 
   test('what is kept goes with its object', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [anUpsert({}, { annotations: cordon })]);
+    await mustPush(lane, [anUpsert()]);
+    await keep(store, { annotations: cordon });
 
     await mustPush(lane, [aRetract(), anUpsert()]);
     t.is(await keptOn(store), '  {}');

@@ -52,6 +52,8 @@ export type LiveKcpOptions = Readonly<{
   restartsShards?: boolean;
   /** Our front door takes the place of kcp's own, with these variables. */
   frontDoor?: Readonly<Record<string, string>>;
+  /** More variables of the cache server. */
+  cacheVariables?: Readonly<Record<string, string>>;
   /** Whatever front proxy there is checks tokens itself, by the file and the key that the shards check them by. */
   checksTokens?: boolean;
   /** Called once the shards are ready: a front door is not before their entries have come. */
@@ -82,7 +84,7 @@ export class LiveKcp {
   static async start(
     binaries: string,
     cacheKubeconfigs: readonly string[] = [],
-    { restartsShards = false, frontDoor, checksTokens = false, shardsReady }: LiveKcpOptions = {},
+    { restartsShards = false, frontDoor, cacheVariables = {}, checksTokens = false, shardsReady }: LiveKcpOptions = {},
   ): Promise<LiveKcp> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-'));
     await mkdir(join(folder, '.kcp'));
@@ -115,7 +117,7 @@ export class LiveKcp {
       KCP_ASSET_KCP_FRONT_PROXY:
         frontDoor === undefined ? join(binaries, 'kcp-front-proxy') : await script('kcp-front-proxy', frontProxyScript(folder, frontDoor)),
       KCP_ASSET_VIRTUAL_WORKSPACES: await choosing('virtual-workspaces'),
-      KCP_ASSET_CACHE_SERVER: await script('cache-server', cacheServerScript(folder)),
+      KCP_ASSET_CACHE_SERVER: await script('cache-server', cacheServerScript(folder, cacheVariables)),
     };
     const server = spawn(join(binaries, 'sharded-test-server'), flags, {
       cwd: folder,

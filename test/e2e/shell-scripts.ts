@@ -7,10 +7,10 @@ import { builtMain } from '../support/project.js';
 const firstPorts = [6444, 7444] as const;
 
 /** TEST_SERVER takes the place of our server. */
-export function cacheServerScript(folder: string): string {
+export function cacheServerScript(folder: string, variables: Readonly<Record<string, string>> = {}): string {
   const foreign = process.env['TEST_SERVER'];
   const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server` : quote(foreign);
-  return supervisorScript(folder, 'cache', command);
+  return supervisorScript(folder, 'cache', `env ${settings(variables)} ${command}`);
 }
 
 /** Runs shards of kcp, `shard-PORT` by name, and starts one again when it ends. */
@@ -20,11 +20,10 @@ export function shardScript(folder: string, program: string): string {
 
 /** Runs our front door in place of kcp's own, by its name and with its flags. `variables` say how it reaches its cache. */
 export function frontProxyScript(folder: string, variables: Readonly<Record<string, string>>): string {
-  const environment = Object.entries(variables).map(([name, value]) => quote(`${name}=${value}`));
   return supervisorScript(
     folder,
     'front-proxy',
-    `env ${environment.join(' ')} ${quote(process.execPath)} ${quote(builtMain())} kcp-front-proxy`,
+    `env ${settings(variables)} ${quote(process.execPath)} ${quote(builtMain())} kcp-front-proxy`,
   );
 }
 
@@ -55,6 +54,12 @@ export function choosingScript(program: string, cacheKubeconfigs: readonly strin
     return `  ${patterns.join(' | ')}) exec ${quote(program)} "$@" ${quote(`--cache-kubeconfig=${file}`)} ;;\n`;
   });
   return `#!/bin/sh\ncase " $* " in\n${cases.join('')}esac\nexec ${quote(program)} "$@"\n`;
+}
+
+function settings(variables: Readonly<Record<string, string>>): string {
+  return Object.entries(variables)
+    .map(([name, value]) => quote(`${name}=${value}`))
+    .join(' ');
 }
 
 function quote(text: string): string {

@@ -108,6 +108,28 @@ test('beside a pusher only kept names may be written, by whoever may write at al
   t.is(await shows(server), 'put  1');
 });
 
+test('what the shard itself sets under a listed name, and what an operator sets, are told apart: each goes as it came', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  const own = (annotations: Record<string, string>) =>
+    pushedExport('one', { metadata: { name: 'one', uid: 'uid-of-one', annotations }, spec: { n: 1 } });
+  await pusher.sync(exports, [own({ 'x.io/cordon': 'shard' })]);
+  const client = server.client();
+  await client.mergePatch(one, { metadata: { annotations: { 'x.io/owner': 'me', 'strata/kept': 'x.io/cordon' } } });
+  const { annotations } = (await client.get(one)).metadata;
+  t.deepEqual([annotations?.['x.io/cordon'], annotations?.['x.io/owner'], annotations?.['strata/kept']], ['shard', 'me', 'x.io/owner']);
+
+  await pusher.acknowledged(pusher.put(exports, [own({})]));
+
+  const later = (await client.get(one)).metadata.annotations;
+  t.deepEqual([later?.['x.io/cordon'], later?.['x.io/owner']], [undefined, 'me']);
+  await client.mergePatch(one, { metadata: { annotations: { 'x.io/cordon': 'operator', 'x.io/owner': null } } });
+  await pusher.acknowledged(pusher.put(exports, [own({ 'x.io/cordon': 'shard' })]));
+  t.is((await client.get(one)).metadata.annotations?.['x.io/cordon'], 'shard');
+  await pusher.acknowledged(pusher.put(exports, [own({})]));
+  t.deepEqual((await client.get(one)).metadata.annotations, { 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
+});
+
 test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it again and again, and one that changes the object keeps them', async (t) => {
   const server = await aServer(t, { flags });
   const client = server.client();
@@ -130,11 +152,20 @@ test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it a
   t.is((await client.replace(one, local(2, changed.metadata))).metadata.resourceVersion, changed.metadata.resourceVersion);
   await until(() => seen().length > 0);
   t.deepEqual(seen(), ['MODIFIED one']);
+  // What the shard itself sets and drops, as kcp carries it: with something else that has changed.
+  const withOwn = { ...(local(3, (await client.get(one)).metadata) as KubeObject) };
+  const set = await client.replace(one, {
+    ...withOwn,
+    metadata: { ...withOwn.metadata, annotations: { ...created.metadata.annotations, 'x.io/owner': 'shard' } },
+  });
+  t.is(set.metadata.annotations?.['x.io/owner'], 'shard');
+  const dropped = await client.replace(one, local(3, set.metadata));
+  t.deepEqual([dropped.metadata.annotations?.['x.io/owner'], textOf(dropped)], [undefined, 'why  3']);
   await client.raw('PATCH', one, {
     body: [{ op: 'remove', path: '/metadata/annotations/x.io~1cordon' }],
     headers: { 'content-type': 'application/json-patch+json' },
   });
-  t.is(await shows(server), '  2');
+  t.is(await shows(server), '  3');
 });
 
 test('kept names cross a link from where the shard is written, up and down; elsewhere a write is refused and says where to go', async (t) => {

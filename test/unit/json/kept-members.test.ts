@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { keptNames, parseKeptNames, namesOfType, type NamesOfType } from '../../../src/domain/kept-names.js';
 import { compose } from '../../../src/json/compose.js';
-import { keptIn, withKept, withoutKept } from '../../../src/json/kept-members.js';
+import { keptIn, listedIn, withKept, withoutNames } from '../../../src/json/kept-members.js';
 import { scanObject } from '../../../src/json/object-text.js';
 import { spliceRevision } from '../../../src/json/splice.js';
 import type { Body } from '../../../src/domain/object.js';
@@ -40,9 +40,12 @@ test('what is kept is put in and taken out byte for byte, wherever annotations a
 
     t.deepEqual(keptIn(copy, names), kept);
     t.is(textOf(withKept(body, keptIn(copy, names))), textOf(copy));
+    t.deepEqual(listedIn(copy, names), kept);
     t.is(textOf(withKept(copy, { annotations: { 'x.io/a': 'other' }, labels: {} })), textOf(copy), 'what it has stays');
-    t.is(textOf(withoutKept(copy, names)), textOf(body));
-    for (const each of [copy, withoutKept(copy, names)]) {
+    const own = aBody(`"annotations":{"x.io/a":"own"},"name":"one"`);
+    t.deepEqual(keptIn(withKept(own, kept), names), { annotations: { 'x.io/b': '' }, labels: { 'x.io/l': 'v' } });
+    t.is(textOf(withoutNames(copy, names)), textOf(body));
+    for (const each of [copy, withoutNames(copy, names)]) {
       const { metadata: read } = JSON.parse(Buffer.from(spliceRevision(each, '42')).toString()) as {
         metadata: { resourceVersion: string };
       };
@@ -56,9 +59,9 @@ test('what is kept is put in and taken out byte for byte, wherever annotations a
 });
 
 test('labels that are all kept go as a whole, and what a shard has under other names stays', (t) => {
-  t.is(textOf(withoutKept(aBody('"name":"one","labels":{"x.io/l":"v"}'), names)), textOf(aBody('"name":"one"')));
+  t.is(textOf(withoutNames(aBody('"name":"one","labels":{"x.io/l":"v"}'), names)), textOf(aBody('"name":"one"')));
   t.is(
-    textOf(withoutKept(aBody('"name":"one","annotations":{"x.io/b":"v","z":"1"}'), names)),
+    textOf(withoutNames(aBody('"name":"one","annotations":{"x.io/b":"v","z":"1"}'), names)),
     textOf(aBody('"name":"one","annotations":{"z":"1"}')),
   );
 });
