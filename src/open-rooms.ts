@@ -193,6 +193,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     known,
     sessions,
     standbys,
+    isKnown: ({ resource, shard }) => catalogue.find(resource, shard) !== undefined,
     links: tier.freshness,
     newest,
     removals,

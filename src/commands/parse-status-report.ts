@@ -54,6 +54,7 @@ function shardOf(value: unknown): ShardStatus {
     removed: truthOf(status['removed']),
     connection: connectionOf(recordOf(status['connection'])),
     standbys: orUnreported(status['standbys'], numberOf, 0),
+    unknownTypes: orUnreported(status['unknownTypes'], (types) => listOf(types).map(textOf), []),
     slices: listOf(status['slices']).map(sliceOf),
   };
 }

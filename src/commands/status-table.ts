@@ -48,8 +48,12 @@ export function formatShardList(shards: readonly ShardStatus[]): string {
 
 function rowsOf(shard: ShardStatus): readonly (readonly string[])[] {
   const empty = [shard.shard, viaOf(shard), nothing, connectionOf(shard), nothing, '0', '0 B', nothing, nothing];
-  if (shard.slices.length === 0) return [empty];
-  return shard.slices.map((slice) => [
+  if (shard.slices.length === 0 && shard.unknownTypes.length === 0) return [empty];
+  const unknown = shard.unknownTypes.map((type) => {
+    const [name = '', identity = ''] = type.split(':');
+    return [shard.shard, viaOf(shard), shortened(name, identity), connectionOf(shard), 'type unknown', '0', '0 B', nothing, nothing];
+  });
+  const known = shard.slices.map((slice) => [
     shard.shard,
     viaOf(shard),
     typeOf(slice),
@@ -60,10 +64,14 @@ function rowsOf(shard: ShardStatus): readonly (readonly string[])[] {
     slice.changedAgoMs === null ? 'never' : `${formatDuration(slice.changedAgoMs)} ago`,
     slice.lagMs === null ? nothing : formatDuration(slice.lagMs),
   ]);
+  return [...known, ...unknown];
 }
 
 function typeOf({ group, resource, identity }: Pick<SliceStatus, 'group' | 'resource' | 'identity'>): string {
-  const type = formatGroupResource({ group, resource });
+  return shortened(formatGroupResource({ group, resource }), identity);
+}
+
+function shortened(type: string, identity: string): string {
   return identity === '' ? type : `${type}:${identity.slice(0, identityCharactersShown)}`;
 }
 

@@ -145,6 +145,8 @@ export type ShardStatus = Readonly<{
   connection: ShardConnection;
   /** How many pushers wait at this cache until the shard's pusher is gone. */
   standbys: number;
+  /** Types that are brought for the shard and that this cache does not know, as `RESOURCE.GROUP`, a declared one with `:IDENTITY`: nothing of them is stored. The first hundred. */
+  unknownTypes: readonly string[];
   slices: readonly SliceStatus[];
 }>;
 

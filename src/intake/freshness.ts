@@ -15,7 +15,8 @@ import type { Clock, Freshness as FreshnessPort } from '../domain/ports.js';
 import type { Revisions, StoreIdentity } from '../domain/store-port.js';
 import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
-import { childOf, type Neighbour } from '../domain/via.js';
+import { formatGroupResource, formatResource, type Resource } from '../domain/resource.js';
+import { childOf, type Neighbour, type Via } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type {
   CertificateStatus,
@@ -40,12 +41,15 @@ export type LinkFreshness = Readonly<{
   presence: (neighbour: Neighbour) => Readonly<{ isUp: boolean; sinceMs: number }>;
   shard: (neighbour: Neighbour, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;
   slice: (neighbour: Neighbour, slice: Slice) => SliceReport | undefined;
+  reportedOf: (neighbour: Neighbour, shard: ShardName) => Iterable<Slice>;
 }>;
 
 export type FreshnessParts = Readonly<{
   store: StoreIdentity & Pick<Revisions, 'published' | 'format'>;
   known: Pick<KnownShards, 'names' | 'hasName' | 'shard' | 'slicesOf' | 'slicesOfType'>;
-  sessions: Pick<PushSessions, 'presence'>;
+  sessions: Pick<PushSessions, 'presence' | 'reportedOf'>;
+  /** Whether its type is served here, or kept without being served. */
+  isKnown: (slice: Slice) => boolean;
   standbys: Pick<Standbys, 'count'>;
   links: LinkFreshness;
   newest: Pick<NewestChanges, 'of'>;
@@ -65,6 +69,8 @@ export type FreshnessParts = Readonly<{
 /** Of shards, and of their slices. */
 const looksPerTurn = 2_500;
 const shardsPerTurnOfType = 1_000;
+/** Of one shard. */
+const unknownTypesMax = 100;
 
 /** Who reports on a shard: whether they are there, since when, and what they reported of a slice. */
 type Reporter = Readonly<{
@@ -144,11 +150,20 @@ export class Freshness implements FreshnessPort {
       removed: state?.removed ?? false,
       connection: reporter.connection,
       standbys: standbys.count(shard),
+      unknownTypes: this.#unknownTypes(shard, state?.via),
       slices: inOrder([...known.slicesOf(shard)]).map((slice) => ({
         ...sliceStatus(slice, state, reporter, nowMs),
         held: this.#held(slice, nowMs),
       })),
     };
+  }
+
+  #unknownTypes(shard: ShardName, via: Via | undefined): readonly string[] {
+    const { sessions, links, isKnown } = this.#parts;
+    const reported = via === undefined || via === 'local' ? sessions.reportedOf(shard) : links.reportedOf(via, shard);
+    const unknown: string[] = [];
+    for (const slice of reported) if (unknown.length < unknownTypesMax && !isKnown(slice)) unknown.push(nameOf(slice.resource));
+    return unknown.toSorted();
   }
 
   #reporter(shard: ShardName, state: ShardState | undefined, nowMs: number): Reporter {
@@ -264,6 +279,10 @@ function inOrder(slices: readonly SliceState[]): readonly SliceState[] {
     })
     .toSorted((a, b) => (a.type === b.type ? 0 : a.type < b.type ? -1 : 1))
     .map(({ state }) => state);
+}
+
+function nameOf(resource: Resource): string {
+  return resource.identity === '' ? formatGroupResource(resource) : formatResource(resource);
 }
 
 function age(sinceMs: number, nowMs: number): number {

@@ -226,6 +226,11 @@ export class PushSessions {
     return { peer, sinceMs, reported: (slice) => ({ connected, lagMs, whole: isWhole(slice) }) };
   }
 
+  /** The slices of a shard of which its pusher here has reported something. */
+  reportedOf(shard: ShardName): Iterable<Slice> {
+    return this.#entries.get(shard)?.reported.of(shard) ?? [];
+  }
+
   #presenceHere(shard: ShardName): Presence {
     const entry = this.#entries.get(shard);
     if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, reported: () => undefined };

@@ -50,6 +50,11 @@ export class SliceReports {
     return lacks.size === 0 ? undefined : lacks;
   }
 
+  /** Those of a shard of which something is reported. */
+  *of(shard: ShardName): Iterable<Slice> {
+    for (const { slice } of this.#shards.get(shard)?.slices.values() ?? []) yield slice;
+  }
+
   /** Those that the peer has synced. */
   get synced(): readonly Slice[] {
     const synced: Slice[] = [];

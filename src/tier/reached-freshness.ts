@@ -1,12 +1,13 @@
 import type { Routes } from './routes.js';
 import type { ReportedFreshness } from './reported-freshness.js';
 
-export type LinksFreshness = Pick<ReportedFreshness, 'presence' | 'shard' | 'slice'>;
+export type LinksFreshness = Pick<ReportedFreshness, 'presence' | 'shard' | 'slice' | 'reportedOf'>;
 
 /** As links have reported; a shard whose origin no link reaches is not connected, whatever was reported before. */
 export function reachedFreshness(reported: ReportedFreshness, routes: Pick<Routes, 'unreachedMs'>): LinksFreshness {
   return {
     presence: (neighbour) => reported.presence(neighbour),
+    reportedOf: (neighbour, shard) => reported.reportedOf(neighbour, shard),
     shard: (neighbour, shard) => {
       const sinceMs = routes.unreachedMs(shard);
       return sinceMs === undefined ? reported.shard(neighbour, shard) : { connected: false, sinceMs };

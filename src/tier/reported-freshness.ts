@@ -109,6 +109,11 @@ export class ReportedFreshness {
     return freshness && { ...freshness, connected: freshness.connected && this.presence(neighbour).isUp };
   }
 
+  /** The slices of a shard of which a neighbour has reported something. */
+  reportedOf(neighbour: Neighbour, shard: ShardName): Iterable<Slice> {
+    return this.#neighbours.get(neighbour)?.slices.of(shard) ?? [];
+  }
+
   /** The slices that a neighbour reported as synced there. */
   syncedAt(neighbour: Neighbour): readonly Slice[] {
     return this.#neighbours.get(neighbour)?.slices.synced ?? [];

@@ -109,6 +109,7 @@ export class SimProcess implements PartyPlace {
       known,
       sessions,
       standbys: this.#standbys,
+      isKnown: () => true,
       links: tier.freshness,
       newest: { of: () => store.published },
       removals,

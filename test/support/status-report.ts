@@ -97,6 +97,7 @@ const pushed: ShardStatus = {
   removed: false,
   connection: { kind: 'connected', forMs: 192_000, peer: '10.0.0.7' },
   standbys: 0,
+  unknownTypes: [],
   slices: [
     aSlice(),
     aSlice({
@@ -119,6 +120,7 @@ const away: ShardStatus = {
   removed: false,
   connection: { kind: 'away', forMs: 7_200_000 },
   standbys: 0,
+  unknownTypes: [],
   slices: [aSlice({ whole: false, syncedIn: 'earlier', lagMs: null, sourceConnected: null, changedAgoMs: 86_400_000 * 3 })],
 };
 
@@ -128,6 +130,7 @@ const plain: ShardStatus = {
   removed: false,
   connection: { kind: 'plain' },
   standbys: 0,
+  unknownTypes: [],
   slices: [aSlice({ syncedIn: 'assumed', lagMs: null, sourceConnected: null, bytes: 5 * 1024 ** 2 })],
 };
 
@@ -138,6 +141,7 @@ const behind: ShardStatus = {
   removed: false,
   connection: { kind: 'connected', forMs: 5_000, peer: 'west' },
   standbys: 0,
+  unknownTypes: [],
   slices: [aSlice({ current: true }), aSlice({ resource: 'apiresourceschemas', current: false, whole: false, syncedIn: 'earlier' })],
 };
 
@@ -148,5 +152,6 @@ const removed: ShardStatus = {
   removed: true,
   connection: { kind: 'away', forMs: 60_000 },
   standbys: 0,
+  unknownTypes: [],
   slices: [],
 };

@@ -29,6 +29,7 @@ function setUp(tree: TreeStatus = aRoot) {
     store,
     sessions,
     standbys: { count: () => 2 },
+    isKnown: ({ resource }: Slice) => resource.resource !== 'gadgets',
     links,
     newest: { of: () => 8 },
     tree: async () => tree,

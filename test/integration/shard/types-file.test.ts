@@ -8,10 +8,13 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { deferred } from '../../../src/domain/deferred.js';
 import { push } from '../../../src/commands/push.js';
+import type { StatusReport } from '../../../src/domain/status.js';
 import { called } from '../../support/commands/called.js';
 import { documentedYaml } from '../../support/documented-yaml.js';
 import { test } from '../../support/test.js';
-import { aServer, hurried, until } from '../../support/test-server.js';
+import { pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
+import { aServer, hurried, until, type TestServer } from '../../support/test-server.js';
+import { aTree } from '../../support/test-tree.js';
 import { ShardStandIn } from '../../support/shard-stand-in.js';
 
 const slices = { group: 'cache.kcp.io', version: 'v1alpha1', resource: 'replicationendpointslices', kind: 'ReplicationEndpointSlice' };
@@ -51,19 +54,17 @@ test('a type of the file is replicated and served once both know it, and leaves 
   });
 
   const status = async (): Promise<number> => (await client.raw('GET', listed)).status;
-  const names = async (): Promise<readonly string[]> => {
-    const { items = [] } = JSON.parse((await client.raw('GET', listed)).text) as { items?: { metadata: { name: string } }[] };
-    return items.map(({ metadata }) => metadata.name);
-  };
-  await until(() => shard.requests.some((path) => path.includes(slices.resource)));
+  await until(async () => (await unknownTypesOf(server)).length > 0);
+  t.deepEqual(await unknownTypesOf(server), ['replicationendpointslices.cache.kcp.io']);
   t.is(await status(), 404);
 
   await writeFile(atCache, added);
-  await until(async () => (await status()) === 200 && (await names()).length === 1);
+  await until(async () => (await status()) === 200 && (await namesAt(server)).length === 1);
   const { text } = await client.raw('GET', listed, { headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' } });
+  t.deepEqual(await unknownTypesOf(server), []);
   t.deepEqual(JSON.parse(text).rows[0].cells, ['one', 'amber', 'acme', 'widgets']);
   shard.store.put('replicationendpointslices.cache.kcp.io', 'acme', { metadata: { name: 'two' }, spec: { export: { name: 'widgets' } } });
-  await until(async () => (await names()).length === 2);
+  await until(async () => (await namesAt(server)).length === 2);
 
   const opened = deferred<void>();
   const watched = toItsEnd(client.watch(listed, { opened: () => opened.resolve() }));
@@ -72,11 +73,48 @@ test('a type of the file is replicated and served once both know it, and leaves 
   await until(async () => (await status()) === 404);
   t.is(await watched, 2);
   await writeFile(atCache, added);
-  await until(async () => (await status()) === 200 && (await names()).length === 2);
+  await until(async () => (await status()) === 200 && (await namesAt(server)).length === 2);
 
   await writeFile(atAgent, '');
-  await until(async () => (await names()).length === 0);
+  await until(async () => (await namesAt(server)).length === 0);
 });
+
+test('a type that only one end of a link knows waits there, in both directions, until the other one knows it', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const [atRoot, atLeaf] = [join(folder, 'root.yaml'), join(folder, 'leaf.yaml')];
+  for (const [whereFrom, knowing, unknowing] of [
+    ['root', atRoot, atLeaf],
+    ['leaf', atLeaf, atRoot],
+  ] as const) {
+    await Promise.all([writeFile(knowing, added), writeFile(unknowing, '')]);
+    const tree = await aTree(t);
+    const flagsOf = (file: string) => ({ 'types-file': file, 'policy-poll': '100ms' });
+    const root = await tree.cache('root', { flags: flagsOf(atRoot) });
+    const leaf = await tree.cache('leaf', { parent: root, flags: flagsOf(atLeaf) });
+    const [from, to] = whereFrom === 'root' ? [root, leaf] : [leaf, root];
+    const pusher = await RawPusher.open(from);
+    const one = { apiVersion: 'cache.kcp.io/v1alpha1', kind: slices.kind, metadata: { name: 'one', uid: 'u1' } };
+    await pusher.sync(sliceOf(slices.resource, { group: slices.group }), [pushedObject(one)], slices.version);
+
+    await until(async () => (await unknownTypesOf(to)).length > 0);
+    t.deepEqual(await unknownTypesOf(to), ['replicationendpointslices.cache.kcp.io']);
+    t.is((await to.client().raw('GET', listed)).status, 404);
+    await writeFile(unknowing, added);
+    await until(async () => (await namesAt(to)).length === 1);
+    t.deepEqual(await unknownTypesOf(to), []);
+  }
+});
+
+async function unknownTypesOf(server: TestServer): Promise<readonly string[]> {
+  const { shards } = JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
+  return shards.find(({ shard }) => shard === 'amber')?.unknownTypes ?? [];
+}
+
+async function namesAt(server: TestServer): Promise<readonly string[]> {
+  const { items = [] } = JSON.parse((await server.client().raw('GET', listed)).text) as { items?: { metadata: { name: string } }[] };
+  return items.map(({ metadata }) => metadata.name);
+}
 
 /** How many events there were. */
 async function toItsEnd(watch: AsyncIterable<unknown>): Promise<number> {

@@ -13,6 +13,7 @@ const shard: ShardStatus = {
   removed: false,
   connection: { kind: 'connected', forMs: 9_000, peer: '10.0.0.7' },
   standbys: 0,
+  unknownTypes: [],
   slices: [slice, { ...slice, resource: 'apiresourceschemas', objects: 5, bytes: 900, changedAgoMs: null, lagMs: 8 }],
 };
 
