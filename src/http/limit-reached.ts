@@ -2,10 +2,10 @@
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
-import type { Caller } from '../domain/caller.js';
+import { callerKinds, type Caller } from '../domain/caller.js';
 import { Refused, tooManyRequests } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import type { LimitName, Peer } from './quotas.js';
+import { limitNames, type LimitName, type Peer } from './quotas.js';
 
 const whatOf: Readonly<Record<LimitName, string>> = {
   requests: 'requests',
@@ -21,6 +21,8 @@ export type LimitReached = (limit: LimitName, peer: Peer, caller: Caller) => Ref
 
 export function limitReached(parts: Readonly<{ clock: Clock; log: Log; metrics: Metrics }>): LimitReached {
   const log = new BoundedLog(parts);
+  // A rate does not see the first one of a series that begins with it.
+  for (const limit of limitNames) for (const caller of callerKinds) parts.metrics.limitsReached.add(0, { limit, caller });
   return (limit, { kind }, { user }) => {
     parts.metrics.limitsReached.add(1, { limit, caller: kind });
     log.warn('limit.reached', { limit, caller: kind, user });

@@ -13,7 +13,7 @@ import type { CallerKind } from '../domain/caller.js';
 
 export type Peer = Readonly<{ id: string; kind: CallerKind }>;
 
-const limitNames = ['requests', 'watches', 'connections', 'bufferedBytes', 'waitingBytes', 'unreadBytes', 'selectorBytes'] as const;
+export const limitNames = ['requests', 'watches', 'connections', 'bufferedBytes', 'waitingBytes', 'unreadBytes', 'selectorBytes'] as const;
 export type LimitName = (typeof limitNames)[number];
 
 export type Limits = Readonly<Record<LimitName, number>>;
