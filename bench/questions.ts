@@ -18,6 +18,8 @@ import { get } from './requests/get.js';
 import { lookUp } from './requests/look-up.js';
 import { mixed } from './requests/mixed.js';
 import { update } from './requests/update.js';
+import { deletedClusters } from './scale/deleted-clusters.js';
+import { deletedPaths } from './scale/deleted-paths.js';
 import { hundredThousand, million } from './scale/scale.js';
 import { tierChildren } from './tiers/tier-children.js';
 import { tierDelay } from './tiers/tier-delay.js';
@@ -59,6 +61,8 @@ export const questions: readonly Question[] = [
   declaredTypes,
   hundredThousand,
   million,
+  deletedPaths,
+  deletedClusters,
   tierDelay,
   tierSync,
   tierFilter,

@@ -30,7 +30,7 @@ export class FrontDoorProcess {
     this.#arguments = ['proxy', '--bind-address=127.0.0.1', `--secure-port=${port}`, ...flags];
   }
 
-  static async start(cache: StrataProcess, files: FrontDoorFiles): Promise<FrontDoorProcess> {
+  static async start(cache: StrataProcess, files: FrontDoorFiles, flags: readonly string[] = []): Promise<FrontDoorProcess> {
     const [port] = await freePorts(1);
     const link = cache.authority.issue({ user: 'door', groups: ['strata'], uris: ['strata://cache/door'] });
     const door = new FrontDoorProcess(port!, join(cache.folder, 'door.log'), [
@@ -43,6 +43,7 @@ export class FrontDoorProcess {
       `--parent-ca-file=${cache.certificateFile}`,
       `--parent-cert-file=${link.certificateFile}`,
       `--parent-key-file=${link.keyFile}`,
+      ...flags,
     ]);
     await door.resume();
     return door;
