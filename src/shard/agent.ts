@@ -133,12 +133,12 @@ export class ShardAgent {
 
   /** Goes on with these types: the slices of the others are withdrawn, and one that is read otherwise begins anew. The type that declares types stays. */
   replaceTypes(types: readonly TableType[]): void {
-    const [before, after] = [this.#types, types].map(
-      (table) => new Map(replicatedTypes(table).map((type) => [JSON.stringify(type), type])),
-    );
+    const readAs = (table: readonly TableType[]): ReadonlyMap<string, ReplicatedType> =>
+      new Map(replicatedTypes(table).map((type) => [JSON.stringify(type), type]));
+    const [before, after] = [readAs(this.#types), readAs(types)];
     this.#types = types;
-    for (const [text, type] of before ?? []) if (after?.has(text) !== true) this.#sink.withdraw(this.#sliceOf(type));
-    for (const [text, type] of after ?? []) if (before?.has(text) !== true) this.#add(type);
+    for (const [text, type] of before) if (!after.has(text)) this.#sink.withdraw(this.#sliceOf(type));
+    for (const [text, type] of after) if (!before.has(text)) this.#add(type);
   }
 
   /** To be called when the sink has stopped its sources. */

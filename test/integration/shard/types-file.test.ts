@@ -75,6 +75,15 @@ test('a type of the file is replicated and served once both know it, and leaves 
   await writeFile(atCache, added);
   await until(async () => (await status()) === 200 && (await namesAt(server)).length === 2);
 
+  await writeFile(atAgent, added.replace('always', 'annotated'));
+  await until(async () => (await namesAt(server)).length === 0);
+  shard.store.put('replicationendpointslices.cache.kcp.io', 'acme', {
+    metadata: { name: 'three', annotations: { 'internal.kcp.io/replicate': 'true' } },
+  });
+  await until(async () => (await namesAt(server)).join() === 'three');
+  await writeFile(atAgent, added);
+  await until(async () => (await namesAt(server)).length === 3);
+
   await writeFile(atAgent, '');
   await until(async () => (await namesAt(server)).length === 0);
 });
