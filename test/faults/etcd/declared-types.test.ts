@@ -11,6 +11,7 @@ const instances = { group: 'machines.svm.io', resource: 'instances', version: 'v
 const behindMs = 50;
 const rounds = 4;
 const objects = 1_000;
+const manyShards = 1_000;
 
 function anInstance(name: string): unknown {
   return { apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name }, spec: {} };
@@ -104,3 +105,34 @@ for (const ended of ['none', 'near', 'far'] as const)
     for (const deleted of await Promise.all(watched)) t.is(deleted, objects);
     t.is(await left(), 0);
   });
+
+test('of a type that goes one server removes the slices of many shards, and no other one begins that anew', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const flags = ['--etcd-prefix=/cache', `--etcd-servers=${etcd.endpoints[0]}`];
+  await using near = await StrataProcess.start({ flags });
+  await using far = await StrataProcess.start({ authority: near.authority, flags });
+  const client = near.client({ http2: true });
+  const asked = etcd.client();
+  t.teardown(() => (client.close(), asked.close()));
+  await client.create(aPath(declarations), aClusterCachedResource('h'));
+  const shards = Array.from({ length: manyShards }, (__, i) => `shard-${i}`);
+  const writers = Array.from({ length: 32 }, async () => {
+    for (let shard = shards.pop(); shard !== undefined; shard = shards.pop())
+      await client.create(aPath({ ...instances, shard }), anInstance('one'));
+  });
+  await Promise.all(writers);
+  const stored = async () =>
+    asked.range({ key: bytes('/cache/machines.svm.io/'), rangeEnd: bytes('/cache/machines.svm.io0'), countOnly: true });
+  const before = await stored();
+  t.is(before.count, manyShards);
+  await until(async () => (await far.client().list(aPath({ ...instances, shard: '*' }))).items.length === manyShards);
+
+  await client.raw('DELETE', aPath({ ...declarations, name: 'instances' }));
+
+  await until(async () => (await stored()).count === 0, 30_000);
+  const { revision } = await stored();
+  t.log(`${revision - before.revision} revisions`);
+  t.true(revision - before.revision < 3 * manyShards, `${revision - before.revision} revisions`);
+});
