@@ -128,7 +128,7 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.tuple(neighbour, fc.constantFrom('7', '8')).map(
+    arbitrary: fc.tuple(neighbour, fc.constantFrom('7', '8', '')).map(
       ([of, position]): Ask =>
         (known) =>
           reach(known, of, position),

@@ -910,6 +910,18 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual([filters.get('amber'), filters.get('birch')], ['', 'e']);
   });
 
+  test('an empty position ends the syncs of its link: what ends them later was not begun', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aMeet('root'), aClaim({ via: 'parent' }), aReach('7'), aBegin({}, 'parent')]);
+
+    await mustPush(lane, [aReach('')]);
+
+    const [ended] = await lane.push([anEnd({}, 'parent', filterHash)]);
+    t.is(ended?.kind, 'unbegun');
+    t.not((await sliceOf(store))?.filterHash, filterHash);
+  });
+
   test('a shard that is to be cleared only if removed stays if somebody has it by then', async (t) => {
     const store = await opened(t);
     const lane = store.lane();

@@ -262,23 +262,28 @@ export class Decider {
   }
 
   #meet({ neighbour, cacheId }: PushOf<'meet'>): Decided {
-    const { shards, links, slices, underWay } = this.#parts;
+    const { shards, links } = this.#parts;
     const met = links.meet(neighbour, cacheId);
     if (met.kind === 'bound' || met.kind === 'full') return met;
     if (met.kind === 'same') return unchanged;
     for (const shard of shards.of(neighbour)) {
       if (neighbour === 'parent' && met.kind === 'another') this.#moved(shard, () => shards.leaveVia(shard));
-      slices.makeStale(shard);
-      underWay.forgetRange({ shard });
+      this.#makeStale(shard);
     }
     return unchanged;
   }
 
+  /** No slice of it is current, and no sync of it goes on. */
+  #makeStale(shard: ShardName): void {
+    this.#parts.slices.makeStale(shard);
+    this.#parts.underWay.forgetRange({ shard });
+  }
+
   /** Without a position no slice that comes over the link is current with it. */
   #reach({ neighbour, position }: PushOf<'reach'>): Decided {
-    const { shards, links, slices } = this.#parts;
+    const { shards, links } = this.#parts;
     links.reach(neighbour, position);
-    if (position === '') for (const shard of shards.of(neighbour)) slices.makeStale(shard);
+    if (position === '') for (const shard of shards.of(neighbour)) this.#makeStale(shard);
     return unchanged;
   }
 
