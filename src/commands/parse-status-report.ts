@@ -61,16 +61,13 @@ function shardOf(value: unknown): ShardStatus {
 
 function keptOf(value: unknown): KeptStatus {
   const kept = recordOf(value);
-  const counts = (member: unknown): Readonly<Record<string, number>> =>
-    Object.fromEntries(Object.entries(recordOf(member)).map(([name, count]) => [name, numberOf(count)]));
   return {
     shard: nameOf(kept['shard']),
     group: textOf(kept['group']),
     resource: textOf(kept['resource']),
     identity: textOf(kept['identity']),
+    name: textOf(kept['name']),
     objects: numberOf(kept['objects']),
-    annotations: counts(kept['annotations']),
-    labels: counts(kept['labels']),
   };
 }
 

@@ -3,9 +3,9 @@ import { alignedRows } from './aligned-rows.js';
 import { formatBytes, formatDuration } from '../config/quantity.js';
 import { sumSlices } from '../domain/slice-sums.js';
 import { formatGroupResource } from '../domain/resource.js';
-import { keptPlaces } from '../domain/kept-names.js';
 import type { KeptStatus, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
 import { formatConnection } from './format-connection.js';
+import { printable } from './printable.js';
 import { policyCharactersOfTerminal, treeLines } from './tree-lines.js';
 
 const heading = ['SHARD', 'VIA', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
@@ -21,16 +21,7 @@ export function formatStatusTable(report: StatusReport, { isTerminal }: Readonly
 
 /** Behind the table: which names are kept on copies here, if any are. */
 function keptTable(kept: readonly KeptStatus[]): string {
-  const rows = kept.flatMap((status) =>
-    keptPlaces.flatMap((place) =>
-      Object.entries(status[place]).map(([name, objects]) => [
-        status.shard,
-        typeOf(status),
-        `${place.slice(0, -1)} ${name}`,
-        String(objects),
-      ]),
-    ),
-  );
+  const rows = kept.map((status) => [status.shard, typeOf(status), printable(status.name), String(status.objects)]);
   return rows.length === 0 ? '' : `\n${alignedRows([['SHARD', 'TYPE', 'KEPT', 'OBJECTS'], ...rows])}\n`;
 }
 

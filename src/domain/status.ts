@@ -19,8 +19,7 @@
  *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "everSynced": true, "whole": true,
  *                            "syncedIn": "this-term", "current": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
  *                            "sourceConnected": true, "held": null}]}],
- *    "kept": [{"shard": "amber", "group": "core.kcp.io", "resource": "shards", "identity": "", "objects": 1,
- *              "annotations": {"example.com/cordon": 1}, "labels": {}}]}
+ *    "kept": [{"shard": "amber", "group": "core.kcp.io", "resource": "shards", "identity": "", "name": "example.com/cordon", "objects": 1}]}
  */
 import type { Term } from './push.js';
 import type { ShardName } from './shard.js';
@@ -40,13 +39,12 @@ export type StatusReport = Readonly<{
   /** The certificates that this process uses. Empty also where the cache's version does not report them. */
   certificates: readonly CertificateStatus[];
   shards: readonly ShardStatus[];
-  /** What has names that are kept on copies; a line for each slice. Empty also where the cache's version does not report them. */
+  /** What is kept on copies here, of each slice and name. Empty also where the cache's version does not report them. */
   kept: readonly KeptStatus[];
 }>;
 
-/** `annotations`, `labels`: how many objects of the slice have each name (kept-names.ts); `objects`: how many have any. */
-export type KeptStatus = Pick<SliceStatus, 'group' | 'resource' | 'identity' | 'objects'> &
-  Readonly<{ shard: ShardName; annotations: Readonly<Record<string, number>>; labels: Readonly<Record<string, number>> }>;
+/** How many objects of a slice have a name that was set on the copy: `example.com/cordon`, or `label example.com/zone` (kept-names.ts). */
+export type KeptStatus = Pick<SliceStatus, 'group' | 'resource' | 'identity' | 'objects'> & Readonly<{ shard: ShardName; name: string }>;
 
 /** `use`: `serving`, `client-ca`, `requestheader-ca` or `parent`. `notAfter` is from the certificate; `expiresInMs` by the cache's clock, negative once expired. */
 export type CertificateStatus = Readonly<{

@@ -26,10 +26,10 @@ export async function keptWrite(
   const [bare, storedBare] = [withoutNames(next, names), withoutNames(stored, names)];
   const keeps = await saysTheSame(bare, storedBare, heavy);
   const sets = keeps || !isWhole;
-  const values = chosen(names, (place, name) => sent[place][name] ?? (isWhole ? kept?.[place][name] : undefined));
+  const values = chosen(names, (place, name) => sent[place].get(name) ?? (isWhole ? kept?.[place].get(name) : undefined));
   const marked = chosen(names, (place, name) => {
-    const value = values[place][name];
-    return value === before[place][name] ? kept?.[place][name] : sets ? value : undefined;
+    const value = values[place].get(name);
+    return value === before[place].get(name) ? kept?.[place].get(name) : sets ? value : undefined;
   });
   return { body: withNames(keeps ? storedBare : bare, values, marked), keeps };
 }

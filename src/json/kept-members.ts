@@ -10,7 +10,7 @@ import { applyEdits, mapEdits, mergeEdits, removals, type Edit } from './text-ed
 type Place = (typeof keptPlaces)[number];
 
 /** Of annotations and of labels, by name. */
-export type Kept = Readonly<Record<Place, Readonly<Record<string, string>>>>;
+export type Kept = Readonly<Record<Place, ReadonlyMap<string, string>>>;
 
 type Chosen = (place: Place, name: string) => string | undefined;
 
@@ -31,9 +31,9 @@ export function listedIn(body: Body, names: NamesOfType): Kept {
 
 /** For each listed name what `choose` gives. */
 export function chosen(names: NamesOfType, choose: Chosen): Kept {
-  const of = (place: Place): Readonly<Record<string, string>> => {
+  const of = (place: Place): ReadonlyMap<string, string> => {
     const found = names[place].map((name) => [name, choose(place, name)] as const);
-    return Object.fromEntries(found.filter((each): each is [string, string] => each[1] !== undefined));
+    return new Map(found.filter((each): each is [string, string] => each[1] !== undefined));
   };
   return { annotations: of('annotations'), labels: of('labels') };
 }
@@ -42,8 +42,8 @@ export function chosen(names: NamesOfType, choose: Chosen): Kept {
 export function withKept(body: Body, kept: Kept | undefined): Body {
   if (kept === undefined) return body;
   const text = scanObject(body.bytes, Infinity);
-  const lacking = (place: Place): Readonly<Record<string, string>> =>
-    Object.fromEntries(Object.entries(kept[place]).filter(([name]) => member(text[place], name) === undefined));
+  const lacking = (place: Place): ReadonlyMap<string, string> =>
+    new Map([...kept[place]].filter(([name]) => member(text[place], name) === undefined));
   const added = { annotations: lacking('annotations'), labels: lacking('labels') };
   return withNames(body, added, added);
 }
@@ -53,11 +53,11 @@ export function withNames(body: Body, values: Kept, marked: Kept): Body {
   const text = scanObject(body.bytes, Infinity);
   const { metadata } = text;
   if (metadata === undefined || isEmpty(values)) return body;
-  const marks = keptPlaces.flatMap((place) => Object.keys(marked[place]).map((name) => markOf(place, name)));
-  const annotations = { ...values.annotations, ...(marks.length > 0 && { [keptAnnotation]: marks.join(',') }) };
+  const marks = marksOf(marked);
+  const annotations = { ...Object.fromEntries(values.annotations), ...(marks.length > 0 && { [keptAnnotation]: marks.join(',') }) };
   const edits = [
     ...mapEdits(text, metadata, 'annotations', annotations),
-    ...(Object.keys(values.labels).length === 0 ? [] : mapEdits(text, metadata, 'labels', values.labels)),
+    ...(values.labels.size === 0 ? [] : mapEdits(text, metadata, 'labels', Object.fromEntries(values.labels))),
   ];
   return edited(body, edits);
 }
@@ -74,6 +74,11 @@ export function withoutNames(body: Body, names: NamesOfType): Body {
   return edited(body, edits);
 }
 
+/** As they are marked: `x.io/cordon`, `label x.io/zone`. */
+export function marksOf(kept: Kept): readonly string[] {
+  return keptPlaces.flatMap((place) => [...kept[place].keys()].map((name) => markOf(place, name)));
+}
+
 function marksIn(text: ObjectText): ReadonlySet<string> {
   return new Set(textIn(text, 'annotations', keptAnnotation)?.split(','));
 }
@@ -83,7 +88,7 @@ function markOf(place: Place, name: string): string {
 }
 
 function isEmpty(kept: Kept): boolean {
-  return keptPlaces.every((place) => Object.keys(kept[place]).length === 0);
+  return keptPlaces.every((place) => kept[place].size === 0);
 }
 
 function textIn({ bytes, ...text }: ObjectText, place: Place, name: string): string | undefined {

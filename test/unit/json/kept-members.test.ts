@@ -34,16 +34,22 @@ test('what is kept is put in and taken out byte for byte, wherever annotations a
   ]) {
     const body = aBody(metadata);
     t.is(keptIn(body, names), undefined);
-    const kept = { annotations: { 'x.io/a': 'é"\\', 'x.io/b': '' }, labels: { 'x.io/l': 'v' } };
+    const kept = {
+      annotations: new Map([
+        ['x.io/a', 'é"\\'],
+        ['x.io/b', ''],
+      ]),
+      labels: new Map([['x.io/l', 'v']]),
+    };
 
     const copy = withKept(body, kept);
 
     t.deepEqual(keptIn(copy, names), kept);
     t.is(textOf(withKept(body, keptIn(copy, names))), textOf(copy));
     t.deepEqual(listedIn(copy, names), kept);
-    t.is(textOf(withKept(copy, { annotations: { 'x.io/a': 'other' }, labels: {} })), textOf(copy), 'what it has stays');
+    t.is(textOf(withKept(copy, { annotations: new Map([['x.io/a', 'other']]), labels: new Map() })), textOf(copy), 'what it has stays');
     const own = aBody(`"annotations":{"x.io/a":"own"},"name":"one"`);
-    t.deepEqual(keptIn(withKept(own, kept), names), { annotations: { 'x.io/b': '' }, labels: { 'x.io/l': 'v' } });
+    t.deepEqual(keptIn(withKept(own, kept), names), { annotations: new Map([['x.io/b', '']]), labels: new Map([['x.io/l', 'v']]) });
     t.is(textOf(withoutNames(copy, names)), textOf(body));
     for (const each of [copy, withoutNames(copy, names)]) {
       const { metadata: read } = JSON.parse(Buffer.from(spliceRevision(each, '42')).toString()) as {
