@@ -2,12 +2,15 @@
  * Objects that were recently published or read, by revision, and the published one of their key. What a revision holds
  * never changes, so nothing here is ever wrong. The oldest leave first, and a reader who misses one reads it from the change log.
  *
- * Bound: `bytesMax` of the buffers that bodies lie in; several may share one, and one alone keeps it. Informers that start, writers that repeat
+ * Bound: `bytesMax` of the buffers that bodies lie in, and of what each object takes beside its body; several may share one buffer, and one alone keeps it. Informers that start, writers that repeat
  * themselves and watchers a little behind find nearly everything here, without a row being read and copied.
  */
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
+
+/** What an object takes in memory beside its body: measured with path entries, of which 20,000 take 10 MiB. */
+const objectBytes = 512;
 
 export class RecentObjects {
   readonly #bytesMax: number;
@@ -59,13 +62,14 @@ export class RecentObjects {
   add(object: StoredObject): void {
     if (this.#objects.has(object.revision)) return;
     this.#objects.set(object.revision, object);
+    this.#bytes += objectBytes;
     this.#hold(object.body.bytes.buffer);
     while (this.#bytes > this.#bytesMax) this.#leave();
   }
 
   /** One of many that are read together: it displaces nothing, because most of them would have left before anybody wanted them again. */
   addIfRoom(object: StoredObject): void {
-    if (this.#bytes + object.body.bytes.buffer.byteLength <= this.#bytesMax) this.add(object);
+    if (this.#bytes + objectBytes + object.body.bytes.buffer.byteLength <= this.#bytesMax) this.add(object);
   }
 
   #leave(): void {
@@ -76,6 +80,7 @@ export class RecentObjects {
     }
     if (object === undefined) return;
     this.#objects.delete(object.revision);
+    this.#bytes -= objectBytes;
     this.#release(object.body.bytes.buffer);
     const place = this.#places.get(object.revision);
     if (place === undefined) return;

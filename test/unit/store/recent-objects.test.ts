@@ -9,14 +9,14 @@ function anObject(revision: number, bytes: Uint8Array, name = `n${revision}`): S
 }
 
 test('the cache counts the buffers that bodies lie in, each once, until the last body in it leaves', (t) => {
-  const recent = new RecentObjects(250);
-  const shared = new Uint8Array(100);
+  const recent = new RecentObjects(25_000);
+  const shared = new Uint8Array(10_000);
 
   recent.publish(anObject(1, shared.subarray(0, 10)));
   recent.publish(anObject(2, shared.subarray(10, 20)));
-  recent.publish(anObject(3, new Uint8Array(100)));
-  t.truthy(recent.get(1), 'one shared buffer and one of its own: 200');
-  recent.publish(anObject(4, new Uint8Array(100)));
+  recent.publish(anObject(3, new Uint8Array(10_000)));
+  t.truthy(recent.get(1), 'one shared buffer and one of its own: 20,000');
+  recent.publish(anObject(4, new Uint8Array(10_000)));
 
   t.is(recent.get(1), undefined);
   t.is(recent.get(2), undefined, 'the shared buffer is gone only with both');
@@ -25,19 +25,19 @@ test('the cache counts the buffers that bodies lie in, each once, until the last
 });
 
 test('a small body in a large buffer counts as the buffer', (t) => {
-  const recent = new RecentObjects(1_000);
+  const recent = new RecentObjects(100_000);
 
-  for (let revision = 1; revision <= 20; revision += 1) recent.publish(anObject(revision, new Uint8Array(400).subarray(0, 1)));
+  for (let revision = 1; revision <= 20; revision += 1) recent.publish(anObject(revision, new Uint8Array(40_000).subarray(0, 1)));
 
   t.deepEqual(Array.from({ length: 20 }, (_, i) => recent.get(i + 1)).filter((object) => object !== undefined).length, 2);
 });
 
 test('one of many that are read displaces nothing', (t) => {
-  const recent = new RecentObjects(250);
+  const recent = new RecentObjects(25_000);
 
-  recent.add(anObject(1, new Uint8Array(100)));
-  recent.addIfRoom(anObject(2, new Uint8Array(100)));
-  recent.addIfRoom(anObject(3, new Uint8Array(100)));
+  recent.add(anObject(1, new Uint8Array(10_000)));
+  recent.addIfRoom(anObject(2, new Uint8Array(10_000)));
+  recent.addIfRoom(anObject(3, new Uint8Array(10_000)));
 
   t.deepEqual(
     [1, 2, 3].map((revision) => recent.get(revision)?.revision),
@@ -46,14 +46,28 @@ test('one of many that are read displaces nothing', (t) => {
 });
 
 test('the current object of a key is the one published last, as long as it is kept', (t) => {
-  const recent = new RecentObjects(250);
+  const recent = new RecentObjects(25_000);
   const key = aKey({ name: 'one' });
 
-  recent.publish(anObject(1, new Uint8Array(100), 'one'));
-  recent.publish(anObject(2, new Uint8Array(100), 'one'));
+  recent.publish(anObject(1, new Uint8Array(10_000), 'one'));
+  recent.publish(anObject(2, new Uint8Array(10_000), 'one'));
   t.is(recent.current(key)?.revision, 2);
-  recent.publish(anObject(3, new Uint8Array(100), 'other'));
+  recent.publish(anObject(3, new Uint8Array(10_000), 'other'));
   t.is(recent.current(key)?.revision, 2, 'revision 1 left alone');
   recent.forget(key);
   t.is(recent.current(key), undefined);
+});
+
+test('objects with next to no body count what they take beside it', (t) => {
+  const recent = new RecentObjects(1024 * 1024);
+  const shared = new Uint8Array(1_000);
+
+  for (let revision = 1; revision <= 10_000; revision += 1) recent.publish(anObject(revision, shared.subarray(0, 1)));
+
+  const kept = Array.from({ length: 10_000 }, (_, i) => recent.get(i + 1)).filter((object) => object !== undefined).length;
+  t.true(kept > 1_900 && kept < 2_100, `${kept} are kept`);
+  recent.addIfRoom(anObject(10_001, shared.subarray(0, 1)));
+  recent.addIfRoom(anObject(10_002, shared.subarray(0, 1)));
+  recent.addIfRoom(anObject(10_003, shared.subarray(0, 1)));
+  t.is(recent.get(10_003), undefined, 'there is no room');
 });
