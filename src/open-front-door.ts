@@ -115,6 +115,7 @@ class ShownCertificates {
 
 function openMetrics({ metrics, freshness }: Parts): DoorMetrics {
   const instruments = metrics.also(frontDoorMetricTable);
+  const doorMetrics = new DoorMetrics(instruments);
   const { group, resource } = workspaceEntries;
   metrics.beforeRender(async () => {
     const { shards } = await freshness.report();
@@ -123,8 +124,9 @@ function openMetrics({ metrics, freshness }: Parts): DoorMetrics {
       const workspaces = slices.find((slice) => slice.group === group && slice.resource === resource);
       if (workspaces !== undefined) instruments.indexedClusters.set(workspaces.objects, { shard });
     }
+    doorMetrics.keepOnly(new Set(shards.flatMap(({ shard, removed }) => (removed ? [] : [shard]))));
   });
-  return new DoorMetrics(instruments);
+  return doorMetrics;
 }
 
 type AnsweredHere = Pick<Parts, 'health' | 'metrics'> & Readonly<{ publicPaths: readonly string[] }>;

@@ -6,8 +6,10 @@ type Labels<Label extends string> = [Label] extends [never] ? [] : [labels: Read
 
 export interface Counter<Label extends string = never> {
   add(amount: number, ...labels: Labels<Label>): void;
-  /** Of all labels together. */
+  /** Of all labels together, with those that were forgotten. */
   total(): number;
+  /** The series of these labels is no longer rendered, and begins at zero if it comes again. */
+  forget(...labels: Labels<Label>): void;
 }
 
 export interface Gauge<Label extends string = never> {
@@ -92,6 +94,7 @@ function createInstrument(
           counter.inc(values, amount);
         },
         total: () => total,
+        forget: (values: Record<string, string> = {}) => counter.remove(values),
       };
     }
     case 'gauge': {

@@ -9,7 +9,8 @@ import { certificateFaultOf, type CertificateFault } from '../domain/certificate
 import type { ShardName } from '../domain/shard.js';
 
 /** The kinds that kcp has. */
-type TlsErrorType = 'unknown_ca' | 'expired_cert' | 'cipher_mismatch' | 'hostname_mismatch' | 'other';
+const tlsErrorTypes = ['unknown_ca', 'expired_cert', 'cipher_mismatch', 'hostname_mismatch', 'other'] as const;
+type TlsErrorType = (typeof tlsErrorTypes)[number];
 
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE']);
 /** As kcp answers a request whose backend it could not reach, or whose client has gone before. */
@@ -38,6 +39,8 @@ const otherFaults: ReadonlySet<unknown> = new Set([
 
 export class DoorMetrics {
   readonly #instruments: InstrumentsOf<typeof frontDoorMetricTable>;
+  /** Those that something was counted of. */
+  readonly #shards = new Set<ShardName>();
 
   constructor(instruments: InstrumentsOf<typeof frontDoorMetricTable>) {
     this.#instruments = instruments;
@@ -51,17 +54,34 @@ export class DoorMetrics {
 
   /** `shard`: undefined where the path names no logical cluster; kcp counts nothing then. */
   requestBody(shard: ShardName | undefined, bytes: number): void {
-    if (shard !== undefined) this.#instruments.requestBodyBytes.add(bytes, { shard });
+    if (shard !== undefined) this.#instruments.requestBodyBytes.add(bytes, this.#of(shard));
   }
 
   answerBody(shard: ShardName | undefined, bytes: number): void {
-    if (shard !== undefined) this.#instruments.answerBodyBytes.add(bytes, { shard });
+    if (shard !== undefined) this.#instruments.answerBodyBytes.add(bytes, this.#of(shard));
   }
 
   /** A request has failed. Counts it if TLS is why. */
   failed(shard: ShardName | undefined, error: unknown): void {
     const type = tlsErrorTypeOf(error);
-    if (type !== undefined) this.#instruments.tlsErrors.add(1, { shard: shard ?? unknown, error_type: type });
+    if (type === undefined) return;
+    this.#instruments.tlsErrors.add(1, { ...(shard === undefined ? { shard: unknown } : this.#of(shard)), error_type: type });
+  }
+
+  /** Shards that the installation no longer has have no series any more. */
+  keepOnly(shards: ReadonlySet<ShardName>): void {
+    const { requestBodyBytes, answerBodyBytes, tlsErrors } = this.#instruments;
+    for (const shard of this.#shards) {
+      if (shards.has(shard)) continue;
+      this.#shards.delete(shard);
+      for (const bytes of [requestBodyBytes, answerBodyBytes]) bytes.forget({ shard });
+      for (const type of tlsErrorTypes) tlsErrors.forget({ shard, error_type: type });
+    }
+  }
+
+  #of(shard: ShardName): Readonly<{ shard: ShardName }> {
+    this.#shards.add(shard);
+    return { shard };
   }
 }
 

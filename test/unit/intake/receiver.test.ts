@@ -18,7 +18,7 @@ test('an end that is held is held as well where it waits for what might declare 
   const receiver = new Receiver({
     lane,
     turn: () => Promise.resolve(),
-    metrics: { pushes: { add: () => {}, total: () => 0 } },
+    metrics: { pushes: { add: () => {}, total: () => 0, forget: () => {} } },
     context: () => aContext({ typeOf: (...type) => (isDeclared ? everyType(...type) : undefined) }),
     run: () => {},
     terminate: () => t.fail(),
@@ -46,7 +46,7 @@ test('what could not be settled cuts the connection off, and whoever closes the 
   const receiver = new Receiver({
     lane,
     turn: () => Promise.resolve(),
-    metrics: { pushes: { add: () => {}, total: () => 0 } },
+    metrics: { pushes: { add: () => {}, total: () => 0, forget: () => {} } },
     context: () => aContext(),
     run: () => {},
     terminate: () => void (cuts += 1),
