@@ -54,6 +54,7 @@ const parts: readonly Part[] = [
   },
 ];
 
+type ServerOptions = Readonly<{ flags?: readonly string[]; environment?: Readonly<Record<string, string>> }>;
 type Servers = Readonly<{ cache: StrataProcess; door: FrontDoorProcess; pusher: RawPusher }>;
 
 export class Workspaces {
@@ -71,9 +72,9 @@ export class Workspaces {
     this.clients = { cache: cache.client({ http2: true }), door: new KubeClient({ url: door.url, certificate, key, http2: true }) };
   }
 
-  /** Resolves once the front door answers for root. `flags`: of both servers. */
-  static async open(stack: CleanUp, flags: readonly string[] = []): Promise<Workspaces> {
-    const cache = stack.use(await StrataProcess.start({ config, flags }));
+  /** Resolves once the front door answers for root. `options`: of both servers. */
+  static async open(stack: CleanUp, options: ServerOptions = {}): Promise<Workspaces> {
+    const cache = stack.use(await StrataProcess.start({ config, ...options }));
     const backend = await EchoBackend.start({ teardown: (end) => stack.defer(async () => void (await end())) }, cache.authority);
     const pusher = await RawPusher.open({ url: cache.url, certificate: cache.certificate, master: cache.master }, { name: shard });
     stack.defer(async () => pusher.socket.terminate());
@@ -86,7 +87,7 @@ export class Workspaces {
     const shown = `backend_server_ca: ${cache.authority.certificateFile}, proxy_client_cert: ${behind.certificateFile}, proxy_client_key: ${behind.keyFile}`;
     await writeFile(mapping, `- {path: /clusters/, backend: "${backend.url}", ${shown}}\n`);
     const files = { mapping, clientCa: cache.authority.certificateFile, certificate: serving.certificateFile, key: serving.keyFile };
-    const door = stack.use(await FrontDoorProcess.start(cache, files, flags));
+    const door = stack.use(await FrontDoorProcess.start(cache, files, options));
     const workspaces = new Workspaces({ cache, door, pusher });
     stack.defer(async () => workspaces.clients.door.close());
     await until(

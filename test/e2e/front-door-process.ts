@@ -14,6 +14,9 @@ import { spawn } from '../support/children.js';
 /** `files`: as kcp's own proxy is given them. */
 export type FrontDoorFiles = Readonly<{ mapping: string; clientCa: string; certificate: string; key: string }>;
 
+/** Beside those that it needs. */
+type FrontDoorOptions = Readonly<{ flags?: readonly string[]; environment?: Readonly<Record<string, string>> }>;
+
 const readyMsMax = 30_000;
 const stopMsMax = 15_000;
 const pollMs = 50;
@@ -22,29 +25,40 @@ export class FrontDoorProcess {
   readonly url: string;
   readonly logFile: string;
   readonly #arguments: readonly string[];
+  readonly #environment: Readonly<Record<string, string>>;
   #child: ChildProcess | undefined;
 
-  private constructor(port: number, logFile: string, flags: readonly string[]) {
+  private constructor(port: number, logFile: string, flags: readonly string[], environment: Readonly<Record<string, string>>) {
+    this.#environment = environment;
     this.url = `https://127.0.0.1:${port}`;
     this.logFile = logFile;
     this.#arguments = ['proxy', '--bind-address=127.0.0.1', `--secure-port=${port}`, ...flags];
   }
 
-  static async start(cache: StrataProcess, files: FrontDoorFiles, flags: readonly string[] = []): Promise<FrontDoorProcess> {
+  static async start(
+    cache: StrataProcess,
+    files: FrontDoorFiles,
+    { flags = [], environment = {} }: FrontDoorOptions = {},
+  ): Promise<FrontDoorProcess> {
     const [port] = await freePorts(1);
     const link = cache.authority.issue({ user: 'door', groups: ['strata'], uris: ['strata://cache/door'] });
-    const door = new FrontDoorProcess(port!, join(cache.folder, 'door.log'), [
-      `--root-directory=${join(cache.folder, 'door')}`,
-      `--mapping-file=${files.mapping}`,
-      `--client-ca-file=${files.clientCa}`,
-      `--tls-cert-file=${files.certificate}`,
-      `--tls-private-key-file=${files.key}`,
-      `--parent-urls=${cache.url}`,
-      `--parent-ca-file=${cache.certificateFile}`,
-      `--parent-cert-file=${link.certificateFile}`,
-      `--parent-key-file=${link.keyFile}`,
-      ...flags,
-    ]);
+    const door = new FrontDoorProcess(
+      port!,
+      join(cache.folder, 'door.log'),
+      [
+        `--root-directory=${join(cache.folder, 'door')}`,
+        `--mapping-file=${files.mapping}`,
+        `--client-ca-file=${files.clientCa}`,
+        `--tls-cert-file=${files.certificate}`,
+        `--tls-private-key-file=${files.key}`,
+        `--parent-urls=${cache.url}`,
+        `--parent-ca-file=${cache.certificateFile}`,
+        `--parent-cert-file=${link.certificateFile}`,
+        `--parent-key-file=${link.keyFile}`,
+        ...flags,
+      ],
+      environment,
+    );
     await door.resume();
     return door;
   }
@@ -57,7 +71,10 @@ export class FrontDoorProcess {
   async resume(): Promise<number> {
     const startedMs = performance.now();
     const log = openSync(this.logFile, 'a');
-    const child = spawn(process.execPath, [builtMain(), ...this.#arguments], { stdio: ['ignore', log, log] });
+    const child = spawn(process.execPath, [builtMain(), ...this.#arguments], {
+      stdio: ['ignore', log, log],
+      env: { ...process.env, ...this.#environment },
+    });
     this.#child = child;
     closeSync(log);
     const probe = new KubeClient({ url: this.url });
