@@ -261,8 +261,10 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
   const polledTypes = typesFile.polled((types) => {
-    const { begun, ended } = catalogue.replaceTable(types);
+    const { begun, ended, widened } = catalogue.replaceTable(types);
     for (const type of ended) hub.endOf(type);
+    // What was refused of these is missing here: all of it is asked for.
+    for (const { group, resource, identity } of widened) dropType({ group, resource, identity });
     sessions.declared();
     tier.followTypes(begun);
   });

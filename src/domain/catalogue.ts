@@ -109,9 +109,10 @@ export class Catalogue {
 
   /**
    * Serves these in place of the table. `begun`: those that were not in it. `ended`: those of before whose requests are not served as they were (`covers`).
+   * `widened`: those of both that take what was refused of them before.
    * Throws CacheError, and changes nothing, where a new one is declared now: its objects are stored by their identity until the next start.
    */
-  replaceTable(table: readonly TableType[]): Readonly<{ begun: readonly TableType[]; ended: readonly TableType[] }> {
+  replaceTable(table: readonly TableType[]): Readonly<Record<'begun' | 'ended' | 'widened', readonly TableType[]>> {
     const [former, next] = [this.#builtIn, byFamily(table)];
     const begun = table.filter((type) => !former.has(familyOf(type)));
     const declared = begun.find((type) => this.#declaredTypes.has(familyOf(type)));
@@ -120,8 +121,9 @@ export class Catalogue {
       throw new CacheError(`${name} is declared by ClusterCachedResources: the file of types counts for it from the next start on`);
     }
     const ended = this.#table.filter((type) => !isCovered(type, next.get(familyOf(type))));
+    const widened = table.filter((type) => former.has(familyOf(type)) && !isCovered(type, former.get(familyOf(type))));
     [this.#table, this.#builtIn] = [table, next];
-    return { begun, ended };
+    return { begun, ended, widened };
   }
 
   /** The type a request names. The core group may be spelled `core`. */

@@ -253,8 +253,8 @@ test('another table ends the types that are not served as before, and takes none
   const others = kcpTypes.filter((type) => type !== shards && type !== exports);
   const oneVersion = { ...exports!, versions: exports!.versions.slice(0, 1) };
   const columns = { ...shards!, versions: [{ ...shards!.versions[0]!, columns: [] }] };
-  t.deepEqual(catalogue.replaceTable([...others, columns, oneVersion, widgets]), { begun: [widgets], ended: [exports] });
-  t.deepEqual(catalogue.replaceTable(kcpTypes), { begun: [], ended: [widgets] });
+  t.deepEqual(catalogue.replaceTable([...others, columns, oneVersion, widgets]), { begun: [widgets], ended: [exports], widened: [] });
+  t.deepEqual(catalogue.replaceTable(kcpTypes), { begun: [], ended: [widgets], widened: [exports] });
   t.is(catalogue.table, kcpTypes);
 
   declareIn(catalogue, aPlace(), aClusterCachedResource({ group: 'example.com', resource: 'widgets' }));

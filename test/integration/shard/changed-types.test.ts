@@ -1,0 +1,104 @@
+/**
+ * A type of `--types-file` that changes at a shard's agent before it does at the cache. It would find objects that stay refused once both files say the
+ * same.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { deferred } from '../../../src/domain/deferred.js';
+import { push } from '../../../src/commands/push.js';
+import { called } from '../../support/commands/called.js';
+import { test } from '../../support/test.js';
+import { aServer, hurried, until, type TestServer } from '../../support/test-server.js';
+import { pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
+import { aTree } from '../../support/test-tree.js';
+import { ShardStandIn } from '../../support/shard-stand-in.js';
+
+const widgets = (versions: readonly string[], scope = 'Cluster'): string =>
+  JSON.stringify({
+    types: [
+      {
+        group: 'x.io',
+        plural: 'widgets',
+        kind: 'Widget',
+        scope,
+        replicated: 'always',
+        versions: versions.map((name) => ({ name })),
+      },
+    ],
+  });
+
+test('a version that the agent reads before the cache serves it comes whole once it does', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const [atCache, atAgent] = [join(folder, 'cache.yaml'), join(folder, 'agent.yaml')];
+  await Promise.all([atCache, atAgent].map((file) => writeFile(file, widgets(['v1']))));
+  const server = await aServer(t, { flags: { 'types-file': atCache, 'policy-poll': '100ms' } });
+  const shard = await ShardStandIn.start();
+  t.teardown(() => shard.close());
+  const serves = (version: string): void =>
+    shard.store.serve({ group: 'x.io', version, resource: 'widgets', kind: 'Widget', identity: '' });
+  serves('v1');
+  shard.store.put('widgets.x.io', 'acme', { metadata: { name: 'one' } });
+  const pair = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+  const stopped = deferred<string>();
+  const ended = called(push, {
+    flags: {
+      kubeconfig: shard.kubeconfig,
+      'shard-name': 'amber',
+      cache: server.url,
+      'cache-ca-file': server.certificateFile,
+      'cert-file': pair.certificateFile,
+      'key-file': pair.keyFile,
+      'log-level': 'error',
+      'types-file': atAgent,
+    },
+    surroundings: { untilStopped: () => stopped.promise, logStream: new PassThrough().resume(), clock: hurried(50) },
+  });
+  t.teardown(async () => {
+    stopped.resolve('SIGTERM');
+    await ended;
+  });
+  await until(async () => (await namesAt(server, 'v1')).join() === 'one');
+
+  serves('v2');
+  await writeFile(atAgent, widgets(['v2', 'v1']));
+  await until(() => server.logged.some(({ event }) => event === 'push.refused'));
+  shard.store.put('widgets.x.io', 'acme', { metadata: { name: 'two' } });
+  await writeFile(atCache, widgets(['v2', 'v1']));
+
+  await until(async () => (await namesAt(server, 'v2')).join() === 'one,two');
+  t.pass();
+});
+
+test('a type that changes its scope at one end of a link before it does at the other one comes whole once both say the same', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const [atRoot, atLeaf] = [join(folder, 'root.yaml'), join(folder, 'leaf.yaml')];
+  await Promise.all([atRoot, atLeaf].map((file) => writeFile(file, widgets(['v1']))));
+  const tree = await aTree(t);
+  const flagsOf = (file: string) => ({ 'types-file': file, 'policy-poll': '100ms' });
+  const root = await tree.cache('root', { flags: flagsOf(atRoot) });
+  const leaf = await tree.cache('leaf', { parent: root, flags: flagsOf(atLeaf) });
+  const pusher = await RawPusher.open(leaf);
+  const slice = sliceOf('widgets', { group: 'x.io' });
+  const pushed = (name: string, namespace?: string) =>
+    pushedObject({ apiVersion: 'x.io/v1', kind: 'Widget', metadata: { name, uid: name, ...(namespace !== undefined && { namespace }) } });
+  await pusher.syncWhole(slice, [pushed('one')], 'v1');
+  await until(async () => (await namesAt(root, 'v1')).join() === 'one');
+
+  await writeFile(atLeaf, widgets(['v1'], 'Namespaced'));
+  await until(() => leaf.logged.some(({ event }) => event === 'types.reloaded'));
+  await pusher.syncWhole(slice, [pushed('two', 'default')], 'v1');
+  await until(() => root.logged.some(({ event }) => event === 'link.refused-here'));
+  await writeFile(atRoot, widgets(['v1'], 'Namespaced'));
+
+  await until(async () => (await namesAt(root, 'v1')).join() === 'two');
+  t.pass();
+});
+
+async function namesAt(server: TestServer, version: string): Promise<readonly string[]> {
+  const { text } = await server.client().raw('GET', `/services/cache/shards/*/clusters/*/apis/x.io/${version}/widgets`);
+  return ((JSON.parse(text) as { items?: { metadata: { name: string } }[] }).items ?? []).map(({ metadata }) => metadata.name);
+}
