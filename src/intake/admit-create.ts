@@ -5,11 +5,13 @@
  * A2 A body with the annotation kcp.io/shard is a replica: its uid, times and generation stay as sent, and only a missing
  *    uid or creationTimestamp is filled in; a missing generation stays missing. Any other body is new: its uid,
  *    creationTimestamp and generation are ours, and it is not being deleted.
+ *    Neither has names that were set on the copy, whatever its annotation says (KEPT-2).
  * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten.
  */
 import { invalid } from '../domain/invalid.js';
 import { compose, type MetadataStamp } from '../json/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
+import { keptAnnotation } from '../domain/kept-names.js';
 import type { Mutation } from '../domain/mutation.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
@@ -19,6 +21,7 @@ import { plainCauses } from './meta-rules.js';
 import { chooseNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from '../json/object-meta.js';
 import { readObject } from './read-object.js';
+import { unmarked } from '../json/kept-members.js';
 import { formatTimestamp } from '../domain/timestamp.js';
 
 const shardAnnotation = 'kcp.io/shard';
@@ -49,7 +52,7 @@ export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Ad
     if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name }, causes));
     if (meta.resourceVersion !== '') throw new Refused(badRequest('resourceVersion should not be set on objects to be created'));
 
-    const body = compose(text, {
+    const composed = compose(text, {
       place: request.dryRun ? undefined : { shard, cluster },
       apiVersion: formatApiVersion(type.group, type.storageVersion),
       version: type.storageVersion,
@@ -59,6 +62,7 @@ export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Ad
         ...systemStamp(meta, request),
       },
     });
+    const body = meta.annotations.has(keptAnnotation) ? unmarked(composed) : composed;
     const key = { resource: { group: type.group, resource: type.resource, identity }, shard, cluster, namespace, name };
     return { mutation: { kind: 'put', key, body, path: pathOf(meta), expect: 'absent' }, warnings, generated };
   });

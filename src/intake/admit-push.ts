@@ -2,7 +2,7 @@
  * Decides what a pusher sends of one key: the push that goes to the store, or why it is refused.
  *
  * P1 What is admitted reads back as it was pushed, but for what Kubernetes does not know in the metadata: a replica's uid, times and
- *    generation are its source's.
+ *    generation are its source's. A shard's own annotation that marks kept names is dropped: what is marked was set on the copy (KEPT-2).
  * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
  *    bug or from malice, and either should be reported, not overwritten.
  * P3 A body without a uid is refused: one made up here would differ at every sync.
@@ -13,6 +13,7 @@ import { serves, type ServedType } from '../domain/catalogue.js';
 import { parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import { compose } from '../json/compose.js';
 import { badRequest, Refused, type Refusal } from '../domain/errors.js';
+import { keptAnnotation } from '../domain/kept-names.js';
 import type { Key } from '../domain/key.js';
 import type { Body, StoredObject } from '../domain/object.js';
 import { attempt, mustParse, type Parsed } from '../domain/parsed.js';
@@ -20,6 +21,7 @@ import { isPathType, parsePathEntry, pathEntryBody, pathOfEntry } from '../domai
 import type { Push, Speaker } from '../domain/push.js';
 import { formatApiVersion, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
+import { unmarked } from '../json/kept-members.js';
 import type { Allocate } from '../json/text-edits.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
 import { createCauses, keyCharactersMax, placeCauses } from './check-meta.js';
@@ -60,7 +62,7 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
 
 type Admitted = Readonly<{ body: Body; path: CanonicalPath | undefined }>;
 
-function readReplica(key: Key, bytes: Uint8Array, { type, version, allocate }: PushInputs): Admitted {
+function readReplica(key: Key, bytes: Uint8Array, { type, version, by, allocate }: PushInputs): Admitted {
   const { text, meta } = readObject(bytes, { type, version, fieldValidation: 'Ignore' });
   confirmPlace(key, meta);
   const causes = createCauses(type, meta, key);
@@ -72,7 +74,8 @@ function readReplica(key: Key, bytes: Uint8Array, { type, version, allocate }: P
     version: type.storageVersion,
     metadata: namespaceStamp(key.namespace, meta.namespace),
   };
-  return { body: compose(text, stamp, allocate), path: pathOf(meta) };
+  const body = compose(text, stamp, allocate);
+  return { body: by.kind !== 'link' && meta.annotations.has(keptAnnotation) ? unmarked(body) : body, path: pathOf(meta) };
 }
 
 function readEntry(key: Key, bytes: Uint8Array, { allocate }: PushInputs): Admitted {

@@ -62,6 +62,12 @@ export function withNames(body: Body, values: Kept, marked: Kept): Body {
   return edited(body, edits);
 }
 
+/** Without what marks names as set on the copy: a new one, or one as its shard has it, has none of these. */
+export function unmarked(body: Body): Body {
+  const { annotations } = scanObject(body.bytes, Infinity);
+  return annotations === undefined ? body : edited(body, removals(annotations, new Set([keptAnnotation])));
+}
+
 /** Without any of the names, and without labels where no other is left. */
 export function withoutNames(body: Body, names: NamesOfType): Body {
   const { metadata, annotations, labels } = scanObject(body.bytes, Infinity);

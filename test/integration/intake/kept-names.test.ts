@@ -135,6 +135,31 @@ test('what the shard itself sets under a listed name, and what an operator sets,
   t.deepEqual((await client.get(one)).metadata.annotations, { 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
 });
 
+test('what a shard marks as kept itself, as one restored from a cached copy does, is its own all the same', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  const marking = { 'x.io/cordon': 'shard', 'strata/kept': 'x.io/cordon' };
+  const own = (annotations: Record<string, string>) =>
+    pushedExport('one', { metadata: { name: 'one', uid: 'uid-of-one', annotations }, spec: { n: 1 } });
+  await pusher.sync(exports, [own(marking)]);
+  const client = server.client();
+  t.deepEqual(await annotationsAt(one), { 'x.io/cordon': 'shard', 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
+  await client.mergePatch(one, { metadata: { annotations: { 'x.io/owner': 'me' } } });
+
+  await pusher.acknowledged(pusher.put(exports, [own({ 'strata/kept': 'x.io/other' })]));
+
+  const marked = { 'x.io/owner': 'me', 'strata/kept': 'x.io/owner' };
+  t.deepEqual(await annotationsAt(one), { ...marked, 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
+  const beside = aPath({ shard: 'beside' });
+  await client.create(beside, anApiExport({}, { metadata: { name: 'two', annotations: marking } }));
+  const { 'x.io/cordon': set, 'strata/kept': mark } = (await annotationsAt(`${beside}/two`)) ?? {};
+  t.deepEqual([set, mark], ['shard', undefined]);
+
+  async function annotationsAt(path: string): Promise<KubeObject['metadata']['annotations']> {
+    return (await client.get(path)).metadata.annotations;
+  }
+});
+
 test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it again and again, and one that changes the object keeps them', async (t) => {
   const server = await aServer(t, { flags });
   const client = server.client();
