@@ -27,8 +27,11 @@ import { pathGroup } from '../domain/path-entry.js';
 import { formatGroupResource } from '../domain/resource.js';
 import { parseJsonPath } from '../json/json-path.js';
 import { checkFileText, readFileText } from './checked-file.js';
+import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
 
+/** It is read while requests wait: a megabyte takes about a second. */
+const charactersMax = 1024 * 1024;
 const typesMax = 1_000;
 const versionsMax = 20;
 const columnsMax = 50;
@@ -70,6 +73,7 @@ export class TypesFile {
     if (this.#file === undefined) return false;
     const text = readFileText(this.#file);
     if (text === this.#text) return false;
+    if (text.length > charactersMax) throw new SettingsError([`${this.#file}: has more than ${charactersMax} characters`]);
     const types = checkFileText(this.#file, text, checkTypes);
     use(types);
     [this.#text, this.#types] = [text, types];

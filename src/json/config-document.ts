@@ -5,6 +5,7 @@
  * kubectl, which writes kubeconfigs. One that is not the first of its mapping is refused: to kubectl it overrides what stands before, to others it does not.
  */
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit, type Document, type Node } from 'yaml';
+import { tokensOf } from './yaml.js';
 
 export type ConfigDocument = Readonly<{
   value: unknown;
@@ -27,6 +28,7 @@ export class ConfigSyntaxError extends Error {
 const aliasesMax = 100;
 
 export function parseConfigDocument(text: string): ConfigDocument {
+  confirmDepth(text);
   const lines = new LineCounter();
   const document = parseDocument(text, {
     version: '1.2',
@@ -60,6 +62,16 @@ export function parseConfigDocument(text: string): ConfigDocument {
       return line;
     },
   };
+}
+
+/** What is deeper would end the process (yaml.ts Y1). */
+function confirmDepth(text: string): void {
+  const tokens = tokensOf(text);
+  try {
+    while (tokens.next().done !== true);
+  } catch {
+    throw new ConfigSyntaxError('nests too deep', undefined);
+  }
 }
 
 /** Where the key or the member stands, and what it holds. */

@@ -81,7 +81,8 @@ function documentsOf(text: string): readonly Document.Parsed[] {
   return documents;
 }
 
-function* tokensOf(text: string): Generator<CST.Token> {
+/** Throws Refused where the text is deeper than the library takes (Y1). */
+export function* tokensOf(text: string): Generator<CST.Token> {
   const parser = new Parser();
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme);

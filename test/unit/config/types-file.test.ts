@@ -1,6 +1,9 @@
-/** What a file of types may say, and that whatever is wrong with it is named by its place. It would find an entry that is half taken, or passed over. */
+/** What a file of types may say, and that whatever is wrong with it is named by its place. It would find an entry that is half taken, or passed over, and a text that ends the process. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { kcpTypes } from '../../../src/domain/catalogue-kcp.js';
-import { checkTypes } from '../../../src/config/types-file.js';
+import { checkTypes, TypesFile } from '../../../src/config/types-file.js';
 import { test } from '../../support/test.js';
 
 const entry = {
@@ -103,4 +106,22 @@ for (const [name, given, expected] of wrong)
       told.some((each) => expected.test(each)),
       told.join('\n'),
     );
+  });
+
+for (const [name, text, message] of [
+  ['one list in another, 200,000 deep', `types: ${'['.repeat(200_000)}`, /types\.yaml: nests too deep$/],
+  ['mappings 201 deep', Array.from({ length: 201 }, (_, i) => `${' '.repeat(i)}a:`).join('\n'), /types\.yaml: nests too deep$/],
+  ['more than a megabyte', `# ${'a'.repeat(1024 * 1024)}`, /types\.yaml: has more than 1048576 characters$/],
+] as const)
+  test(`refused, and the types of before stay: ${name}`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+    t.teardown(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, 'types.yaml');
+    await writeFile(file, 'types: []');
+    const types = new TypesFile(file);
+
+    await writeFile(file, text);
+
+    t.throws(() => types.polled(() => t.fail())?.take(), { name: 'SettingsError', message });
+    t.deepEqual(types.types, kcpTypes);
   });
