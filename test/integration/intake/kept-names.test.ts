@@ -198,6 +198,24 @@ test('a PUT that lacks nothing but kept names changes nothing, as kcp sends it a
   t.is(await shows(server), '  3');
 });
 
+test('what is kept on a copy has 4 KiB together: a patch beyond that is 400 and changes nothing, and one that removes is none', async (t) => {
+  const server = await aServer(t, { flags });
+  const pusher = await RawPusher.open(server);
+  await pusher.syncWhole(exports, [sent(1)]);
+  const client = server.client();
+  const patched = async (annotations: Readonly<Record<string, string | null>>): Promise<number> =>
+    (await client.raw('PATCH', one, { body: { metadata: { annotations } }, headers: { 'content-type': 'application/merge-patch+json' } }))
+      .status;
+
+  const name = 'x.io/cordon'.length;
+  t.is(await patched({ 'x.io/cordon': 'y'.repeat(4_096 - name) }), 200);
+  t.is(await patched({ 'x.io/owner': 'me' }), 400);
+  t.is(await patched({ 'x.io/cordon': 'y'.repeat(4_097 - name) }), 400);
+  t.is((await client.get(one)).metadata.annotations?.['x.io/cordon']?.length, 4_096 - name);
+  t.is(await patched({ 'x.io/cordon': null, 'x.io/owner': 'me' }), 200);
+  t.is(await shows(server), '  1');
+});
+
 test('kept names cross a link from where the shard is written, up and down; elsewhere a write is refused and says where to go', async (t) => {
   const clock = hurried(20);
   const tree = await aTree(t);
