@@ -6,9 +6,9 @@ import ava, { type ImplementationFn, type TestFn } from 'ava';
 import { reasonAtOnce } from './reason-at-once.js';
 import { timed } from './time-of-file.js';
 
-/** What AVA has of serial tests, and what is the same for all of them. */
-export const test = new Proxy(ava.serial, {
-  get: (serial, name) => Reflect.get(name in serial ? serial : ava, name) as unknown,
+/** What AVA has of serial tests, and what is the same for all of them; `test.serial` is the same. */
+export const test: TestFn = new Proxy(ava.serial, {
+  get: (serial, name) => (name === 'serial' ? test : (Reflect.get(name in serial ? serial : ava, name) as unknown)),
   apply: (serial, self, [title, body, ...rest]: [string, ImplementationFn<unknown[]>, ...unknown[]]) =>
     Reflect.apply(serial, self, [title, timed(reasonAtOnce(body)), ...rest]) as unknown,
 }) as TestFn;
