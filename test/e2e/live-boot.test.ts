@@ -127,7 +127,7 @@ test.serial(
 /** kcp leaves a workspace that it is asked for in the moment after a shard has started without its bindings, behind its own front proxy as well; others it makes. */
 async function madeSoon(t: ExecutionContext, made: LiveWorkspaces): Promise<Workspace> {
   for (const name of ['late-1', 'late-2', 'late-3']) {
-    const late = await Promise.race([made.create(name, 'shard-1').catch(() => undefined), sleep(lateMsMax)]);
+    const late = await Promise.race([made.create(name, 'shard-1').catch(() => undefined), sleep(lateMsMax, undefined, { ref: false })]);
     if (late !== undefined) return late;
     t.log(`kcp has not made the workspace ${name} within ${lateMsMax} ms`);
   }
