@@ -5,15 +5,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import { deferred } from '../../../src/domain/deferred.js';
-import { push } from '../../../src/commands/push.js';
-import { called } from '../../support/commands/called.js';
 import { test } from '../../support/test.js';
-import { aServer, hurried, until, type TestServer } from '../../support/test-server.js';
+import { aServer, until, type TestServer } from '../../support/test-server.js';
 import { pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { aTree } from '../../support/test-tree.js';
 import { ShardStandIn } from '../../support/shard-stand-in.js';
+import { pushing } from './pushing.js';
 
 const widgets = (versions: readonly string[], scope = 'Cluster'): string =>
   JSON.stringify({
@@ -41,25 +38,7 @@ test('a version that the agent reads before the cache serves it comes whole once
     shard.store.serve({ group: 'x.io', version, resource: 'widgets', kind: 'Widget', identity: '' });
   serves('v1');
   shard.store.put('widgets.x.io', 'acme', { metadata: { name: 'one' } });
-  const pair = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
-  const stopped = deferred<string>();
-  const ended = called(push, {
-    flags: {
-      kubeconfig: shard.kubeconfig,
-      'shard-name': 'amber',
-      cache: server.url,
-      'cache-ca-file': server.certificateFile,
-      'cert-file': pair.certificateFile,
-      'key-file': pair.keyFile,
-      'log-level': 'error',
-      'types-file': atAgent,
-    },
-    surroundings: { untilStopped: () => stopped.promise, logStream: new PassThrough().resume(), clock: hurried(50) },
-  });
-  t.teardown(async () => {
-    stopped.resolve('SIGTERM');
-    await ended;
-  });
+  pushing(t, server, { shard, typesFile: atAgent });
   await until(async () => (await namesAt(server, 'v1')).join() === 'one');
 
   serves('v2');

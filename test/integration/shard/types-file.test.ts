@@ -5,17 +5,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { deferred } from '../../../src/domain/deferred.js';
-import { push } from '../../../src/commands/push.js';
 import type { StatusReport } from '../../../src/domain/status.js';
-import { called } from '../../support/commands/called.js';
 import { documentedYaml } from '../../support/documented-yaml.js';
 import { test } from '../../support/test.js';
 import { pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
-import { aServer, hurried, until, type TestServer } from '../../support/test-server.js';
+import { aServer, until, type TestServer } from '../../support/test-server.js';
 import { aTree } from '../../support/test-tree.js';
 import { ShardStandIn } from '../../support/shard-stand-in.js';
+import { pushing } from './pushing.js';
 
 const slices = { group: 'cache.kcp.io', version: 'v1alpha1', resource: 'replicationendpointslices', kind: 'ReplicationEndpointSlice' };
 const listed = '/services/cache/shards/*/clusters/*/apis/cache.kcp.io/v1alpha1/replicationendpointslices';
@@ -33,25 +31,7 @@ test('a type of the file is replicated and served once both know it, and leaves 
   t.teardown(() => shard.close());
   shard.store.serve({ ...slices, identity: '' });
   shard.store.put('replicationendpointslices.cache.kcp.io', 'acme', { metadata: { name: 'one' }, spec: { export: { name: 'widgets' } } });
-  const pair = server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
-  const stopped = deferred<string>();
-  const ended = called(push, {
-    flags: {
-      kubeconfig: shard.kubeconfig,
-      'shard-name': 'amber',
-      cache: server.url,
-      'cache-ca-file': server.certificateFile,
-      'cert-file': pair.certificateFile,
-      'key-file': pair.keyFile,
-      'log-level': 'error',
-      'types-file': atAgent,
-    },
-    surroundings: { untilStopped: () => stopped.promise, logStream: new PassThrough().resume(), clock: hurried(50) },
-  });
-  t.teardown(async () => {
-    stopped.resolve('SIGTERM');
-    await ended;
-  });
+  pushing(t, server, { shard, typesFile: atAgent });
 
   const status = async (): Promise<number> => (await client.raw('GET', listed)).status;
   await until(async () => (await unknownTypesOf(server)).length > 0);
