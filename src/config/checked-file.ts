@@ -4,7 +4,7 @@ import { ConfigSyntaxError, parseConfigDocument } from '../json/config-document.
 import { SettingsError } from './settings-error.js';
 
 /** `path`: keys and places in lists, from the whole to the part. */
-type Problem = Readonly<{ path: readonly (string | number)[]; message: string }>;
+export type Problem = Readonly<{ path: readonly (string | number)[]; message: string }>;
 
 /** What `check` makes of its value. Throws SettingsError for what it reports, and for a file that cannot be read. */
 export function readCheckedFile<Value>(file: string, check: Check<Value>): Value {

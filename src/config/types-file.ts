@@ -26,7 +26,7 @@ import { dnsLabelFlaws, dnsSubdomainFlaws } from '../domain/name-syntax.js';
 import { pathGroup } from '../domain/path-entry.js';
 import { formatGroupResource } from '../domain/resource.js';
 import { parseJsonPath } from '../json/json-path.js';
-import { checkFileText, readFileText } from './checked-file.js';
+import { checkFileText, readFileText, type Problem } from './checked-file.js';
 import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
 
@@ -81,101 +81,97 @@ export class TypesFile {
   }
 }
 
-type Problem = Readonly<{ path: KeyPath; message: string }>;
-
 /** `given`: the content of the file. An empty one changes nothing. */
 export function checkTypes(given: unknown): Readonly<{ value: readonly TableType[]; problems: readonly Problem[] }> {
-  const check = new Check();
-  const entries = check.list(check.members(given ?? {}, [], ['types'])['types'] ?? [], ['types'], typesMax);
+  const reader = new TypesReader();
+  const entries = reader.list(reader.members(given ?? {}, [], ['types'])['types'] ?? [], ['types'], typesMax);
   const table = new Map(kcpTypes.map((type) => [formatGroupResource(type), type]));
   const seen = new Set<string>();
   for (const [index, entry] of entries.entries()) {
     const path = ['types', index];
-    const members = check.members(entry, path, typeKeys);
-    const group = check.name(members['group'], [...path, 'group'], groupFlaws) ?? '';
-    const resource = check.name(members['plural'], [...path, 'plural'], dnsLabelFlaws) ?? '';
+    const members = reader.members(entry, path, typeKeys);
+    const group = reader.name(members['group'], [...path, 'group'], groupFlaws) ?? '';
+    const resource = reader.name(members['plural'], [...path, 'plural'], dnsLabelFlaws) ?? '';
     const name = formatGroupResource({ group, resource });
-    if (seen.has(name)) check.report([...path, 'plural'], `${name} stands in the file twice`);
+    if (seen.has(name)) reader.report([...path, 'plural'], `${name} stands in the file twice`);
     seen.add(name);
     const former = table.get(name);
-    table.set(name, typeOf(check, members, { path, group, resource, former }));
+    table.set(name, typeOf(reader, members, { path, group, resource, former }));
   }
-  return { value: [...table.values()], problems: check.problems };
+  return { value: [...table.values()], problems: reader.problems };
 }
 
 type Entry = Readonly<{ path: KeyPath; group: string; resource: string; former: TableType | undefined }>;
 
-function typeOf(check: Check, members: Members, { path, group, resource, former }: Entry): TableType {
+function typeOf(reader: TypesReader, members: Members, { path, group, resource, former }: Entry): TableType {
   if (isDeclaring({ group, resource }))
-    check.report([...path, 'plural'], 'this type is built in and cannot be changed: its objects declare types');
+    reader.report([...path, 'plural'], 'this type is built in and cannot be changed: its objects declare types');
   const at = (key: string): KeyPath => [...path, key];
-  const kind = check.optional(members['kind'], former?.kind, (given) => check.matching(given, at('kind'), kindPattern));
-  const scope = check.optional(members['scope'], former && scopeOf(former), (given) =>
-    check.oneOf(given, at('scope'), ['Cluster', 'Namespaced']),
+  const kind = reader.optional(members['kind'], former?.kind, (given) => reader.matching(given, at('kind'), kindPattern));
+  const scope = reader.optional(members['scope'], former && scopeOf(former), (given) =>
+    reader.oneOf(given, at('scope'), ['Cluster', 'Namespaced']),
   );
-  const replicated = check.optional(members['replicated'], former?.replicated, (given) =>
-    check.oneOf(given, at('replicated'), ['always', 'annotated', 'never'] as const),
+  const replicated = reader.optional(members['replicated'], former?.replicated, (given) =>
+    reader.oneOf(given, at('replicated'), ['always', 'annotated', 'never'] as const),
   );
-  const versions = check.optional(members['versions'], former?.versions, (given) => versionsOf(check, given, at('versions')));
+  const versions = reader.optional(members['versions'], former?.versions, (given) => versionsOf(reader, given, at('versions')));
   for (const [key, value] of Object.entries({ kind, scope, replicated, versions }))
-    if (value === undefined && members[key] === undefined) check.report(path, `${key} is missing`);
+    if (value === undefined && members[key] === undefined) reader.report(path, `${key} is missing`);
   if (former !== undefined && (kind !== former.kind || scope !== scopeOf(former)))
-    check.report(path, `the built-in type is a ${former.kind} of scope ${scopeOf(former)}, and stays one`);
+    reader.report(path, `the built-in type is a ${former.kind} of scope ${scopeOf(former)}, and stays one`);
   const names = (key: string, all: readonly string[]): readonly string[] =>
-    check.optional(members[key], all, (given) =>
-      check.list(given, at(key), namesMax).map((each, i) => check.name(each, [...at(key), i], dnsLabelFlaws) ?? ''),
+    reader.optional(members[key], all, (given) =>
+      reader.list(given, at(key), namesMax).map((each, i) => reader.name(each, [...at(key), i], dnsLabelFlaws) ?? ''),
     ) ?? all;
-  const { nameRule, strategicMerge } = former ?? plainTraits;
   return {
+    ...(former ?? plainTraits),
     group,
     resource,
     identity: '',
     kind: kind ?? '',
     listKind: `${kind}List`,
     singular:
-      check.optional(members['singular'], former?.singular ?? kind?.toLowerCase(), (given) =>
-        check.name(given, at('singular'), dnsLabelFlaws),
+      reader.optional(members['singular'], former?.singular ?? kind?.toLowerCase(), (given) =>
+        reader.name(given, at('singular'), dnsLabelFlaws),
       ) ?? '',
     shortNames: names('shortNames', former?.shortNames ?? []),
     categories: names('categories', former?.categories ?? []),
     namespaced: scope === 'Namespaced',
-    nameRule,
-    strategicMerge,
     versions: versions ?? [],
     storageVersion: versions?.[0]?.name ?? '',
     replicated: replicated ?? 'never',
-    identityOf: check.optional(members['identityOf'], former?.identityOf, (given) =>
-      check.name(given, at('identityOf'), dnsSubdomainFlaws),
+    identityOf: reader.optional(members['identityOf'], former?.identityOf, (given) =>
+      reader.name(given, at('identityOf'), dnsSubdomainFlaws),
     ),
   };
 }
 
-function versionsOf(check: Check, given: unknown, path: KeyPath): readonly ServedVersion[] {
-  const versions = check.list(given, path, versionsMax).map((each, i): ServedVersion => {
+function versionsOf(reader: TypesReader, given: unknown, path: KeyPath): readonly ServedVersion[] {
+  const versions = reader.list(given, path, versionsMax).map((each, i): ServedVersion => {
     const at = [...path, i];
-    const members = check.members(each, at, versionKeys);
-    const columns = check.list(members['additionalPrinterColumns'] ?? [], [...at, 'additionalPrinterColumns'], columnsMax);
+    const members = reader.members(each, at, versionKeys);
+    const columns = reader.list(members['additionalPrinterColumns'] ?? [], [...at, 'additionalPrinterColumns'], columnsMax);
     return {
-      name: check.name(members['name'], [...at, 'name'], dnsLabelFlaws) ?? '',
-      columns: columns.map((column, k) => columnOf(check, column, [...at, 'additionalPrinterColumns', k])),
+      name: reader.name(members['name'], [...at, 'name'], dnsLabelFlaws) ?? '',
+      columns: columns.map((column, k) => columnOf(reader, column, [...at, 'additionalPrinterColumns', k])),
     };
   });
-  if (versions.length === 0) check.report(path, 'must name a version');
-  if (new Set(versions.map(({ name }) => name)).size < versions.length) check.report(path, 'names a version twice');
+  if (versions.length === 0) reader.report(path, 'must name a version');
+  if (new Set(versions.map(({ name }) => name)).size < versions.length) reader.report(path, 'names a version twice');
   return versions;
 }
 
-function columnOf(check: Check, given: unknown, path: KeyPath): Column {
-  const members = check.members(given, path, columnKeys);
-  const text = (key: string): string | undefined => check.optional(members[key], undefined, (value) => check.text(value, [...path, key]));
-  const jsonPath = check.text(members['jsonPath'], [...path, 'jsonPath']) ?? '';
-  if (jsonPath !== '' && parseJsonPath(jsonPath) === undefined) check.report([...path, 'jsonPath'], 'is no JSONPath of a printer column');
+function columnOf(reader: TypesReader, given: unknown, path: KeyPath): Column {
+  const members = reader.members(given, path, columnKeys);
+  const text = (key: string): string | undefined => reader.optional(members[key], undefined, (value) => reader.text(value, [...path, key]));
+  const jsonPath = reader.text(members['jsonPath'], [...path, 'jsonPath']) ?? '';
+  if (jsonPath !== '' && parseJsonPath(jsonPath) === undefined) reader.report([...path, 'jsonPath'], 'is no JSONPath of a printer column');
   const [format, description] = [text('format'), text('description')];
   const { priority } = members;
-  if (priority !== undefined && !Number.isInteger(priority)) check.report([...path, 'priority'], 'must be a whole number');
+  if (priority !== undefined && !Number.isInteger(priority)) reader.report([...path, 'priority'], 'must be a whole number');
   return {
-    name: check.text(members['name'], [...path, 'name']) ?? '',
-    type: check.oneOf(members['type'], [...path, 'type'], columnTypes) ?? '',
+    name: reader.text(members['name'], [...path, 'name']) ?? '',
+    type: reader.oneOf(members['type'], [...path, 'type'], columnTypes) ?? '',
     ...(format !== undefined && { format }),
     ...(description !== undefined && { description }),
     ...(typeof priority === 'number' && { priority }),
@@ -195,7 +191,7 @@ function groupFlaws(group: string): readonly string[] {
 }
 
 /** Reads values that nobody has looked at, and collects what is wrong with them. */
-class Check {
+class TypesReader {
   readonly problems: Problem[] = [];
 
   report(path: KeyPath, message: string): undefined {
