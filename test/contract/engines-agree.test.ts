@@ -1,6 +1,6 @@
 /**
- * The memory engine against the one that ships: given the same requests, both decide, publish and keep the same. So what a
- * simulation shows on the one is true of the other. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
+ * SQLite as simulations run it, on a disk in memory, against SQLite in files: given the same requests, both decide, publish and keep the same. So what a
+ * simulation shows is true of a server. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';

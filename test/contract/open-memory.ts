@@ -1,33 +1,34 @@
 import { setImmediate } from 'node:timers';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { ManualClock } from '../support/store/manual-clock.js';
-import { MemoryDisk } from '../../src/store/memory/disk.js';
-import { memoryStoreOptions } from '../../src/store/memory/store-options.js';
-import { MemoryStore } from '../../src/store/memory/store.js';
+import { MemoryDisk, type MemoryStore } from '../support/store/memory-disk.js';
+import { storeLimits } from '../support/test-store.js';
 import type { Engine, EngineBounds } from './store-contract.js';
 
-/** The memory engine: what it has kept is its disk. */
-export async function openMemory(_: ExecutionContext, bounds: EngineBounds): Promise<Engine> {
-  const { queue, page, historyChangesMax, tombstonesMax } = memoryStoreOptions;
-  const options = {
-    queue: { ...queue, mutationsMax: bounds.mutationsMax ?? queue.mutationsMax },
-    page: { rowsMax: bounds.pageRowsMax ?? page.rowsMax, bytesMax: bounds.pageBytesMax ?? page.bytesMax },
-    historyChangesMax: bounds.changesMax ?? historyChangesMax,
-    tombstonesMax: bounds.tombstonesMax ?? tombstonesMax,
-    ...(bounds.keptNames && { keptNames: bounds.keptNames }),
-  };
+/** SQLite as simulations run it. */
+export async function openMemory(_: ExecutionContext, { changesMax, tombstonesMax }: EngineBounds): Promise<Engine> {
+  const { historyChangesMax, ...history } = storeLimits.history;
+  const bounds = { historyChangesMax: changesMax ?? historyChangesMax, tombstonesMax: tombstonesMax ?? history.tombstonesMax };
   const disk = MemoryDisk.blank(Math.random);
   const open = (): MemoryStore =>
-    new MemoryStore(disk, { clock: new ManualClock(), soon: (task) => setImmediate(task), random: Math.random }, options);
+    disk.open(
+      { clock: new ManualClock(), soon: (task) => setImmediate(task), random: Math.random },
+      { history: { ...history, ...bounds }, recentBytesMax: 0 },
+    );
+  let store = open();
   const engine = {
     traits: { ordersWrites: true, keepsTombstones: true, keepsTimes: true, keepsPaths: true },
-    store: open(),
+    store,
     restart: async () => {
-      await engine.store.close();
-      engine.store = open();
-      return engine.store;
+      await store.close();
+      return (engine.store = store = open());
     },
-    compact: async () => engine.store.compact(),
+    compact: async () => {
+      store.compact(bounds.historyChangesMax);
+      await turn();
+      await turn();
+    },
   };
   return engine;
 }

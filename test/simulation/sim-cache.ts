@@ -1,5 +1,5 @@
 /**
- * One cache of a simulated tree: the real tier on a memory store, in a process that can stop, crash, freeze and come back, on a
+ * One cache of a simulated tree: the real tier on SQLite in memory, in a process that can stop, crash, freeze and come back, on a
  * disk that can be lost or restored from a copy.
  *
  *   start ──▶ running ── stop ──▶ down     everybody gets a goodbye
@@ -18,9 +18,7 @@ import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { linkReconnectBounds } from '../../src/tier/link.js';
 import type { Tier, TierOptions } from '../../src/tier/tier.js';
 import { aPolicy } from '../support/link-rules.js';
-import { MemoryDisk } from '../../src/store/memory/disk.js';
-import { MemoryStore } from '../../src/store/memory/store.js';
-import type { MemoryStoreOptions } from '../../src/store/memory/store-options.js';
+import { MemoryDisk, type MemoryStore, type MemoryStoreOptions } from '../support/store/memory-disk.js';
 import type { ModelCache } from './model-tree.js';
 import { ProcessLife } from './process-life.js';
 import { fractions } from './seeded-random.js';
@@ -84,7 +82,7 @@ export class SimCache {
 
   /** Whether it has ever met that child, as far as its disk remembers. */
   remembers(child: string): boolean {
-    return this.#disk.links.has(childNeighbour(child));
+    return this.#disk.remembers(childNeighbour(child));
   }
 
   get configuredMs(): number {
@@ -122,11 +120,7 @@ export class SimCache {
     if (this.#process !== undefined) throw new Error(`${this.name} runs already`);
     const { time, network } = this.#world;
     const life = new ProcessLife(time, { skewMs });
-    const store = new MemoryStore(
-      this.#disk,
-      { clock: life, soon: life.soon, random: this.#random, digestOf: this.#world.digestOf },
-      this.#options.store,
-    );
+    const store = this.#disk.open({ clock: life, soon: life.soon, random: this.#random }, this.#options.store);
     await this.#follow(store);
     const process = await this.#open(life, store);
     this.#process = process;

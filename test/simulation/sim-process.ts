@@ -1,4 +1,4 @@
-/** One process of a simulated cache: everything of the real server that makes a tree, on a memory store, wired as the server wires it. */
+/** One process of a simulated cache: everything of the real server that makes a tree, on SQLite in memory, wired as the server wires it. */
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { mayWriteFor, type Caller } from '../../src/domain/caller.js';
 import { Catalogue } from '../../src/domain/catalogue.js';
@@ -19,7 +19,7 @@ import type { IntakeRules } from '../../src/intake/receiver-state.js';
 import { Standbys } from '../../src/intake/standbys.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
 import { Tier, type TierOptions } from '../../src/tier/tier.js';
-import type { MemoryStore } from '../../src/store/memory/store.js';
+import type { MemoryStore } from '../support/store/memory-disk.js';
 import { shardName } from '../support/objects.js';
 import { shardOfHost } from './sim-pusher.js';
 import type { PartyPlace } from './sim-party.js';

@@ -3,7 +3,7 @@
  * the time (a cache that is down cannot crash) is skipped.
  */
 import { aKey, shardName } from '../support/objects.js';
-import type { MemoryDisk } from '../../src/store/memory/disk.js';
+import type { MemoryDisk } from '../support/store/memory-disk.js';
 import type { ModelObject } from './model-rule.js';
 import type { FreshnessCheck } from './freshness-check.js';
 import { aScriptPolicy } from './script-policy.js';
@@ -182,7 +182,7 @@ export class TreeScript {
     if (step.kind === 'crash') cache.crash({ underWay: step.isKept ? 'kept' : 'lost', isNoticed: step.isNoticed });
     if (step.kind === 'stop') await this.#world.time.awaited(cache.stop(), 60_000);
     if (step.kind === 'backup') this.#backups.set(name, cache.backup());
-    if (step.kind === 'compact') cache.store.compact(cache.store.published);
+    if (step.kind === 'compact') cache.store.compact();
     if (step.kind === 'clear') this.#clear(pick([...shards, writtenShard], step.shard), name);
     if (step.kind === 'rewrite') this.#rewrite(cache);
     if (step.kind !== 'freeze') return;

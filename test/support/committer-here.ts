@@ -5,11 +5,12 @@
 import { EventEmitter } from 'node:events';
 import type { Transferable } from 'node:worker_threads';
 import { AnsweringCommitter } from '../../src/store/sqlite/answering-committer.js';
+import { openWriter } from '../../src/store/sqlite/database.js';
 import type { CommitterOptions, CommitterThread, ToCommitter } from '../../src/store/sqlite/committer-messages.js';
 
 export async function startCommitterHere(options: CommitterOptions): Promise<CommitterThread> {
   const events = new EventEmitter();
-  const committer = new AnsweringCommitter(options);
+  const committer = new AnsweringCommitter(openWriter(options.databaseFile), options);
   let isOver = false;
   const end = (code: number): void => {
     if (isOver) return;

@@ -7,7 +7,6 @@ import { systemClock } from '../../src/clock.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { Clock } from '../../src/domain/ports.js';
-import { memoryStoreOptions } from '../../src/store/memory/store-options.js';
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
@@ -17,7 +16,15 @@ import { projectFile } from './project.js';
 const mebibyte = 1024 * 1024;
 
 export const storeLimits: StoreLimits = {
-  queue: memoryStoreOptions.queue,
+  queue: {
+    mutationsMax: 10_000,
+    bytesMax: 64 * mebibyte,
+    pushMutationsMax: 1_024,
+    pushBytesMax: 16 * mebibyte,
+    batchMutationsMax: 512,
+    batchBytesMax: 8 * mebibyte,
+    sharedDivisor: 1,
+  },
   history: {
     historyAgeMs: 86_400_000,
     historyChangesMax: 1_000_000,

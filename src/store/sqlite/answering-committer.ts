@@ -6,7 +6,7 @@ import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-m
 import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
 import { isDamage } from './damage.js';
-import { isRefusal, openWriter, type Connection } from './database.js';
+import { isRefusal, type Connection } from './database.js';
 import { noteOpen } from './life.js';
 import { WalFile } from './wal-file.js';
 import { unpackBatch } from './wire-batch.js';
@@ -18,8 +18,8 @@ export class AnsweringCommitter {
   readonly #compaction: Compaction;
   readonly #wal: WalFile;
 
-  constructor({ databaseFile, ...options }: CommitterOptions) {
-    this.#database = openWriter(databaseFile);
+  constructor(database: Connection, { databaseFile, ...options }: CommitterOptions) {
+    this.#database = database;
     this.#committer = new Committer(this.#database, options);
     this.#compaction = new Compaction(this.#database);
     this.#wal = new WalFile(this.#database, databaseFile);

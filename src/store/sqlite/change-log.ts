@@ -3,7 +3,6 @@
  *
  * I10 No gap: the reader is refused (410) as soon as its position falls below the compacted revision.
  */
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
@@ -29,14 +28,22 @@ type ChunkReading = Reading & Readonly<{ chunkBytesMax: number; takesMoves?: boo
 /** With what the change did to its cluster's canonical path: null if nothing, '' where there was or is none. */
 type LogRow = SummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
 
+type ChangeLogParts = Readonly<{
+  format: (revision: Revision) => string;
+  /** Gives the event loop a turn. */
+  turn: () => Promise<void>;
+}>;
+
 export class ChangeLog {
   readonly #rows: Rows;
-  readonly #format: (revision: Revision) => string;
+  readonly #format: ChangeLogParts['format'];
+  readonly #turn: ChangeLogParts['turn'];
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(rows: Rows, format: (revision: Revision) => string) {
+  constructor(rows: Rows, { format, turn }: ChangeLogParts) {
     this.#rows = rows;
     this.#format = format;
+    this.#turn = turn;
     this.#statements = prepare(rows.database);
   }
 
@@ -56,7 +63,7 @@ export class ChangeLog {
       const chunk = this.#rows.read(() => this.#chunk(this.#everything(rest), rest, whole));
       position = chunk.upTo;
       yield chunk;
-      await turn();
+      await this.#turn();
     }
   }
 
@@ -79,7 +86,7 @@ export class ChangeLog {
       end = rows.length < rowsMax ? after : (rows.at(-1)?.revision ?? after) - 1;
       const touched = rows.map((row) => this.#touch(row)).filter(({ key }) => matches(scope, key));
       if (touched.length > 0) yield touched;
-      await turn();
+      await this.#turn();
     }
   }
 

@@ -12,7 +12,7 @@ import { ChangeWriter } from './change-writer.js';
 import type { Asked } from '../asked.js';
 import type { Committed, CommitterOptions } from './committer-messages.js';
 import { isFailureOfDisk } from './damage.js';
-import type { Connection } from './database.js';
+import type { Connection, Transaction } from './database.js';
 import { Decider } from './decider.js';
 import { isUsedUp, type Epoch } from '../epochs.js';
 import { ShardTable } from './shard-table.js';
@@ -21,6 +21,8 @@ import { LinkTable } from './link-table.js';
 import { SliceTable } from './slice-table.js';
 import { Syncs } from '../syncs.js';
 import { Sweep } from './sweep.js';
+
+type Done = Pick<Committed, 'decided' | 'slices' | 'begun'>;
 
 export class Committer {
   readonly #database: Connection;
@@ -32,6 +34,8 @@ export class Committer {
   readonly #slices: SliceTable;
   readonly #writer: ChangeWriter;
   readonly #decider: Decider;
+  /** Made once, because making one costs a tenth of a small commit. */
+  readonly #transaction: Transaction<(batch: readonly Asked[], nowMs: number) => Done>;
   #epoch: Epoch | undefined;
   #momentMs: number;
 
@@ -52,6 +56,7 @@ export class Committer {
       underWay: this.#underWay,
       keptNames,
     });
+    this.#transaction = database.transaction((batch: readonly Asked[], nowMs: number) => this.#decide(batch, nowMs));
     this.#epoch = readEpochs(database).at(-1);
     this.#momentMs = this.#statements.lastMoment.get() ?? 0;
   }
@@ -63,18 +68,9 @@ export class Committer {
     this.#slices.open(nowMs);
     this.#underWay.open();
     this.#decider.open(batch.length);
-    let done: Pick<Committed, 'decided' | 'slices' | 'begun'>;
+    let done: Done;
     try {
-      done = this.#database
-        .transaction(() => {
-          const begun = this.#nextEpoch(nowMs);
-          const decided = batch.map((asked) => this.#decider.decide(asked));
-          const slices = this.#slices.write();
-          if (this.#writer.written > 0) this.#note(nowMs);
-          failpoint('commit.before');
-          return { decided, slices, begun };
-        })
-        .immediate();
+      done = this.#transaction.immediate(batch, nowMs);
     } catch (error) {
       this.#momentMs = momentMs;
       this.#writer.undo();
@@ -87,6 +83,15 @@ export class Committer {
     }
     failpoint('commit.after');
     return this.#committed(done);
+  }
+
+  #decide(batch: readonly Asked[], nowMs: number): Done {
+    const begun = this.#nextEpoch(nowMs);
+    const decided = batch.map((asked) => this.#decider.decide(asked));
+    const slices = this.#slices.write();
+    if (this.#writer.written > 0) this.#note(nowMs);
+    failpoint('commit.before');
+    return { decided, slices, begun };
   }
 
   /** A compaction has taken that many bytes out of the log, and has recorded it itself. */
@@ -109,7 +114,7 @@ export class Committer {
     this.#statements.countProbe.run();
   }
 
-  #committed(done: Pick<Committed, 'decided' | 'slices' | 'begun'>): Committed {
+  #committed(done: Done): Committed {
     const { revision, written, rewritten, moves, logBytes } = this.#writer;
     const { swept } = this.#decider;
     const asked = done.decided.filter(({ kind }) => kind === 'written').length;

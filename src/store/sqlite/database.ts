@@ -8,7 +8,7 @@ import { Unsound } from './damage.js';
 import { Database, type Connection } from './driver.js';
 import { bytesOf } from './store-files.js';
 
-export type { Connection } from './driver.js';
+export type { Connection, Transaction } from './driver.js';
 
 const sqliteVersionMin = [3, 51, 3] as const;
 const pageBytes = 8192;

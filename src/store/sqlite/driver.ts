@@ -16,6 +16,8 @@ import { CacheError } from '../../domain/errors.js';
 /** An open database. */
 export type Connection = Sqlite.Database;
 
+export type Transaction<F extends (...parameters: never[]) => unknown> = Sqlite.Transaction<F>;
+
 const nodeApiMin = 10;
 const require = createRequire(import.meta.url);
 

@@ -8,7 +8,7 @@ import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
 import { nextEpoch, nextNonce, type Epoch, type EpochParts } from '../epochs.js';
-import { readCacheId, readMeta } from './meta.js';
+import { hasCacheId, readCacheId, readMeta } from './meta.js';
 import { newCacheId } from '../cache-id.js';
 
 export type Life = Readonly<{
@@ -92,7 +92,14 @@ function forgetFuture(database: Connection, nowMs: number): void {
 
 /** What every store needs and an older one may lack. */
 function bear(database: Connection, random: () => number): void {
-  const born = { revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0, open: 0, cache_id: newCacheId(random) };
+  const born = {
+    revision: 0,
+    compacted: 0,
+    tombstones_from: 0,
+    log_bytes: 0,
+    open: 0,
+    ...(hasCacheId(database) ? {} : { cache_id: newCacheId(random) }),
+  };
   for (const [name, value] of Object.entries(born)) {
     database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`).run(name, value);
   }

@@ -11,10 +11,9 @@
  * Bounds: a page looks at `rowsMax` existing keys and returns as many at most, and stops at `bytesMax` of bodies. A turn works for
  * about `turnMs`. I9 Within a snapshot every key that existed at R comes exactly once.
  */
-import { performance } from 'node:perf_hooks';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
+import type { Clock } from '../../domain/ports.js';
 import type { Snapshot, SnapshotPage } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
@@ -29,72 +28,71 @@ export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 /** What existed in a stretch of keys, in order; `last` is the last key looked at, undefined at the end. */
 type Looked = Readonly<{ held: readonly Held[]; last: Key | undefined }>;
 
+type SnapshotParts = Readonly<{
+  rows: Rows;
+  walks: Walks;
+  /** Throws when history no longer covers the snapshot. */
+  assertCovered: () => void;
+  release: () => void;
+  clock: Clock;
+  /** Gives the event loop a turn. */
+  turn: () => Promise<void>;
+}>;
+
 export class SqliteSnapshot implements Snapshot {
   readonly revision: Revision;
   readonly #scope: Scope;
-  readonly #rows: Rows;
-  readonly #walks: Walks;
   readonly #limits: SnapshotLimits;
-  /** Throws when history no longer covers the snapshot. */
-  readonly #assertCovered: () => void;
-  readonly #release: () => void;
+  readonly #parts: SnapshotParts;
 
-  constructor(
-    scope: Scope,
-    revision: Revision,
-    parts: { rows: Rows; walks: Walks; assertCovered: () => void; release: () => void },
-    limits: SnapshotLimits,
-  ) {
+  constructor(scope: Scope, revision: Revision, parts: SnapshotParts, limits: SnapshotLimits) {
     this.revision = revision;
     this.#scope = scope;
-    this.#rows = parts.rows;
-    this.#walks = parts.walks;
-    this.#assertCovered = parts.assertCovered;
-    this.#release = parts.release;
+    this.#parts = parts;
     this.#limits = limits;
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
     // Also for a type that holds nothing: it may have held something then.
-    this.#assertCovered();
+    this.#parts.assertCovered();
     const isOneOfMany = this.#scope.identity === '*';
-    let untilMs = performance.now() + turnMs;
-    for (const stretch of this.#walks.stretches(this.#scope, after, this.#limits.rowsMax)) {
+    let untilMs = this.#parts.clock.now() + turnMs;
+    for (const stretch of this.#parts.walks.stretches(this.#scope, after, this.#limits.rowsMax)) {
       const { held, last } = await this.#look(stretch);
       if (held.length > 0 || last !== undefined)
         return this.#read(() => this.#objects(held, last ?? (isOneOfMany ? held.at(-1)?.key : undefined)));
-      if (performance.now() < untilMs) continue;
-      await turn();
-      untilMs = performance.now() + turnMs;
+      if (this.#parts.clock.now() < untilMs) continue;
+      await this.#parts.turn();
+      untilMs = this.#parts.clock.now() + turnMs;
     }
     return { objects: [], next: undefined };
   }
 
   close(): void {
-    this.#release();
+    this.#parts.release();
   }
 
   /** One read transaction. */
   #read<T>(read: () => T): T {
-    this.#assertCovered();
-    return this.#rows.read(read);
+    this.#parts.assertCovered();
+    return this.#parts.rows.read(read);
   }
 
   async #look(stretch: Stretch): Promise<Looked> {
-    const keys = new FirstKeys(this.#walks.order(this.#scope), stretch.rowsMax);
+    const keys = new FirstKeys(this.#parts.walks.order(this.#scope), stretch.rowsMax);
     const add = (entries: readonly Entry[]): void => {
       keys.add(this.#heldOf(entries), entries.length < stretch.rowsMax ? undefined : entries.at(-1)?.key);
     };
     const buckets = this.#read(() => {
-      add(this.#walks.standing(stretch));
-      return this.#walks.bucketsSince(this.revision);
+      add(this.#parts.walks.standing(stretch));
+      return this.#parts.walks.bucketsSince(this.revision);
     });
     for (let done = 0; done < buckets.length;) {
-      if (done > 0) await turn();
-      const untilMs = performance.now() + turnMs;
+      if (done > 0) await this.#parts.turn();
+      const untilMs = this.#parts.clock.now() + turnMs;
       this.#read(() => {
-        for (; done < buckets.length && performance.now() < untilMs; done++)
-          add(this.#walks.ended(stretch, { bucket: buckets[done] ?? 0, at: this.revision, upTo: keys.last }));
+        for (; done < buckets.length && this.#parts.clock.now() < untilMs; done++)
+          add(this.#parts.walks.ended(stretch, { bucket: buckets[done] ?? 0, at: this.revision, upTo: keys.last }));
       });
     }
     return { held: keys.inOrder(), last: keys.last };
@@ -105,7 +103,7 @@ export class SqliteSnapshot implements Snapshot {
     const found: Held[] = [];
     for (const { key, revision, born } of entries) {
       if (born > this.revision || !matches(this.#scope, key)) continue;
-      found.push({ key, revision: revision <= this.revision ? revision : this.#rows.heldAt({ revision, born }, this.revision) });
+      found.push({ key, revision: revision <= this.revision ? revision : this.#parts.rows.heldAt({ revision, born }, this.revision) });
     }
     return found;
   }
@@ -114,7 +112,7 @@ export class SqliteSnapshot implements Snapshot {
     const objects: StoredObject[] = [];
     let bytes = 0;
     for (const { key, revision } of held) {
-      const object = this.#rows.standing(key, revision, true);
+      const object = this.#parts.rows.standing(key, revision, true);
       objects.push(object);
       bytes += object.body.bytes.length;
       if (bytes >= this.#limits.bytesMax && (last !== undefined || key !== held.at(-1)?.key)) return { objects, next: key };

@@ -54,11 +54,20 @@ import { WriteHealth } from './write-health.js';
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has failed' };
 
+/** What opening has made of a data directory. `soon` runs a task in a later turn of the event loop; a simulation has one of its own. */
+export type Opened = Readonly<{
+  lock: Pick<Lock, 'release'>;
+  life: Life;
+  worker: CommitterThread;
+  reader: Connection;
+  soon?: (task: () => void) => void;
+}>;
+
 export class SqliteStore implements Store {
   readonly peers = alone;
   readonly unreadableKeys = 0;
   readonly cacheId: string;
-  readonly #lock: Lock;
+  readonly #lock: Opened['lock'];
   readonly #worker: CommitterThread;
   readonly #reader: Connection;
   readonly #epochs: Epochs;
@@ -79,6 +88,7 @@ export class SqliteStore implements Store {
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
   readonly #shards: PublishedShards;
+  readonly #turn: () => Promise<void>;
   #inFlight: readonly Part[] = [];
   #published: Revision;
   #compacted: Revision;
@@ -89,8 +99,7 @@ export class SqliteStore implements Store {
   #logBytes: number;
   #closing = false;
 
-  constructor(opened: { lock: Lock; life: Life; worker: CommitterThread; reader: Connection }, limits: StoreLimits, parts: StoreParts) {
-    const { lock, life, worker, reader } = opened;
+  constructor({ lock, life, worker, reader, soon = setImmediate }: Opened, limits: StoreLimits, parts: StoreParts) {
     this.#lock = lock;
     this.#worker = worker;
     this.#reader = reader;
@@ -109,7 +118,8 @@ export class SqliteStore implements Store {
       damaged: (error) => this.damaged(error),
     });
     this.#walks = new Walks(this.#rows);
-    this.#changeLog = new ChangeLog(this.#rows, (revision) => this.format(revision));
+    this.#turn = () => new Promise((resolve) => void soon(resolve));
+    this.#changeLog = new ChangeLog(this.#rows, { format: (revision) => this.format(revision), turn: this.#turn });
     this.#publication = new Publication(this.#rows, this.#changeLog, (revision) => this.format(revision), limits.keptNames);
     this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
     this.#holds = new Holds(limits.snapshotHoldMs);
@@ -121,7 +131,7 @@ export class SqliteStore implements Store {
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
     this.#queue = new MutationQueue(queueLimits, {
       send: (batch) => this.#send(batch),
-      soon: setImmediate,
+      soon,
       objectsOf: (slice) => this.#shards.objectsOf(slice),
     });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
@@ -245,7 +255,8 @@ export class SqliteStore implements Store {
     const assertCovered = (): void => this.#assertCovered(revision);
     assertCovered();
     const release = this.#holds.hold(revision, this.#parts.clock.now());
-    return new SqliteSnapshot(scope, revision, { rows: this.#rows, walks: this.#walks, assertCovered, release }, this.#limits.snapshot);
+    const parts = { rows: this.#rows, walks: this.#walks, assertCovered, release, clock: this.#parts.clock, turn: this.#turn };
+    return new SqliteSnapshot(scope, revision, parts, this.#limits.snapshot);
   }
 
   async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {

@@ -20,7 +20,7 @@ const binary = 'better-sqlite3/build/Release/better_sqlite3.node';
 
 /** Everything else that is packed is a mistake. */
 const wanted =
-  /^(?:package\.json|README\.md|LICENSE|SECURITY\.md|CHANGELOG\.md|src\/ARCHITECTURE\.md|migrations\/.*\.sql|docs\/.*\.md|docs\/tree\.svg|docs\/console\.png|deploy\/.*|src\/domain\/status\.ts|build\/src\/console\/page\/console\.css|examples\/.*\.yaml|build\/src\/(?!store\/memory\/).*\.(?:js|d\.ts))$/;
+  /^(?:package\.json|README\.md|LICENSE|SECURITY\.md|CHANGELOG\.md|src\/ARCHITECTURE\.md|migrations\/.*\.sql|docs\/.*\.md|docs\/tree\.svg|docs\/console\.png|deploy\/.*|src\/domain\/status\.ts|build\/src\/console\/page\/console\.css|examples\/.*\.yaml|build\/src\/.*\.(?:js|d\.ts))$/;
 
 let folder = '';
 let tarball = '';
@@ -51,10 +51,7 @@ test('the package has what runs, its types, the migrations and the pages, no map
     .trim()
     .split('\n')
     .map((path) => path.replace(/^package\//, ''));
-  const sources = (await readdir(projectFile('src'), { recursive: true })).filter(
-    // Only tests open the memory engine.
-    (path) => /(?<!\.d)\.ts$/.test(path) && !path.startsWith('store/memory/'),
-  );
+  const sources = (await readdir(projectFile('src'), { recursive: true })).filter((path) => /(?<!\.d)\.ts$/.test(path));
   // What runs in the browser has no types for others.
   const endsOf = (path: string): readonly string[] => (path.startsWith('console/page/') ? ['.js'] : ['.js', '.d.ts']);
   const built = sources.flatMap((path) => endsOf(path).map((end) => `build/src/${path.replace(/\.ts$/, end)}`));

@@ -1,5 +1,5 @@
 /**
- * The etcd engine against the one in memory: given the same requests both answer the same, and end with the same objects, shards, slices and links. Revisions are each engine's own, and so is the order
+ * The etcd engine against SQLite on a disk in memory: given the same requests both answer the same, and end with the same objects, shards, slices and links. Revisions are each engine's own, and so is the order
  * of what was given together; so is the path of a logical cluster whose objects name several. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import { test } from '../../support/test.js';

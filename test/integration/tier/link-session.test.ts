@@ -133,7 +133,7 @@ test('a receiver behind the compacted log gets a full resync, and loses nothing'
 
   last(rig)[0].terminate();
   await mustPush(lane, [anUpsert('three'), anUpsert('four')]);
-  east.store.compact(east.store.published - 1);
+  east.store.compact(1);
   await rig.advance(1_000);
 
   t.true(kinds(last(rig)[0]).includes('begin'));

@@ -16,8 +16,7 @@ import type { LinkPolicies } from '../../../src/domain/link-policies.js';
 import { typeOf as builtIn } from '../../support/intake/a-receiver.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aPolicy } from '../../support/link-rules.js';
-import { MemoryDisk } from '../../../src/store/memory/disk.js';
-import { MemoryStore } from '../../../src/store/memory/store.js';
+import { MemoryDisk, type MemoryStore } from '../../support/store/memory-disk.js';
 import { ConnectionEnd } from './connection-pair.js';
 
 const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };
@@ -87,7 +86,7 @@ export class TierRig {
     }: CacheOptions = {},
   ): Promise<RigCache> {
     const { clock } = this;
-    const store = new MemoryStore(disk, { clock, soon, random: () => 0.5 });
+    const store = disk.open({ clock, soon, random: () => 0.5 });
     const known = await KnownShards.open(store);
     const logged: Readonly<{ event: string; fields: unknown }>[] = [];
     const log = recordingLog(logged);

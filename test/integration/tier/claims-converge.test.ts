@@ -1,10 +1,12 @@
+import { setImmediate } from 'node:timers';
 import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
 import type { Push } from '../../../src/domain/push.js';
 import { childNeighbour } from '../../../src/domain/via.js';
-import { MemoryDisk } from '../../../src/store/memory/disk.js';
-import { shardName } from '../../support/objects.js';
+import { MemoryDisk } from '../../support/store/memory-disk.js';
+import { mustWrite } from '../../contract/read-all.js';
+import { aPut, shardName } from '../../support/objects.js';
 import { aClaim, aProcess, aSlice, aFullSync, mustPush } from '../../support/pushes.js';
 import { anUpsert } from './an-upsert.js';
 import { aClaimFrame } from '../../support/tier/a-claim-frame.js';
@@ -251,11 +253,18 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
   const root = await rig.cache('root');
   const [one, two] = [await rig.cache('one', { urls: ['root'] }), await rig.cache('two', { urls: ['root'] })];
   const disk = diskFrom(5);
-  const state = { shard: amber, process: '', removed: false, origin: disk.cacheId, via: 'local', plain: true } as const;
+  const former = disk.open({ clock: rig.clock, soon: setImmediate, random: () => 0.5 });
+  const first = await mustWrite(former, aPut({}, 'absent'));
   const copy = disk.copy();
-  copy.shards.set(amber, { ...state, term: 1 });
-  // Somebody took it over after the copy was made.
-  disk.shards.set(amber, { ...state, term: 3 });
+  // A parent had it for a while after the copy was made, and somebody took it over.
+  await mustPush(former.lane(), [{ kind: 'meet', neighbour: 'parent', cacheId: 'far' }, aClaim({ term: 2, via: 'parent' })]);
+  await mustWrite(former, { ...aPut({}, first.revision), takes: true });
+  await mustPush(former.lane(), [{ kind: 'leave', neighbour: 'parent' }]);
+  t.deepEqual(
+    (await former.shards()).map(({ shard, term, plain }) => [shard, term, plain]),
+    [[amber, 3, true]],
+  );
+  await former.close();
   const plainWrites = await rig.cache('home', { disk, urls: ['one'] });
   const other = await rig.cache('home', { disk: copy, urls: ['two'] });
   ending(t, root, one, two, plainWrites, other);
