@@ -17,7 +17,8 @@ const batch = 500;
 const heldMiB = (objects / 10) * 0.024 + 1;
 /** An eighth of the database may be free, and always 8 MiB; both files together are at most 24 MiB longer. */
 const promisedMiB = heldMiB + 8 + 24;
-const withinMs = 5_000;
+/** Longer than any machine takes; how fast it is, the bench says. */
+const withinMs = 45_000;
 
 type Full = Readonly<{ store: SqliteStore; reader: Connection; filesMiB: () => number }>;
 

@@ -4,6 +4,7 @@ import { test } from '../../support/test.js';
 import type { Declaration } from '../../../src/domain/declaration.js';
 import { DeclarationRooms } from '../../../src/domain/declaration-rooms.js';
 import { seeded } from '../../support/crash/random.js';
+import { processorMs } from '../../support/fastest.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 
@@ -78,7 +79,7 @@ test('a change costs the same however many wait, and for whatever', (t) => {
   for (let i = 0; i < 4_000; i += 1) put(`own-${i}`, `o${i}`);
   for (let i = 0; i < 20_000; i += 1) put('popular', `w${i}`);
 
-  const startedMs = performance.now();
+  const startedMs = processorMs();
   for (let round = 0; round < 500; round += 1) {
     // The type has room and the shard has none, then the other way round.
     put('other', `p${round}`, 'popular');
@@ -86,8 +87,8 @@ test('a change costs the same however many wait, and for whatever', (t) => {
     put('popular', `p${round}`);
     put(`own-${round}`, `o${round}`);
   }
-  const tookMs = performance.now() - startedMs;
+  const tookMs = processorMs() - startedMs;
 
-  t.log(`2,000 changes in ${tookMs.toFixed(0)} ms`);
+  t.log(`2,000 changes in ${tookMs.toFixed(0)} ms of the processor`);
   t.true(tookMs < 1_000);
 });
