@@ -32,7 +32,6 @@ import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
 import { PlainWrites, type SeenElsewhere } from './intake/plain-writes.js';
 import { KeptObjects } from './intake/kept-objects.js';
-import { KnownShards } from './intake/known-shards.js';
 import { NewestChanges } from './intake/newest-changes.js';
 import { AssumedSyncs } from './intake/assumed-syncs.js';
 import { treeReport } from './tier/tree-report.js';
@@ -115,20 +114,19 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   );
   const { peers } = store;
   const isLeader = (): boolean => peers.leadsSinceMs !== undefined;
-  const elsewhere = new PushersElsewhere({ peers, pushes: store, clock });
+  const elsewhere = new PushersElsewhere({ peers, state: store.state, clock });
   const sessions = new PushSessions(store, clock.now(), elsewhere);
-  const known = await KnownShards.open(store);
+  const known = store.state;
   const rules = intakeRules(settings, catalogue);
   const removals = new HeldRemovals(
     { clock, log },
     { percentMax: settings.removalHoldPercent, removesMin: settings.removalHoldMin, graceMs: settings.removalHoldGraceMs },
   );
-  const emptied = store.follow(({ slices }) => {
+  const emptied = store.state.follow(({ slices }) => {
     for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
   });
   const policies = linkPoliciesOf(settings);
-  const links = await store.links();
-  const tier = openTier(settings, policies, { store, known, links, sessions, removals, watches: hub, rules, clock, random, log, metrics });
+  const tier = openTier(settings, policies, { store, known, sessions, removals, watches: hub, rules, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);
@@ -160,7 +158,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const intake = new Intake({ objects: store, writer: store, clock, plainWrites, keptNames });
   const told = new ToldPeers({ peers, sessions, plainWrites, clock });
   const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
-  const originChanges = store.follow(({ shards: changed, invalidated = [] }) => {
+  const originChanges = store.state.follow(({ shards: changed, invalidated }) => {
     for (const slice of invalidated) sessions.overwritten(slice);
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
@@ -187,7 +185,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   );
   const migrated = new MigratedClusters({ objects: store, revisions: store, commits: store, writer: store, known, isLeader, clock, log });
   const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
-  const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
+  const tree = (): TreeStatus => treeReport({ tier, known, clock });
   const freshness = new Freshness({
     store,
     known,
@@ -310,7 +308,6 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     originChanges.cancel();
     emptied.cancel();
     removals.close();
-    known.close();
     kept?.close();
     newest.close();
     const removalsEnded = declaredTypes.close();

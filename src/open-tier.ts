@@ -10,14 +10,13 @@ import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import type { LinkPolicies } from './domain/link-policies.js';
 import { CacheError } from './domain/errors.js';
-import type { LinkState } from './domain/push.js';
 import type { Clock, Watches } from './domain/ports.js';
 import type { Store } from './domain/store-port.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
 import { connectPath } from './frames/socket-options.js';
 import type { IntakeRules } from './intake/receiver-state.js';
 import type { HeldRemovals } from './intake/held-removals.js';
-import type { KnownShards } from './intake/known-shards.js';
+import type { PublishedState } from './domain/published-state.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
 import { ChildShards } from './tier/child-shards.js';
@@ -27,8 +26,7 @@ import { version } from './version.js';
 
 export type OpenTierParts = Readonly<{
   store: Store;
-  known: KnownShards;
-  links: readonly LinkState[];
+  known: PublishedState;
   sessions: PushSessions;
   removals: HeldRemovals;
   watches: Pick<Watches, 'reportAbsent'>;

@@ -4,16 +4,15 @@
  */
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Change, Commit } from './change.js';
-import type { ShardState } from './claim.js';
 import type { Key } from './key.js';
 import type { Mutation, Outcome } from './mutation.js';
 import type { StoredObject } from './object.js';
 import type { Subscription } from './ports.js';
-import type { LinkState, Push, PushOutcome, SliceState } from './push.js';
+import type { PublishedState } from './published-state.js';
+import type { Push, PushOutcome } from './push.js';
 import type { Resource } from './resource.js';
 import type { Located, Revision } from './revision.js';
 import type { Scope } from './scope.js';
-import type { Slice } from './slice.js';
 import type { ShardName } from './shard.js';
 
 /** The engine's positions and their texts. */
@@ -101,21 +100,11 @@ export interface Writer {
   submit(mutation: Mutation): Promise<Outcome>;
 }
 
-/** `invalidated`: slices of which another server of the store has removed or changed something, so that whoever syncs them here has to do so again. */
-export type ChangedSlices = Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[]; invalidated?: readonly Slice[] }>;
-
 /** The way into the store for pushers and links. Lanes take turns, so a full one delays the others by a commit at most. */
 export interface Pushes {
   /** A queue of its own, for one writer. */
   lane(): PushLane;
-  /** Every shard that was ever claimed or removed, at the published revision. */
-  shards(): Promise<readonly ShardState[]>;
-  /** Every slice that holds objects or was ever synced, at the published revision. */
-  slices(): Promise<readonly SliceState[]>;
-  /** Every link that ever opened, at the published revision. */
-  links(): Promise<readonly LinkState[]>;
-  /** Reports what a commit has changed, in the tick in which it is published, before its changes. */
-  follow(listener: (changed: ChangedSlices) => void): Subscription;
+  readonly state: PublishedState;
 }
 
 export interface PushLane {

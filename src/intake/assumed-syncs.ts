@@ -13,13 +13,13 @@ import type { Clock } from '../domain/ports.js';
 import type { PushLane, Pushes } from '../domain/store-port.js';
 import type { ShardState } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
-import type { KnownShards } from './known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import { lastChangeMs } from './last-change.js';
 
 /** `runningSinceMs`: see RunningSince. `isLeader`: of the servers of this store one decides. */
 export type AssumedSyncsParts = Readonly<{
   pushes: Pushes;
-  known: KnownShards;
+  known: PublishedState;
   clock: Clock;
   log: Log;
   runningSinceMs: () => number;

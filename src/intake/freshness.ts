@@ -31,7 +31,7 @@ import { shardFreshness, TypeFreshness, type FreshnessQuestion, type TypeFreshne
 import type { SliceReport } from '../frames/frame.js';
 import type { HeldRemovals } from './held-removals.js';
 import type { KeptObjects } from './kept-objects.js';
-import type { KnownShards } from './known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { NewestChanges } from './newest-changes.js';
 import type { PushSessions } from './push-sessions.js';
 import type { Standbys } from './standbys.js';
@@ -46,7 +46,7 @@ export type LinkFreshness = Readonly<{
 
 export type FreshnessParts = Readonly<{
   store: StoreIdentity & Pick<Revisions, 'published' | 'format'>;
-  known: Pick<KnownShards, 'names' | 'hasName' | 'shard' | 'slicesOf' | 'slicesOfType'>;
+  known: Pick<PublishedState, 'names' | 'hasName' | 'shard' | 'slicesOf' | 'slicesOfType'>;
   sessions: Pick<PushSessions, 'presence' | 'reportedOf'>;
   /** Whether its type is served here, or kept without being served. */
   isKnown: (slice: Slice) => boolean;
@@ -55,7 +55,7 @@ export type FreshnessParts = Readonly<{
   newest: Pick<NewestChanges, 'of'>;
   removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
   kept: Pick<KeptObjects, 'report'> | undefined;
-  tree: () => Promise<TreeStatus>;
+  tree: () => TreeStatus;
   /** What `tree` has of it, at less cost; `parentId` while the parent is connected. */
   tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
   clock: Clock;
@@ -89,7 +89,7 @@ export class Freshness implements FreshnessPort {
 
   async report(): Promise<StatusReport> {
     const { known, clock, turn } = this.#parts;
-    const tree = await this.#parts.tree();
+    const tree = this.#parts.tree();
     const nowMs = clock.now();
     const statuses: ShardStatus[] = [];
     let looks = 0;
@@ -208,7 +208,7 @@ export class Freshness implements FreshnessPort {
   }
 }
 
-type SlicesOfType = ReturnType<KnownShards['slicesOfType']>;
+type SlicesOfType = ReturnType<PublishedState['slicesOfType']>;
 
 function slicesAt(shard: ShardName, identities: SlicesOfType): readonly SliceState[] {
   const found: SliceState[] = [];

@@ -27,7 +27,7 @@ import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { Commits, Objects, Revisions, Writer } from '../domain/store-port.js';
 import { textAt } from '../domain/text-at.js';
 import { jsonValue } from '../json/json-value.js';
-import type { KnownShards } from './known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 
 /** `isLeader`: of the servers of this store one removes what nobody asks for. */
 export type MigratedClustersParts = Readonly<{
@@ -35,7 +35,7 @@ export type MigratedClustersParts = Readonly<{
   revisions: Pick<Revisions, 'published'>;
   commits: Commits;
   writer: Writer;
-  known: Pick<KnownShards, 'shard' | 'slicesOf'>;
+  known: Pick<PublishedState, 'shard' | 'slicesOf'>;
   isLeader: () => boolean;
   clock: Clock;
   log: Log;

@@ -5,7 +5,8 @@
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Refusal } from '../domain/errors.js';
-import type { PushLane, Pushes } from '../domain/store-port.js';
+import type { PublishedState } from '../domain/published-state.js';
+import type { PushLane } from '../domain/store-port.js';
 import type { Push, Speaker } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -16,7 +17,7 @@ import type { HeldRemovals } from './held-removals.js';
 export type NamedSlicesParts = Readonly<{
   shard: ShardName;
   by: Speaker;
-  store: Pick<Pushes, 'slices'>;
+  state: Pick<PublishedState, 'slicesOf'>;
   lane: PushLane;
   removals: Pick<HeldRemovals, 'all' | 'holds' | 'forget'>;
   log: Pick<BoundedLog, 'info'>;
@@ -69,15 +70,14 @@ export class NamedSlices {
 
   /** Returns why nothing could be done: the caller asks again then. If this is fenced, the shard's present pusher asks. */
   async removeOthers(): Promise<Refusal | undefined> {
-    const { shard, by, store, lane, removals, log, isOver } = this.#parts;
+    const { shard, by, state, lane, removals, log, isOver } = this.#parts;
     await lane.room();
-    const slices = (await store.slices()).filter(({ slice }) => slice.shard === shard);
     const { all } = this;
     if (isOver() || all === undefined) return undefined;
     // Nothing may come between here and the queue: a slice that is named meanwhile must begin after this.
     const pushes: Push[] = [];
     const removed: Slice[] = [];
-    for (const { slice, objects } of slices) {
+    for (const { slice, objects } of state.slicesOf(shard)) {
       if (all.has(formatSlice(slice)) || objects === 0) continue;
       if (removals.holds({ slice, reason, removes: objects, objects })) pushes.push({ kind: 'invalidate', slice, by });
       else {

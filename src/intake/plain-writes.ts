@@ -21,7 +21,7 @@ import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { childOf, type Neighbour } from '../domain/via.js';
-import type { KnownShards } from './known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import { lastChangeMs } from './last-change.js';
 import type { PushSessions } from './push-sessions.js';
 
@@ -31,7 +31,7 @@ export type SeenElsewhere = (shard: ShardName, neighbour: Neighbour) => number;
 /** `own`: the id of this cache. `runningSinceMs`: see RunningSince. */
 export type PlainWritesParts = Readonly<{
   own: string;
-  known: KnownShards;
+  known: PublishedState;
   clock: Clock;
   seenMs: SeenElsewhere;
   runningSinceMs: () => number;

@@ -252,7 +252,7 @@ export class PushSession {
     if (outcome.kind !== 'acquired' || this.#isOver) return { outcome, synced: [] };
     const { term } = outcome;
     const by = { kind: 'pusher', term } as const;
-    const named = new NamedSlices({ shard, by, store, lane, removals, log, isOver: () => this.#isOver });
+    const named = new NamedSlices({ shard, by, state: store.state, lane, removals, log, isOver: () => this.#isOver });
     const holder: Holder = {
       process,
       term,

@@ -6,12 +6,13 @@
  * Bound: one entry per shard that was ever pushed to another server, or given away there, since the start.
  */
 import type { Clock, Subscription } from '../domain/ports.js';
-import type { PeerPusher, PeerState, Peers, Pushes } from '../domain/store-port.js';
+import type { PublishedState } from '../domain/published-state.js';
+import type { PeerPusher, PeerState, Peers } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 
 export type PushersElsewhereParts = Readonly<{
   peers: Pick<Peers, 'others' | 'follow'>;
-  pushes: Pick<Pushes, 'follow'>;
+  state: Pick<PublishedState, 'follow'>;
   clock: Pick<Clock, 'now'>;
 }>;
 
@@ -33,10 +34,10 @@ export class PushersElsewhere {
 
   constructor(parts: PushersElsewhereParts) {
     this.#parts = parts;
-    const { peers, pushes, clock } = parts;
+    const { peers, state, clock } = parts;
     this.#subscriptions = [
       peers.follow(() => this.#look()),
-      pushes.follow(({ shards }) => {
+      state.follow(({ shards }) => {
         if (peers.others.size === 0) return;
         for (const { shard, via, plain, removed } of shards)
           if (via === 'local' && !plain && !removed) this.#heldUntilMs.set(shard, clock.now() + toldMsMax);

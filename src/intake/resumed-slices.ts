@@ -1,9 +1,10 @@
 /** What a pusher that has a shard again need not sync. */
+import type { PublishedState } from '../domain/published-state.js';
 import type { Push, Term } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
-import type { PushLane, Pushes, Revisions } from '../domain/store-port.js';
+import type { PushLane, Revisions } from '../domain/store-port.js';
 
 /** `position`: of the last ack that it had; '' when it had none. */
 export type Resumed = Readonly<{ shard: ShardName; term: Term; position: string }>;
@@ -14,11 +15,14 @@ export async function resumedSlices(
     store,
     lane,
     lost,
-  }: Readonly<{ store: Pick<Pushes, 'slices'> & Pick<Revisions, 'locatePosition'>; lane: PushLane; lost: (slices: number) => void }>,
+  }: Readonly<{
+    store: Readonly<{ state: Pick<PublishedState, 'slicesOf'> }> & Pick<Revisions, 'locatePosition'>;
+    lane: PushLane;
+    lost: (slices: number) => void;
+  }>,
   { shard, term, position }: Resumed,
 ): Promise<readonly Slice[]> {
-  const slices = await store.slices();
-  const synced = slices.filter(({ slice, syncedTerm: by }) => slice.shard === shard && by === term).map(({ slice }) => slice);
+  const synced = [...store.state.slicesOf(shard)].filter(({ syncedTerm }) => syncedTerm === term).map(({ slice }) => slice);
   if (synced.length === 0 || (isResourceVersion(position) && store.locatePosition(position).kind === 'ours')) return synced;
   await lane.push(synced.map((slice): Push => ({ kind: 'invalidate', slice, by: { kind: 'pusher', term } })));
   lost(synced.length);

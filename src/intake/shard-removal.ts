@@ -17,7 +17,7 @@ import { rootCluster } from '../domain/cluster.js';
 import type { Clock, Shards, Subscription } from '../domain/ports.js';
 import type { Commits, Objects, PushLane, Pushes, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
-import type { PushOutcome, SliceState } from '../domain/push.js';
+import type { PushOutcome } from '../domain/push.js';
 import type { ShardState } from '../domain/claim.js';
 import { parseShardName, rootShard, type ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
@@ -67,7 +67,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     this.#lane = parts.pushes.lane();
     this.#subscriptions = [
       parts.commits.subscribe((commit) => this.#follow(commit)),
-      parts.pushes.follow(({ shards }) => {
+      parts.pushes.state.follow(({ shards }) => {
         for (const { shard, removed } of shards) if (removed && shard !== this.#removing) this.#deleted.delete(shard);
       }),
     ];
@@ -76,19 +76,13 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 
   /** Removes a shard for good. Undefined when nothing is known of it. */
   async remove(shard: ShardName): Promise<{ removed: number } | undefined> {
-    return (await this.#isKnown(shard)) ? { removed: await this.#clear(shard, { fence: true, why: 'asked' }) } : undefined;
+    return this.#parts.pushes.state.hasName(shard) ? { removed: await this.#clear(shard, { fence: true, why: 'asked' }) } : undefined;
   }
 
   close(): void {
     this.#isClosed = true;
     for (const subscription of this.#subscriptions) subscription.cancel();
     this.#cancelLook();
-  }
-
-  async #isKnown(shard: ShardName): Promise<boolean> {
-    const { pushes } = this.#parts;
-    const [shards, slices] = await Promise.all([pushes.shards(), pushes.slices()]);
-    return shards.some((each) => each.shard === shard) || slices.some(({ slice }) => slice.shard === shard);
   }
 
   async #clear(
@@ -100,7 +94,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
       { kind: 'clear', shard, fence, nowMs: clock.wallMs(), ...(through !== undefined && { through }) },
     ]);
     const removed = sweptBy(outcome);
-    const state = (await pushes.shards()).find((each) => each.shard === shard);
+    const state = pushes.state.shard(shard);
     // Whoever has claimed it since stays; a pusher that pushed meanwhile without a fence resyncs it.
     if (!fence)
       sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please sync it again`, retryAfterMs: 0 });
@@ -135,7 +129,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     if (!this.#parts.isLeader()) return;
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
     if (this.#policy.awayMaxMs === undefined) return;
-    for (const { shard, removed, via } of await this.#parts.pushes.shards())
+    for (const { shard, removed, via } of this.#parts.pushes.state.shards)
       if (!removed && this.#mayEmpty(via)) await this.#attempt(shard, () => this.#emptyAway(shard));
   }
 
@@ -153,8 +147,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     if (this.#parts.clock.now() - deletedMs < deletedGraceMs) return;
     // Its Shard object may be there again at another server of the same etcd.
     await this.#parts.revisions.reachNewest();
-    if (!(await this.#isQuiet(shard, deletedGraceMs))) return;
-    if ((await this.#isKnown(shard)) && !(await this.#hasObject(shard))) {
+    if (!this.#isQuiet(shard, deletedGraceMs)) return;
+    if (this.#parts.pushes.state.hasName(shard) && !(await this.#hasObject(shard))) {
       this.#removing = shard;
       await this.#clear(shard, { fence: true, why: 'deleted' }).finally(() => (this.#removing = undefined));
     }
@@ -164,12 +158,12 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   async #emptyAway(shard: ShardName): Promise<void> {
     const { awayMaxMs = Infinity } = this.#policy;
     const { pushes, revisions } = this.#parts;
-    const holds = (await pushes.slices()).some(({ slice, objects }) => slice.shard === shard && objects > 0);
-    if (!holds || !(await this.#isQuiet(shard, awayMaxMs))) return;
+    const holds = [...pushes.state.slicesOf(shard)].some(({ objects }) => objects > 0);
+    if (!holds || !this.#isQuiet(shard, awayMaxMs)) return;
     // A plain writer may have come back at another server of the same etcd, or comes back just now.
     await revisions.reachNewest();
     const through = revisions.published;
-    if (await this.#isQuiet(shard, awayMaxMs)) await this.#clear(shard, { fence: false, why: 'away', through });
+    if (this.#isQuiet(shard, awayMaxMs)) await this.#clear(shard, { fence: false, why: 'away', through });
   }
 
   /** What the parent has is for the parent to empty, and what a child has for the child, unless that is away itself. */
@@ -191,19 +185,15 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   }
 
   /** Whether nobody pushes it, wherever it lives, and nobody writes to it over plain HTTP, which has no session that could be away. */
-  async #isQuiet(shard: ShardName, ms: number): Promise<boolean> {
+  #isQuiet(shard: ShardName, ms: number): boolean {
     const { clock, pushes, seenMs, heardMs } = this.#parts;
     const nowMs = clock.now();
     const { peer, sinceMs } = this.#parts.sessions.presence(shard);
     if (peer !== undefined || nowMs - sinceMs < ms || nowMs - heardMs(shard) < ms) return false;
-    const via = (await pushes.shards()).find((state) => state.shard === shard)?.via;
+    const via = pushes.state.shard(shard)?.via;
     if (via !== undefined && via !== 'local' && nowMs - seenMs(shard, via) < ms) return false;
-    return nowMs - lastChange(shard, await pushes.slices()) >= ms;
+    return [...pushes.state.slicesOf(shard)].every(({ changedMs }) => nowMs - changedMs >= ms);
   }
-}
-
-function lastChange(shard: ShardName, slices: readonly SliceState[]): number {
-  return slices.reduce((last, { slice, changedMs }) => (slice.shard === shard ? Math.max(last, changedMs) : last), 0);
 }
 
 function sweptBy(outcome: PushOutcome | undefined): number {

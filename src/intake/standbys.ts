@@ -19,13 +19,13 @@ import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { SeenElsewhere } from './plain-writes.js';
-import type { KnownShards } from './known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { PushSessions } from './push-sessions.js';
 
 export type StandbysParts = Readonly<{
   /** The id of this cache. */
   own: string;
-  known: Pick<KnownShards, 'shard'>;
+  known: Pick<PublishedState, 'shard'>;
   sessions: Pick<PushSessions, 'isHeld' | 'keeps' | 'follow'>;
   seenMs: SeenElsewhere;
   /** See RunningSince. */

@@ -19,8 +19,8 @@ export type Copied = Readonly<{ objects: number; bytes: number; shards: number; 
 
 /** `note` is called now and then with how many objects are copied. Throws CacheError, also when the copy does not have what it should. */
 export async function copyStore(from: Store, to: Store, note: (objects: number) => void): Promise<Copied> {
-  if ((await to.shards()).length + (await to.slices()).length > 0) throw new CacheError('the store to copy to holds something already');
-  const shards = new Map((await from.shards()).map((state) => [state.shard, state]));
+  if (to.state.names.size > 0) throw new CacheError('the store to copy to holds something already');
+  const shards = new Map([...from.state.shards].map((state) => [state.shard, state]));
   const lane = to.lane();
   const speakers = new Map<ShardName, Speaker>();
   for (const state of shards.values()) await copyShard(state, lane, speakers);
@@ -77,8 +77,8 @@ async function pushed(lane: PushLane, pushes: readonly Push[]): Promise<readonly
 
 /** By the digests of slices, which both stores have counted themselves. */
 async function assertSame(from: Store, to: Store, shards: ReadonlyMap<ShardName, ShardState>): Promise<void> {
-  const copied = new Map((await to.slices()).map(({ slice, digest }) => [formatSlice(slice), digest]));
-  for (const { slice, objects, digest } of await from.slices()) {
+  const copied = new Map([...to.state.slices].map(({ slice, digest }) => [formatSlice(slice), digest]));
+  for (const { slice, objects, digest } of from.state.slices) {
     if (objects === 0 || isBehindLink(shards.get(slice.shard))) continue;
     if (copied.get(formatSlice(slice)) !== digest)
       throw new CacheError(`the copy of ${formatSlice(slice)} is not the same: it is of no use`);

@@ -6,17 +6,17 @@
  */
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour, Via } from '../domain/via.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 
 export class ChildShards {
-  readonly #known: Pick<KnownShards, 'changes' | 'shard' | 'shards'>;
+  readonly #known: Pick<PublishedState, 'changes' | 'shard' | 'shards'>;
   readonly #shardsMax: number;
   /** What comes from a neighbour now, and what it claimed before. */
   readonly #byVia = new Map<Via, Set<ShardName>>();
 
   readonly #lookedAt = new Map<Via, number>();
 
-  constructor(known: Pick<KnownShards, 'changes' | 'shard' | 'shards'>, shardsMax: number) {
+  constructor(known: Pick<PublishedState, 'changes' | 'shard' | 'shards'>, shardsMax: number) {
     this.#known = known;
     this.#shardsMax = shardsMax;
     for (const { shard, via } of known.shards) if (via !== undefined) this.#of(via).add(shard);

@@ -13,7 +13,7 @@ import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
 import type { CanonicalPaths, Revisions, Snapshot } from '../domain/store-port.js';
 import type { FrameOf } from '../frames/frame.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { SliceSyncs } from './slice-syncs.js';
 import { filterObjects } from './filtered-changes.js';
 import type { LinkSenderQueue } from './link-sender-queue.js';
@@ -23,7 +23,7 @@ import type { Tail } from './tail.js';
 
 export type ComparisonsParts = Readonly<{
   store: Revisions & CanonicalPaths;
-  known: Pick<KnownShards, 'slice'>;
+  known: Pick<PublishedState, 'slice'>;
   queue: LinkSenderQueue;
   syncs: SliceSyncs;
   tail: Tail;

@@ -15,14 +15,14 @@ import type { PushLane, Pushes } from '../domain/store-port.js';
 import type { Push } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { ChildShards } from './child-shards.js';
 import type { Children } from './children.js';
 import type { Routes } from './routes.js';
 
 export type ForgettingParts = Readonly<{
-  store: Pick<Pushes, 'lane' | 'links'>;
-  known: Pick<KnownShards, 'shard' | 'shards' | 'slicesOf'>;
+  store: Pick<Pushes, 'lane'>;
+  known: Pick<PublishedState, 'shard' | 'shards' | 'slicesOf' | 'link' | 'links'>;
   children: Pick<Children, 'find' | 'without'>;
   routes: Pick<Routes, 'claimants' | 'hasRemoved'>;
   childShards: Pick<ChildShards, 'leave' | 'forget'>;
@@ -44,9 +44,9 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 
   async leave(name: string): Promise<{ shards: number } | undefined> {
-    const { store, known, children, childShards, left, log } = this.#parts;
+    const { known, children, childShards, left, log } = this.#parts;
     const neighbour = childNeighbour(name);
-    if (children.find(name) === undefined && !(await store.links()).some((link) => link.neighbour === neighbour)) return undefined;
+    if (children.find(name) === undefined && known.link(neighbour) === undefined) return undefined;
     const done = await children.without(name, async () => {
       const shards = [...known.shards].filter((state) => state.via === neighbour).length;
       if (!(await this.#do({ kind: 'leave', neighbour }))) throw new Error('a child leaves, whatever it had');
@@ -62,16 +62,16 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   async forget(shard: ShardName): Promise<boolean> {
     const { known, childShards, log } = this.#parts;
     if (known.shard(shard) === undefined) return false;
-    const why = (await this.#whyNot(shard)) ?? ((await this.#do({ kind: 'forget', shard })) ? undefined : 'somebody has come for it');
+    const why = this.#whyNot(shard) ?? ((await this.#do({ kind: 'forget', shard })) ? undefined : 'somebody has come for it');
     if (why !== undefined) throw new Refused(conflict(shard, `the shard ${shard} is not forgotten: ${why}`));
     childShards.forget(shard);
     log.info('shard.forgotten', { shard });
     return true;
   }
 
-  async #whyNot(shard: ShardName): Promise<string | undefined> {
-    const { store, known, routes, hasParent, hasReported } = this.#parts;
-    const children = (await store.links()).map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
+  #whyNot(shard: ShardName): string | undefined {
+    const { known, routes, hasParent, hasReported } = this.#parts;
+    const children = [...known.links].map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
     if (known.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
     if ([...known.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not done';
     const [claimant] = routes.claimants(shard);

@@ -15,7 +15,7 @@ import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { PushSessions } from '../intake/push-sessions.js';
 import type { LinkFilters } from './link-filters.js';
 import type { ReportedFreshness } from './reported-freshness.js';
@@ -26,7 +26,7 @@ export type News = Readonly<{ shards: ReadonlySet<ShardName>; slices: readonly S
 type Session = Readonly<{ filters: LinkFilters | undefined; hear: (news: News) => void }>;
 
 export type FreshnessNewsParts = Readonly<{
-  known: Pick<KnownShards, 'shards'>;
+  known: Pick<PublishedState, 'shards'>;
   pushers: Pick<PushSessions, 'present' | 'follow'>;
   freshness: Pick<ReportedFreshness, 'neighbours' | 'presence'>;
   sessions: () => Iterable<readonly [Neighbour, Session]>;

@@ -6,11 +6,11 @@
  */
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { PushSessions } from '../intake/push-sessions.js';
 
 export type HeldShardsParts = Readonly<{
-  known: Pick<KnownShards, 'shard' | 'shards'>;
+  known: Pick<PublishedState, 'shard' | 'shards'>;
   pushers: Pick<PushSessions, 'keeps' | 'follow'>;
   clock: Clock;
   /** A shard is held now, or is no longer. */

@@ -5,19 +5,17 @@
  * Bound: `askedMax` slices at a time that only others hold, a thousand of each of them at most (unknown-slices.ts).
  */
 import type { Subscription } from '../domain/ports.js';
-import type { Pushes } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';
 import { frameBounds } from '../frames/frame-bounds.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { HeldSlice } from '../frames/frame.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import { AskedSlices } from './asked-slices.js';
 
 export type HeldSlicesParts = Readonly<{
-  store: Pick<Pushes, 'links' | 'follow'>;
-  known: KnownShards;
+  known: PublishedState;
   /** Slices of a shard that neighbours hold, and that are to be asked about. */
   unknownOf: (shard: ShardName) => Iterable<Slice>;
   connection: FrameConnection;
@@ -37,7 +35,7 @@ export class HeldSlices {
   constructor(parts: HeldSlicesParts, neighbour: Neighbour) {
     this.#parts = parts;
     this.#neighbour = neighbour;
-    this.#subscription = parts.store.follow(({ shards, slices }) => {
+    this.#subscription = parts.known.follow(({ shards, slices }) => {
       for (const state of shards) if (state.via !== neighbour || this.#isNew(state.shard)) this.#leave(state.shard);
       for (const { slice } of slices) this.#askInsteadOf(slice);
     });
@@ -49,8 +47,8 @@ export class HeldSlices {
 
   /** All of them, and the last position that this link brought; once, at the opening. */
   async sendAll(): Promise<void> {
-    const { store, known, connection } = this.#parts;
-    const position = (await store.links()).find(({ neighbour }) => neighbour === this.#neighbour)?.position ?? '';
+    const { known, connection } = this.#parts;
+    const position = known.link(this.#neighbour)?.position ?? '';
     const held: HeldSlice[] = [];
     for (const { shard, via } of known.shards) {
       if (via !== this.#neighbour) continue;

@@ -18,7 +18,7 @@ import { refusedFields } from '../intake/receiver-effects.js';
 import type { IntakeRules, NumberedFrame, ReceiverContext } from '../intake/receiver-state.js';
 import { Heartbeat } from './heartbeat.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { LinkFilters } from './link-filters.js';
 import { LinkPaths } from './link-paths.js';
 import type { PolicyRemovals } from './policy-removals.js';
@@ -32,7 +32,7 @@ export type LinkReceiverParts = Readonly<{
   neighbour: Neighbour;
   /** As they are now; undefined before the policies of both ends are known: nothing is let in. */
   filters: () => LinkFilters | undefined;
-  known: KnownShards;
+  known: PublishedState;
   removals: Pick<HeldRemovals, 'isHeld' | 'made'>;
   rules: IntakeRules;
   store: Objects & Revisions & CanonicalPaths;

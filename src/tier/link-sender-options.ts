@@ -7,7 +7,7 @@ import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, FrameLimits } from '../frames/frame.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { HeldThere } from './held-there.js';
 import type { LinkSenderBounds } from './link-sender-queue.js';
 import type { FreshnessOf } from './outgoing-reports.js';
@@ -17,7 +17,7 @@ export type LinkSenderParts = Readonly<{
   store: Objects & Revisions & Commits & CanonicalPaths & Pushes;
   /** The change log, as all links of this cache read it. */
   history: Pick<History, 'everyChange'>;
-  known: KnownShards;
+  known: PublishedState;
   /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
   /** Whether a slice of which nothing is known here can come from where its shard lives. */

@@ -117,7 +117,7 @@ export class LinkSender {
 
   /** Until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const subscription = this.#parts.store.follow(({ shards, slices }) => {
+    const subscription = this.#parts.known.follow(({ shards, slices }) => {
       for (const { shard } of shards) this.#claims.add(shard);
       for (const { shard } of shards) this.#syncs.followShard(shard);
       this.#syncs.followSlices(slices.map(({ slice }) => slice));

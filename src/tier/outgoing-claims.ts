@@ -7,11 +7,11 @@ import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { FrameOf } from '../frames/frame.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { HeldSlices } from './held-slices.js';
 
 export type OutgoingClaimsParts = Readonly<{
-  known: KnownShards;
+  known: PublishedState;
   connection: Pick<FrameConnection, 'send'>;
   /** Sends what is held here of the shards that come over this link. */
   heldHere: Pick<HeldSlices, 'isSent' | 'sendOf'>;

@@ -23,7 +23,7 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { Receiver } from '../intake/receiver.js';
 import { filterObjects } from './filtered-changes.js';
 import type { LinkFilter } from './link-filter.js';
@@ -31,7 +31,7 @@ import type { LinkFilters } from './link-filters.js';
 
 export type PolicyRemovalsParts = Readonly<{
   store: Objects & Revisions & CanonicalPaths;
-  known: KnownShards;
+  known: PublishedState;
   removals: HeldRemovals;
 }>;
 

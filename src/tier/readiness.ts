@@ -4,11 +4,11 @@
  */
 import type { Clock } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { ReportedFreshness } from './reported-freshness.js';
 
 export type ReadinessParts = Readonly<{
-  known: KnownShards;
+  known: PublishedState;
   reported: Pick<ReportedFreshness, 'presence' | 'syncedAt'>;
   clock: Clock;
   hasParent: boolean;

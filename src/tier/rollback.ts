@@ -6,7 +6,7 @@
  * the process began, and a peer that lies costs no more than that.
  */
 import type { Log } from '../diagnostics/log.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { Store } from '../domain/store-port.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
@@ -15,7 +15,7 @@ import type { LinkSession } from './link-session.js';
 
 export type RollbackParts = Readonly<{
   store: Store;
-  known: KnownShards;
+  known: PublishedState;
   log: Log;
   links: () => Iterable<Pick<LinkSession, 'bye'>>;
   /** Ends the sessions of those who push to this very cache; they come back at once. */

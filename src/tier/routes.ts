@@ -28,12 +28,12 @@ import type { ShardName } from '../domain/shard.js';
 import type { Neighbour } from '../domain/via.js';
 import type { FrameOf } from '../frames/frame.js';
 import { frameBounds } from '../frames/frame-bounds.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 
 export type RoutesParts = Readonly<{
   /** The id of this cache. */
   own: string;
-  known: KnownShards;
+  known: PublishedState;
   lane: PushLane;
   clock: Clock;
   log: BoundedLog;
@@ -275,7 +275,7 @@ export class Routes {
 
   #refusalOf(from: Neighbour, { shard, term }: Pick<Claim, 'shard' | 'term'>, known: ShardState | undefined): string | undefined {
     const { mayClaim } = this.#parts;
-    if (known === undefined && !this.#heard.has(shard) && Math.max(this.#parts.known.count, this.#heard.size) >= shardsMax)
+    if (known === undefined && !this.#heard.has(shard) && Math.max(this.#parts.known.shardCount, this.#heard.size) >= shardsMax)
       return `${shardsMax} shards are known here already`;
     if (from === 'parent') return undefined;
     if (term > termMax(known)) return 'its number is far above all that is known';

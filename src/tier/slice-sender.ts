@@ -18,7 +18,7 @@ import { snapshotPages } from '../domain/snapshot-pages.js';
 import { Comparisons } from './comparisons.js';
 import type { SliceSyncs } from './slice-syncs.js';
 import { filterObjects } from './filtered-changes.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { LinkSenderQueue } from './link-sender-queue.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { SliceSync } from './slice-sync.js';
@@ -28,7 +28,7 @@ import { outgoingChange, outgoingObject } from './outgoing-change.js';
 
 export type SliceSenderParts = Readonly<{
   store: Objects & Revisions & CanonicalPaths;
-  known: KnownShards;
+  known: PublishedState;
   queue: LinkSenderQueue;
   syncs: SliceSyncs;
   tail: Tail;

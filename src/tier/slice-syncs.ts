@@ -19,7 +19,7 @@ import { Turns } from '../domain/turns.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { ResyncPace } from '../sender/resync-pace.js';
 import type { LinkFilter } from './link-filter.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import { SliceSync, type SyncTally } from './slice-sync.js';
 import { noteHeld, type HeldThere } from './held-there.js';
 import { TakenShards } from './taken-shards.js';
@@ -28,7 +28,7 @@ import { UnknownSlices } from './unknown-slices.js';
 import { WaitingSyncs } from './waiting-syncs.js';
 
 export type SliceSyncsParts = Readonly<{
-  known: KnownShards;
+  known: PublishedState;
   /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
   /** Whether a slice of which nothing is known here can come from where its shard lives. */
@@ -264,7 +264,7 @@ export class SliceSyncs {
     for (const slice of this.#unknown.ofType(resource)) this.#lookIfUnknown(slice);
   }
 
-  /** Something of these has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
+  /** Something of these has changed. Where nobody syncs slices, a change of one may end all of its shard (store/state.ts). */
   followSlices(slices: Iterable<Slice>): void {
     const shards = new Set<ShardName>();
     for (const slice of slices) {

@@ -13,7 +13,7 @@ import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf, PushedKey } from '../frames/frame.js';
 import { admitPlace } from '../intake/admit-push.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { IntakeRules } from '../intake/receiver-state.js';
 import type { LinkSession } from './link-session.js';
 
@@ -24,7 +24,7 @@ const keysPerTurn = 64;
 
 export type SweptParts = Readonly<{
   store: Commits;
-  known: Pick<KnownShards, 'shard'>;
+  known: Pick<PublishedState, 'shard'>;
   /** Undefined while the link is not open. */
   sessionOf: (neighbour: Neighbour) => Pick<LinkSession, 'brings' | 'send' | 'bufferedBytes'> | undefined;
 }>;
@@ -43,7 +43,7 @@ export function sendSwept({ store, known, sessionOf }: SweptParts): Subscription
 }
 
 export type SweptTakenParts = Readonly<{
-  known: Pick<KnownShards, 'shard'>;
+  known: Pick<PublishedState, 'shard'>;
   rules: Pick<IntakeRules, 'typeOf' | 'systemClusters'>;
   /** Sends DELETED to those who watch this cache if a key holds nothing. */
   reportAbsent: (key: Key) => Promise<void>;

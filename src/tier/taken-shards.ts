@@ -6,17 +6,17 @@ import { compareClaims, type ClaimOrder } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
 import { flows, type Neighbour } from '../domain/via.js';
 import type { FrameOf } from '../frames/frame.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 
 const shardsMax = 100_000;
 
 export class TakenShards {
-  readonly #known: Pick<KnownShards, 'shard'>;
+  readonly #known: Pick<PublishedState, 'shard'>;
   readonly #to: Neighbour;
   /** No claim: it has only reported that it holds something of the shard. */
   readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
 
-  constructor(known: Pick<KnownShards, 'shard'>, to: Neighbour, held: Iterable<ShardName>) {
+  constructor(known: Pick<PublishedState, 'shard'>, to: Neighbour, held: Iterable<ShardName>) {
     this.#known = known;
     this.#to = to;
     for (const shard of held) if (this.#claims.size < shardsMax) this.#claims.set(shard, undefined);

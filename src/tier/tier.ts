@@ -17,7 +17,6 @@ import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
 import type { Subscription } from '../domain/ports.js';
 import type { PushLane, Store } from '../domain/store-port.js';
-import type { LinkState as KeptLink } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
@@ -28,7 +27,7 @@ import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './link-filters.js';
 import { isWhole } from '../intake/freshness.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { PushSessions } from '../intake/push-sessions.js';
 import { EqualFilters } from './equal-filters.js';
 import { Forgetting } from './forgetting.js';
@@ -49,12 +48,11 @@ import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
 
 export type TierParts = Readonly<{
   store: Store;
-  known: KnownShards;
+  known: PublishedState;
   /** The pushers of this very cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
   childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
   /** Those that the store remembers. */
-  links: readonly KeptLink[];
 }> &
   Omit<
     LinkSessionParts,
@@ -98,7 +96,7 @@ const unreported = { connected: false, lagMs: 0, whole: false };
 export class Tier {
   readonly #parts: TierParts;
   readonly #options: TierOptions;
-  readonly #known: KnownShards;
+  readonly #known: PublishedState;
   readonly #reported: ReportedFreshness;
   readonly #freshness: LinksFreshness;
   readonly #children: Children;
@@ -128,7 +126,7 @@ export class Tier {
     this.#options = options;
     this.#known = known;
     this.#policies = policies;
-    const children = parts.links.map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
+    const children = [...known.links].map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
     this.#reported = new ReportedFreshness(clock, options.urls.length > 0 ? ['parent', ...children] : children);
     this.#parentLane = store.lane();
     this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
@@ -171,7 +169,7 @@ export class Tier {
       },
     });
     this.#freshness = reachedFreshness(this.#reported, this.#routes);
-    this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
+    this.#settled = known.follow(({ shards }) => this.#routes.follow(shards));
     this.#naming = sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) });
     this.#subscription = store.subscribe(({ changes }) => {
       // The keeper of the catalogue gets this commit as well, perhaps later in this turn.

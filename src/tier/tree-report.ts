@@ -11,7 +11,7 @@ import type { Clock } from '../domain/ports.js';
 import type { LinkState } from '../domain/push.js';
 import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
 import type { ChildStatus, LinkConnection, LinkStatus, ParentStatus, PolicyTexts, ReceivingStatus, TreeStatus } from '../domain/status.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { Child } from './children.js';
 import type { EndPolicy } from './link-filters.js';
 import type { LinkState as ParentState } from './link.js';
@@ -33,18 +33,16 @@ export type TreeReportParts = Readonly<{
     claims: ReadonlyMap<Neighbour, number>;
     freshness: Pick<ReportedFreshness, 'presence'>;
   }>;
-  known: Pick<KnownShards, 'shards' | 'slicesOf'>;
-  /** What the store knows of links. */
-  links: () => Promise<readonly LinkState[]>;
+  known: Pick<PublishedState, 'shards' | 'slicesOf' | 'links'>;
   clock: Clock;
 }>;
 
 const textCharactersMax = 200;
 const policyCharactersMax = 4_096;
 
-export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
+export function treeReport(parts: TreeReportParts): TreeStatus {
   const { tier, known, clock } = parts;
-  const links = new Map((await parts.links()).map((link) => [link.neighbour, link]));
+  const links = new Map([...known.links].map((link) => [link.neighbour, link]));
   const nowMs = clock.now();
   const view: View = { ...parts, links, nowMs, held: countHeld(known), claims: tier.claims };
   const hops = tier.parent !== undefined && tier.route.length === 1 ? null : tier.route.length - 1;
@@ -60,7 +58,7 @@ export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
 
 type Held = Readonly<{ slices: number; current: number }>;
 
-type View = Omit<TreeReportParts, 'links'> &
+type View = TreeReportParts &
   Readonly<{
     links: ReadonlyMap<Neighbour, LinkState>;
     nowMs: number;

@@ -19,7 +19,7 @@ import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { KnownShards } from '../intake/known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import { filterObjects } from './filtered-changes.js';
 import type { LinkFilters } from './link-filters.js';
 import type { LinkReceiver } from './link-receiver.js';
@@ -30,7 +30,7 @@ const slicesAtOnce = 256;
 
 export type UncoveredParts = Readonly<{
   store: Objects & Revisions & CanonicalPaths;
-  known: KnownShards;
+  known: PublishedState;
   linkReceiver: Pick<LinkReceiver, 'exclusively'>;
   policyRemovals: Pick<PolicyRemovals, 'holdsOwn'>;
   removals: Pick<HeldRemovals, 'forget' | 'made' | 'follow'>;

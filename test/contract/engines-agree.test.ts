@@ -51,7 +51,9 @@ class Heard {
     switch (step.kind) {
       case 'push':
         return (
-          await this.#lane.push(step.pushes({ shards: await store.shards(), slices: await store.slices(), links: await store.links() }))
+          await this.#lane.push(
+            step.pushes({ shards: [...store.state.shards], slices: [...store.state.slices], links: [...store.state.links] }),
+          )
         ).map((outcome) =>
           outcome.kind === 'fenced' && outcome.holder !== undefined ? { ...outcome, holder: comparable(outcome.holder, store) } : outcome,
         );
@@ -76,7 +78,7 @@ class Heard {
   }
 
   #listen(store: Store): PushLane {
-    store.follow(({ shards, slices }) => {
+    store.state.follow(({ shards, slices }) => {
       const received = [...shards.map((state) => comparable(state, store)), ...slices.map(timeless)];
       this.#received.push(...received.toSorted(byText).filter((state) => this.#isNews(state)));
     });
@@ -114,9 +116,9 @@ async function contents(store: Store): Promise<unknown> {
     log,
     touched: await Promise.all(['apiexports', 'others'].map((resource) => touched(store, aScope({ resource })))),
     listed: await Promise.all(['apiexports', 'others'].map((resource) => listTexts(store, aScope({ resource })))),
-    shards: (await store.shards()).map((state) => comparable(state, store)).toSorted(byText),
-    slices: (await store.slices()).map(timeless).toSorted(byText),
-    links: (await store.links()).toSorted(byText),
+    shards: [...store.state.shards].map((state) => comparable(state, store)).toSorted(byText),
+    slices: [...store.state.slices].map(timeless).toSorted(byText),
+    links: [...store.state.links].toSorted(byText),
     paths: await store.pathsOf(places),
     formerPaths: await Promise.all(revisionsOf(range).map((at) => store.pathsOf(places, at))),
     clusters: await Promise.all(

@@ -10,7 +10,7 @@ import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import { Refused } from '../../src/domain/errors.js';
-import type { Pushes, Store } from '../../src/domain/store-port.js';
+import type { Store } from '../../src/domain/store-port.js';
 import { linksMax, type Push, type SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { childNeighbour } from '../../src/domain/via.js';
@@ -47,7 +47,7 @@ const filterHash = 'filter-1';
 const manyObjects = 1_000;
 
 async function shardOf(store: Store, shard = 'amber'): Promise<ShardState | undefined> {
-  return (await store.shards()).find((state) => state.shard === shardName(shard));
+  return [...store.state.shards].find((state) => state.shard === shardName(shard));
 }
 
 /** `local 1000 plain`, `child/eu 7`, `nobody 9 removed`. */
@@ -59,7 +59,7 @@ async function shardText(store: Store, shard = 'amber'): Promise<string | undefi
 }
 
 async function sliceOf(store: Store, place: Place = {}): Promise<SliceState | undefined> {
-  return (await store.slices()).find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
+  return [...store.state.slices].find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
 }
 
 async function namesOf(store: Store): Promise<string[]> {
@@ -238,7 +238,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       'fenced by 2000, removed',
       'fenced by 2000, removed',
     ]);
-    t.deepEqual(await store.slices(), []);
+    t.deepEqual([...store.state.slices], []);
     t.is(await shardText(await engine.restart()), 'nobody 2000 removed');
   });
 
@@ -352,7 +352,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     if (!traits.ordersWrites) await deleted;
     await Promise.all([deleted, mustPush(store.lane(), [anAssume('amber')])]);
 
-    t.deepEqual(await store.slices(), []);
+    t.deepEqual([...store.state.slices], []);
   });
 
   // Current slices
@@ -503,11 +503,11 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       await mustPush(lane, [aClaim({ ...other, via: us }), ...aFullSync(other, [anUpsert(other, {}, us)], us, filterHash)]);
 
       await mustPush(lane, [aMeet('c1', neighbour)]);
-      t.deepEqual(await store.links(), [{ neighbour, cacheId: 'c1', position: '77' }]);
+      t.deepEqual([...store.state.links], [{ neighbour, cacheId: 'c1', position: '77' }]);
       t.is((await sliceOf(store))?.filterHash, filterHash);
       await mustPush(lane, [aMeet('c2', neighbour)]);
 
-      t.deepEqual(await store.links(), [{ neighbour, cacheId: 'c2', position: '' }]);
+      t.deepEqual([...store.state.links], [{ neighbour, cacheId: 'c2', position: '' }]);
       // Another parent may not push what came by the one before.
       t.is(await shardText(store), neighbour === 'parent' ? 'nobody 1000' : 'child/eu 1000');
       t.like(await sliceOf(store), { objects: 1, syncedTerm: neighbour === 'parent' ? 0 : firstTerm, everSynced: true, filterHash: '' });
@@ -554,7 +554,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'bound to eu', 'unchanged', 'unchanged', 'unchanged']);
     t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c1', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
-    t.deepEqual((await again.links()).map(({ neighbour, cacheId }) => `${neighbour} ${cacheId}`).toSorted(), [
+    t.deepEqual([...again.state.links].map(({ neighbour, cacheId }) => `${neighbour} ${cacheId}`).toSorted(), [
       'child/eu c1',
       'child/us c3',
       'parent c1',
@@ -565,7 +565,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const engine = await open(t, {});
     const lane = engine.store.lane();
     await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);
-    t.is((await engine.store.links()).length, 3);
+    t.is([...engine.store.state.links].length, 3);
 
     const children = Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childNeighbour(`c${i}`)));
     const lanes = Array.from({ length: 32 }, () => engine.store.lane());
@@ -581,7 +581,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const outcomes = await again.lane().push([aMeet('n1', childNeighbour('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);
 
     t.deepEqual(outcomeTexts(outcomes), ['full', 'unchanged', 'unchanged', 'bound to c1']);
-    t.is((await again.links()).length, linksMax);
+    t.is([...again.state.links].length, linksMax);
   });
 
   test('nothing of a child that has left is kept; its shards keep their objects and have no via until they are claimed again', async (t) => {
@@ -590,15 +590,15 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const received: string[] = [];
     await mustPush(lane, [aMeet('c1', eu), aMeet('c2', us), aMeet('p1'), aClaim({ term: 7, via: eu, origin: 'o' })]);
     await mustPush(lane, [aClaim({ shard: 'birch', via: us }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash), aReach('5', eu)]);
-    engine.store.follow(({ shards }) => received.push(...shards.map(({ shard, via = 'nobody' }) => `${shard} ${via}`)));
+    engine.store.state.follow(({ shards }) => received.push(...shards.map(({ shard, via = 'nobody' }) => `${shard} ${via}`)));
 
     await mustPush(lane, [{ kind: 'leave', neighbour: eu }, aReach('6', eu)]);
-    const left = (await engine.store.links()).map(({ neighbour }) => neighbour).toSorted();
+    const left = [...engine.store.state.links].map(({ neighbour }) => neighbour).toSorted();
     const again = await engine.restart();
 
     t.deepEqual(left, [us, 'parent']);
     t.deepEqual(received, ['amber nobody']);
-    t.deepEqual((await again.links()).map(({ neighbour }) => neighbour).toSorted(), [us, 'parent']);
+    t.deepEqual([...again.state.links].map(({ neighbour }) => neighbour).toSorted(), [us, 'parent']);
     t.deepEqual([await shardText(again), await shardText(again, 'birch')], ['nobody 7', 'child/us 1000']);
     t.deepEqual(await namesOf(again), ['one']);
     t.like(await sliceOf(again), { filterHash: '', syncedTerm: 0, everSynced: true, objects: 1 });
@@ -622,14 +622,14 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(outcomeTexts(await lane.push([forget()])), ['fenced by 6, removed']);
 
     await mustPush(lane, [aClear()]);
-    engine.store.follow(({ shards }) => received.push(...shards));
+    engine.store.state.follow(({ shards }) => received.push(...shards));
     t.deepEqual(outcomeTexts(await lane.push([forget()])), ['unchanged']);
 
     t.deepEqual(received, [unknownShard(shardName('amber'))]);
     t.is(await shardOf(engine.store), undefined);
     const again = await engine.restart();
     t.deepEqual(
-      (await again.shards()).map(({ shard }) => shard as string),
+      [...again.state.shards].map(({ shard }) => shard as string),
       ['birch'],
     );
     await mustPush(again.lane(), [aClaim({ term: 1 })]);
@@ -642,7 +642,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     store.subscribe(() => t.fail('a link is no change'));
     await mustPush(store.lane(), [aMeet('p1'), aMeet('e1', eu), aReach('123'), aReach('1234567000000000009'), aReach('5', eu)]);
 
-    const links = (await (await engine.restart()).links()).toSorted((a, b) => (a.neighbour < b.neighbour ? -1 : 1));
+    const links = [...(await engine.restart()).state.links].toSorted((a, b) => (a.neighbour < b.neighbour ? -1 : 1));
 
     t.deepEqual(links, [
       { neighbour: eu, cacheId: 'e1', position: '5' },
@@ -865,7 +865,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const { store, traits } = await open(t, {});
     const lane = store.lane();
     const received: string[] = [];
-    const follower = store.follow(({ shards, slices }: Parameters<Parameters<Pushes['follow']>[0]>[0]) => {
+    const follower = store.state.follow(({ shards, slices }) => {
       received.push(...shards.map(({ shard, via }) => `shard ${shard} ${via}`));
       received.push(...slices.map(({ slice, objects, filterHash: of }) => `slice ${slice.shard} ${objects} ${of}`));
     });
@@ -906,7 +906,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     await mustPush(lane, [aReach('')]);
 
-    const filters = new Map((await store.slices()).map(({ slice, filterHash }) => [slice.shard as string, filterHash]));
+    const filters = new Map([...store.state.slices].map(({ slice, filterHash }) => [slice.shard as string, filterHash]));
     t.deepEqual([filters.get('amber'), filters.get('birch')], ['', 'e']);
   });
 

@@ -47,7 +47,7 @@ async function sliceOf(
   store: Store,
   place: Parameters<typeof aSlice>[0] = {},
 ): Promise<Pick<SliceState, 'objects' | 'bytes' | 'syncedTerm' | 'everSynced'> | undefined> {
-  const found = (await store.slices()).find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
+  const found = [...store.state.slices].find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
   if (found === undefined) return undefined;
   const { objects, bytes, syncedTerm, everSynced } = found;
   return { objects, bytes, syncedTerm, everSynced };
@@ -82,7 +82,7 @@ function inVersion({ bytes, version }: Body, other: string): Pick<Body, 'bytes' 
 }
 
 async function counted(store: Store): Promise<readonly string[]> {
-  return (await store.slices()).map(({ slice, objects, bytes }) => `${formatSlice(slice)} ${objects} ${bytes}`).toSorted();
+  return [...store.state.slices].map(({ slice, objects, bytes }) => `${formatSlice(slice)} ${objects} ${bytes}`).toSorted();
 }
 
 export function registerPushContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
@@ -106,10 +106,13 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       .push([aClaim('amber', 5), aClaim('amber', 5), aClaim('amber', 7), aClaim('amber', 6), aClaim('birch', 1)]);
 
     t.deepEqual(outcomeTexts(outcomes), ['acquired', 'acquired', 'acquired', 'fenced by 7', 'acquired']);
-    t.deepEqual(await store.shards(), [
-      { shard: aKey().shard, ...localState, term: 7, process: aProcess(7), origin: store.cacheId },
-      { shard: aKey({ shard: 'birch' }).shard, ...localState, term: 1, process: aProcess(1), origin: store.cacheId },
-    ]);
+    t.deepEqual(
+      [...store.state.shards],
+      [
+        { shard: aKey().shard, ...localState, term: 7, process: aProcess(7), origin: store.cacheId },
+        { shard: aKey({ shard: 'birch' }).shard, ...localState, term: 1, process: aProcess(1), origin: store.cacheId },
+      ],
+    );
   });
 
   test('pushes of anybody but the holder are fenced, in queue order, and change nothing', async (t) => {
@@ -623,10 +626,10 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       deleted,
     );
     t.deepEqual(
-      (await store.slices()).map(({ slice }) => slice.shard),
+      [...store.state.slices].map(({ slice }) => slice.shard),
       [aKey({ shard: 'birch' }).shard],
     );
-    t.deepEqual((await store.shards())[0], {
+    t.deepEqual([...store.state.shards][0], {
       shard: aKey().shard,
       ...localState,
       origin: store.cacheId,
@@ -645,7 +648,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       'written',
       'swept 0',
     ]);
-    t.deepEqual((await store.shards())[0], {
+    t.deepEqual([...store.state.shards][0], {
       shard: aKey().shard,
       ...localState,
       term: 6_000,
@@ -657,15 +660,15 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('a shard of plain HTTP writers can be removed too, and the next plain write makes it plain again', async (t) => {
     const engine = await open(t, {});
     const first = await mustWrite(engine.store, aPut({}, 'absent'));
-    t.like((await engine.store.shards())[0], { via: 'local', term: 1, plain: true });
+    t.like([...engine.store.state.shards][0], { via: 'local', term: 1, plain: true });
     await mustPush(engine.store.lane(), [aClear('amber', { nowMs: 5_000 })]);
     t.deepEqual(await engine.store.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
-    t.like((await engine.store.shards())[0], { via: undefined, term: 5_000, removed: true, plain: false }, 'a refused write does not');
+    t.like([...engine.store.state.shards][0], { via: undefined, term: 5_000, removed: true, plain: false }, 'a refused write does not');
 
     await mustWrite(engine.store, aPut({}, 'absent'));
 
-    t.like((await engine.store.shards())[0], { via: 'local', term: 5_001, removed: false, plain: true });
-    t.like((await (await engine.restart()).shards())[0], { via: 'local', term: 5_001, removed: false, plain: true });
+    t.like([...engine.store.state.shards][0], { via: 'local', term: 5_001, removed: false, plain: true });
+    t.like([...(await engine.restart()).state.shards][0], { via: 'local', term: 5_001, removed: false, plain: true });
   });
 
   test('a shard that is emptied without a fence keeps its term, and a sync under way is void', async (t) => {
@@ -674,8 +677,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(await mustPush(store.lane(), [aClear('amber', { fence: false })]), ['swept 1']);
 
-    t.like((await store.shards())[0], { term: firstTerm, removed: false });
-    t.deepEqual(await store.slices(), []);
+    t.like([...store.state.shards][0], { term: firstTerm, removed: false });
+    t.deepEqual([...store.state.slices], []);
     t.deepEqual(outcomeTexts(await lane.push([anEnd(), ...aFullSync({}, [anUpsert()])])), ['unbegun', 'unchanged', 'written', 'swept 0']);
   });
 
@@ -727,7 +730,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(await namesOf(store), []);
     t.is(swept.length, 3);
-    const slices = async (now: Store) => (await now.slices()).map(({ slice }) => formatSlice(slice)).toSorted();
+    const slices = async (now: Store) => [...now.state.slices].map(({ slice }) => formatSlice(slice)).toSorted();
     const left = [aSlice({ resource: 'others' }), aSlice({ shard: 'birch', identity: 'h' })].map(formatSlice);
     t.deepEqual(await slices(store), left.toSorted());
     t.deepEqual(await mustPush(store.lane(), [aDrop({ identity: 'h' }), aDrop()]), ['swept 0', 'swept 0']);
@@ -807,15 +810,15 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await agree(store, 'a slice that is empty and was never synced is gone');
     await mustPush(lane, [aBegin(), anUpsert({ name: 'q' }), anEnd()]);
     await agree(store, 'a sync');
-    t.true((await store.slices()).every(({ changedMs }) => changedMs > 0));
+    t.true([...store.state.slices].every(({ changedMs }) => changedMs > 0));
 
     await mustPush(lane, [aClaim('birch', 1_700_000_000_123)]);
-    const [before, shards] = [await store.slices(), await store.shards()];
+    const [before, shards] = [[...store.state.slices], [...store.state.shards]];
     const again = await engine.restart();
     const shown = (slices: readonly SliceState[]): readonly SliceState[] =>
       slices.map((slice) => (engine.traits.keepsTimes ? slice : { ...slice, changedMs: 1 })).toSorted(byText);
-    t.deepEqual(shown(await again.slices()), shown(before));
-    t.deepEqual(await again.shards(), shards);
+    t.deepEqual(shown([...again.state.slices]), shown(before));
+    t.deepEqual([...again.state.shards], shards);
     t.deepEqual(
       shards.map(({ term }) => term),
       [firstTerm, 1_700_000_000_123],

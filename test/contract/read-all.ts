@@ -65,7 +65,7 @@ export async function mustWrite(store: Writer, mutation: Mutation): Promise<Writ
 
 /** A store that opens continues the removals that the previous process left undone. */
 export async function removalsEnd(store: Pushes): Promise<void> {
-  await until(async () => halfRemoved(await store.shards(), await store.slices()).length === 0);
+  await until(async () => halfRemoved([...store.state.shards], [...store.state.slices]).length === 0);
 }
 
 export function keyText(key: Key): string {

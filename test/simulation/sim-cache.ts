@@ -9,6 +9,8 @@
  */
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
+import type { ShardState } from '../../src/domain/claim.js';
+import type { SliceState } from '../../src/domain/push.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childNeighbour, type Via } from '../../src/domain/via.js';
@@ -121,7 +123,7 @@ export class SimCache {
     const { time, network } = this.#world;
     const life = new ProcessLife(time, { skewMs });
     const store = this.#disk.open({ clock: life, soon: life.soon, random: this.#random }, this.#options.store);
-    await this.#follow(store);
+    this.#follow(store);
     const process = await this.#open(life, store);
     this.#process = process;
     const greet = (connection: FrameConnection, from: string): void =>
@@ -217,18 +219,18 @@ export class SimCache {
     this.#world.own(`${this.name}: ${party.shard}`, party.run(process));
   }
 
-  async #follow(store: MemoryStore): Promise<void> {
+  #follow(store: MemoryStore): void {
     this.#digests.clear();
     this.#vias.clear();
-    const learn: Parameters<MemoryStore['follow']>[0] = ({ shards, slices }) => {
+    const learn = ({ shards, slices }: Readonly<{ shards: Iterable<ShardState>; slices: Iterable<SliceState> }>): void => {
       for (const { shard, via } of shards) this.#vias.set(shard, via);
       for (const { slice, objects, digest } of slices) {
         if (objects === 0) this.#digests.delete(formatSlice(slice));
         else this.#digests.set(formatSlice(slice), digest);
       }
     };
-    learn({ shards: await store.shards(), slices: await store.slices() });
-    store.follow(learn);
+    learn(store.state);
+    store.state.follow(learn);
     const history = new StoreHistory((problem) => this.#world.fault(`${this.name}: ${problem}`), store.published);
     store.subscribe((commit) => {
       history.see(commit);

@@ -3,10 +3,10 @@ import type { Clock } from '../../src/domain/ports.js';
 import type { Store } from '../../src/domain/store-port.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { PlainWrites } from '../../src/intake/plain-writes.js';
-import type { KnownShards } from '../../src/intake/known-shards.js';
+import type { PublishedState } from '../../src/domain/published-state.js';
 
 /** The parts of a running cache that a plain party uses. */
-export type PartyPlace = Readonly<{ store: Store; known: KnownShards; plainWrites: PlainWrites; clock: Clock }>;
+export type PartyPlace = Readonly<{ store: Store; known: PublishedState; plainWrites: PlainWrites; clock: Clock }>;
 
 export interface SimParty {
   readonly shard: ShardName;

@@ -11,7 +11,7 @@ import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
 import { HeldRemovals } from '../../src/intake/held-removals.js';
 import { PlainWrites, type SeenElsewhere } from '../../src/intake/plain-writes.js';
-import { KnownShards } from '../../src/intake/known-shards.js';
+import type { PublishedState } from '../../src/domain/published-state.js';
 import { AssumedSyncs } from '../../src/intake/assumed-syncs.js';
 import { PushSession, type PushSessionParts } from '../../src/intake/push-session.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
@@ -37,7 +37,7 @@ export type SimProcessParts = Readonly<{
 
 type OpenParts = SimProcessParts &
   Readonly<{
-    known: KnownShards;
+    known: PublishedState;
     tier: Tier;
     types: DeclaredTypes;
     assumedSyncs: AssumedSyncs;
@@ -65,7 +65,7 @@ const holdLimits = { percentMax: 50, removesMin: 100, graceMs: 3_600_000 };
 export class SimProcess implements PartyPlace {
   readonly life: ProcessLife;
   readonly store: MemoryStore;
-  readonly known: KnownShards;
+  readonly known: PublishedState;
   readonly tier: Tier;
   readonly plainWrites: PlainWrites;
   /** The source of its status report. */
@@ -117,7 +117,7 @@ export class SimProcess implements PartyPlace {
       clock: life,
       turn: () => Promise.resolve(),
       version,
-      tree: () => Promise.resolve({ ...noTree, complete: this.tier.isComplete }),
+      tree: () => ({ ...noTree, complete: this.tier.isComplete }),
       tier,
       isReady: () => tier.isReady,
       certificates: () => [],
@@ -131,7 +131,7 @@ export class SimProcess implements PartyPlace {
     const credit = { mutations: intake.creditMutations, bytes: creditBytes };
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
-    const known = await KnownShards.open(store);
+    const known = store.state;
     const sessions = new PushSessions(store, life.now());
     const rules: IntakeRules = { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() };
     const boundedLog = new BoundedLog({ clock: life, log });
@@ -140,7 +140,6 @@ export class SimProcess implements PartyPlace {
       {
         store,
         known,
-        links: await store.links(),
         clock: life,
         random,
         turn: life.turn,
@@ -158,7 +157,7 @@ export class SimProcess implements PartyPlace {
       policies,
       options,
     );
-    const held = (await store.slices()).filter(({ objects }) => objects > 0).map(({ slice: { resource } }) => resource);
+    const held = [...store.state.slices].filter(({ objects }) => objects > 0).map(({ slice: { resource } }) => resource);
     const ports = { objects: store, revisions: store, pushes: store, commits: store };
     const noWatches = { endOf: () => {} };
     const types = await DeclaredTypes.open(
@@ -183,10 +182,10 @@ export class SimProcess implements PartyPlace {
       { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs, isLeader: () => true },
       { quietMs: plainQuietMs },
     );
-    store.follow(({ slices }) => {
+    store.state.follow(({ slices }) => {
       for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
     });
-    store.follow(({ shards }) => {
+    store.state.follow(({ shards }) => {
       for (const state of shards) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
     });
     const opened = new SimProcess({ ...parts, known, tier, types, assumedSyncs, removals, sessions, rules, boundedLog });
@@ -243,7 +242,7 @@ export class SimProcess implements PartyPlace {
 
   /** Says goodbye, and waits until everything is on the disk. */
   async stop(): Promise<void> {
-    const { store, tier, known, life } = this;
+    const { store, tier, life } = this;
     const { assumedSyncs, types } = this.#parts;
     store.beginClose();
     this.#stop.abort();
@@ -252,7 +251,6 @@ export class SimProcess implements PartyPlace {
     await Promise.all([this.#following, ...this.#running]);
     this.#standbys.close();
     assumedSyncs.close();
-    known.close();
     const removalsEnded = types.close();
     await store.close();
     await removalsEnded;

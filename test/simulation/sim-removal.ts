@@ -36,7 +36,7 @@ export class SimRemoval implements PlainParty {
     const run = this.#run;
     this.#again = 0;
     await this.#remove(place, run);
-    place.store.follow(({ shards }) => {
+    place.store.state.follow(({ shards }) => {
       const isBack = shards.some((state) => state.shard === this.shard && !state.removed && state.term < this.#term);
       if (!isBack || run !== this.#run || this.#again === againMax) return;
       this.#again += 1;
@@ -46,7 +46,7 @@ export class SimRemoval implements PlainParty {
 
   async #remove({ store, clock }: PartyPlace, run: number): Promise<void> {
     const { shard } = this;
-    const known = async () => (await store.shards()).find((state) => state.shard === shard);
+    const known = async () => [...store.state.shards].find((state) => state.shard === shard);
     const before = await known();
     if (this.#term === 0 || (before?.term ?? 0) < this.#term) {
       await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: clock.wallMs() }]);

@@ -73,7 +73,7 @@ export class SimWriter implements PlainParty {
     const subscription = store.subscribe(({ changes }) => {
       if (changes.some(({ key }) => key.shard === shard)) this.#look();
     });
-    const following = store.follow(({ shards }) => {
+    const following = store.state.follow(({ shards }) => {
       if (shards.some((state) => state.shard === shard)) this.#look();
     });
     while (!signal.aborted) {

@@ -11,7 +11,7 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { unknownShard, type ShardState } from '../../domain/claim.js';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
-import { isForgotten, type LinkState, type SliceState } from '../../domain/push.js';
+import { isForgotten, leftLink, type LinkState, type SliceState } from '../../domain/push.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
@@ -27,6 +27,7 @@ export type Versioned<Record> = Readonly<{ revision: Revision; record: Record }>
 export type ShardsChange = Readonly<{
   shards: readonly ShardState[];
   slices: readonly SliceState[];
+  links: readonly LinkState[];
   /** Shards of which no sync that is under way counts any more. */
   voided: ReadonlySet<ShardName>;
   /** Slices of which none does, and the server that says so. */
@@ -48,6 +49,7 @@ export class PublishedShards {
   readonly #slices = new Map<ShardName, Map<string, Entry>>();
   #changedShards = new Set<ShardName>();
   #changedSlices = new Set<Entry>();
+  #changedLinks = new Set<Neighbour>();
   #voided = new Set<ShardName>();
   #invalidated: { slice: Slice; by: string }[] = [];
 
@@ -80,7 +82,7 @@ export class PublishedShards {
   }
 
   links(): readonly LinkState[] {
-    return [...this.#links].map(([neighbour, { record }]) => ({ neighbour, cacheId: record.cacheId, position: record.position }));
+    return [...this.#links.keys()].map((neighbour) => this.#linkState(neighbour));
   }
 
   /** Those that hold objects or were ever synced. */
@@ -145,6 +147,7 @@ export class PublishedShards {
 
   linkRecorded(neighbour: Neighbour, record: LinkRecord | undefined, revision: Revision): void {
     const before = this.#links.get(neighbour);
+    this.#changedLinks.add(neighbour);
     if (record === undefined) this.#links.delete(neighbour);
     else this.#links.set(neighbour, { revision, record });
     if (before !== undefined && record !== undefined && staleSinceOf(before) === staleSinceOf({ revision, record })) return;
@@ -171,6 +174,7 @@ export class PublishedShards {
     const change: ShardsChange = {
       shards: [...this.#changedShards].map((shard) => this.state(shard) ?? unknownShard(shard)),
       slices: [...this.#changedSlices].map((entry) => this.#stateOf(entry)),
+      links: [...this.#changedLinks].map((neighbour) => this.#linkState(neighbour)),
       voided: this.#voided,
       invalidated: this.#invalidated,
     };
@@ -179,9 +183,15 @@ export class PublishedShards {
         this.#slices.get(entry.slice.shard)?.delete(formatResource(entry.slice.resource));
     this.#changedShards = new Set();
     this.#changedSlices = new Set();
+    this.#changedLinks = new Set();
     this.#voided = new Set();
     this.#invalidated = [];
     return change;
+  }
+
+  #linkState(neighbour: Neighbour): LinkState {
+    const record = this.#links.get(neighbour)?.record;
+    return record === undefined ? leftLink(neighbour) : { neighbour, cacheId: record.cacheId, position: record.position };
   }
 
   #entry({ shard, resource }: Slice): Entry | undefined {

@@ -8,7 +8,6 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
-import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred, type Deferred } from '../../domain/deferred.js';
 import { CacheError, expired, Refused, type Refusal } from '../../domain/errors.js';
@@ -16,16 +15,16 @@ import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Subscription } from '../../domain/ports.js';
-import type { LinkState, SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
-import type { LogChunk, LogType, PushLane, Pushes, Snapshot, Store, Touch } from '../../domain/store-port.js';
+import type { LogChunk, LogType, PushLane, Snapshot, Store, Touch } from '../../domain/store-port.js';
 import { Holds } from '../compactor.js';
 import { countDigits, formatInEpoch } from '../epochs.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';
 import { MutationQueue } from '../mutation-queue.js';
+import { State } from '../state.js';
 import { Syncs } from '../syncs.js';
 import type { PushDecision } from '../asked.js';
 import { BodyReader } from './body-reader.js';
@@ -68,6 +67,7 @@ export class EtcdStore implements Store {
   readonly cacheId: string;
   readonly epoch: number;
   readonly peers: EtcdPeers;
+  readonly state: State;
   readonly #opened: Opened;
   readonly #parts: EtcdParts;
   readonly #limits: EtcdLimits;
@@ -77,7 +77,6 @@ export class EtcdStore implements Store {
   readonly #queue: MutationQueue;
   readonly #holds: Holds;
   readonly #listeners = new Set<(commit: Commit) => void>();
-  readonly #followers = new Set<Parameters<Pushes['follow']>[0]>();
   readonly #closed = deferred<void>();
   readonly #outlived = deferred<Error>();
   readonly #compaction: EtcdCompaction;
@@ -97,6 +96,7 @@ export class EtcdStore implements Store {
     this.cacheId = cacheId;
     this.epoch = epoch;
     this.peers = opened.peers;
+    this.state = new State({ shards: published.shards.states(), slices: published.shards.slices(), links: published.shards.links() });
     this.#reader = new BodyReader({ client, prefix, bodies });
     this.#decider = new Decider({ prefix, cacheId, server: this.peers.id, published, underWay: new Syncs() });
     this.#committer = new EtcdCommitter({
@@ -212,23 +212,6 @@ export class EtcdStore implements Store {
 
   lane(): PushLane {
     return this.#queue.lane();
-  }
-
-  async shards(): Promise<readonly ShardState[]> {
-    return this.#opened.published.shards.states();
-  }
-
-  async slices(): Promise<readonly SliceState[]> {
-    return this.#opened.published.shards.slices();
-  }
-
-  async links(): Promise<readonly LinkState[]> {
-    return this.#opened.published.shards.links();
-  }
-
-  follow(listener: Parameters<Pushes['follow']>[0]): Subscription {
-    this.#followers.add(listener);
-    return { cancel: () => this.#followers.delete(listener) };
   }
 
   subscribe(listener: (commit: Commit) => void): Subscription {
@@ -357,12 +340,12 @@ export class EtcdStore implements Store {
     window.add(commit.changes, nowMs, taken.replacedBytes);
     if (window.isFull) this.#trimSoon();
     this.#decider.follow(taken);
-    const { shards, slices } = change;
+    const { shards, slices, links } = change;
     const invalidated = change.invalidated.filter(({ by }) => by !== this.peers.id).map(({ slice }) => slice);
     if (taken.arePeersNew) this.peers.look();
     const { record } = published.cache ?? {};
     if (record?.cacheId !== this.cacheId || record.epoch !== this.epoch) this.#outlived.resolve(new CacheError(outlived));
-    if (shards.length + slices.length > 0) for (const follower of this.#followers) follower({ shards, slices, invalidated });
+    this.state.publish({ shards, slices, links, invalidated });
     if (commit.changes.length > 0) for (const listener of this.#listeners) listener(commit);
   }
 

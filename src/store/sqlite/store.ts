@@ -12,7 +12,6 @@ import { sweepDeletesMax } from '../asked.js';
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
-import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred } from '../../domain/deferred.js';
 import { CacheError, expired, Refused, unreachable, type Refusal } from '../../domain/errors.js';
@@ -20,8 +19,8 @@ import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Subscription } from '../../domain/ports.js';
-import type { PushLane, Pushes, Snapshot, Store, LogChunk, LogType, Touch } from '../../domain/store-port.js';
-import { halfRemoved, type LinkState, type SliceState } from '../../domain/push.js';
+import type { PushLane, Snapshot, Store, LogChunk, LogType, Touch } from '../../domain/store-port.js';
+import { halfRemoved } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
@@ -42,7 +41,10 @@ import { Publication } from './publication.js';
 import { Reader } from './reader.js';
 import { RecentObjects } from './recent-objects.js';
 import { Rows } from './rows.js';
-import { PublishedShards } from './published-shards.js';
+import { readShards } from './shard-table.js';
+import { readLinks } from './link-table.js';
+import { readSlices } from './slice-table.js';
+import { State } from '../state.js';
 import { SqliteSnapshot } from './snapshot.js';
 import { bytesOf } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
@@ -67,6 +69,7 @@ export class SqliteStore implements Store {
   readonly peers = alone;
   readonly unreadableKeys = 0;
   readonly cacheId: string;
+  readonly state: State;
   readonly #lock: Opened['lock'];
   readonly #worker: CommitterThread;
   readonly #reader: Connection;
@@ -87,7 +90,6 @@ export class SqliteStore implements Store {
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
-  readonly #shards: PublishedShards;
   readonly #turn: () => Promise<void>;
   #inFlight: readonly Part[] = [];
   #published: Revision;
@@ -127,12 +129,13 @@ export class SqliteStore implements Store {
       { rows: this.#rows, walks: this.#walks, published: () => this.#published },
       { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
     );
-    this.#shards = new PublishedShards(reader);
+    // The committer has not begun yet.
+    this.state = new State({ shards: readShards(reader), slices: readSlices(reader), links: readLinks(reader) });
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
     this.#queue = new MutationQueue(queueLimits, {
       send: (batch) => this.#send(batch),
       soon,
-      objectsOf: (slice) => this.#shards.objectsOf(slice),
+      objectsOf: (slice) => this.state.slice(slice)?.objects ?? 0,
     });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
@@ -219,22 +222,6 @@ export class SqliteStore implements Store {
 
   lane(): PushLane {
     return this.#queue.lane();
-  }
-
-  async shards(): Promise<readonly ShardState[]> {
-    return this.#shards.shards;
-  }
-
-  async slices(): Promise<readonly SliceState[]> {
-    return this.#shards.slices;
-  }
-
-  async links(): Promise<readonly LinkState[]> {
-    return this.#shards.links;
-  }
-
-  follow(listener: Parameters<Pushes['follow']>[0]): Subscription {
-    return this.#shards.follow(listener);
   }
 
   subscribe(listener: (commit: Commit) => void): Subscription {
@@ -388,13 +375,12 @@ export class SqliteStore implements Store {
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;
     this.#logBytes = committed.logBytes;
-    this.#shards.publish(committed);
     for (const change of changes) {
       if (change.kind === 'put') this.#recent.publish(change.object);
       else this.#recent.forget(change.key);
     }
-    this.#shards.notify(committed);
-    const { revision, moves, swept } = committed;
+    const { revision, shards, slices, links, moves, swept } = committed;
+    this.state.publish({ shards, slices, links, invalidated: [] });
     const movedPaths = moves.flatMap(({ before, after }) => [before, after].filter((path) => path !== undefined));
     const commit: Commit = { revision, changes, movedPaths, swept: new Set(swept.map((each) => each.revision)) };
     if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
@@ -442,7 +428,7 @@ export class SqliteStore implements Store {
   /** Removals that the previous life has left undone: their fences stand. */
   #finishRemovals(): void {
     const { log } = this.#parts;
-    const shards = halfRemoved(this.#shards.shards, this.#shards.slices);
+    const shards = halfRemoved(this.state.shards, this.state.slices);
     if (shards.length === 0) return;
     void this.#queue
       .lane()

@@ -38,7 +38,7 @@ class Asked {
     switch (step.kind) {
       case 'push': {
         await this.#come();
-        const [shards, slices, links] = [await store.shards(), await store.slices(), await store.links()];
+        const [shards, slices, links] = [[...store.state.shards], [...store.state.slices], [...store.state.links]];
         const outcomes = await this.#lane.push(step.pushes({ shards, slices, links }).filter((push) => isSpoken(push, shards)));
         return outcomes.map((outcome) => {
           if (outcome.kind === 'written') return { kind: 'written' };
@@ -59,7 +59,7 @@ class Asked {
 
   /** Whoever has a shard has come to this server, and so have links: in etcd nobody else is heard. */
   async #come(): Promise<void> {
-    const [shards, links] = [await this.store.shards(), await this.store.links()];
+    const [shards, links] = [[...this.store.state.shards], [...this.store.state.links]];
     const comes = shards.flatMap(({ shard, process, term, via, plain, removed }): readonly Push[] =>
       via !== 'local' || plain || removed ? [] : [{ kind: 'acquire', shard, process, term, nowMs: 0 }],
     );
@@ -71,10 +71,10 @@ class Asked {
     const objects = (await Promise.all(['apiexports', 'others'].map((resource) => list(store, aScope({ resource }))))).flat();
     return {
       objects: objects.map(({ key, body }) => `${JSON.stringify(key)} ${Buffer.from(body.bytes).toString()}`).toSorted(),
-      shards: (await store.shards()).map((state) => comparable(state, store)).toSorted(byText),
+      shards: [...store.state.shards].map((state) => comparable(state, store)).toSorted(byText),
       // When something changed is known since this server runs.
-      slices: (await store.slices()).map((state) => ({ ...timeless(state), isUnchanged: undefined })).toSorted(byText),
-      links: (await store.links()).toSorted(byText),
+      slices: [...store.state.slices].map((state) => ({ ...timeless(state), isUnchanged: undefined })).toSorted(byText),
+      links: [...store.state.links].toSorted(byText),
     };
   }
 }

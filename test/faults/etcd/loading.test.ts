@@ -48,7 +48,7 @@ test('a server that starts on many objects holds what one holds that saw them wr
   const after = await opened(t, etcd, { recentBytesMax: 1024 * 1024, resumedRevisionsMax: 0 });
   // Without a record of its slice nobody knows when something changed before.
   const untimed = async (store: typeof before) =>
-    (await store.slices())
+    [...store.state.slices]
       .map((slice) => ({ ...slice, changedMs: 0 }))
       .toSorted((a, b) => (formatSlice(a.slice) < formatSlice(b.slice) ? -1 : 1));
   t.deepEqual(await untimed(after), await untimed(before));

@@ -171,7 +171,7 @@ test('what a server that runs removes of a type is left to it, and taken over on
   t.not(await other.count(everything, undefined, 10_000), 0);
   await mustPush(other.lane(), [aDrop()]);
   t.deepEqual(await namesOf(other), []);
-  t.deepEqual(await other.slices(), []);
+  t.deepEqual([...other.state.slices], []);
 });
 
 for (const [what, removal] of [
@@ -189,7 +189,7 @@ for (const [what, removal] of [
       await mustPush(lane, [aClaim(), ...aFullSync({}, many)]);
       await other.reachNewest();
       const invalidated: string[] = [];
-      one.follow((changed) => invalidated.push(...(changed.invalidated ?? []).map(formatSlice)));
+      one.state.follow((change) => invalidated.push(...change.invalidated.map(formatSlice)));
 
       const from = one.published;
       const removed = mustPush(other.lane(), [removal]);
@@ -200,7 +200,7 @@ for (const [what, removal] of [
 
       t.is(invalidated.length, 1, 'its pusher is asked to sync it again');
       // Or it had ended before the removal began.
-      const isSynced = (await one.slices())[0]?.syncedTerm === 1_000;
+      const isSynced = [...one.state.slices][0]?.syncedTerm === 1_000;
       if (isSynced) t.is(await one.count(everything, undefined, 10_000), many.length);
       if (when === 'while it goes on') t.true(isSynced || ended === 'unbegun');
       await mustPush(lane, aFullSync({}, many));
@@ -328,7 +328,7 @@ test('a slice that was synced while this very server removed it is not synced on
   await Promise.all([first, mustPush(store.lane(), [aDrop()])]);
 
   t.deepEqual(await namesOf(store), []);
-  t.deepEqual(await store.slices(), []);
+  t.deepEqual([...store.state.slices], []);
 });
 
 test('a shard that was removed is forgotten once, and whoever asks again is told that nobody has it', async (t) => {
@@ -340,5 +340,5 @@ test('a shard that was removed is forgotten once, and whoever asks again is told
   await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
   t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['unchanged']);
   t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['fenced by 0']);
-  t.deepEqual(await store.shards(), []);
+  t.deepEqual([...store.state.shards], []);
 });

@@ -98,7 +98,7 @@ test('plain writes to a slice that a pusher had synced go on side by side, howev
   t.true(sent < transactionsMax, `${sent} transactions`);
   t.deepEqual([...new Set(written.map(({ kind }) => kind))], ['written']);
   t.true(stores.every(({ isOpen }) => isOpen));
-  t.is((await stores[0].slices())[0]?.syncedTerm, 0);
+  t.is([...stores[0].state.slices][0]?.syncedTerm, 0);
 });
 
 /** As its only member counts those that it has answered. */

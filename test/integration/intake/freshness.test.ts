@@ -4,7 +4,6 @@ import type { Neighbour } from '../../../src/domain/via.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { TreeStatus } from '../../../src/domain/status.js';
 import { Freshness } from '../../../src/intake/freshness.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { HeldRemovals } from '../../../src/intake/held-removals.js';
 import { PushSessions } from '../../../src/intake/push-sessions.js';
 import { ReportedFreshness } from '../../../src/tier/reported-freshness.js';
@@ -32,7 +31,7 @@ function setUp(tree: TreeStatus = aRoot) {
     isKnown: ({ resource }: Slice) => resource.resource !== 'gadgets',
     links,
     newest: { of: () => 8 },
-    tree: async () => tree,
+    tree: () => tree,
     tier: { isComplete: tree.complete, parentId: tree.parent?.cacheId ?? undefined },
     clock,
     turn: async () => {},
@@ -42,7 +41,7 @@ function setUp(tree: TreeStatus = aRoot) {
     isReady: () => true,
     certificates: () => [],
   };
-  const now = async (): Promise<Freshness> => new Freshness({ ...parts, known: await KnownShards.open(pushes) });
+  const now = async (): Promise<Freshness> => new Freshness({ ...parts, known: pushes.state });
   const freshness: FreshnessPort = {
     report: async () => (await now()).report(),
     ofType: async (question) => (await now()).ofType(question),
@@ -53,20 +52,20 @@ function setUp(tree: TreeStatus = aRoot) {
 test('a report names the cache, its position, its neighbours, and every shard that holds something or ever claimed', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.hold(aSlice('apiexports', 'birch'));
-  pushes.shardStates.push(aShardState(amber, 3, { removed: true }));
+  pushes.publish({ shards: [aShardState(amber, 3, { removed: true })] });
 
   const { cache, tree, shards } = await freshness.report();
 
   t.deepEqual(cache, { id: 'c1', version: '1.2.3', epoch: 7, resourceVersion: '7-9', ready: true });
   t.is(tree, aRoot);
-  t.like(shards[0], { shard: 'amber', via: null, term: 3, removed: true, connection: { kind: 'away' }, standbys: 2, slices: [] });
+  t.like(shards[0], { shard: 'amber', via: null, term: 3, removed: true, connection: { kind: 'away' }, standbys: 2 });
   t.like(shards[1], { shard: 'birch', via: null, removed: false, connection: { kind: 'plain' } });
   t.false('term' in (shards[1] ?? {}));
 });
 
 test('a slice is synced by the term that has the shard, by an earlier one, or by none', async (t) => {
   const { pushes, freshness, clock } = setUp();
-  pushes.shardStates.push(aShardState(amber, 3));
+  pushes.publish({ shards: [aShardState(amber, 3)] });
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true, objects: 2, bytes: 50, digest: 'd', changedMs: clock.now() - 900 });
   pushes.hold(schemas, { syncedTerm: 2, everSynced: true });
   pushes.hold(aSlice('apiconversions'), { syncedTerm: 0, everSynced: false });
@@ -87,7 +86,7 @@ test('a slice is synced by the term that has the shard, by an earlier one, or by
 
 test('objects written over plain HTTP count as a full sync once that is assumed, and the report says so', async (t) => {
   const { pushes, freshness } = setUp();
-  pushes.shardStates.push(aShardState(amber, 4, { plain: true }));
+  pushes.publish({ shards: [aShardState(amber, 4, { plain: true })] });
   pushes.hold(apiExports, { syncedTerm: 0, everSynced: false });
   pushes.hold(schemas, { syncedTerm: 4, everSynced: true });
 
@@ -112,7 +111,7 @@ test('while a pusher is connected its own report on lag and source counts; while
     silentSinceMs: () => undefined,
     named: () => undefined,
   };
-  pushes.shardStates.push(aShardState(amber, 3));
+  pushes.publish({ shards: [aShardState(amber, 3)] });
   pushes.hold(apiExports, { syncedTerm: 3, everSynced: true });
   sessions.enter(amber, holder, clock.now());
   sessions.note(
@@ -136,7 +135,7 @@ test('while a pusher is connected its own report on lag and source counts; while
 /** A cache with amber behind one link, and a way for the other end to report. */
 function behind(neighbour: Neighbour, tree?: TreeStatus, state = aShardState(amber, 3, { via: neighbour })) {
   const town = setUp(tree);
-  town.pushes.shardStates.push(state);
+  town.pushes.publish({ shards: [state] });
   town.pushes.hold(apiExports, { syncedTerm: 3, everSynced: true, filterHash: 'e' });
   town.pushes.hold(schemas, { syncedTerm: 2, everSynced: true });
   const link = town.links.up(neighbour);

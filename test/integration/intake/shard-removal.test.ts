@@ -92,7 +92,7 @@ test('a shard is removed by name, with a fence, and its pusher is sent away', as
     clock.now(),
   );
   pushes.outcomeOf = () => {
-    pushes.shardStates.push(aShardState(amber, 2, { removed: true }));
+    pushes.publish({ shards: [aShardState(amber, 2, { removed: true })] });
     return { kind: 'swept', removed: 3 };
   };
 
@@ -106,7 +106,7 @@ test('an unknown shard is not removed, and a store that cannot write reports tha
 
   t.is(await removal.remove(amber), undefined);
   t.deepEqual(pushes.pushed, []);
-  pushes.shardStates.push(aShardState(amber, 1));
+  pushes.publish({ shards: [aShardState(amber, 1)] });
   pushes.outcomeOf = () => ({ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } });
   await t.throwsAsync(removal.remove(amber), { instanceOf: Refused, message: 'no disk' });
 });
@@ -167,7 +167,7 @@ test('a shard written over plain HTTP goes with its Shard object once it is quie
 
 test('a shard that stays away for too long is emptied without a fence, and only if it ever pushed and holds something', async (t) => {
   const { pushes, pass } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
-  pushes.shardStates.push(aShardState(amber, 1), aShardState(shardName('cedar'), 1));
+  pushes.publish({ shards: [aShardState(amber, 1), aShardState(shardName('cedar'), 1)] });
   pushes.hold(aSlice('apiexports'));
   pushes.hold(aSlice('apiexports', 'birch'));
 
@@ -180,7 +180,7 @@ test('a shard that stays away for too long is emptied without a fence, and only 
 
 test('a shard that has come back at another server of the same store, where that is not published here yet, is left alone', async (t) => {
   const { clock, pushes, change, pass, left, elsewhere } = setUp({ awayMaxMs: 60 * minuteMs, deletedGraceMs: minuteMs });
-  pushes.shardStates.push(aShardState(amber, 1));
+  pushes.publish({ shards: [aShardState(amber, 1)] });
   pushes.hold(aSlice('apiexports'));
   change('delete', 'birch');
   pushes.hold(aSlice('apiexports', 'birch'));
@@ -198,8 +198,8 @@ test('a shard that another server has removed, and that is written to again, is 
   const { pushes, change, pass, state } = setUp({ ...never, deletedGraceMs: minuteMs });
   state.leads = false;
   change('delete', 'birch');
-  for (const listener of pushes.listeners) listener({ shards: [aShardState(birch, 2, { removed: true })], slices: [] });
-  pushes.shardStates.push(aShardState(birch, 3));
+  pushes.publish({ shards: [aShardState(birch, 2, { removed: true })] });
+  pushes.publish({ shards: [aShardState(birch, 3)] });
   pushes.hold(aSlice('apiexports', 'birch'));
 
   state.leads = true;
@@ -242,7 +242,7 @@ test('only the root shard’s Shard objects count: those of another shard neithe
 
 test('a shard that pushed once and is now written over plain HTTP does not count as away', async (t) => {
   const { pushes, pass, clock } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
-  pushes.shardStates.push(aShardState(amber, 1));
+  pushes.publish({ shards: [aShardState(amber, 1)] });
   pushes.hold(aSlice('apiexports'), { changedMs: clock.now() + 50 * minuteMs });
 
   await pass(90 * minuteMs);
@@ -252,7 +252,7 @@ test('a shard that pushed once and is now written over plain HTTP does not count
 test('a pusher that connects while its shard is emptied is asked to come back and sync; one that claims it during a removal keeps it', async (t) => {
   const said: string[] = [];
   const emptied = setUp({ ...never, awayMaxMs: 60 * minuteMs });
-  emptied.pushes.shardStates.push(aShardState(amber, 1));
+  emptied.pushes.publish({ shards: [aShardState(amber, 1)] });
   emptied.pushes.hold(aSlice('apiexports'));
   const removed = setUp(never);
   removed.pushes.hold(aSlice('apiexports'));
@@ -276,7 +276,7 @@ test('a pusher that connects while its shard is emptied is asked to come back an
   emptied.pushes.outcomeOf = () => (enter(emptied, 1), { kind: 'swept', removed: 1 });
   await emptied.pass(62 * minuteMs);
   removed.pushes.outcomeOf = () => {
-    removed.pushes.shardStates.push(aShardState(amber, 9));
+    removed.pushes.publish({ shards: [aShardState(amber, 9)] });
     enter(removed, 9);
     return { kind: 'swept', removed: 1 };
   };
@@ -292,7 +292,7 @@ test('a removal that fails midway is tried again, and holds up no other shard', 
   let full = true;
   pushes.outcomeOf = (push) => {
     if (!full || push.kind !== 'clear' || push.shard !== amber) return { kind: 'swept', removed: 1 };
-    for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 2, { removed: true })], slices: [] });
+    pushes.publish({ shards: [aShardState(amber, 2, { removed: true })] });
     return { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } };
   };
 

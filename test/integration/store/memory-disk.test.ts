@@ -77,8 +77,8 @@ test('what was acknowledged before a crash is there after it', async (t) => {
   const again = machine.open();
 
   t.deepEqual(await listTexts(again, aScope()), ['amber/acme/one@1']);
-  t.like((await again.slices())[0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
-  t.deepEqual(await again.links(), [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
+  t.like([...again.state.slices][0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
+  t.deepEqual([...again.state.links], [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
   t.is(again.cacheId, store.cacheId);
   t.true(again.epoch > epoch);
 });
@@ -150,10 +150,10 @@ test('later writes do not change a backup; after a restore, the positions that a
   t.true(again.epoch > store.epoch);
   t.deepEqual(again.locate(store.format(1)), { kind: 'ours', revision: 1 });
   t.not(again.locate(lost).kind, 'ours');
-  t.like((await again.slices())[0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
-  t.deepEqual(await again.links(), [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
+  t.like([...again.state.slices][0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
+  t.deepEqual([...again.state.links], [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
   t.deepEqual(
-    (await again.shards()).map(({ via }) => via),
+    [...again.state.shards].map(({ via }) => via),
     ['parent'],
   );
   await machine.done(mustWrite(again, { ...aPut({ name: 'two' }, 'absent'), takes: true }));
@@ -203,7 +203,7 @@ test('a removal that a crash cut short is finished when the store is opened agai
   await machine.run();
 
   t.deepEqual(await listTexts(again, aScope()), []);
-  t.like((await again.shards())[0], { term: 9, removed: true });
+  t.like([...again.state.shards][0], { term: 9, removed: true });
 });
 
 test('compaction drops what was superseded up to there, and a backup made before it still has that', async (t) => {
@@ -232,7 +232,7 @@ test('the same seed and the same pushes make the same store', async (t) => {
     const machine = new Machine(3);
     const store = machine.open();
     await machine.done(store.lane().push(received));
-    return [store.cacheId, store.format(store.published), await store.slices(), await store.shards(), await store.links()];
+    return [store.cacheId, store.format(store.published), [...store.state.slices], [...store.state.shards], [...store.state.links]];
   };
 
   t.deepEqual(await texts(), await texts());

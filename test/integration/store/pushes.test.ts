@@ -49,20 +49,20 @@ test('a batch that fails leaves claims, counts and syncs as if it had not been: 
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
   await mustPush(lane, [aClaim(), anUpsert({ name: 'a' }), anUpsert({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
-  const [shards, slices] = [await store.shards(), await store.slices()];
+  const [shards, slices] = [[...store.state.shards], [...store.state.slices]];
 
   const failing = [aClaim('cedar'), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' }), aKeep({ name: 'b' }), spoiled()];
   const outcomes = await lane.push(failing);
 
   t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
-  t.deepEqual([await store.shards(), await store.slices()], [shards, slices]);
+  t.deepEqual([[...store.state.shards], [...store.state.slices]], [shards, slices]);
   t.deepEqual(outcomeTexts(await lane.push([anUpsert({ name: 'c' })])), ['unavailable']);
   t.deepEqual(outcomeTexts(await store.lane().push([anEnd(), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' })])), [
     'unbegun',
     'fenced by 0',
     'written',
   ]);
-  t.is((await store.slices())[0]?.objects, 3);
+  t.is([...store.state.slices][0]?.objects, 3);
   t.deepEqual(
     (await list(store, aScope())).map(({ key }) => key.name),
     ['a', 'b', 'c'],
@@ -72,10 +72,10 @@ test('a batch that fails leaves claims, counts and syncs as if it had not been: 
 test('a batch that fails leaves neighbours, links, current slices and digests as if it had not been', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
-  const known = () => Promise.all([store.shards(), store.slices(), store.links()]);
+  const known = () => ({ shards: [...store.state.shards], slices: [...store.state.slices], links: [...store.state.links] });
   await mustPush(lane, [aMeet('p1'), aReach('7'), aClaim({ via: 'parent' }), aClaim('birch')]);
   await mustPush(lane, aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'));
-  const before = await known();
+  const before = known();
 
   const failing = [
     aMeet('p2'),
@@ -89,7 +89,7 @@ test('a batch that fails leaves neighbours, links, current slices and digests as
   const outcomes = await lane.push([aClaim('birch', 2_000), ...failing, aClaim({ via: 'parent', term: 2_000 })]);
 
   t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
-  t.deepEqual(await known(), before);
+  t.deepEqual(known(), before);
   const received = await lane.push([
     aMeet('e1', childNeighbour('us')),
     aReach('8'),
@@ -98,7 +98,7 @@ test('a batch that fails leaves neighbours, links, current slices and digests as
     aClaim({ term: 999 }),
   ]);
   t.deepEqual(outcomeTexts(received), ['unchanged', 'unchanged', 'swept 0', 'acquired', 'fenced by 1000']);
-  t.like((await store.slices())[0], { digest: before[1][0]?.digest, filterHash: 'filter-1' });
+  t.like([...store.state.slices][0], { digest: before.slices[0]?.digest, filterHash: 'filter-1' });
 });
 
 test('a sweep that a failure cuts short is answered so, and what it had removed stays removed', async (t) => {
@@ -130,9 +130,9 @@ test('after a push that was not stored, nothing that follows on it is stored eit
   const outcomes = [...(await failing), ...(await behind), ...(await lane.push([aReach('9')]))];
 
   t.deepEqual(outcomeTexts(outcomes), ['unavailable', 'unavailable', 'unavailable', 'unavailable']);
-  t.is((await store.links())[0]?.position, '7');
+  t.is([...store.state.links][0]?.position, '7');
   t.deepEqual(outcomeTexts(await lane.push([aMeet('root'), aReach('9')])), ['unchanged', 'unchanged']);
-  t.is((await store.links())[0]?.position, '9');
+  t.is([...store.state.links][0]?.position, '9');
 });
 
 test('the end of a small slice is complete in its commit, whatever that commit has put into it before', (t) => {
@@ -271,14 +271,14 @@ test('a removal that was cut short goes on by itself at the next start', async (
   commitOnce(engine, aClear('amber'));
 
   const store = await engine.open();
-  t.is((await store.slices()).find(({ slice }) => slice.shard === aKey().shard)?.objects, 2 * sweepDeletesMax);
-  await until(async () => (await store.slices()).length === 1);
+  t.is([...store.state.slices].find(({ slice }) => slice.shard === aKey().shard)?.objects, 2 * sweepDeletesMax);
+  await until(async () => [...store.state.slices].length === 1);
 
   t.deepEqual(
     (await list(store, aScope())).map(({ key }) => key.name),
     ['stays'],
   );
-  const amber = (await store.shards()).find(({ shard }) => shard === aKey().shard);
+  const amber = [...store.state.shards].find(({ shard }) => shard === aKey().shard);
   t.true(amber?.removed && amber.term === 5_000);
 });
 
@@ -289,10 +289,10 @@ test('a removal that came as a claim also goes on by itself at the next start, a
   commitOnce(engine, aClaim({ via: 'parent', term: 2_000, removed: true }));
 
   const store = await engine.open();
-  await until(async () => (await store.slices()).length === 0);
+  await until(async () => [...store.state.slices].length === 0);
 
   t.deepEqual(await list(store, aScope()), []);
-  t.like((await store.shards())[0], { via: undefined, term: 2_000, removed: true });
+  t.like([...store.state.shards][0], { via: undefined, term: 2_000, removed: true });
 });
 
 test('a removal without a fence that was cut short does not go on, because nothing durable asks for it', async (t) => {
@@ -321,6 +321,6 @@ test('a store that was rolled back is consistent: its slices are current as of a
   copyFileSync(`${engine.file('strata.db')}.backup`, engine.file('strata.db'));
   const store = await engine.open();
 
-  t.like((await store.slices())[0], { objects: 1, syncedTerm: 1_000, everSynced: true, filterHash: 'filter-1' });
-  t.deepEqual(await store.links(), [{ neighbour: 'parent', cacheId: 'p1', position: '77' }]);
+  t.like([...store.state.slices][0], { objects: 1, syncedTerm: 1_000, everSynced: true, filterHash: 'filter-1' });
+  t.deepEqual([...store.state.links], [{ neighbour: 'parent', cacheId: 'p1', position: '77' }]);
 });

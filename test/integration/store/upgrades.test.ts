@@ -83,7 +83,7 @@ test('a store from before neighbours gets digests that equal those of the same o
   await mustPush(lane, [...places.map((place, spec) => anUpsert(place, { spec })), aBegin(), aKeep(), aKeep(places[1]), anEnd()]);
   await mustPush(lane, [anUpsert({ shard: 'birch', name: 'two' }), aClaim('gone'), aClear('gone', { nowMs: 5_000 })]);
   await mustWrite(engine.store, aPut({ shard: 'plain' }, 'absent'));
-  const [slices, before] = [await engine.store.slices(), await engine.store.shards()];
+  const [slices, before] = [[...engine.store.state.slices], [...engine.store.state.shards]];
   await engine.store.close();
   const directory = storeDirectory(t);
   const database = openWriter(join(directory, 'strata.db'));
@@ -99,10 +99,10 @@ test('a store from before neighbours gets digests that equal those of the same o
   t.not(store.locate('4500000000000000001').kind, 'ours', 'versions of the earlier form are foreign');
   t.regex(store.format(1), new RegExp(`^${store.epoch}`));
   t.deepEqual(store.locate(store.format(1)), { kind: 'ours', revision: 1 });
-  t.deepEqual((await upgraded.store.slices()).map(sliceText).toSorted(), slices.map(sliceText).toSorted());
-  t.deepEqual((await upgraded.store.shards()).toSorted(byName), shards.toSorted(byName));
+  t.deepEqual([...upgraded.store.state.slices].map(sliceText).toSorted(), slices.map(sliceText).toSorted());
+  t.deepEqual([...upgraded.store.state.shards].toSorted(byName), shards.toSorted(byName));
   await mustPush(upgraded.store.lane(), [anUpsert({}, { spec: 'new' }), anUpsert({}, { spec: 0 })]);
-  const digests = async ({ store }: SqliteEngine) => (await store.slices()).map(({ digest }) => digest).toSorted();
+  const digests = async ({ store }: SqliteEngine) => [...store.state.slices].map(({ digest }) => digest).toSorted();
   t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing must not need the old body');
 });
 
@@ -222,7 +222,7 @@ test('a slice that was current before slices said which link they came over says
 
   const upgraded = await SqliteEngine.start(t, {}, { directory: asBefore(t, '0012', engine.directory) });
 
-  const cameOver = (await upgraded.store.slices()).map(({ slice, cameOver: by }) => [slice.resource.resource, by]);
+  const cameOver = [...upgraded.store.state.slices].map(({ slice, cameOver: by }) => [slice.resource.resource, by]);
   t.deepEqual(
     new Map(cameOver as [string, string][]),
     new Map([

@@ -233,7 +233,7 @@ test('the objects of a removed shard leave, though the store could not commit th
   await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(1_000);
   t.is(east.known.slice(exports)?.objects, 1);
-  east.store.follow(({ shards }) => {
+  east.store.state.follow(({ shards }) => {
     if (shards.some(({ removed }) => removed)) east.store.isDiskFull = true;
   });
 
@@ -261,7 +261,7 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
   await mustWrite(former, { ...aPut({}, first.revision), takes: true });
   await mustPush(former.lane(), [{ kind: 'leave', neighbour: 'parent' }]);
   t.deepEqual(
-    (await former.shards()).map(({ shard, term, plain }) => [shard, term, plain]),
+    [...former.state.shards].map(({ shard, term, plain }) => [shard, term, plain]),
     [[amber, 3, true]],
   );
   await former.close();
@@ -270,7 +270,7 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
   ending(t, root, one, two, plainWrites, other);
   const vias = new Set<string>();
   let flips = 0;
-  root.store.follow(({ shards }) => {
+  root.store.state.follow(({ shards }) => {
     for (const { via } of shards) vias.add(via ?? 'nobody');
     flips += shards.length;
   });

@@ -45,7 +45,7 @@ for (const isYours of [false, true])
       collectGarbage();
 
       t.deepEqual(byesOf(end), []);
-      t.is(root.known.count, 0);
+      t.is(root.known.shardCount, 0);
       const grown = (process.memoryUsage().heapUsed - before) / megabyte;
       t.log(`${Math.round(grown)} MiB for 2,000 claims, none of which was accepted`);
       t.true(grown < 20);

@@ -70,7 +70,7 @@ test('a quiet link sends its last position, so that a new connection goes on fro
   const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(5_000);
   t.is(
-    (await root.store.links()).find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
+    [...root.store.state.links].find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
     east.store.format(east.store.published),
   );
 
@@ -94,7 +94,7 @@ test('a cache that connects to a parent in which nothing has happened since is s
   await rig.advance(5_000);
 
   t.is(
-    (await root.store.links()).find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
+    [...root.store.state.links].find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
     back.store.format(back.store.published),
   );
 });
@@ -124,7 +124,7 @@ test('a change on a quiet link costs one frame, which carries its position, and 
   t.like(down.sent.slice(before[0]), [{ kind: 'put', position }]);
   t.deepEqual(kinds(down).slice(before[0]), ['put']);
   t.deepEqual(kinds(up).slice(before[1]), ['ack']);
-  t.is((await root.store.links()).find(({ neighbour }) => neighbour === childNeighbour('east'))?.position, position);
+  t.is([...root.store.state.links].find(({ neighbour }) => neighbour === childNeighbour('east'))?.position, position);
 });
 
 test('a receiver behind the compacted log gets a full resync, and loses nothing', async (t) => {
@@ -430,7 +430,7 @@ test('a change that comes while slices wait for their sync, because the parent i
   await mustPush(root.store.lane(), [...claims, ...aFullSync({ shard: 'e' }, objects('e', 1, 2_000, 'new'), 2_000)]);
   for (let turns = 0; turns < 100 && changed === 0; turns += 1) await another(turns);
   const isPast = async (): Promise<boolean> => {
-    const located = middle.store.locate((await leaf.store.links())[0]?.position ?? '');
+    const located = middle.store.locate([...leaf.store.state.links][0]?.position ?? '');
     return located.kind === 'ours' && located.revision >= changed;
   };
   for (let turns = 0; turns < 100 && !(await isPast()); turns += 1) await another(turns);

@@ -5,7 +5,6 @@ import { unknownShard, type ShardState } from '../../../src/domain/claim.js';
 import type { Push, PushOutcome } from '../../../src/domain/push.js';
 import type { ShardName } from '../../../src/domain/shard.js';
 import { childNeighbour } from '../../../src/domain/via.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { Routes } from '../../../src/tier/routes.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
@@ -19,8 +18,8 @@ const [east, west] = [childNeighbour('east'), childNeighbour('west')];
 /** Routes of a cache that knows these shards. The store answers with `outcome`; nothing is published except by `publish`. */
 async function someRoutes(...states: readonly ShardState[]) {
   const [clock, pushes] = [new ManualClock(), new FakePushes()];
-  pushes.shardStates.push(...states);
-  const known = await KnownShards.open(pushes);
+  pushes.publish({ shards: [...states] });
+  const known = pushes.state;
   const asked: Push[] = [];
   const changed: string[] = [];
   const store: { outcome: PushOutcome } = { outcome: { kind: 'unchanged' } };
@@ -43,7 +42,7 @@ async function someRoutes(...states: readonly ShardState[]) {
     changed: (shard) => changed.push(shard),
   });
   const publish = (state: ShardState): void => {
-    for (const listener of pushes.listeners) listener({ shards: [state], slices: [] });
+    pushes.publish({ shards: [state] });
     routes.follow([state]);
   };
   /** What the store was asked for since, in words. */

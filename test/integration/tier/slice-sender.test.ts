@@ -4,7 +4,6 @@ import { inBuckets, noBuckets } from '../../../src/domain/buckets.js';
 import type { LinkPolicy } from '../../../src/domain/link-policy.js';
 import type { StoredObject } from '../../../src/domain/object.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { HeldThere } from '../../../src/tier/held-there.js';
 import { SliceSyncs } from '../../../src/tier/slice-syncs.js';
 import { LinkFilter } from '../../../src/tier/link-filter.js';
@@ -42,7 +41,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
       names.map((name) => anUpsert(name)),
     ),
   ]);
-  const known = await KnownShards.open(store);
+  const known = store.state;
   const credit = { mutations: 10_000, bytes: 10_000_000 };
   const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };
   const queue = new LinkSenderQueue(

@@ -8,7 +8,7 @@ import type { Caller } from '../../../src/domain/caller.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
 import type { Frame, FrameOf } from '../../../src/frames/frame.js';
 import { HeldRemovals } from '../../../src/intake/held-removals.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
+import type { PublishedState } from '../../../src/domain/published-state.js';
 import { defaultSenderBounds } from '../../../src/sender/sender-options.js';
 import { ChildShards } from '../../../src/tier/child-shards.js';
 import { Tier, type TierOptions, type TierParts } from '../../../src/tier/tier.js';
@@ -25,7 +25,7 @@ const credit = { mutations: 200, bytes: 1_000_000 };
 export type RigCache = Readonly<{
   name: string;
   store: MemoryStore;
-  known: KnownShards;
+  known: PublishedState;
   tier: Tier;
   disk: MemoryDisk;
   /** What it has logged. */
@@ -87,7 +87,7 @@ export class TierRig {
   ): Promise<RigCache> {
     const { clock } = this;
     const store = disk.open({ clock, soon, random: () => 0.5 });
-    const known = await KnownShards.open(store);
+    const known = store.state;
     const logged: Readonly<{ event: string; fields: unknown }>[] = [];
     const log = recordingLog(logged);
     const absent: string[] = [];
@@ -95,7 +95,6 @@ export class TierRig {
       {
         store,
         known,
-        links: await store.links(),
         clock,
         random: () => 0,
         turn,

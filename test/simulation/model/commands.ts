@@ -231,9 +231,9 @@ class Pushing implements Command {
     assert.deepEqual(await store.lane().push(pushes), expected);
 
     assert.equal(store.published, model.published, 'published');
-    assert.deepEqual((await store.shards()).map(shardText).toSorted(), model.shards());
-    assert.deepEqual((await store.links()).map(linkText).toSorted(), model.links());
-    const slices = (await store.slices()).map(
+    assert.deepEqual([...store.state.shards].map(shardText).toSorted(), model.shards());
+    assert.deepEqual([...store.state.links].map(linkText).toSorted(), model.links());
+    const slices = [...store.state.slices].map(
       ({ slice, objects, syncedTerm, everSynced, filterHash }) =>
         `${formatSlice(slice)} ${objects} ${everSynced ? `${syncedTerm} ${filterHash}` : 'never'}`,
     );

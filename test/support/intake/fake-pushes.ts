@@ -1,22 +1,18 @@
 /** Pushes that go nowhere: they are kept, and answered as a test asks. */
 import type { ShardState } from '../../../src/domain/claim.js';
-import type { Subscription } from '../../../src/domain/ports.js';
+import type { StateChange } from '../../../src/domain/published-state.js';
 import type { PushLane, Pushes } from '../../../src/domain/store-port.js';
-import type { LinkState, Push, PushOutcome, SliceState } from '../../../src/domain/push.js';
+import type { Push, PushOutcome, SliceState } from '../../../src/domain/push.js';
 import { emptyDigest, formatDigest } from '../../../src/domain/digest.js';
 import type { ShardName } from '../../../src/domain/shard.js';
-import { formatSlice, type Slice } from '../../../src/domain/slice.js';
+import type { Slice } from '../../../src/domain/slice.js';
+import { State } from '../../../src/store/state.js';
 
 const digest = formatDigest(emptyDigest);
 
-type Listener = Parameters<Pushes['follow']>[0];
-
 export class FakePushes implements Pushes {
   readonly pushed: Push[] = [];
-  readonly shardStates: ShardState[] = [];
-  readonly sliceStates: SliceState[] = [];
-  readonly linkStates: LinkState[] = [];
-  readonly listeners = new Set<Listener>();
+  readonly state = new State({ shards: [], slices: [], links: [] });
   outcomeOf: (push: Push) => PushOutcome = () => ({ kind: 'unchanged' });
   lanes = 0;
 
@@ -31,29 +27,15 @@ export class FakePushes implements Pushes {
     };
   }
 
-  async shards(): Promise<readonly ShardState[]> {
-    return this.shardStates;
+  /** As a commit does. */
+  publish(change: Partial<StateChange>): void {
+    this.state.publish({ shards: [], slices: [], links: [], invalidated: [], ...change });
   }
 
-  async slices(): Promise<readonly SliceState[]> {
-    return this.sliceStates;
-  }
-
-  async links(): Promise<readonly LinkState[]> {
-    return this.linkStates;
-  }
-
-  follow(listener: Listener): Subscription {
-    this.listeners.add(listener);
-    return { cancel: () => this.listeners.delete(listener) };
-  }
-
+  /** The store has the slice, with one object unless the test says otherwise. */
   hold(slice: Slice, state: Partial<SliceState> = {}): void {
-    const at = this.sliceStates.findIndex((each) => formatSlice(each.slice) === formatSlice(slice));
     const never = { syncedTerm: 0, everSynced: false, filterHash: '', cameOver: '' } as const;
-    const next: SliceState = { slice, objects: 1, bytes: 100, digest, changedMs: 0, ...never, ...state };
-    if (at < 0) this.sliceStates.push(next);
-    else this.sliceStates[at] = next;
+    this.publish({ slices: [{ slice, objects: 1, bytes: 100, digest, changedMs: 0, ...never, ...state }] });
   }
 }
 

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { AssumedSyncs } from '../../../src/intake/assumed-syncs.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
@@ -14,18 +13,17 @@ const quietMs = 30_000;
 async function someAssumedSyncs(shard: ShardState, { syncedTerm = 0 } = {}) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
-  pushes.shardStates.push(shard);
+  pushes.publish({ shards: [shard] });
   pushes.hold(aSlice(), { syncedTerm });
   const logged: string[] = [];
   const write = (event: string): void => void logged.push(event);
   const log = { debug: write, info: write, warn: write, error: write, child: () => log };
-  const known = await KnownShards.open(pushes);
+  const known = pushes.state;
   const since = { ms: clock.now() };
   const writers = new AssumedSyncs({ pushes, known, clock, log, runningSinceMs: () => since.ms, isLeader: () => true }, { quietMs });
   const changed = (): void => {
-    const [state] = pushes.sliceStates;
-    if (state !== undefined)
-      for (const listener of pushes.listeners) listener({ shards: [], slices: [{ ...state, changedMs: clock.now() }] });
+    const [state] = pushes.state.slices;
+    if (state !== undefined) pushes.publish({ slices: [{ ...state, changedMs: clock.now() }] });
   };
   const advance = async (ms: number): Promise<void> => {
     for (let leftMs = ms; leftMs > 0; leftMs -= 1_000) {

@@ -2,7 +2,6 @@ import { test } from '../../support/test.js';
 import type { Caller } from '../../../src/domain/caller.js';
 import type { ShardState } from '../../../src/domain/claim.js';
 import { PlainWrites } from '../../../src/intake/plain-writes.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { shardName } from '../../support/objects.js';
 import { aSlice } from '../../support/pushes.js';
@@ -16,10 +15,10 @@ const kcpOf = (shard: string): Caller => ({ user: 'kcp', groups: ['strata'], spe
 async function aPlainWrites({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; changedMs?: number }>) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
-  if (shard !== undefined) pushes.shardStates.push(shard);
+  if (shard !== undefined) pushes.publish({ shards: [shard] });
   pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
   const seen = { ms: 0, hasPusher: false, isHeld: false, overwritten: [] as string[] };
-  const known = await KnownShards.open(pushes);
+  const known = pushes.state;
   const startedMs = clock.now();
   const plainWrites = new PlainWrites(
     {

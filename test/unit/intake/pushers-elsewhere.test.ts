@@ -13,7 +13,7 @@ const amber = shardName('amber');
 
 function someSessions() {
   const [clock, peers, pushes] = [new ManualClock(), new FakePeers(), new FakePushes()];
-  const elsewhere = new PushersElsewhere({ peers, pushes, clock });
+  const elsewhere = new PushersElsewhere({ peers, state: pushes.state, clock });
   const sessions = new PushSessions(pushes, clock.now(), elsewhere);
   const news: number[] = [];
   sessions.follow((slices) => void news.push(slices.length));
@@ -100,14 +100,14 @@ test('a pusher that keeps its shard no longer does not hold it, but is still the
 test('a shard that another server has just given away is held until that has told by whom', (t) => {
   const { clock, peers, pushes, sessions } = someSessions();
   peers.hear('b', {});
-  for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 5)], slices: [] });
+  pushes.publish({ shards: [aShardState(amber, 5)] });
 
   assertHeldFor(t, { clock, sessions }, 2_000);
 });
 
 test('where there is no other server, a shard is held by its session alone', (t) => {
   const { clock, pushes, sessions } = someSessions();
-  for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 5)], slices: [] });
+  pushes.publish({ shards: [aShardState(amber, 5)] });
 
   t.false(sessions.isHeld(amber, clock.now()));
 });

@@ -1,7 +1,6 @@
 import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
 import type { Neighbour } from '../../../src/domain/via.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { PushSessions, type Holder } from '../../../src/intake/push-sessions.js';
 import { RunningSince } from '../../../src/intake/running-since.js';
 import { Standbys } from '../../../src/intake/standbys.js';
@@ -17,10 +16,10 @@ const never = new Promise<never>(() => {});
 async function someStandbys(shard?: ShardState) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
-  if (shard !== undefined) pushes.shardStates.push(shard);
+  if (shard !== undefined) pushes.publish({ shards: [shard] });
   const sessions = new PushSessions(pushes, clock.now());
   const seen = { ms: 0, isReached: true };
-  const known = await KnownShards.open(pushes);
+  const known = pushes.state;
   const running = new RunningSince(clock);
   const parts = {
     own: 'here',
@@ -182,7 +181,7 @@ test('the removal of a shard fences its standbys together with its holder', asyn
   void come('third');
   t.deepEqual(await settled(), ['second waits', 'third waits']);
 
-  for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 6, { removed: true })], slices: [] });
+  pushes.publish({ shards: [aShardState(amber, 6, { removed: true })] });
   sessions.leave(amber, holder, clock.now());
 
   t.deepEqual(await settled(), ['second is fenced', 'third is fenced']);
@@ -195,8 +194,8 @@ test('a server without the links does not let anybody wait for a shard of anothe
     [undefined, undefined],
   ] as const) {
     const pushes = new FakePushes();
-    if (shard !== undefined) pushes.shardStates.push(shard);
-    const known = await KnownShards.open(pushes);
+    if (shard !== undefined) pushes.publish({ shards: [shard] });
+    const known = pushes.state;
     const clock = new ManualClock();
     const sessions = new PushSessions(pushes, clock.now());
     const atFirst = (): number => 0;

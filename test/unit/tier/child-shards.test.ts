@@ -1,6 +1,5 @@
 import { test } from '../../support/test.js';
 import { ChildShards } from '../../../src/tier/child-shards.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
 import { shardName } from '../../support/objects.js';
 
@@ -8,8 +7,8 @@ const [amber, birch, cedar, dune] = ['amber', 'birch', 'cedar', 'dune'].map(shar
 
 async function twoAtMost(...states: readonly ReturnType<typeof aShardState>[]) {
   const pushes = new FakePushes();
-  pushes.shardStates.push(...states);
-  const known = await KnownShards.open(pushes);
+  pushes.publish({ shards: [...states] });
+  const known = pushes.state;
   return { shards: new ChildShards(known, 2), pushes };
 }
 
@@ -29,10 +28,9 @@ test('a shard that moved to another neighbour frees its place, a removed one doe
   t.true(shards.take('child/east', amber));
   t.true(shards.take('child/east', birch));
 
-  for (const report of pushes.listeners)
-    report({ shards: [aShardState(amber, 6, { removed: true }), aShardState(birch, 6, { via: 'child/east' })], slices: [] });
+  pushes.publish({ shards: [aShardState(amber, 6, { removed: true }), aShardState(birch, 6, { via: 'child/east' })] });
   t.false(shards.take('child/east', cedar));
-  for (const report of pushes.listeners) report({ shards: [aShardState(birch, 7, { via: 'local' })], slices: [] });
+  pushes.publish({ shards: [aShardState(birch, 7, { via: 'local' })] });
   t.true(shards.take('child/east', cedar));
   t.false(shards.take('child/east', dune));
 });

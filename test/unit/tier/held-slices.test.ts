@@ -3,7 +3,6 @@ import { test } from '../../support/test.js';
 import type { Frame } from '../../../src/frames/frame.js';
 import { readFrame } from '../../../src/frames/read-frame.js';
 import { writeFrame } from '../../../src/frames/write-frame.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { HeldSlices } from '../../../src/tier/held-slices.js';
 import { childNeighbour } from '../../../src/domain/via.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';
@@ -16,15 +15,15 @@ const amber = shardName('amber');
 test('the slices of a shard that comes from another neighbour now are named a thousand in a frame, at the opening and later', async (t) => {
   const pushes = new FakePushes();
   const east = childNeighbour('east');
-  pushes.shardStates.push({ ...aShardState(amber, 5), via: east });
+  pushes.publish({ shards: [{ ...aShardState(amber, 5), via: east }] });
   for (let i = 0; i < 2_500; i += 1) pushes.hold(aSlice({ identity: `i${i}` }), {});
-  const known = await KnownShards.open(pushes);
+  const known = pushes.state;
   const sent: Frame[] = [];
   const connection = {
     send: (frame: Frame) => void sent.push(readFrame(writeFrame(frame))),
     drained: async () => {},
   } as unknown as FrameConnection;
-  const heldSlices = new HeldSlices({ store: pushes, known, unknownOf: () => [], connection }, east);
+  const heldSlices = new HeldSlices({ known, unknownOf: () => [], connection }, east);
 
   await heldSlices.sendAll();
   const atOpening = sent.splice(0);

@@ -1,7 +1,6 @@
 import { test } from '../../support/test.js';
 import type { ShardName } from '../../../src/domain/shard.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { LinkFilters } from '../../../src/tier/link-filters.js';
 import { OutgoingClaims } from '../../../src/tier/outgoing-claims.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
@@ -14,8 +13,8 @@ const everything = { up: aPolicy({ shards: ['*'] }), down: aPolicy({ types: ['*'
 
 async function claimsOf(names: readonly string[], { isYours = false } = {}) {
   const [clock, pushes] = [new ManualClock(), new FakePushes()];
-  pushes.shardStates.push(...names.map((name) => aShardState(shardName(name), 5)));
-  const known = await KnownShards.open(pushes);
+  pushes.publish({ shards: names.map((name) => aShardState(shardName(name), 5)) });
+  const known = pushes.state;
   let rings = 0;
   const sent: Frame[] = [];
   const held = new Set<ShardName>();

@@ -4,9 +4,8 @@ import { test } from '../../support/test.js';
 import type { ShardState } from '../../../src/domain/claim.js';
 import type { SliceState } from '../../../src/domain/push.js';
 import { childNeighbour, flows, type Neighbour } from '../../../src/domain/via.js';
-import { formatSlice, type Slice } from '../../../src/domain/slice.js';
+import type { Slice } from '../../../src/domain/slice.js';
 import type { HeldSlice } from '../../../src/frames/frame.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { HeldThere } from '../../../src/tier/held-there.js';
 import { SliceSyncs } from '../../../src/tier/slice-syncs.js';
 import { LinkFilter } from '../../../src/tier/link-filter.js';
@@ -57,9 +56,9 @@ async function someSyncs({
 }: RigOptions = {}) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
-  pushes.shardStates.push(shard ?? aShardState(amber, 5));
+  pushes.publish({ shards: [shard ?? aShardState(amber, 5)] });
   for (const slice of slices) pushes.hold(slice, { syncedTerm: 5 });
-  const known = await KnownShards.open(pushes);
+  const known = pushes.state;
   const rung = { times: 0 };
   const store = { published: 0 };
   const notify = (): void => void (rung.times += 1);
@@ -86,10 +85,10 @@ async function someSyncs({
   const report = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = [], isHeard = true): void => {
     const full = states.map((state) => {
       pushes.hold(state.slice ?? exports, state);
-      return pushes.sliceStates.find(({ slice }) => formatSlice(slice) === formatSlice(state.slice ?? exports));
+      return pushes.state.slice(state.slice ?? exports);
     });
     const received = full.filter((state) => state !== undefined);
-    for (const listener of pushes.listeners) listener({ shards, slices: received });
+    pushes.publish({ shards, slices: received });
     for (const state of shards) syncs.followShard(state.shard);
     if (isHeard) for (const state of shards) void hear(state);
     syncs.followSlices(received.map(({ slice }) => slice));

@@ -2,7 +2,6 @@ import { test } from '../../support/test.js';
 import type { LinkPolicies } from '../../../src/domain/link-policies.js';
 import type { LinkState } from '../../../src/domain/push.js';
 import type { Neighbour } from '../../../src/domain/via.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { treeReport, type TreeReportParts } from '../../../src/tier/tree-report.js';
 import { aSlice } from '../../support/intake/a-receiver.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
@@ -24,7 +23,7 @@ function setUp() {
   const pushes = new FakePushes();
   const link = (neighbour: Neighbour, cacheId: string, position: string): LinkState => ({ neighbour, cacheId, position });
   const report = async (tier: Partial<TreeReportParts['tier']> = {}) => {
-    const known = await KnownShards.open(pushes);
+    const known = pushes.state;
     const reported = {
       presence: () => ({ isOpen: false, isUp: false, sinceMs: clock.now() - 900, hasReported: false, isComplete: false }),
     };
@@ -38,7 +37,7 @@ function setUp() {
       freshness: reported,
       claims: new Map(),
     };
-    return treeReport({ tier: { ...alone, ...tier }, known, links: () => pushes.links(), clock });
+    return treeReport({ tier: { ...alone, ...tier }, known, clock });
   };
   return { clock, pushes, link, report };
 }
@@ -52,8 +51,8 @@ test('a cache without neighbours reports itself as a root, and nothing else', as
 test('a parent that cannot be reached is reported with the reason, and with what the store has kept of it', async (t) => {
   const { clock, pushes, link, report } = setUp();
   const url = 'https://root:6443/services/cache/connect';
-  pushes.linkStates.push(link('parent', 'c0', '41'));
-  pushes.shardStates.push(aShardState(amber, 3, { via: 'parent' }));
+  pushes.publish({ links: [link('parent', 'c0', '41')] });
+  pushes.publish({ shards: [aShardState(amber, 3, { via: 'parent' })] });
   pushes.hold(aSlice('apiexports'), { filterHash: 'e' });
   pushes.hold(aSlice('apiresourceschemas'));
 
@@ -98,7 +97,7 @@ test('an open link reports its progress both ways, the comparisons, and the poli
 
 test('children are reported in the order of their names, including those that are away', async (t) => {
   const { clock, pushes, link, report } = setUp();
-  pushes.linkStates.push(link('child/west', 'c8', '12'), link('parent', 'c0', ''));
+  pushes.publish({ links: [link('child/west', 'c8', '12'), link('parent', 'c0', '')] });
   const session = {
     progress: undefined,
     received: { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 },
