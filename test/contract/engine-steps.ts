@@ -1,17 +1,18 @@
 /** Random requests to an engine, in a world small enough that everything meets everything else. */
 import fc from 'fast-check';
+import { bucketOf, bucketSet, noBuckets } from '../../src/domain/buckets.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { LinkState, Push, SliceState } from '../../src/domain/push.js';
 import type { Mutation } from '../../src/domain/mutation.js';
+import type { Revision } from '../../src/domain/revision.js';
 import type { Store } from '../../src/domain/store-port.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { Neighbour, Via } from '../../src/domain/via.js';
 import type { Place } from '../support/objects.js';
-import { aDelete, aPut } from '../support/objects.js';
+import { aDelete, aKey, aPut, shardName } from '../support/objects.js';
 import {
   aBegin,
   aClaim,
-  aClear,
   aClusterBegin,
   aClusterEnd,
   aCompare,
@@ -25,7 +26,16 @@ import {
 } from '../support/pushes.js';
 
 /** What is known when a step's turn comes. */
-type Known = Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[]; links: readonly LinkState[] }>;
+type Known = Readonly<{
+  shards: readonly ShardState[];
+  slices: readonly SliceState[];
+  links: readonly LinkState[];
+  published: Revision;
+}>;
+
+export function knownIn({ state, published }: Store): Known {
+  return { shards: [...state.shards], slices: [...state.slices], links: [...state.links], published };
+}
 
 export type EngineStep = Readonly<
   | { kind: 'push'; pushes: Ask }
@@ -36,12 +46,8 @@ export type EngineStep = Readonly<
 
 const shard = fc.constantFrom('amber', 'birch');
 const slicePlace: fc.Arbitrary<Place> = fc.record({ shard, resource: fc.constantFrom('apiexports', 'others') });
-const place: fc.Arbitrary<Place> = fc.record({
-  shard,
-  resource: fc.constantFrom('apiexports', 'others'),
-  cluster: fc.constantFrom('acme', 'bold'),
-  name: fc.constantFrom('a', 'b', 'c'),
-});
+const inCluster = { cluster: fc.constantFrom('acme', 'bold'), name: fc.constantFrom('a', 'b', 'c') };
+const place: fc.Arbitrary<Place> = fc.record({ shard, resource: fc.constantFrom('apiexports', 'others'), ...inCluster });
 const content = fc.oneof(fc.record({ spec: fc.nat(2) }), fc.record({ spec: fc.nat(2), path: fc.constantFrom('root:x', 'root:y') }));
 const neighbours: readonly Neighbour[] = ['parent', 'child/east', 'child/west'];
 const neighbour = fc.constantFrom(...neighbours);
@@ -51,6 +57,16 @@ const far = '~far';
 /** How far a claim's term is above or below the shard's. */
 const lead = fc.constantFrom(-1, 0, 0, 1, 1);
 const filterHash = fc.constantFrom('', 'e1', 'e2');
+/** Of what ends and removals leave alone; mostly nothing. */
+const buckets = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(undefined) },
+  { weight: 1, arbitrary: fc.constant(noBuckets) },
+  {
+    weight: 2,
+    arbitrary: fc.array(fc.record(inCluster), { maxLength: 4 }).map((places) => bucketSet(places.map((each) => bucketOf(aKey(each))))),
+  },
+);
+const isThroughNow = fc.constantFrom(false, false, true);
 
 type By = number | Neighbour;
 
@@ -74,6 +90,31 @@ const claim = fc
   .record({ shard, via, lead, moves: fc.nat(2), removed: fc.constantFrom(false, false, false, true) })
   .map(({ lead: above, ...claimed }): Ask => (known) => [aClaim({ ...claimed, origin: far, term: rankOf(known, claimed) + above })]);
 
+/** It names the last term that it was given, or another. */
+const arrival = fc
+  .record({ shard, process: fc.constantFrom('p1', 'p2'), lead: fc.constantFrom(-1, 0, 0, 1), isFirst: fc.boolean(), nowMs: fc.nat(9) })
+  .map(({ shard: name, process, lead: above, isFirst, nowMs }): Ask => (known) => {
+    const term = isFirst ? 0 : Math.max(0, rankOf(known, { shard: name }) + above);
+    return [{ kind: 'acquire', shard: shardName(name), process, term, nowMs }];
+  });
+
+const end = fc
+  .record({ of: slicePlace, filterHash, buckets, lead: fc.constantFrom(undefined, undefined, -1, 0) })
+  .chain(({ of, filterHash: through, buckets: sent, lead: above }) =>
+    speaker.map((who): Ask => (known) => {
+      const push = anEnd(of, who === 'holder' ? holderOf(known, of) : who, through);
+      if (push.kind !== 'end') throw new Error('the push is no end');
+      const term = above === undefined ? {} : { term: Math.max(1, rankOf(known, of) + above) };
+      return [{ ...push, ...term, ...(sent !== undefined && { buckets: sent }) }];
+    }),
+  );
+
+const clear = fc
+  .record({ shard, fence: fc.boolean(), nowMs: fc.nat(3), onlyRemoved: fc.boolean(), isThroughNow })
+  .map(({ shard: name, fence, nowMs, onlyRemoved, isThroughNow: isBounded }): Ask => ({ published }) => [
+    { kind: 'clear', shard: shardName(name), fence, nowMs, ...(onlyRemoved && { onlyRemoved }), ...(isBounded && { through: published }) },
+  ]);
+
 const sync = fc
   .record({ of: slicePlace, filterHash, places: fc.array(place, { maxLength: 4 }), content, kept: place, ends: fc.boolean() })
   .chain(({ of, places, content: what, kept, ends, ...end }) =>
@@ -85,12 +126,12 @@ const sync = fc
     ]),
   );
 
-const withFilter = fc.tuple(slicePlace, filterHash).map(([of, through]) => ({ ...of, through }));
 const withContent = fc.tuple(place, content).map(([of, what]) => ({ ...of, what }));
 const withMatch = fc.tuple(slicePlace, fc.boolean()).map(([of, matches]) => ({ ...of, matches }));
 
 const push: fc.Arbitrary<Ask> = fc.oneof(
   { weight: 4, arbitrary: claim },
+  { weight: 2, arbitrary: arrival },
   { weight: 5, arbitrary: sync },
   { weight: 1, arbitrary: spoken(slicePlace, (of, by) => [aBegin(of, by)]) },
   { weight: 2, arbitrary: spoken(place, (of, by) => [aClusterBegin(of, by)]) },
@@ -98,15 +139,14 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   { weight: 6, arbitrary: spoken(withContent, ({ what, ...of }, by) => [anUpsert(of, what, by)]) },
   { weight: 2, arbitrary: spoken(place, (of, by) => [aKeep(of, by)]) },
   { weight: 4, arbitrary: spoken(place, (of, by) => [aRetract(of, by)]) },
-  { weight: 4, arbitrary: spoken(withFilter, ({ through, ...of }, by) => [anEnd(of, by, through)]) },
+  { weight: 4, arbitrary: end },
   { weight: 1, arbitrary: spoken(slicePlace, (of, by) => [anInvalidation(of, by)]) },
+  { weight: 1, arbitrary: clear },
   {
     weight: 1,
-    arbitrary: fc.tuple(shard, fc.record({ fence: fc.boolean(), nowMs: fc.nat(3) })).map((of): Ask => () => [aClear(...of)]),
-  },
-  {
-    weight: 1,
-    arbitrary: slicePlace.map((of): Ask => () => [aDrop(of)]),
+    arbitrary: fc.tuple(slicePlace, isThroughNow).map(([of, isBounded]): Ask => ({ published }) => [
+      isBounded ? aDrop(of, published) : aDrop(of),
+    ]),
   },
   {
     weight: 1,
@@ -128,11 +168,9 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.tuple(neighbour, fc.constantFrom('7', '8', '')).map(
-      ([of, position]): Ask =>
-        (known) =>
-          reach(known, of, position),
-    ),
+    arbitrary: fc.tuple(neighbour, fc.constantFrom('7', '8', '')).map(([of, position]): Ask => () => [
+      { kind: 'reach', neighbour: of, position },
+    ]),
   },
   {
     weight: 2,
@@ -142,12 +180,22 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   },
 );
 
+/** What a writer over plain HTTP expects: the state that is there, none, or one that is not there any more. */
+const expects = fc.constantFrom('held', 'held', 'held', 'nothing', 'another');
+/** Of what a write may be, it is one at most (intake/plain-writes.ts). */
+const way = fc.constantFrom<Readonly<{ takes?: boolean; bySource?: boolean }>>({}, {}, { takes: true }, { bySource: true });
+const wayOfPut = fc.oneof({ weight: 4, arbitrary: way }, { weight: 1, arbitrary: fc.constant({ keeps: true }) });
+
 const mutation = fc.oneof(
-  fc.tuple(place, content, fc.boolean(), fc.boolean()).map(([of, what, takes, isNew]) => async (store: Store): Promise<Mutation> => {
-    const current = isNew ? undefined : await store.get(aPut(of, 'absent').key);
-    return { ...aPut(of, current?.revision ?? 'absent', what), takes };
+  fc.tuple(place, content, expects, wayOfPut).map(([of, what, expected, as]) => async (store: Store): Promise<Mutation> => {
+    const held = (await store.get(aKey(of)))?.revision;
+    const expect = expected === 'another' ? (held ?? 0) + 1 : expected === 'nothing' ? 'absent' : (held ?? 'absent');
+    return { ...aPut(of, expect, what), ...as };
   }),
-  fc.tuple(place, fc.boolean()).map(([of, takes]) => async (): Promise<Mutation> => ({ ...aDelete(of), takes })),
+  fc.tuple(place, expects, way).map(([of, expected, as]) => async (store: Store): Promise<Mutation> => {
+    const held = (await store.get(aKey(of)))?.revision ?? 0;
+    return { ...aDelete(of, expected === 'another' ? held + 1 : expected === 'nothing' ? 'any' : held), ...as };
+  }),
 );
 
 export const engineStep: fc.Arbitrary<EngineStep> = fc.oneof(
@@ -172,11 +220,6 @@ function rankOf(known: Known, of: Place): number {
 function holderOf(known: Known, of: Place): By {
   const state = stateOf(known, of);
   return state?.via === undefined || state.via === 'local' ? (state?.term ?? 1) : state.via;
-}
-
-/** A link that never met its neighbour reaches no position. */
-function reach({ links }: Known, of: Neighbour, position: string): readonly Push[] {
-  return links.some((link) => link.neighbour === of) ? [{ kind: 'reach', neighbour: of, position }] : [];
 }
 
 function compare({ slices }: Known, of: Place, who: By, isRight: boolean): Push {

@@ -13,7 +13,7 @@ import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { aScope, clusterName, shardName } from '../support/objects.js';
 import { byText, comparable, timeless } from './comparable.js';
-import { engineStep, type EngineStep } from './engine-steps.js';
+import { engineStep, knownIn, type EngineStep } from './engine-steps.js';
 import { openMemory } from './open-memory.js';
 import { openSqlite } from './open-sqlite.js';
 import { changeText, listTexts, removalsEnd, touchedBehind } from './read-all.js';
@@ -50,11 +50,7 @@ class Heard {
     const { store } = this;
     switch (step.kind) {
       case 'push':
-        return (
-          await this.#lane.push(
-            step.pushes({ shards: [...store.state.shards], slices: [...store.state.slices], links: [...store.state.links] }),
-          )
-        ).map((outcome) =>
+        return (await this.#lane.push(step.pushes(knownIn(store)))).map((outcome) =>
           outcome.kind === 'fenced' && outcome.holder !== undefined ? { ...outcome, holder: comparable(outcome.holder, store) } : outcome,
         );
       case 'mutate':

@@ -145,7 +145,7 @@ class Packer {
         return this.#put(kind, 0, 0, 0, 0);
       case 'clear':
         this.#say(asked.shard);
-        this.#put(kind, 0, asked.nowMs, walk, asked.fence ? fences : asked.onlyRemoved === true ? onlyIfRemoved : 0);
+        this.#put(kind, 0, asked.nowMs, walk, (asked.fence ? fences : 0) | (asked.onlyRemoved === true ? onlyIfRemoved : 0));
         this.#numbers[this.#at + 5] = asked.through ?? any;
         return;
       case 'drop':
@@ -239,7 +239,7 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
   if (kind === 'leave') return { kind, neighbour: linkAt(vias, expect) };
   if (kind === 'assume' || kind === 'forget') return { kind, shard };
   if (kind === 'clear') {
-    const [fence, onlyRemoved] = [number(4) === fences, number(4) === onlyIfRemoved];
+    const [fence, onlyRemoved] = [(number(4) & fences) !== 0, (number(4) & onlyIfRemoved) !== 0];
     const through = number(5) === any ? {} : { through: number(5) };
     return resumed({ kind, shard, fence, nowMs: expect, ...through, ...(onlyRemoved ? { onlyRemoved } : {}) }, number(3));
   }
@@ -289,7 +289,7 @@ function linkAt(vias: readonly Via[], at: number): Neighbour {
   return via;
 }
 
-/** Never two of them: a write that takes the shard finds no pusher there. */
+/** Never two of them (intake/plain-writes.ts): a write that takes the shard finds no pusher there. */
 function asWritten(mutation: Mutation, kind: number): number {
   const { takes, bySource } = mutation;
   const keeps = mutation.kind === 'put' && mutation.keeps === true;

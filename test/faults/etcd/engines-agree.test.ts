@@ -8,7 +8,7 @@ import type { ShardState } from '../../../src/domain/claim.js';
 import type { Push } from '../../../src/domain/push.js';
 import type { PushLane, Store } from '../../../src/domain/store-port.js';
 import { byText, comparable, timeless } from '../../contract/comparable.js';
-import { engineStep, type EngineStep } from '../../contract/engine-steps.js';
+import { engineStep, knownIn, type EngineStep } from '../../contract/engine-steps.js';
 import { openMemory } from '../../contract/open-memory.js';
 import { list, removalsEnd } from '../../contract/read-all.js';
 import type { Engine } from '../../contract/store-contract.js';
@@ -38,8 +38,8 @@ class Asked {
     switch (step.kind) {
       case 'push': {
         await this.#come();
-        const [shards, slices, links] = [[...store.state.shards], [...store.state.slices], [...store.state.links]];
-        const outcomes = await this.#lane.push(step.pushes({ shards, slices, links }).filter((push) => isSpoken(push, shards)));
+        const known = knownIn(store);
+        const outcomes = await this.#lane.push(step.pushes(known).filter((push) => isSpoken(push, known.shards)));
         return outcomes.map((outcome) => {
           if (outcome.kind === 'written') return { kind: 'written' };
           return outcome.kind === 'fenced' && outcome.holder !== undefined

@@ -80,6 +80,8 @@ test('requests reach the committer whole: every kind, in order, bodies byte for 
     aClear('birch', { fence: false, nowMs: 0 }),
     aClear('cedar', { fence: false, through: 12 }),
     aClear('cedar', { fence: false, through: 0 }),
+    { ...aClear('cedar', { fence: false }), onlyRemoved: true } as Asked,
+    { ...aClear('cedar', { fence: true, through: 7 }), onlyRemoved: true } as Asked,
     resume(aClear('cedar', { fence: true }), 2),
     resume(aClear('cedar', { fence: false }), 3),
     aDrop({ identity: 'hash' }, 7),
