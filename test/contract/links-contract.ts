@@ -11,7 +11,7 @@ import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Store } from '../../src/domain/store-port.js';
-import { linksMax, type Push, type SliceState } from '../../src/domain/push.js';
+import { isForgotten, linksMax, type Push, type SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { childNeighbour } from '../../src/domain/via.js';
 import { formatSlice } from '../../src/domain/slice.js';
@@ -634,6 +634,33 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     );
     await mustPush(again.lane(), [aClaim({ term: 1 })]);
     t.is(await shardText(again), 'local 1');
+  });
+
+  test('with a shard that is forgotten go its slices, synced and empty ones too, however many; they stay away after a restart', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    // More than etcd takes in one transaction.
+    const types = Array.from({ length: 150 }, (_, i) => `type${i}`);
+    await mustPush(lane, [aClaim({ term: 5 }), ...types.flatMap((resource) => aFullSync({ resource }, [], 5))]);
+    await mustPush(lane, [aClaim({ shard: 'birch', term: 5 }), ...aFullSync({ shard: 'birch' }, [], 5)]);
+    // Cut short before what the shard holds is cleared.
+    await mustPush(lane, [aClaim({ term: 6, via: eu, removed: true })]);
+    const seen = new Map((await engine.store.slices()).map((state) => [formatSlice(state.slice), state]));
+    engine.store.follow(({ slices }) => {
+      for (const state of slices) seen.set(formatSlice(state.slice), state);
+    });
+
+    await mustPush(lane, [{ kind: 'forget', shard: shardName('amber') }]);
+
+    t.deepEqual(
+      [...seen.values()].filter((state) => !isForgotten(state)).map(({ slice }) => slice.shard as string),
+      ['birch'],
+    );
+    for (const store of [engine.store, await engine.restart()])
+      t.deepEqual(
+        (await store.slices()).map(({ slice }) => slice.shard as string),
+        ['birch'],
+      );
   });
 
   test('a position is as durable as what was sent before it', async (t) => {

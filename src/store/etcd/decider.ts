@@ -103,7 +103,7 @@ export class Decider {
     const revision = this.#published.marks.get(mark);
     if (revision === undefined) return unchanged;
     const compare: Compare[] = [{ key: this.#records.keyOf(record), revision }];
-    const operations: Operation[] = [{ kind: 'delete', key: this.#records.keyOf(record) }];
+    const operations: Operation[] = [this.#records.remove(record)];
     if (survivor !== undefined && body !== undefined) {
       compare.push({ key: this.#records.objectKey(survivor.key), revision: survivor.revision });
       operations.push({ kind: 'put', key: this.#records.objectKey(survivor.key), value: valueOf(body) });

@@ -8,7 +8,7 @@ import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
 import { linksMax, type Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
-import { decided, unchanged, write, writeInSteps, type Plan, type PushOf } from './plan.js';
+import { decided, unchanged, write, writeInSteps, type Plan, type PushOf, type Written } from './plan.js';
 import { staleSinceOf } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
@@ -66,17 +66,23 @@ export class Holders {
     return write({ compare: [this.#parts.records.compareShard(shard)], operations: [this.#parts.records.putShard(state)] }, next);
   }
 
+  /** Its slices go with it, and before it: those that hold nothing but were synced would bring its name back. */
   forget(shard: ShardName): Plan {
-    const { shards } = this.#parts.published;
+    const { published, records } = this.#parts;
+    const { shards } = published;
     const known = shards.state(shard);
-    const holds = shards.slicesOf(shard).some(({ objects }) => objects > 0);
-    if (known?.removed !== true || holds) return decided({ kind: 'fenced', holder: known });
-    const written = {
-      compare: [this.#parts.records.compareShard(shard)],
-      operations: [{ kind: 'delete' as const, key: this.#parts.records.keyOf({ kind: 'shard', shard }) }],
-    };
+    const slices = shards.recordedSlices(shard);
+    if (known?.removed !== true || slices.some(({ objects }) => objects > 0)) return decided({ kind: 'fenced', holder: known });
     // Where etcd has not answered, it may be this that has forgotten it.
-    return { ...write(written), otherwise: () => (shards.state(shard) === undefined ? unchanged : this.forget(shard)) };
+    const again = (): Plan => (shards.state(shard) === undefined ? unchanged : this.forget(shard));
+    const written: Written = { compare: [records.compareShard(shard)], operations: [] };
+    for (const { slice } of slices.slice(0, recordsAtOnce)) {
+      written.compare.push(records.compareSlice(slice));
+      written.operations.push(records.remove({ kind: 'slice', slice }));
+    }
+    if (slices.length > recordsAtOnce) return writeInSteps(written, again);
+    written.operations.push(records.remove({ kind: 'shard', shard }));
+    return { ...write(written), otherwise: again };
   }
 
   meet({ neighbour, cacheId }: PushOf<'meet'>): Plan {
@@ -121,7 +127,7 @@ export class Holders {
     if (this.#parts.published.shards.link(neighbour) === undefined) return unchanged;
     return write({
       compare: [this.#parts.records.compareLink(neighbour)],
-      operations: [{ kind: 'delete', key: this.#parts.records.keyOf({ kind: 'link', neighbour }) }],
+      operations: [this.#parts.records.remove({ kind: 'link', neighbour })],
     });
   }
 

@@ -49,7 +49,7 @@ export class RecordWrites {
     written.compare.push(this.#compare(record, stored));
     if (isSame) return;
     if (sameFacts(facts, unsynced) && now.removal === '' && invalidations === 0 && !voids) {
-      written.operations.push({ kind: 'delete', key: this.keyOf(record) });
+      written.operations.push(this.remove(record));
       return;
     }
     const by = voids ? { invalidations: invalidations + 1, invalidatedBy: this.#server } : { invalidations, invalidatedBy };
@@ -70,6 +70,10 @@ export class RecordWrites {
 
   put(key: RecordKey, value: Uint8Array): Operation {
     return { kind: 'put', key: this.keyOf(key), value };
+  }
+
+  remove(key: RecordKey): Operation {
+    return { kind: 'delete', key: this.keyOf(key) };
   }
 
   /** That the speaker still speaks for the shard. */

@@ -84,7 +84,7 @@ export class Decider {
       case 'leave':
         return this.#leave(asked);
       case 'forget':
-        return this.#parts.shards.forget(asked.shard, this.#parts.slices.held(asked).length > 0) ?? unchanged;
+        return this.#forget(asked);
       case 'resume':
         return this.#resume(asked.push, asked.walk);
       default:
@@ -291,6 +291,16 @@ export class Decider {
     const { shards, links } = this.#parts;
     links.leave(neighbour);
     for (const shard of shards.of(neighbour)) this.#moved(shard, () => shards.leaveVia(shard));
+    return unchanged;
+  }
+
+  /** Its slices go with it: those that hold nothing but were synced would bring its name back at the next start. */
+  #forget({ shard }: PushOf<'forget'>): Decided {
+    const { shards, slices, underWay } = this.#parts;
+    const fenced = shards.forget(shard, slices.held({ shard }).length > 0);
+    if (fenced !== undefined) return fenced;
+    slices.forgetSynced({ shard });
+    underWay.forgetRange({ shard });
     return unchanged;
   }
 
