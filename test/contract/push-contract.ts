@@ -536,6 +536,23 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['between', 'n7']);
   });
 
+  test('what follows the end of a slice that held little goes with it, however much the same commit has added to the slice', async (t) => {
+    const { store, lane } = await claimed(t);
+    const answered: string[] = [];
+    const asked = async (pushes: readonly Push[]): Promise<void> => {
+      answered.push(outcomeTexts(await lane.push(pushes)).at(-1) ?? '');
+    };
+
+    const added = asked(Array.from({ length: 300 }, (_, i) => anUpsert({ name: `n${i}` })));
+    const synced = asked([aBegin(), anUpsert({ name: 'kept' }), anEnd()]);
+    const followed = asked([anUpsert({ name: 'behind' }), anEnd()]);
+    await asked([aKeep()]);
+
+    t.deepEqual(answered, ['written', 'swept 300', 'unbegun', 'unchanged']);
+    await Promise.all([added, synced, followed]);
+    t.deepEqual(await namesOf(store), ['behind', 'kept']);
+  });
+
   test('a begin in the middle of an end voids the end, and the new sync stands', async (t) => {
     const { store, lane } = await claimed(t);
     const other = store.lane();

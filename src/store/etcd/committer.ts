@@ -25,7 +25,7 @@ import type { EtcdClient } from './client.js';
 import type { Decider } from './decider.js';
 import { EtcdError } from './etcd-error.js';
 import type { IndexedObject } from './object-reader.js';
-import type { Decision, Plan } from './plan.js';
+import type { Decision, Plan, PushOf } from './plan.js';
 import type { Compare } from './rpc.js';
 import type { PublishedState } from './published-state.js';
 import { TransactionSlots } from './transaction-slots.js';
@@ -99,7 +99,7 @@ export class EtcdCommitter {
       let held: IndexedObject | undefined;
       const plan = (): Plan => {
         held = this.#parts.published.objects.get(mutation.key);
-        return this.#parts.decider.plan(mutation, 1);
+        return this.#parts.decider.plan(mutation);
       };
       let decision = await this.#carryOut(plan, { mutation });
       if (decision.kind === 'refused') {
@@ -112,17 +112,18 @@ export class EtcdCommitter {
     });
   }
 
-  /** Decides in order what one lane asks. Throws EtcdError; then nothing is known of any of them. */
-  async push(asked: readonly Asked[], together: number): Promise<readonly Decision[]> {
+  /** Decides in order what one lane asks; `isFollowed`: it asks more behind that. Throws EtcdError; then nothing is known of any of them. */
+  async push(asked: readonly Asked[], isFollowed: boolean): Promise<readonly Decision[]> {
     const { decider } = this.#parts;
     const decisions: (Decision | Promise<Decision>)[] = [];
     let flying: Promise<Decision>[] = [];
-    for (const each of asked) {
-      const plan = (): Plan => decider.plan(each, together);
+    for (const [i, each] of asked.entries()) {
+      const plan = (): Plan => decider.plan(each);
       if (!('key' in each)) {
         await Promise.all(flying);
         flying = [];
-        decisions.push(await this.#carryOut(plan));
+        const isLast = i === asked.length - 1 && !isFollowed;
+        decisions.push(each.kind === 'end' && !isLast ? await this.#toItsEnd(each) : await this.#carryOut(plan));
         continue;
       }
       const decision = this.#atOnce(each.key, plan);
@@ -130,6 +131,19 @@ export class EtcdCommitter {
       decisions.push(decision);
     }
     return Promise.all(decisions);
+  }
+
+  /** What follows an end in a batch builds on it (lane.ts), however much the slice has come to hold since the batch was made. */
+  async #toItsEnd(end: PushOf<'end'>): Promise<Decision> {
+    const { decider } = this.#parts;
+    let decision = await this.#carryOut(() => decider.plan(end));
+    let removed = 0;
+    while (decision.kind === 'partial') {
+      removed += decision.removed;
+      const resume: Asked = { kind: 'resume', push: end, walk: decision.walk };
+      decision = await this.#carryOut(() => decider.plan(resume));
+    }
+    return decision.kind === 'swept' ? { ...decision, removed: removed + decision.removed } : decision;
   }
 
   /** Nothing is refused for what another server has changed, and acknowledged, before it was asked. Throws EtcdError: nothing was written. */
@@ -196,8 +210,8 @@ export class EtcdCommitter {
     }
   }
 
-  async #sweep({ walk, by, atOnce, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
-    const keys = this.#unmarked(walk, atOnce);
+  async #sweep({ walk, by, next }: Extract<Plan, { kind: 'sweep' }>): Promise<Plan> {
+    const keys = this.#unmarked(walk);
     const { decider } = this.#parts;
     const removed = Promise.all(keys.map((key) => this.#inTurn(key, () => this.#carryOut(() => decider.planRemoval(key, walk, by)))));
     const decisions = await removed.catch((error: unknown) => {
@@ -209,8 +223,7 @@ export class EtcdCommitter {
   }
 
   /** The next objects of a walk that have no mark. */
-  #unmarked(walk: Walk, atOnce: number): readonly Key[] {
-    const [looksMax, deletesMax] = [Math.max(sweepLooksMax, atOnce + 1), Math.max(sweepDeletesMax, atOnce + 1)];
+  #unmarked(walk: Walk): readonly Key[] {
     const found: Key[] = [];
     let looked = 0;
     for (let current = walk.slices[0]; current !== undefined; current = walk.slices[0]) {
@@ -218,7 +231,7 @@ export class EtcdCommitter {
       const after = name === '' ? undefined : ({ ...current.slice, cluster, namespace, name } as Key);
       const scope = { ...scopeOfSlice(current.slice), cluster: walk.cluster === '' ? ('*' as const) : walk.cluster };
       for (const { key, revision } of this.#parts.published.objects.look(scope, after)) {
-        if (looked === looksMax || found.length === deletesMax) return found;
+        if (looked === sweepLooksMax || found.length === sweepDeletesMax) return found;
         looked += 1;
         walk.after = [key.cluster, key.namespace, key.name];
         if (walk.marks.isUnmarked(revision) && walk.covers(key)) found.push(key);

@@ -52,8 +52,7 @@ export class Decider {
     this.#removals = new RemovalPlans({ ...parts, idOf: (resource) => this.#syncs.idOf(resource) });
   }
 
-  /** `asked`: how many are decided together with it. */
-  plan(asked: Asked, together: number): Plan {
+  plan(asked: Asked): Plan {
     switch (asked.kind) {
       case 'put':
       case 'delete':
@@ -77,9 +76,9 @@ export class Decider {
       case 'forget':
         return this.#holders.forget(asked.shard);
       case 'resume':
-        return this.#resume(asked, together);
+        return this.#resume(asked);
       default:
-        return this.#holders.fenced('key' in asked ? asked.key.shard : asked.slice.shard, asked.by) ?? this.#push(asked, together);
+        return this.#holders.fenced('key' in asked ? asked.key.shard : asked.slice.shard, asked.by) ?? this.#push(asked);
     }
   }
 
@@ -157,7 +156,7 @@ export class Decider {
     return this.#deletion(held, written);
   }
 
-  #push(push: Spoken, together: number): Plan {
+  #push(push: Spoken): Plan {
     switch (push.kind) {
       case 'upsert':
         return this.#upsert(push);
@@ -179,15 +178,15 @@ export class Decider {
         return decided({ kind: 'differs', digest: known, isCurrent: this.#published.shards.facts(slice).filterHash !== '' });
       }
       case 'end':
-        return this.#syncs.end(push, undefined, together);
+        return this.#syncs.end(push, undefined);
       default:
         return unreachable(push);
     }
   }
 
-  #resume({ push, walk }: Extract<Asked, { kind: 'resume' }>, together: number): Plan {
+  #resume({ push, walk }: Extract<Asked, { kind: 'resume' }>): Plan {
     if (push.kind !== 'end') return this.#removals.resume(walk) ?? decided({ kind: 'unbegun' });
-    return this.#holders.fenced(push.slice.shard, push.by) ?? this.#syncs.end(push, walk, together);
+    return this.#holders.fenced(push.slice.shard, push.by) ?? this.#syncs.end(push, walk);
   }
 
   #upsert({ key, body: pushed, by }: PushOf<'upsert'>): Plan {

@@ -24,7 +24,7 @@ export type Plan = Readonly<
       survivor?: string;
     }
   /** Takes the walk a step further, then `next`, with how many it has removed; `isFenced`: `by`, who has asked for it, does not speak for the shard any more. */
-  | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; atOnce: number; next: (removed: number, isFenced: boolean) => Plan }
+  | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; next: (removed: number, isFenced: boolean) => Plan }
 >;
 
 /** What a transaction compares, and what it does if all of it holds. */

@@ -103,7 +103,6 @@ export class RemovalPlans {
       kind: 'sweep',
       walk,
       by: undefined,
-      atOnce: 0,
       next: (removed) => {
         if (walk.slices.length > 0) return decided({ kind: 'partial', removed, walk: walk.number });
         const range = this.#ranges.get(walk);

@@ -363,10 +363,9 @@ export class EtcdStore implements Store {
       if (part.kind === 'mutation') mutations.push(part);
       else byLane.set(part.lane, [...(byLane.get(part.lane) ?? []), part]);
     }
-    const together = batch.length;
     await Promise.all([
       ...mutations.map((job) => this.#mutate(job, done)),
-      ...[...byLane.values()].map((parts) => this.#push(parts, together, done)),
+      ...[...byLane.values()].map((parts) => this.#push(parts, done)),
     ]);
     this.#parts.observe.committed(done, this.#parts.clock.now() - startedMs);
     this.#queue.settled();
@@ -383,10 +382,10 @@ export class EtcdStore implements Store {
     }
   }
 
-  async #push(parts: readonly PushPart[], together: number, done: Done): Promise<void> {
+  async #push(parts: readonly PushPart[], done: Done): Promise<void> {
     for (const [i, part] of parts.entries()) {
       try {
-        const decisions = await this.#committer.push(part.asked, Math.max(together, part.asked.length));
+        const decisions = await this.#committer.push(part.asked, i < parts.length - 1);
         for (const decision of decisions) count(done, decision);
         this.#queue.settlePushes(part, decisions as readonly PushDecision[]);
       } catch (error) {

@@ -7,7 +7,6 @@ import { noBuckets } from '../../domain/buckets.js';
 import { isForgotten, linkOf, type PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
-import { littleMax } from '../asked.js';
 import type { Syncs } from '../syncs.js';
 import type { Holders } from './holders.js';
 import type { IndexedObject } from './object-reader.js';
@@ -77,8 +76,8 @@ export class SyncPlans {
     return write(written);
   }
 
-  /** `resumed`: the walk that an earlier commit has begun. `together`: how many are decided with it. */
-  end(push: PushOf<'end'>, resumed: number | undefined, together: number): Plan {
+  /** `resumed`: the walk that an earlier step has begun. */
+  end(push: PushOf<'end'>, resumed: number | undefined): Plan {
     const { published, underWay } = this.#parts;
     const { slice, cluster, by, filterHash } = push;
     const id = this.idOf(slice.resource);
@@ -91,12 +90,10 @@ export class SyncPlans {
     if (push.buckets === noBuckets) return this.#ended(push, id, nothingSwept);
     const spared = cluster === undefined ? { spared: underWay.clustersUnderWay(slice.shard, id) } : {};
     const walk = (sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, ...spared }));
-    const held = published.shards.objectsIn(slice);
     return {
       kind: 'sweep',
       walk,
       by,
-      atOnce: held <= littleMax + together ? held : 0,
       next: (removed, isFenced) => {
         if (isFenced) return this.#parts.holders.fenced(slice.shard, by) ?? decided(unbegun);
         return walk.slices.length > 0
