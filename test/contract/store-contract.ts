@@ -477,6 +477,27 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.clustersAt(path), ['bold' as never]);
   });
 
+  test('an object that is written again because its namesake has gone moves no path, also after a restart; a writer who repeats it does', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    const pathsOf = async (of: Store): Promise<readonly unknown[]> => of.pathsOf([aKey({ shard: 'birch' })]);
+    const moves: string[] = [];
+    const older = await mustWrite(store, aPut({ shard: 'birch' }, 'absent', { path: 'root:old' }));
+    await mustWrite(store, aPut({ shard: 'birch', name: 'two' }, 'absent', { path: 'root:new' }));
+    await mustWrite(store, aPut({}, 'absent'));
+    store.subscribe(({ movedPaths }) => moves.push(...movedPaths));
+
+    await mustWrite(store, aDelete({}));
+
+    const again = await store.get(aKey({ shard: 'birch' }));
+    t.true(again !== undefined && again.revision > older.revision, 'it was written again');
+    t.deepEqual([await pathsOf(store), moves], [['root:new'], []]);
+    t.deepEqual(await pathsOf(await engine.restart()), ['root:new']);
+    await mustWrite(engine.store, aPut({ shard: 'birch' }, again?.revision ?? 0, { path: 'root:old', spec: { n: 1 } }));
+    t.deepEqual(await pathsOf(engine.store), ['root:old']);
+    t.deepEqual(await pathsOf(await engine.restart()), ['root:old']);
+  });
+
   test('a logical cluster without an owner has the path of its path entry, whoever names which path', async (t) => {
     const store = await opened(t);
     const [home, other] = [parseCanonicalPath('home:acme')!, parseCanonicalPath('home:other')!];

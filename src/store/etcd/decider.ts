@@ -16,8 +16,10 @@ import { withKept } from '../../json/kept-members.js';
 import type { Asked } from '../asked.js';
 import type { Syncs, Walk } from '../syncs.js';
 import { Holders } from './holders.js';
+import { formatObjectKey } from './object-keys.js';
 import type { IndexedObject } from './object-reader.js';
 import { decided, unchanged, write, type Plan, type PushOf, type Written } from './plan.js';
+import { sinceOf } from './published-paths.js';
 import type { PublishedBatch, PublishedState } from './published-state.js';
 import { RecordWrites } from './record-writes.js';
 import { namesakesOf, type RecordKey } from './records.js';
@@ -106,6 +108,8 @@ export class Decider {
     if (survivor !== undefined && body !== undefined) {
       compare.push({ key: this.#records.objectKey(survivor.key), revision: survivor.revision });
       operations.push({ kind: 'put', key: this.#records.objectKey(survivor.key), value: valueOf(body) });
+      if (survivor.writtenAt !== undefined || this.#published.paths.isContested(survivor.key))
+        operations.push(this.#records.put(writtenRecord(survivor.key), Buffer.from(String(sinceOf(survivor)))));
     }
     return write({ compare, operations });
   }
@@ -205,13 +209,14 @@ export class Decider {
     return write(
       {
         compare: [this.#records.compareObject(key, held?.revision), ...compare],
-        operations: [{ kind: 'put', key: objectKey, value: valueOf(body) }, ...operations],
+        operations: [{ kind: 'put', key: objectKey, value: valueOf(body) }, ...operations, ...this.#unwritten(held)],
       },
       (revision) => decided({ kind: 'written', revision }),
     );
   }
 
-  #deletion({ key, revision }: IndexedObject, { compare, operations }: Written): Plan {
+  #deletion(held: IndexedObject, { compare, operations }: Written): Plan {
+    const { key, revision } = held;
     const objectKey = this.#records.objectKey(key);
     // Informers' keys have no shard, so a surviving namesake is written again behind the delete: informers then end with it.
     const survivor = this.#isElsewhereToo(key) ? formatClientKey(key) : undefined;
@@ -219,11 +224,16 @@ export class Decider {
     const planned = write(
       {
         compare: [{ key: objectKey, revision }, ...compare],
-        operations: [{ kind: 'delete', key: objectKey }, ...operations, ...marks],
+        operations: [{ kind: 'delete', key: objectKey }, ...operations, ...marks, ...this.#unwritten(held)],
       },
       (at) => decided({ kind: 'written', revision: at }),
     );
     return survivor === undefined ? planned : { ...planned, survivor };
+  }
+
+  /** Takes the record away that is void from now on. */
+  #unwritten(held: IndexedObject | undefined): readonly Operation[] {
+    return held?.writtenAt === undefined ? [] : [this.#records.remove(writtenRecord(held.key))];
   }
 
   /** Whether another shard has an object of the same place. */
@@ -235,6 +245,10 @@ export class Decider {
   #held(key: Key): IndexedObject | undefined {
     return this.#published.objects.get(key);
   }
+}
+
+function writtenRecord(key: Key): RecordKey {
+  return { kind: 'written', of: formatObjectKey('', key).slice(1) };
 }
 
 function newer(one: IndexedObject | undefined, other: IndexedObject): IndexedObject {

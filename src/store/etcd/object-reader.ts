@@ -11,7 +11,10 @@ import { parseObjectKey } from './object-keys.js';
 import type { KeyValue } from './rpc.js';
 import { readValue, Unreadable } from './stored-values.js';
 
-/** Without its body, of which `bytes` is the length. `path`: the canonical path that it names. `kept`: what it has of the names that are kept. */
+/**
+ * Without its body, of which `bytes` is the length. `path`: the canonical path that it names. `kept`: what it has of the names that are kept. `writtenAt`: where it was
+ * written again because a namesake had gone, when somebody has written it.
+ */
 export type IndexedObject = Readonly<{
   key: Key;
   revision: Revision;
@@ -19,6 +22,7 @@ export type IndexedObject = Readonly<{
   digest: Digest;
   path: CanonicalPath | undefined;
   kept?: Kept | undefined;
+  writtenAt?: Revision;
 }>;
 
 export type ReadObject = Readonly<{ indexed: IndexedObject; stored: StoredObject }>;

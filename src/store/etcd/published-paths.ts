@@ -11,8 +11,8 @@ import type { ShardName } from '../../domain/shard.js';
 
 export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
-/** An object as far as its path is concerned. */
-export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision }>;
+/** An object as far as its path is concerned. `writtenAt`: when somebody has written it, if the store has written it again since. */
+export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision; writtenAt?: Revision }>;
 
 /**
  * `bearers`: how many objects there name each path; never 0. `named`: by the newest that names one, which has done so since `newest`. `owned`: by its path
@@ -46,6 +46,11 @@ export class PublishedPaths {
 
   ownersOf(path: CanonicalPath): readonly ClusterName[] {
     return clustersOf([...(this.#byPath.get(path) ?? [])].filter(({ owned }) => owned === path));
+  }
+
+  /** Whether its objects name several paths, so that it matters which is the newest. */
+  isContested(place: ClusterPlace): boolean {
+    return (this.#entries.get(placeOf(place))?.bearers.size ?? 0) > 1;
   }
 
   /**
@@ -107,9 +112,15 @@ function clustersOf(entries: Iterable<Entry>): readonly ClusterName[] {
   return [...new Set([...entries].map(({ cluster }) => cluster))].toSorted();
 }
 
+/** What the store writes again names nothing anew. */
+export function sinceOf({ revision, writtenAt = revision }: Pick<PathBearer, 'revision' | 'writtenAt'>): Revision {
+  return writtenAt;
+}
+
 /** Of two that one transaction has written, which is none of ours, the first by its path: servers come to know them in another order. */
 function isNewer(one: PathBearer, other: PathBearer): boolean {
-  if (one.revision !== other.revision) return one.revision > other.revision;
+  const difference = sinceOf(one) - sinceOf(other);
+  if (difference !== 0) return difference > 0;
   return one.path !== undefined && (other.path === undefined || one.path < other.path);
 }
 

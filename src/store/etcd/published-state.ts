@@ -14,10 +14,10 @@ import type { Revision } from '../../domain/revision.js';
 import type { FollowedBatch } from './follower.js';
 import { KeyIndex } from './key-index.js';
 import { keyText, parseObjectKey } from './object-keys.js';
-import { type IndexedObject, ObjectReader } from './object-reader.js';
+import { type IndexedObject, ObjectReader, type ReadObject } from './object-reader.js';
 import { PassedOver } from './passed-over.js';
 import { PublishedPeers } from './published-peers.js';
-import { PublishedPaths } from './published-paths.js';
+import { PublishedPaths, sinceOf } from './published-paths.js';
 import { PublishedShards, type ShardsChange } from './published-shards.js';
 import type { RecentBodies } from './recent-bodies.js';
 import {
@@ -28,6 +28,7 @@ import {
   parseRecordKey,
   parseShardRecord,
   parseSliceRecord,
+  parseWrittenRecord,
   type CacheRecord,
   type RecordKey,
 } from './records.js';
@@ -61,6 +62,8 @@ export class PublishedState {
   readonly #passedOver: PassedOver;
   /** Marks of survivors that are still to be written again. */
   readonly #marks = new Map<string, Revision>();
+  /** Of objects that were written again: by that revision, which has one object (N2), when somebody has written it. Until they are here. */
+  readonly #written = new Map<Revision, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
   #revision: Revision = 0;
 
@@ -155,6 +158,7 @@ export class PublishedState {
     for (const { event, key, text } of records) this.#applyRecord(key, text, event);
     for (const { event, text } of named) if (!isRecordKey(prefix, text)) this.#applyObject(text, event, { nowMs, at, done });
     this.#revision = revision;
+    this.#written.clear();
     const { changes, movedPaths, swept, rewrites, replacedBytes } = done;
     const commit = { revision, changes, movedPaths, swept };
     return { commit, change: this.shards.takeChange(), rewrites, arePeersNew: this.peers.takeChange(), replacedBytes };
@@ -180,6 +184,11 @@ export class PublishedState {
         if (value === undefined) this.#marks.delete(key.of);
         else this.#marks.set(key.of, revision);
         return;
+      case 'written': {
+        const writtenAt = value && parseWrittenRecord(value);
+        if (writtenAt !== undefined) this.#written.set(revision, writtenAt);
+        return;
+      }
       case 'server':
       case 'fence':
       case 'heartbeat':
@@ -196,12 +205,12 @@ export class PublishedState {
     const key = this.#reader.keyOf(text);
     // Most bodies of a large store are looked at and not kept.
     const isKept = bodies.hasRoomFor(value.length);
-    const object = key && this.#reader.read(key, event.kv, isKept);
+    const object = key && this.#read(key, event.kv, isKept);
     if (key === undefined || object === undefined) return this.#passedOver.add(text, key, revision);
     this.objects.set(object.indexed);
     if (isKept) bodies.add(object.stored);
     this.shards.objectChanged(key, undefined, object.indexed, 0);
-    this.paths.changed(key, { before: undefined, after: object.indexed.path, revision });
+    this.paths.changed(key, { before: undefined, after: object.indexed.path, revision: sinceOf(object.indexed) });
   }
 
   #applyObject(text: string, event: WatchEvent, { nowMs, at, done }: Readonly<{ nowMs: number; at: Circumstances; done: Done }>): void {
@@ -209,7 +218,7 @@ export class PublishedState {
     const { revision } = event.kv;
     const isPut = event.kind === 'put';
     const key = this.#reader.keyOf(text);
-    const object = key && isPut ? this.#reader.read(key, event.kv) : undefined;
+    const object = key && isPut ? this.#read(key, event.kv) : undefined;
     if (isPut && object === undefined) this.#passedOver.add(text, key, revision);
     else this.#passedOver.forget(text);
     if (key === undefined) return;
@@ -225,7 +234,11 @@ export class PublishedState {
       bodies.add(object.stored);
     }
     this.shards.objectChanged(key, held, object?.indexed, nowMs);
-    const movedPath = this.paths.changed(key, { before: held?.path, after: object?.indexed.path, revision });
+    const movedPath = this.paths.changed(key, {
+      before: held?.path,
+      after: object?.indexed.path,
+      revision: sinceOf(object?.indexed ?? { revision }),
+    });
     const moved = movedPath === undefined ? {} : { movedPath };
     if (movedPath !== undefined) for (const path of [movedPath.before, movedPath.after]) if (path !== undefined) done.movedPaths.push(path);
     const change: Change =
@@ -237,6 +250,12 @@ export class PublishedState {
     if (object === undefined && at.swept.has(revision)) done.swept.add(revision);
     if (object !== undefined && held !== undefined && (at.rewritten.has(revision) || at.swept.has(revision)))
       done.rewrites.push({ key, from: held.revision, to: revision });
+  }
+
+  #read(key: Key, kv: KeyValue, isBodyKept?: boolean): ReadObject | undefined {
+    const object = this.#reader.read(key, kv, isBodyKept);
+    const writtenAt = this.#written.get(kv.revision);
+    return object === undefined || writtenAt === undefined ? object : { ...object, indexed: { ...object.indexed, writtenAt } };
   }
 
   /** What the change replaced: the body in memory, else what etcd sent along, else nothing. */

@@ -8,6 +8,7 @@
  *                    servers/ID, fences/ID, heartbeats/ID, leader   in the lease of a server (peers.ts)
  *                    swept                               put with a delete that nobody asked for by name
  *                    rewrites/TYPE|CLUSTER|NAMESPACE/NAME   a namesake of what was deleted is still to be written again
+ *                    written/GROUP/RESOURCE/…            put with an object that is written again: since when it says what it says. Void once that has another revision
  *
  * `.` comes before `/`, so one range from PREFIX.strata/ to the end of PREFIX/ has these and the objects in one order of revisions. Values are JSON. One that
  * cannot be read counts as absent; it is replaced when its record is written next.
@@ -57,6 +58,7 @@ export type RecordKey = Readonly<
   | { kind: 'leader' }
   | { kind: 'swept' }
   | { kind: 'rewrite'; of: string }
+  | { kind: 'written'; of: string }
 >;
 
 export const unsynced: SliceFacts = { syncedTerm: 0, everSynced: false, filterHash: '', cameOver: '' };
@@ -93,6 +95,7 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
   const cut = place.indexOf('/');
   const [room, rest] = [place.slice(0, cut), place.slice(cut + 1)];
   if (room === 'rewrites') return { kind: 'rewrite', of: rest };
+  if (room === 'written') return { kind: 'written', of: rest };
   if (room === 'links') return parseLink(rest);
   if (room === 'servers') return { kind: 'server', id: rest };
   if (room === 'fences') return { kind: 'fence', id: rest };
@@ -159,9 +162,17 @@ export function parseRecord(key: RecordKey, value: Uint8Array): unknown {
       return parseServerRecord(value);
     case 'rewrite':
       return namesakesOf(key.of);
+    case 'written':
+      return parseWrittenRecord(value);
     default:
       return key;
   }
+}
+
+/** The revision at which somebody has written the object. */
+export function parseWrittenRecord(value: Uint8Array): Revision | undefined {
+  const text = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();
+  return /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : undefined;
 }
 
 export function parseCacheRecord(value: Uint8Array): CacheRecord | undefined {
@@ -214,6 +225,8 @@ function placeOf(key: RecordKey): string {
       return `heartbeats/${key.id}`;
     case 'rewrite':
       return `rewrites/${key.of}`;
+    case 'written':
+      return `written/${key.of}`;
     default:
       return key.kind;
   }

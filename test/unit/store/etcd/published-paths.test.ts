@@ -1,6 +1,6 @@
 import { test } from '../../../support/test.js';
 import { parseCanonicalPath } from '../../../../src/domain/cluster.js';
-import { PublishedPaths, type PathBearer } from '../../../../src/store/etcd/published-paths.js';
+import { PublishedPaths, sinceOf, type PathBearer } from '../../../../src/store/etcd/published-paths.js';
 import { aKey } from '../../../support/objects.js';
 
 const place = aKey();
@@ -44,4 +44,22 @@ test('when the newest goes, the newest of those that are left tells it', (t) => 
   t.deepEqual(paths.changed(place, { before: x, after: undefined, revision: 5 }), { before: x, after: y });
   t.deepEqual(paths.clustersAt(y!), [place.cluster]);
   t.deepEqual(paths.changed(place, { before: y, after: x, revision: 6 }), { before: y, after: x });
+});
+
+test('an object that the store has written again counts since somebody has written it, in whatever order a listing brings it, and among those left', (t) => {
+  const again: PathBearer = { path: x, revision: 8, writtenAt: 2 };
+  for (const isFirst of [true, false]) {
+    const paths = new PublishedPaths(() => [again, { path: y, revision: 4 }]);
+    const listed: readonly PathBearer[] = [
+      { path: y, revision: 4 },
+      { path: y, revision: 6 },
+    ];
+    for (const each of isFirst ? [again, ...listed] : [...listed, again])
+      paths.changed(place, { before: undefined, after: each.path, revision: sinceOf(each) });
+
+    t.is(paths.pathOf(place), y);
+    t.true(paths.isContested(place));
+    paths.changed(place, { before: y, after: undefined, revision: 9 });
+    t.is(paths.pathOf(place), y);
+  }
 });
