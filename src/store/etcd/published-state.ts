@@ -62,7 +62,7 @@ export class PublishedState {
   readonly #passedOver: PassedOver;
   /** Marks of survivors that are still to be written again. */
   readonly #marks = new Map<string, Revision>();
-  /** Of objects that were written again: by that revision, which has one object (N2), when somebody has written it. Until they are here. */
+  /** Of objects that were written again: by that revision, which has one object (decider.ts N2), when somebody has written it. Until they are here. */
   readonly #written = new Map<Revision, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
   #revision: Revision = 0;
