@@ -2,7 +2,7 @@
  * What a cache does once it learns that its disk is older than what it has sent: a neighbour resumes from a position that this store does not know.
  *
  * The cache then lacks something, though its slices count as whole. If it sent them on, neighbours would remove what is lost here alone. So it marks
- * every slice stale, and every link and pusher connects again and syncs what it has. O5 Once in a process's life: this covers all that was there when
+ * every slice stale, and every link and pusher connects again and syncs what it has. O5 Once in a process's life, unless the store is unavailable: this covers all that was there when
  * the process began, and a peer that lies costs no more than that.
  */
 import type { Log } from '../diagnostics/log.js';
@@ -14,9 +14,9 @@ import type { Neighbour } from '../domain/via.js';
 import type { LinkSession } from './link-session.js';
 
 export type RollbackParts = Readonly<{
-  store: Store;
-  known: PublishedState;
-  log: Log;
+  store: Pick<Store, 'lane' | 'published' | 'format' | 'locatePosition'>;
+  known: Pick<PublishedState, 'shards' | 'slicesOf'>;
+  log: Pick<Log, 'warn'>;
   links: () => Iterable<Pick<LinkSession, 'bye'>>;
   /** Ends the sessions of those who push to this very cache; they come back at once. */
   sendPushersAway: () => void;
@@ -49,8 +49,10 @@ export class Rollback {
       const by: Speaker = via === 'local' ? { kind: 'pusher', term } : { kind: 'link', neighbour: via };
       return [...known.slicesOf(shard)].map(({ slice }) => ({ kind: 'invalidate', slice, by }));
     });
-    await store.lane().push(invalidations);
+    const outcomes = await store.lane().push(invalidations);
+    // Where it is not known what became of them, it is noticed again as soon as a link is back.
+    this.#isNoticed = outcomes.every(({ kind }) => kind !== 'unavailable');
     for (const link of links()) link.bye('unavailable', 'the store was rolled back', retryMs);
-    sendPushersAway();
+    if (this.#isNoticed) sendPushersAway();
   }
 }

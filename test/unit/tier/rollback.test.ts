@@ -1,0 +1,43 @@
+import { test } from '../../support/test.js';
+import { deferred } from '../../../src/domain/deferred.js';
+import { KnownShards } from '../../../src/intake/known-shards.js';
+import { Rollback } from '../../../src/tier/rollback.js';
+import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
+import { shardName } from '../../support/objects.js';
+import { aSlice } from '../../support/pushes.js';
+
+const position = '1795000000000000000';
+
+test('slices are marked stale until the store has taken that, and only then pushers are sent away; after that nobody makes it happen again', async (t) => {
+  const pushes = new FakePushes();
+  pushes.shardStates.push(aShardState(shardName('amber'), 5));
+  pushes.hold(aSlice());
+  const done: string[] = [];
+  let ended = deferred<void>();
+  const known = await KnownShards.open(pushes);
+  t.teardown(() => known.close());
+  const rollback = new Rollback({
+    store: { lane: () => pushes.lane(), published: 7, format: String, locatePosition: () => ({ kind: 'below' }) },
+    known,
+    log: { warn: () => {} },
+    links: () => [{ bye: () => (done.push('link'), ended.resolve()) }],
+    sendPushersAway: () => done.push('pushers'),
+  });
+
+  pushes.outcomeOf = () => ({ kind: 'unavailable', refusal: { reason: 'InternalError', message: 'the disk is full' } });
+  t.true(rollback.notice('parent', position));
+  t.false(rollback.notice('parent', position), 'it is under way');
+  await ended.promise;
+  t.deepEqual(done, ['link']);
+
+  ended = deferred<void>();
+  pushes.outcomeOf = () => ({ kind: 'unchanged' });
+  t.true(rollback.notice('parent', position));
+  await ended.promise;
+  t.deepEqual(done, ['link', 'link', 'pushers']);
+  t.deepEqual(
+    pushes.pushed.map(({ kind }) => kind),
+    ['invalidate', 'invalidate'],
+  );
+  t.false(rollback.notice('parent', position));
+});
