@@ -107,7 +107,11 @@ export type PushOutcome =
   | Readonly<{ kind: 'full' }>
   /** An `end`, a `clear` or a `drop` is done; that many objects were removed. */
   | Readonly<{ kind: 'swept'; removed: number }>
-  /** Nothing was decided or stored: the disk takes nothing, or the store is closing. */
+  /**
+   * Nobody knows: the disk or etcd has not taken it, or the store is closing. On etcd it may be stored all the same, and so may others of its lane that were
+   * answered so, whatever their order; of a sweep some may be removed. Whoever has asked asks again, or looks at what is published. What the lane gives
+   * behind it in the name of a shard, or as a `reach`, is answered so as well until an `acquire` or a `meet`.
+   */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 
 /** What the store knows of a slice that holds objects or was ever synced. */

@@ -115,7 +115,7 @@ export class MutationQueue {
   }
 
   /**
-   * Nothing of these parts was decided, nor is what follows them in their lanes, because it builds on them. Until a lane's writer starts
+   * Nobody knows what became of these parts. What follows them in their lanes is not decided, because it builds on them. Until a lane's writer starts
    * over, nothing more of that kind is accepted.
    */
   refuseBatch(parts: readonly Part[], refusal: Refusal): void {

@@ -31,7 +31,7 @@ export type ForgettingParts = Readonly<{
   hasReported: (neighbour: Neighbour) => boolean;
   /** What the child has sent is no longer kept. */
   left: (neighbour: Neighbour) => void;
-  log: Log;
+  log: Pick<Log, 'info'>;
 }>;
 
 export class Forgetting implements Caches, Pick<Shards, 'forget'> {
@@ -44,14 +44,17 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 
   async leave(name: string): Promise<{ shards: number } | undefined> {
-    const { known, children, childShards, left, log } = this.#parts;
+    const { known, children, log } = this.#parts;
     const neighbour = childNeighbour(name);
-    if (children.find(name) === undefined && known.link(neighbour) === undefined) return undefined;
+    if (children.find(name) === undefined && known.link(neighbour) === undefined) {
+      // It may have left without an answer of the store to that.
+      this.#left(neighbour);
+      return undefined;
+    }
     const done = await children.without(name, async () => {
       const shards = [...known.shards].filter((state) => state.via === neighbour).length;
       if (!(await this.#do({ kind: 'leave', neighbour }))) throw new Error('a child leaves, whatever it had');
-      childShards.leave(neighbour);
-      left(neighbour);
+      this.#left(neighbour);
       return { shards };
     });
     if (done === undefined) throw new Refused(conflict(name, `the cache ${name} is connected: only one that is gone is forgotten`));
@@ -61,12 +64,21 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
 
   async forget(shard: ShardName): Promise<boolean> {
     const { known, childShards, log } = this.#parts;
-    if (known.shard(shard) === undefined) return false;
+    if (known.shard(shard) === undefined) {
+      childShards.forget(shard);
+      return false;
+    }
     const why = this.#whyNot(shard) ?? ((await this.#do({ kind: 'forget', shard })) ? undefined : 'somebody has come for it');
     if (why !== undefined) throw new Refused(conflict(shard, `the shard ${shard} is not forgotten: ${why}`));
     childShards.forget(shard);
     log.info('shard.forgotten', { shard });
     return true;
+  }
+
+  #left(neighbour: Neighbour): void {
+    const { childShards, left } = this.#parts;
+    childShards.leave(neighbour);
+    left(neighbour);
   }
 
   #whyNot(shard: ShardName): string | undefined {

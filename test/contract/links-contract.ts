@@ -645,8 +645,8 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await mustPush(lane, [aClaim({ shard: 'birch', term: 5 }), ...aFullSync({ shard: 'birch' }, [], 5)]);
     // Cut short before what the shard holds is cleared.
     await mustPush(lane, [aClaim({ term: 6, via: eu, removed: true })]);
-    const seen = new Map((await engine.store.slices()).map((state) => [formatSlice(state.slice), state]));
-    engine.store.follow(({ slices }) => {
+    const seen = new Map([...engine.store.state.slices].map((state) => [formatSlice(state.slice), state]));
+    engine.store.state.follow(({ slices }) => {
       for (const state of slices) seen.set(formatSlice(state.slice), state);
     });
 
@@ -658,7 +658,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     );
     for (const store of [engine.store, await engine.restart()])
       t.deepEqual(
-        (await store.slices()).map(({ slice }) => slice.shard as string),
+        [...store.state.slices].map(({ slice }) => slice.shard as string),
         ['birch'],
       );
   });

@@ -27,11 +27,13 @@ import { fractions } from './seeded-random.js';
 import type { PlainParty } from './sim-party.js';
 import { defaultIntake, SimProcess, type IntakeBounds } from './sim-process.js';
 import type { SimWorld } from './sim-world.js';
+import type { UnansweredPushes } from './unanswered-pushes.js';
 import { StoreHistory } from './store-history.js';
 
 export type SimCacheOptions = Partial<TierOptions> &
   Readonly<{
     store?: Partial<MemoryStoreOptions>;
+    unanswered?: UnansweredPushes;
     intake?: Partial<IntakeBounds>;
     /** Of single caches, by name. */
     intakeOf?: Readonly<Record<string, Partial<IntakeBounds>>>;
@@ -123,6 +125,7 @@ export class SimCache {
     const { time, network } = this.#world;
     const life = new ProcessLife(time, { skewMs });
     const store = this.#disk.open({ clock: life, soon: life.soon, random: this.#random }, this.#options.store);
+    this.#options.unanswered?.interpose(store);
     this.#follow(store);
     const process = await this.#open(life, store);
     this.#process = process;

@@ -1,6 +1,5 @@
 import { test } from '../../support/test.js';
 import { deferred } from '../../../src/domain/deferred.js';
-import { KnownShards } from '../../../src/intake/known-shards.js';
 import { Rollback } from '../../../src/tier/rollback.js';
 import { aShardState, FakePushes } from '../../support/intake/fake-pushes.js';
 import { shardName } from '../../support/objects.js';
@@ -10,15 +9,13 @@ const position = '1795000000000000000';
 
 test('slices are marked stale until the store has taken that, and only then pushers are sent away; after that nobody makes it happen again', async (t) => {
   const pushes = new FakePushes();
-  pushes.shardStates.push(aShardState(shardName('amber'), 5));
+  pushes.publish({ shards: [aShardState(shardName('amber'), 5)] });
   pushes.hold(aSlice());
   const done: string[] = [];
   let ended = deferred<void>();
-  const known = await KnownShards.open(pushes);
-  t.teardown(() => known.close());
   const rollback = new Rollback({
     store: { lane: () => pushes.lane(), published: 7, format: String, locatePosition: () => ({ kind: 'below' }) },
-    known,
+    known: pushes.state,
     log: { warn: () => {} },
     links: () => [{ bye: () => (done.push('link'), ended.resolve()) }],
     sendPushersAway: () => done.push('pushers'),
