@@ -937,6 +937,17 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual([filters.get('amber'), filters.get('birch')], ['', 'e']);
   });
 
+  test('a position of a link that was never met, or has left, changes nothing', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ via: 'parent' }), ...aFullSync({}, [], 'parent', filterHash)]);
+
+    await mustPush(lane, [aReach('7'), aReach('')]);
+
+    t.is((await sliceOf(store))?.filterHash, filterHash);
+    t.deepEqual(await store.links(), []);
+  });
+
   test('an empty position ends the syncs of its link: what ends them later was not begun', async (t) => {
     const store = await opened(t);
     const lane = store.lane();

@@ -282,8 +282,8 @@ export class Decider {
   /** Without a position no slice that comes over the link is current with it. */
   #reach({ neighbour, position }: PushOf<'reach'>): Decided {
     const { shards, links } = this.#parts;
-    links.reach(neighbour, position);
-    if (position === '') for (const shard of shards.of(neighbour)) this.#makeStale(shard);
+    const isKnown = links.reach(neighbour, position);
+    if (isKnown && position === '') for (const shard of shards.of(neighbour)) this.#makeStale(shard);
     return unchanged;
   }
 

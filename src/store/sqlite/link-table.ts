@@ -38,10 +38,11 @@ export class LinkTable {
     return { kind: known === undefined ? 'first' : 'another' };
   }
 
-  /** A position of a forgotten link is dropped. */
-  reach(neighbour: Neighbour, position: string): void {
+  /** Whether there is such a link: a position of a forgotten one is dropped. */
+  reach(neighbour: Neighbour, position: string): boolean {
     const known = this.#links.get(neighbour);
     if (known !== undefined && known.position !== position) this.#set({ ...known, position });
+    return known !== undefined;
   }
 
   leave(neighbour: Neighbour): void {
