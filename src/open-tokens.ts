@@ -130,10 +130,10 @@ async function webhookReaders(settings: TokenSettings, { clock, log }: Parts): P
   const { webhookConfig: path, webhookVersion: version, webhookCacheTtlMs: cacheTtlMs } = settings;
   if (path === undefined) return [];
   const { KubeconfigFiles } = await import('./shard/kubeconfig-files.js');
-  const kubeconfig = await KubeconfigFiles.open({ log }, { path, context: undefined, allowInsecure: false });
+  const kubeconfig = KubeconfigFiles.open({ log }, { path, context: undefined, allowInsecure: false });
   if (kubeconfig.content.entry.exec !== undefined) throw new SettingsError([`${path}: an exec plugin is not run for a webhook`]);
   const ask = async (review: string): Promise<Members> => {
-    const { entry, ca, certificate: cert, key, authorization } = await kubeconfig.look();
+    const { entry, ca, certificate: cert, key, authorization } = kubeconfig.look();
     return askJson(entry.server, { ca, cert, key, servername: entry.serverName, authorization }, review);
   };
   return [new WebhookTokens({ clock, ask }, { version, cacheTtlMs })];

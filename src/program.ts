@@ -5,7 +5,6 @@
  * Exit codes: those of `exitCodes`, and those that a command declares. Called by the name `cache-server` or `kcp-front-proxy` it is that program of kcp's,
  * flags and all.
  */
-import { readFileSync } from 'node:fs';
 import { CommanderError } from 'commander';
 import { commandGroups, commands } from './commands/commands.js';
 import { cacheServerDefaults, cacheServerFlags } from './config/cache-server-flags.js';
@@ -21,6 +20,7 @@ import type { SettingsSources } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
 import { describeUpstreamFlags, readUpstreamFlags, type UpstreamTable } from './config/upstream-flags.js';
 import { explain } from './domain/errors.js';
+import { readRegularFile } from './regular-file.js';
 import { runServer, type ServerSurroundings } from './run-server.js';
 import { version } from './version.js';
 
@@ -145,5 +145,5 @@ async function runProxy(surroundings: ProgramSurroundings, { flags, warnings }: 
 }
 
 function sourcesOf({ environment }: ProgramSurroundings, flags: Flags, defaults: Defaults): SettingsSources {
-  return { flags, defaults, environment, readFile: (path) => readFileSync(path, 'utf8') };
+  return { flags, defaults, environment, readFile: readRegularFile };
 }

@@ -1,7 +1,8 @@
 /** A certificate and its key as two PEM files: read together, and written so that nobody ever sees half of one. */
 import { X509Certificate, createPrivateKey, randomBytes, type KeyObject } from 'node:crypto';
-import { closeSync, fchmodSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { CacheError } from '../domain/errors.js';
+import { readRegularFile } from '../regular-file.js';
 
 export type PairFiles = Readonly<{ certFile: string; keyFile: string }>;
 
@@ -68,7 +69,7 @@ export function replaceFile(path: string, text: string, mode: number): void {
 export function readText(path: string, what: string, flag?: string): string {
   return ofOption(flag, () => {
     try {
-      return readFileSync(path, 'utf8');
+      return readRegularFile(path);
     } catch (cause) {
       throw new CacheError(`cannot read the ${what} ${path}`, { cause });
     }

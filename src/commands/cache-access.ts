@@ -53,7 +53,7 @@ function verbOf(names: readonly string[]): string {
 async function readAccess(path: string): Promise<Omit<CacheAccess, 'timeoutMs'>> {
   // Loaded only when it is used: a server loads every command too.
   const { readKubeconfig } = await import('../shard/kubeconfig-files.js');
-  const { entry, ca, certificate, key } = await readKubeconfig({ path, context: undefined, allowInsecure: false });
+  const { entry, ca, certificate, key } = readKubeconfig({ path, context: undefined, allowInsecure: false });
   if (certificate === undefined || key === undefined)
     throw new CacheError(`${path}: the user of its current context has no client certificate, and a cache accepts nothing else`);
   const { server, serverName } = entry;

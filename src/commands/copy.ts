@@ -1,5 +1,4 @@
 /** `strata copy`: moves a cache between engines, while no server runs on either store. */
-import { readFileSync } from 'node:fs';
 import { copyOptions, type StoreName } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { formatBytes } from '../config/quantity.js';
@@ -7,6 +6,7 @@ import { loadSettings } from '../config/settings.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
 import type { Store } from '../domain/store-port.js';
+import { readRegularFile } from '../regular-file.js';
 import { DamagedStore } from '../store/damaged-store.js';
 import { createLog } from '../diagnostics/log.js';
 import { command, type Command, type Surroundings } from './command.js';
@@ -64,7 +64,7 @@ async function opened({ engine, place }: StoreName, options: CopyValues, { clock
           'etcd-timeout': `${options.etcdTimeoutMs}ms`,
         };
   const { openStore } = await import('../open-store.js');
-  const settings = loadSettings({ flags, environment: {}, readFile: (path) => readFileSync(path, 'utf8') });
+  const settings = loadSettings({ flags, environment: {}, readFile: readRegularFile });
   const log = createLog({ clock, stream: logStream }, { level: 'error', format: 'pretty' });
   const store = await openStore(settings, { log, clock, random, observe: { committed: () => {}, compacted: () => {} } });
   if (store instanceof DamagedStore) throw new CacheError(`the store in ${place} is damaged: strata check says how`);

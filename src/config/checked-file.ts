@@ -1,6 +1,6 @@
 /** A YAML file that an option names, beside the configuration file: what is wrong in it is reported with its line. */
-import { readFileSync } from 'node:fs';
 import { ConfigSyntaxError, parseConfigDocument } from '../json/config-document.js';
+import { readRegularFile } from '../regular-file.js';
 import { SettingsError } from './settings-error.js';
 
 /** `path`: keys and places in lists, from the whole to the part. */
@@ -16,7 +16,7 @@ export type Check<Value> = (value: unknown) => Readonly<{ value: Value; problems
 /** Throws SettingsError. */
 export function readFileText(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readRegularFile(file);
   } catch (error) {
     throw new SettingsError([`${file}: ${(error as Error).message}`]);
   }

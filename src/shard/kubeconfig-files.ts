@@ -6,11 +6,11 @@
  * F1 What cannot be used changes nothing: a half-written file, a certificate with the key of another one. One warning for each problem.
  * F2 A kubeconfig that leads to another shard is not used: its objects would be pushed in the name of this one.
  */
-import { readFile } from 'node:fs/promises';
 import { certificatesIn, type UsedCertificates } from '../certificates/certificate-expiry.js';
 import { checkAuthorities, checkPair } from '../certificates/pair-files.js';
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
+import { readRegularFile } from '../regular-file.js';
 import { formatBearer } from './bearer-token.js';
 import { parseKubeconfigEntry, type KubeconfigEntry, type KubeconfigOptions, type PemSource } from './kubeconfig-entry.js';
 
@@ -30,7 +30,6 @@ export class KubeconfigFiles {
   readonly #log: Log;
   readonly #options: KubeconfigOptions;
   #content: KubeconfigContent;
-  #looking: Promise<KubeconfigContent> | undefined;
   /** Why the last look changed nothing. */
   #problem = '';
 
@@ -42,8 +41,8 @@ export class KubeconfigFiles {
   }
 
   /** Throws CacheError with what is wrong and where. */
-  static async open({ log }: { log: Log }, options: KubeconfigOptions): Promise<KubeconfigFiles> {
-    return new KubeconfigFiles(log, options, await readKubeconfig(options));
+  static open({ log }: { log: Log }, options: KubeconfigOptions): KubeconfigFiles {
+    return new KubeconfigFiles(log, options, readKubeconfig(options));
   }
 
   /** What was found last. */
@@ -58,15 +57,10 @@ export class KubeconfigFiles {
   }
 
   /** What the files hold now, as far as that can be used. */
-  look(): Promise<KubeconfigContent> {
-    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
-    return this.#looking;
-  }
-
-  async #look(): Promise<KubeconfigContent> {
+  look(): KubeconfigContent {
     const file = this.#options.path;
     try {
-      const next = await readContent(this.#options, this.#content);
+      const next = readContent(this.#options, this.#content);
       if (next !== this.#content) this.#log.info('kubeconfig.reloaded', { file });
       this.#content = next;
       this.#problem = '';
@@ -80,22 +74,18 @@ export class KubeconfigFiles {
 }
 
 /** What the files hold, once. Throws CacheError. */
-export function readKubeconfig(options: KubeconfigOptions): Promise<KubeconfigContent> {
+export function readKubeconfig(options: KubeconfigOptions): KubeconfigContent {
   return readContent(options, undefined);
 }
 
 /** `last` itself when nothing has changed. Throws CacheError. */
-async function readContent(options: KubeconfigOptions, last: KubeconfigContent | undefined): Promise<KubeconfigContent> {
-  const text = await readText(options.path);
+function readContent(options: KubeconfigOptions, last: KubeconfigContent | undefined): KubeconfigContent {
+  const text = readText(options.path);
   const entry = text === last?.text ? last.entry : parseKubeconfigEntry(text, options);
   if (last !== undefined && addressOf(entry) !== addressOf(last.entry))
     throw new CacheError(`${options.path}: the context ${entry.context} leads to another server now; start again to use it`);
-  const [ca, certificate, key, authorization] = await Promise.all([
-    readPem(entry.ca),
-    readPem(entry.certificate),
-    readPem(entry.key),
-    readToken(entry, options.path),
-  ]);
+  const [ca, certificate, key] = [readPem(entry.ca), readPem(entry.certificate), readPem(entry.key)];
+  const authorization = readToken(entry, options.path);
   const isSame = ca === last?.ca && certificate === last?.certificate && key === last?.key && authorization === last?.authorization;
   if (last !== undefined && isSame && text === last.text) return last;
   if (entry.ca !== undefined && ca !== undefined) checkAuthorities(entry.ca.name, ca);
@@ -108,19 +98,19 @@ function addressOf({ server, serverName, insecure }: KubeconfigEntry): string {
   return JSON.stringify([server, serverName, insecure]);
 }
 
-async function readPem(source: PemSource | undefined): Promise<string | undefined> {
+function readPem(source: PemSource | undefined): string | undefined {
   if (source === undefined) return undefined;
   return 'text' in source ? source.text : readText(source.file);
 }
 
-async function readToken({ token, tokenFile }: KubeconfigEntry, path: string): Promise<string | undefined> {
-  if (tokenFile !== undefined) return formatBearer((await readText(tokenFile)).trim(), tokenFile);
+function readToken({ token, tokenFile }: KubeconfigEntry, path: string): string | undefined {
+  if (tokenFile !== undefined) return formatBearer(readText(tokenFile).trim(), tokenFile);
   return token === undefined ? undefined : formatBearer(token, `${path}: the token`);
 }
 
-async function readText(file: string): Promise<string> {
+function readText(file: string): string {
   try {
-    return await readFile(file, 'utf8');
+    return readRegularFile(file);
   } catch (cause) {
     throw new CacheError(`cannot read ${file}`, { cause });
   }

@@ -8,7 +8,6 @@ import { ExecPlugin, type ExecPluginParts } from './exec-plugin.js';
 import type { KubeconfigOptions } from './kubeconfig-entry.js';
 import { KubeconfigFiles, type KubeconfigContent } from './kubeconfig-files.js';
 import type { Credentials, KubeAccess } from '../kube/kube-access.js';
-import { untilAborted } from '../domain/until-aborted.js';
 
 /** Also gives the certificates that the files hold and the shard is shown, to watch when they expire. A plugin renews its own. */
 export type KubeconfigAccess = KubeAccess & Readonly<{ certificates: () => UsedCertificates }>;
@@ -18,7 +17,7 @@ export async function loadKubeconfig(
   options: KubeconfigOptions,
   { log, ...parts }: ExecPluginParts & Readonly<{ log: Log }>,
 ): Promise<KubeconfigAccess> {
-  const files = await KubeconfigFiles.open({ log }, options);
+  const files = KubeconfigFiles.open({ log }, options);
   const { server, serverName, insecure } = files.content.entry;
   const plugins = new CurrentPlugin(parts);
   return {
@@ -28,7 +27,7 @@ export async function loadKubeconfig(
     serverName,
     insecure,
     credentials: async (signal) => {
-      const content = await untilAborted(files.look(), signal);
+      const content = files.look();
       const plugin = plugins.of(content);
       if (plugin === undefined) return credentialsIn(content);
       const issued = await plugin.credential(content.ca, signal);

@@ -38,6 +38,8 @@ test('each banned thing is found', (t) => {
     ['src/web/a.ts', `const nowMs = clock.wallMs();`],
     ['src/web/a.ts', `setTimeout(go, 1);`],
     ['src/web/a.ts', `setInterval(go, 1);`],
+    ['src/web/a.ts', `import { readFileSync } ${'from'} 'node:fs';`],
+    ['src/web/a.ts', `const text = await fs.readFile(path, 'utf8');`],
     ['src/web/a.ts', `class A extends EventEmitter {}`],
     ['test/web/a.test.ts', `import { spawn } ${'from'} 'node:child_process';`],
     ['src/web/a.ts', `const x: any = 1;`],

@@ -12,6 +12,10 @@ const inSource = /^src\//;
 /** The page of the console runs in a browser, which has no other clock. */
 const clocks = /^src\/(?:main\.ts|clock\.ts|diagnostics\/|console\/page\/)/;
 
+/** One reads what operators name; the others read what the package brings, and a parameter has the name. */
+const files =
+  /^src\/(?:regular-file\.ts|version\.ts|store\/sqlite\/migrate\.ts|console\/page-files\.ts|config\/(?:settings|config-file|policy-file)\.ts)$/;
+
 const rules: readonly Rule[] = [
   { banned: /\bconsole\s*\./g, instead: 'log an event', where: inSource },
   { banned: /\bMath\.random\b/g, instead: 'take randomness as a parameter', where: inSource, except: /^src\/main\.ts$/ },
@@ -30,6 +34,12 @@ const rules: readonly Rule[] = [
     except: /^src\/certificates\//,
   },
   { banned: /(?<![.\w$])set(?:Timeout|Interval)\s*\(/g, instead: 'take a Clock', where: inSource, except: clocks },
+  {
+    banned: /\breadFile(?:Sync)?(?!\w)(?=,| \}|\()/g,
+    instead: 'readRegularFile: a FIFO or a device holds up whoever reads it',
+    where: inSource,
+    except: files,
+  },
   { banned: /\bEventEmitter\b/g, instead: 'an AsyncIterable or a port: rooms share no emitters', where: inSource },
   { banned: /(?:[:<|&]|\bas)\s*any\b(?![:(])|\bany\[\]/g, instead: 'unknown, and a parser', where: everywhere },
   {

@@ -87,6 +87,42 @@ test('SIGHUP reads serving certificate, client CA and policies again at once, an
   t.is((await server.client({ as: master }).raw('GET', status)).status, 200);
 });
 
+test('a file that becomes a FIFO, a device or a folder is refused by name, and the server goes on', async (t) => {
+  const folder = await aFolder(t);
+  const typesFile = join(folder, 'types.yaml');
+  await writeFile(typesFile, 'types: []\n');
+  const authority = new TestAuthority(await aFolder(t));
+  await using server = await StrataProcess.start({
+    authority,
+    config: 'parent: {forward: []}\n',
+    flags: [`--types-file=${typesFile}`, '--tls-files-poll=1h', '--policy-poll=1h'],
+  });
+  const files = {
+    'serving-certificate': server.certificateFile,
+    'client-ca': authority.certificateFile,
+    policies: join(server.folder, 'strata.yaml'),
+    types: typesFile,
+  };
+
+  for (const [become, complaint] of [
+    [(path: string) => void spawnSync('mkfifo', [path]), /a regular file is needed, and this is a FIFO/],
+    [(path: string) => symlink('/dev/zero', path), /a regular file is needed, and this is a device/],
+    [(path: string) => mkdir(path), /EISDIR/],
+  ] as const) {
+    for (const file of Object.values(files)) {
+      await rm(file, { recursive: true });
+      await become(file);
+    }
+    const failed = (await hangUp(server))?.['failed'] as Record<string, string>;
+    t.deepEqual(Object.keys(failed).toSorted(), Object.keys(files).toSorted());
+    for (const [what, file] of Object.entries(files)) {
+      t.regex(failed[what]!, complaint);
+      t.true(failed[what]!.includes(file), failed[what]);
+    }
+    t.is((await server.client().raw('GET', status)).status, 200);
+  }
+});
+
 test('SIGHUP does not end a server that starts or stops', async (t) => {
   const folder = await aFolder(t);
   const authority = new TestAuthority(folder);

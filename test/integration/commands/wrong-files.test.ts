@@ -1,4 +1,5 @@
 /** What an operator reads who has given a file that cannot be used: the option, the file, and the cause. */
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,15 +45,26 @@ async function failureOf(run: () => Promise<unknown>): Promise<string> {
 }
 
 /** Of a pair of certificate and key, and of a CA: files that cannot be used, by what is wrong with them. */
-async function wrongFiles(t: ExecutionContext): Promise<Readonly<Record<'absent' | 'folder' | 'empty' | 'torn' | 'text', string>>> {
+async function wrongFiles(
+  t: ExecutionContext,
+): Promise<Readonly<Record<'absent' | 'folder' | 'empty' | 'torn' | 'text' | 'fifo' | 'device', string>>> {
   const folder = await aFolder(t);
   const at = (name: string): string => join(folder, name);
   await mkdir(at('folder'));
   await writeFile(at('empty'), '');
+  execFileSync('mkfifo', [at('fifo')]);
   await writeFile(at('text'), 'no PEM');
   const authority = new TestAuthority(folder);
   await writeFile(at('torn'), (await readFile(authority.certificateFile, 'utf8')).slice(0, 200));
-  return { absent: at('absent'), folder: at('folder'), empty: at('empty'), torn: at('torn'), text: at('text') };
+  return {
+    absent: at('absent'),
+    folder: at('folder'),
+    empty: at('empty'),
+    torn: at('torn'),
+    text: at('text'),
+    fifo: at('fifo'),
+    device: '/dev/zero',
+  };
 }
 
 test('each option of a file says what is wrong with the file', async (t) => {
@@ -87,6 +99,7 @@ test('each option of a file says what is wrong with the file', async (t) => {
         t.true(why.includes(file), `${flag} ${what}: ${why}`);
         if (what === 'absent') t.regex(why, /ENOENT/);
         if (what === 'folder') t.regex(why, /EISDIR/);
+        if (what === 'fifo' || what === 'device') t.regex(why, /a regular file is needed/);
       }
   for (const why of [await asked('key-file', other.keyFile), await pushed('key-file', other.keyFile)])
     t.regex(why, /--cert-file, --key-file: .* is not the key of the certificate in/);
