@@ -87,6 +87,7 @@ export function checkTypes(given: unknown): Readonly<{ value: readonly TableType
   const entries = reader.list(reader.members(given ?? {}, [], ['types'])['types'] ?? [], ['types'], typesMax);
   const table = new Map(kcpTypes.map((type) => [formatGroupResource(type), type]));
   const seen = new Set<string>();
+  const places = new Map<TableType, KeyPath>();
   for (const [index, entry] of entries.entries()) {
     const path = ['types', index];
     const members = reader.members(entry, path, typeKeys);
@@ -96,9 +97,46 @@ export function checkTypes(given: unknown): Readonly<{ value: readonly TableType
     if (seen.has(name)) reader.report([...path, 'plural'], `${name} stands in the file twice`);
     seen.add(name);
     const former = table.get(name);
-    table.set(name, typeOf(reader, members, { path, group, resource, former }));
+    const type = typeOf(reader, members, { path, group, resource, former });
+    table.set(name, type);
+    places.set(type, path);
   }
-  return { value: [...table.values()], problems: reader.problems };
+  const types = [...table.values()];
+  if (reader.problems.length === 0)
+    reportTaken(
+      reader,
+      types.filter((type) => !places.has(type)),
+      places,
+    );
+  return { value: types, problems: reader.problems };
+}
+
+/**
+ * As Kubernetes accepts names: within a group, a plural, a singular or a short name is one type's, and so is a kind or the kind of a list. Other groups may have the same.
+ * `places`: of the types of the file, in its order.
+ */
+function reportTaken(reader: TypesReader, builtIn: readonly TableType[], places: ReadonlyMap<TableType, KeyPath>): void {
+  const owners = new Map<string, string>();
+  for (const type of [...builtIn, ...places.keys()]) {
+    const owner = formatGroupResource(type);
+    for (const { key, name, among } of namesOf(type)) {
+      const place = `${type.group}/${among}/${name}`;
+      const first = owners.get(place) ?? owner;
+      owners.set(place, first);
+      if (first !== owner) reader.report([...(places.get(type) ?? []), key], `${name} is a name of ${first} already`);
+    }
+  }
+}
+
+/** `key`: where it stands in an entry, or would. */
+function namesOf({ resource, singular, shortNames, kind, listKind }: TableType) {
+  return [
+    { key: 'plural', name: resource, among: 'resources' },
+    { key: 'singular', name: singular, among: 'resources' },
+    ...shortNames.map((name) => ({ key: 'shortNames', name, among: 'resources' })),
+    { key: 'kind', name: kind, among: 'kinds' },
+    { key: 'kind', name: listKind, among: 'kinds' },
+  ];
 }
 
 type Entry = Readonly<{ path: KeyPath; group: string; resource: string; former: TableType | undefined }>;

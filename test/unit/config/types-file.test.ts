@@ -14,6 +14,7 @@ const entry = {
   replicated: 'always',
   versions: [{ name: 'v1' }],
 };
+const other = { ...entry, plural: 'gadgets', kind: 'Gadget' };
 const column = { name: 'Export', type: 'string', jsonPath: '.spec.export.name' };
 
 test('an empty file changes nothing', (t) => {
@@ -97,7 +98,52 @@ const wrong: readonly (readonly [string, unknown, RegExp])[] = [
     { types: [{ ...entry, shortNames: Array.from({ length: 21 }, () => 'w') }] },
     /^types\.0\.shortNames: has more than 20/,
   ],
+  [
+    'a short name of a built-in type of the group',
+    { types: [{ ...entry, group: 'apiextensions.k8s.io', shortNames: ['w', 'crd'] }] },
+    /^types\.0\.shortNames: crd is a name of customresourcedefinitions\.apiextensions\.k8s\.io already/,
+  ],
+  [
+    'a short name that is the plural of another entry',
+    { types: [entry, { ...other, shortNames: ['widgets'] }] },
+    /^types\.1\.shortNames: widgets is a name of widgets\.example\.com already/,
+  ],
+  [
+    'a plural that is the singular of a built-in type',
+    { types: [{ ...entry, group: 'core.kcp.io', plural: 'shard' }] },
+    /^types\.0\.plural: shard is a name of shards\.core\.kcp\.io already/,
+  ],
+  [
+    'a singular that is the short name of another entry',
+    {
+      types: [
+        { ...entry, shortNames: ['gadget'] },
+        { ...other, singular: 'gadget' },
+      ],
+    },
+    /^types\.1\.singular: gadget is a name of widgets\.example\.com already/,
+  ],
+  [
+    'the kind of another entry',
+    { types: [entry, { ...other, kind: 'Widget', singular: 'gadget' }] },
+    /^types\.1\.kind: Widget is a name of widgets\.example\.com already/,
+  ],
+  [
+    'a kind that is the kind of another one’s lists',
+    { types: [entry, { ...other, kind: 'WidgetList' }] },
+    /^types\.1\.kind: WidgetList is a name of widgets\.example\.com already/,
+  ],
+  [
+    'a built-in type that gets the short name of another one',
+    { types: [{ group: 'core.kcp.io', plural: 'shards', shortNames: ['logicalcluster'] }] },
+    /^types\.0\.shortNames: logicalcluster is a name of logicalclusters\.core\.kcp\.io already/,
+  ],
 ];
+
+test('names are of one type within a group: other groups may have the same, and a type may repeat its own', (t) => {
+  const same = { ...entry, group: 'example.org', shortNames: ['crd', 'widget', 'widgets'] };
+  t.deepEqual(checkTypes({ types: [entry, same, { ...other, kind: 'gadgets', singular: 'gadgets' }] }).problems, []);
+});
 
 for (const [name, given, expected] of wrong)
   test(`refused, with its place: ${name}`, (t) => {
@@ -112,6 +158,11 @@ for (const [name, text, message] of [
   ['one list in another, 200,000 deep', `types: ${'['.repeat(200_000)}`, /types\.yaml: nests too deep$/],
   ['mappings 201 deep', Array.from({ length: 201 }, (_, i) => `${' '.repeat(i)}a:`).join('\n'), /types\.yaml: nests too deep$/],
   ['more than a megabyte', `# ${'a'.repeat(1024 * 1024)}`, /types\.yaml: has more than 1048576 characters$/],
+  [
+    'a name of another type',
+    'types:\n- group: core.kcp.io\n  plural: shards\n  shortNames: [logicalcluster]',
+    /types\.yaml line 4: types\.0\.shortNames: logicalcluster is a name of logicalclusters\.core\.kcp\.io already$/,
+  ],
 ] as const)
   test(`refused, and the types of before stay: ${name}`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
