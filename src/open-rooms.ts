@@ -156,7 +156,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     { holdMs: settings.parentHoldMs },
   );
   const intake = new Intake({ objects: store, writer: store, clock, plainWrites, keptNames });
-  const told = new ToldPeers({ peers, sessions, plainWrites, clock });
+  const told = new ToldPeers({ peers, sessions, known, plainWrites, clock });
   const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
   const originChanges = store.state.follow(({ shards: changed, invalidated }) => {
     for (const slice of invalidated) sessions.overwritten(slice);

@@ -200,16 +200,20 @@ export class PushSessions {
     if (changed.length > 0) this.#notify(changed);
   }
 
-  /** The pushers that are connected here and heard, as the other servers of the store are told of them. */
-  here(nowMs: number): ReadonlyMap<ShardName, PeerPusher> {
+  /**
+   * The pushers that are connected here and heard, as the other servers of the store are told of them. `heldOf`: the types of a shard that the store has, because one of
+   * which its pusher reports nothing is not whole either.
+   */
+  here(nowMs: number, heldOf: (shard: ShardName) => readonly Resource[]): ReadonlyMap<ShardName, PeerPusher> {
     const here = new Map<ShardName, PeerPusher>();
     let charactersLeft = lackingCharactersMax;
     for (const [shard, { holder, reported }] of this.#entries) {
       if (holder === undefined || holder.silentSinceMs() !== undefined) continue;
-      const lacks = reported.lacks(shard, Math.min(charactersLeft, lackingCharactersOfShardMax));
+      const { whole, ...together } = reported.together(shard);
+      const lacks = reported.lacks(shard, heldOf(shard), Math.min(charactersLeft, lackingCharactersOfShardMax));
       for (const type of lacks ?? []) charactersLeft -= type.length;
-      const together = { isHeld: this.#isHeldHere(shard, nowMs), ...reported.together(shard) };
-      here.set(shard, { peer: holder.peer, ...together, ...(lacks && { lacks }) });
+      const told = { peer: holder.peer, isHeld: this.#isHeldHere(shard, nowMs), ...together, whole: whole && lacks?.size === 0 };
+      here.set(shard, lacks === undefined || lacks.size === 0 ? told : { ...told, lacks });
     }
     return here;
   }

@@ -3,7 +3,7 @@
  * since when. Bound: that of NamedSlices; what a peer reports of further ones is ignored.
  */
 import { NamedSlices } from '../domain/named-slices.js';
-import { formatResource } from '../domain/resource.js';
+import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { SliceFreshness, SliceReport } from '../frames/frame.js';
@@ -37,17 +37,18 @@ export class SliceReports {
     return { connected: (reports?.connected ?? 0) > 0, lagMs: Math.ceil(lagMs / 1_000) * 1_000, whole };
   }
 
-  /** The types of a shard's slices that are not whole. Undefined where there is none, or they have more characters together. */
-  lacks(shard: ShardName, charactersMax: number): ReadonlySet<string> | undefined {
+  /** The types of a shard that are not whole, of those that are reported and of `held`. Undefined where they have more characters together. */
+  lacks(shard: ShardName, held: readonly Resource[], charactersMax: number): ReadonlySet<string> | undefined {
+    const slices = this.#shards.get(shard)?.slices ?? new Map<string, SliceFreshness>();
     const lacks = new Set<string>();
     let left = charactersMax;
-    for (const [type, { whole }] of this.#shards.get(shard)?.slices ?? []) {
-      if (whole) continue;
+    for (const type of new Set([...slices.keys(), ...held.map(formatResource)])) {
+      if (slices.get(type)?.whole === true) continue;
       left -= type.length;
       if (left < 0) return undefined;
       lacks.add(type);
     }
-    return lacks.size === 0 ? undefined : lacks;
+    return lacks;
   }
 
   /** Those of a shard of which something is reported. */

@@ -2,6 +2,7 @@
 import { test } from '../../support/test.js';
 import { aReader, aRef } from '../../support/lookup/a-reader.js';
 import { RawPusher, pushedExport, pushedObject, sliceOf } from '../../support/raw-pusher.js';
+import type { Slice } from '../../../src/domain/slice.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { until } from '../../support/test-server.js';
 import { members } from './with-members.js';
@@ -23,12 +24,12 @@ test('a server without the pusher of a shard proves absences of the types that a
     const answers = await Promise.all(readers.flatMap((reader) => [reader.get(refs.exports), reader.get(refs.schemas)]));
     return answers.map((answer) => answer.kind === 'absent' && answer.whole);
   };
-  const report = (whole: { exports: boolean; schemas: boolean }): void => {
+  const report = (whole: { exports: boolean; schemas: boolean }, withdrawn: readonly Slice[] = []): void => {
     const freshness = [
       { slice: exports, connected: true, synced: true, lagMs: 0, whole: whole.exports },
       { slice: schemas, connected: true, synced: true, lagMs: 0, whole: whole.schemas },
-    ];
-    pusher.socket.send({ kind: 'status', freshness, withdrawn: [] });
+    ].filter(({ slice }) => !withdrawn.includes(slice));
+    pusher.socket.send({ kind: 'status', freshness, withdrawn });
   };
   const becomes = async (each: readonly boolean[]): Promise<void> => until(async () => String(await proved()) === String(each), 10_000);
   const pusher = await RawPusher.open(near);
@@ -48,5 +49,11 @@ test('a server without the pusher of a shard proves absences of the types that a
   await becomes([false, true, false, true]);
   report({ exports: false, schemas: false });
   await becomes([false, false, false, false]);
+  report({ exports: true, schemas: true });
+  await becomes([true, true, true, true]);
+  report({ exports: true, schemas: true }, [schemas]);
+  await becomes([true, false, true, false]);
+  report({ exports: true, schemas: true });
+  await becomes([true, true, true, true]);
   t.pass();
 });

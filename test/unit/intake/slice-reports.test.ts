@@ -24,14 +24,23 @@ test('the types of a shard that are not whole are named while there are some, an
   const [one, two] = [aSlice({ identity: 'one' }), aSlice({ identity: 'two' })];
   const note = (slice: typeof one, whole: boolean): unknown => reports.note([{ slice, connected: true, synced: true, lagMs: 0, whole }], 0);
   const [nameOfOne, nameOfTwo] = [formatResource(one.resource), formatResource(two.resource)];
-  t.is(reports.lacks(one.shard, 1_000), undefined, 'nothing is reported');
+  const lacks = (charactersMax: number, held: readonly (typeof one)[] = []): ReadonlySet<string> | undefined =>
+    reports.lacks(
+      one.shard,
+      held.map(({ resource }) => resource),
+      charactersMax,
+    );
+  t.deepEqual(lacks(1_000), new Set(), 'nothing is reported, and nothing is held');
+  t.deepEqual(lacks(1_000, [one]), new Set([nameOfOne]), 'nothing is reported');
   note(one, true);
   note(two, false);
-  t.deepEqual(reports.lacks(one.shard, nameOfTwo.length), new Set([nameOfTwo]));
+  t.deepEqual(lacks(nameOfTwo.length), new Set([nameOfTwo]));
   note(one, false);
-  t.is(reports.lacks(one.shard, nameOfOne.length + nameOfTwo.length - 1), undefined, 'one is too long');
-  t.deepEqual(reports.lacks(one.shard, nameOfOne.length + nameOfTwo.length), new Set([nameOfOne, nameOfTwo]));
+  t.is(lacks(nameOfOne.length + nameOfTwo.length - 1), undefined, 'one is too long');
+  t.deepEqual(lacks(nameOfOne.length + nameOfTwo.length), new Set([nameOfOne, nameOfTwo]));
   note(one, true);
   note(two, true);
-  t.is(reports.lacks(one.shard, 1_000), undefined, 'all are whole');
+  t.deepEqual(lacks(1_000, [one, two]), new Set(), 'all are whole');
+  reports.withdraw([two], 0);
+  t.deepEqual(lacks(1_000, [one, two]), new Set([nameOfTwo]), 'nothing is reported of it any more');
 });

@@ -15,7 +15,8 @@ function aServer() {
   const heardHere = new Map<ReturnType<typeof shardName>, number>();
   const heardElsewhere: string[] = [];
   const plainWrites = { heardHere, hearElsewhere: (shard: string) => void heardElsewhere.push(shard) };
-  const told = new ToldPeers({ peers, sessions, plainWrites, clock });
+  const known = { resourcesOf: () => [] };
+  const told = new ToldPeers({ peers, sessions, known, plainWrites, clock });
   const enter = (shard = amber): void =>
     sessions.enter(
       shard,
