@@ -39,13 +39,15 @@ export async function runProgram(program: string, args: readonly string[], { cwd
   }
 }
 
+export type GoProgram = Readonly<{ source: string; module?: string; tags?: readonly string[]; timeoutMs: number }>;
+
 /** Builds a program of a Go module, the one in this folder where none is named; gives the reason when that fails, or there is no Go. */
 export async function buildGoProgram(
   program: string,
-  { source, module = projectFile('test', 'clients'), timeoutMs }: Readonly<{ source: string; module?: string; timeoutMs: number }>,
+  { source, module = projectFile('test', 'clients'), tags = [], timeoutMs }: GoProgram,
 ): Promise<{ program: string } | { why: string }> {
   if ((await installed('go', 'version')) === undefined) return { why: 'go is not installed' };
-  const { code, stderr } = await runProgram('go', ['build', '-o', program, source], {
+  const { code, stderr } = await runProgram('go', ['build', '-tags', tags.join(','), '-o', program, source], {
     cwd: module,
     environment: { CGO_ENABLED: '0' },
     timeoutMs,
@@ -54,10 +56,7 @@ export async function buildGoProgram(
 }
 
 /** The same, into a folder of this user that later runs find. `name` says which version it is. */
-export async function buildGoProgramOnce(
-  name: string,
-  options: Parameters<typeof buildGoProgram>[1],
-): Promise<{ program: string } | { why: string }> {
+export async function buildGoProgramOnce(name: string, options: GoProgram): Promise<{ program: string } | { why: string }> {
   const folder = join(tmpdir(), `strata-go-${userInfo().uid}`);
   const program = join(folder, name);
   if (existsSync(program)) return { program };

@@ -22,7 +22,7 @@ const known = [
 ];
 /** Of Prometheus itself. */
 const labelsOfScrapes = ['instance', 'job', 'le'];
-const metricsOfOthers = ['up', 'process_resident_memory_bytes'];
+const metricsOfOthers = ['up', 'process_resident_memory_bytes', 'process_start_time_seconds'];
 
 /** What of an expression in PromQL does not exist: metrics, and labels of those that it names. */
 function unknownIn(expression: string): readonly string[] {
