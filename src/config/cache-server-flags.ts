@@ -5,6 +5,7 @@ import {
   accepted,
   becomes,
   decided,
+  decidedOfList,
   option,
   refusal,
   refused,
@@ -35,7 +36,7 @@ export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
 
   [
     'etcd-servers',
-    decided(`${options.etcdServers.help} So does embedded.`, (value) =>
+    decidedOfList(`${options.etcdServers.help} So does embedded.`, (value) =>
       value === 'embedded' ? [accepted] : [option('etcd-servers', value)],
     ),
   ],
@@ -63,7 +64,7 @@ export const cacheServerFlags: UpstreamTable = new Map<string, UpstreamFlag>([
   ),
   ...['enable-garbage-collector', 'watch-cache'].map((name) => [name, warned(noGenericStorage, true)] as const),
 
-  [options.publicPaths.flag, decided(options.publicPaths.help, decideOpenPaths)],
+  [options.publicPaths.flag, decidedOfList(options.publicPaths.help, decideOpenPaths)],
 ]);
 
 /** Health and metrics can be open and nothing else: a longer list loses something, one without health cannot be honoured. */

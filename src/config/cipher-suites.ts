@@ -39,7 +39,7 @@ const accepts = 'names of cipher suites as Go has them, separated by commas, suc
 
 /** The setting is a list in OpenSSL's words; undefined: OpenSSL's own choice. */
 export function cipherSuites(place: Pick<Option<unknown>, 'flag' | 'yaml' | 'help'>): Option<string | undefined> {
-  return { ...place, default: '', placeholder: 'list', accepts, read };
+  return { ...place, default: '', placeholder: 'list', repeatable: true, accepts, read };
 }
 
 function read(given: unknown): Reading<string | undefined> {

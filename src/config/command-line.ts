@@ -5,7 +5,7 @@
  * Flags are read as pflag reads them, as in kcp's own programs: `--name value`, `--name=value`, and a boolean alone or with `=false`. Behind `--` there are no flags.
  */
 import { Command, CommanderError, Help, Option as CommanderOption } from 'commander';
-import { booleanPlaceholder, environmentName, type CommandOption } from './option.js';
+import { booleanPlaceholder, environmentName, joined, type CommandOption } from './option.js';
 import { SettingsError } from './settings-error.js';
 
 /** An option as the command line knows it: parsing its value is the command's part. */
@@ -69,7 +69,7 @@ export async function runCommandLine(
     .description(description)
     .version(version, '--version')
     .exitOverride()
-    .configureHelp({ formatItem })
+    .configureHelp(helpForm)
     .configureOutput({ writeOut: print, writeErr: printError, outputError: () => {} });
   const parents = new Map<string, Command>();
   for (const declared of commands) {
@@ -111,18 +111,24 @@ export function formatHelpOfFlags(
   description: string,
   flags: readonly Readonly<{ flag: string; meaning: string }>[],
 ): string {
-  const command = new Command(name).usage('[flags]').description(description).helpOption(false).configureHelp({ formatItem });
+  const command = new Command(name).usage('[flags]').description(description).helpOption(false).configureHelp(helpForm);
   for (const { flag, meaning } of flags) command.addOption(new CommanderOption(`${flag.length === 1 ? '-' : '--'}${flag}`, meaning));
   return command.helpInformation();
 }
 
+/** Less beside its name is no room for a description. */
+const besideColumnsMin = 40;
+
 /** As commander does. Beside long names, where it would not wrap a description, that stands below its name. */
 const formatItem: Help['formatItem'] = (term, termWidth, description, helper) => {
-  const { helpWidth = 80, minWidthToWrap } = helper;
-  if (helpWidth - termWidth - 4 >= minWidthToWrap) return Help.prototype.formatItem.call(helper, term, termWidth, description, helper);
+  const { helpWidth = 80 } = helper;
+  if (helpWidth - termWidth - 4 >= besideColumnsMin) return Help.prototype.formatItem.call(helper, term, termWidth, description, helper);
   const indent = ' '.repeat(6);
   return `  ${term}\n${indent}${helper.boxWrap(description, helpWidth - indent.length).replaceAll('\n', `\n${indent}`)}`;
 };
+
+/** However narrow the terminal is, commander is to wrap. */
+const helpForm = { formatItem, minWidthToWrap: 1 };
 
 function formatExitCodes({ exitCodes: own = {} }: DeclaredCommand): string {
   return Object.entries({ ...meanings, ...own })
@@ -136,8 +142,7 @@ function commanderOption(declaration: OptionDeclaration): CommanderOption {
   const description = `${help} (env: ${environmentName(declaration)}${byDefault})`;
   if (placeholder === booleanPlaceholder) return new CommanderOption(`--${flag} [${placeholder}]`, description);
   const option = new CommanderOption(`--${flag} <${placeholder}>`, description);
-  if (!repeatable) return option;
-  return option.argParser((value: string, before: string | undefined) => (before === undefined ? value : `${before}\n${value}`));
+  return repeatable ? option.argParser(joined) : option;
 }
 
 /**

@@ -2,7 +2,7 @@
 import { proxyOptions } from './command-options.js';
 import {
   accepted,
-  decided,
+  decidedOfList,
   ofOption,
   refusal,
   servingFlags,
@@ -36,7 +36,9 @@ export const frontProxyFlags: UpstreamTable = new Map<string, UpstreamFlag>([
 
 /** Authenticating proxies are read by these names alone. */
 function onlyHeader(name: string): UpstreamFlag {
-  return decided(`${name}, by which authenticating proxies are read here`, (value): readonly Fate[] =>
-    value.toLowerCase() === name.toLowerCase() ? [accepted] : [refusal(`authenticating proxies are read by ${name} alone`)],
+  return decidedOfList(`${name}, by which authenticating proxies are read here`, (value): readonly Fate[] =>
+    value.split('\n').every((each) => each.toLowerCase() === name.toLowerCase())
+      ? [accepted]
+      : [refusal(`authenticating proxies are read by ${name} alone`)],
   );
 }

@@ -35,6 +35,11 @@ export type Option<Value> = CommandOption<Value> &
 /** The value that an option gives. */
 export type ValueOf<Declared extends CommandOption<unknown>> = Declared extends CommandOption<infer Value> ? Value : never;
 
+/** What a repeatable option has then, where it is given again. */
+export function joined(value: string, before: string | undefined): string {
+  return before === undefined ? value : `${before}\n${value}`;
+}
+
 /** The environment variable is made from the flag, so the two cannot drift apart. */
 export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>): string {
   return `STRATA_${flag.replaceAll('-', '_').toUpperCase()}`;
@@ -97,13 +102,13 @@ export function list<P extends Place & Readonly<{ default: string; pattern: RegE
   accepts,
   splitsQuoted,
   ...rest
-}: P): Omit<P, 'pattern' | 'accepts' | 'splitsQuoted'> & Kind<readonly string[]> {
+}: P): Omit<P, 'pattern' | 'accepts' | 'splitsQuoted'> & Readonly<{ repeatable: true }> & Kind<readonly string[]> {
   const read = readBy(accepts, (text) => {
     const texts = readStringSlice(text)?.flatMap((each) => (splitsQuoted === true ? each.split(',') : [each]));
     const found = texts?.filter((each) => each !== '');
     return found?.every((each) => pattern.test(each)) === true ? found : undefined;
   });
-  return { ...rest, placeholder: 'list', accepts, read };
+  return { ...rest, placeholder: 'list', repeatable: true, accepts, read };
 }
 
 /** None by default. Texts separated by commas, as pflag has them, given several times, or a list of them in the file; empty means none. */

@@ -9,7 +9,7 @@
  *   - dropping it would weaken what the operator asked for (ciphers, encryption, who may pass), or lose data: refused.
  * Our own options work as well. Anything else is an error.
  */
-import { booleanPlaceholder, type CommandOption } from './option.js';
+import { booleanPlaceholder, joined, type CommandOption } from './option.js';
 import { configFileOption, options } from './options.js';
 import { parseBoolean } from './quantity.js';
 import { suggestion } from './suggestion.js';
@@ -19,15 +19,17 @@ export type UpstreamFlags =
   | Readonly<{ kind: 'help' | 'version' }>
   | Readonly<{ kind: 'refused'; problems: readonly string[] }>;
 
-/** `isList`: given again, it adds. */
 export type Fate =
-  | Readonly<{ kind: 'option'; flag: string; value: string; isList: boolean }>
+  | Readonly<{ kind: 'option'; flag: string; value: string }>
   | Readonly<{ kind: 'accepted' }>
   | Readonly<{ kind: 'warning'; why: string }>
   | Readonly<{ kind: 'refusal'; why: string }>;
 
-/** Decides what becomes of a flag with this value. A `boolean` flag does not use the next argument. */
-export type UpstreamFlag = Readonly<{ boolean: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
+/**
+ * Decides what becomes of a flag with this value. A `boolean` flag does not use the next argument. An `isList` flag is decided once, on all its values, a line each
+ * (string-slice.ts): given again, it adds.
+ */
+export type UpstreamFlag = Readonly<{ boolean: boolean; isList: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
 
 /** By name, without dashes. */
 export type UpstreamTable = ReadonlyMap<string, UpstreamFlag>;
@@ -90,17 +92,23 @@ export function readUpstreamFlags(args: readonly string[], table: UpstreamTable)
   const problems: string[] = [];
   const warn = (why: string, name: string): void => void namesByWarning.set(why, (namesByWarning.get(why) ?? new Set()).add(name));
 
+  const take = ({ name, flag, value }: Omit<GivenFlag, 'kind'>): void => {
+    for (const fate of flag.decide(value)) {
+      if (fate.kind === 'option') flags[fate.flag] = fate.value;
+      if (fate.kind === 'warning') warn(fate.why, `--${name}`);
+      if (fate.kind === 'refusal') problems.push(`--${name}=${value.replaceAll('\n', ',')}: ${fate.why}`);
+    }
+  };
+  const lists = new Map<string, GivenFlag>();
+
   for (const given of split(args, table)) {
     if (given.kind === 'asked') return { kind: given.what };
     if (given.kind === 'stray') warn('arguments are ignored', JSON.stringify(given.text));
     else if (given.kind === 'problem') problems.push(given.text);
-    else
-      for (const fate of given.flag.decide(given.value)) {
-        if (fate.kind === 'option') flags[fate.flag] = joined(fate, flags[fate.flag]);
-        if (fate.kind === 'warning') warn(fate.why, `--${given.name}`);
-        if (fate.kind === 'refusal') problems.push(`--${given.name}=${given.value}: ${fate.why}`);
-      }
+    else if (given.flag.isList) lists.set(given.name, { ...given, value: joined(given.value, lists.get(given.name)?.value) });
+    else take(given);
   }
+  for (const list of lists.values()) take(list);
 
   if (problems.length > 0) return { kind: 'refused', problems };
   return { kind: 'read', flags, warnings: [...namesByWarning].map(([why, names]) => `${[...names].join(', ')}: ${why}`) };
@@ -111,8 +119,9 @@ export function describeUpstreamFlags(table: UpstreamTable): readonly Readonly<{
   return [...table].map(([flag, { meaning }]) => ({ flag, meaning })).toSorted((a, b) => a.flag.localeCompare(b.flag));
 }
 
+type GivenFlag = Readonly<{ kind: 'flag'; name: string; flag: UpstreamFlag; value: string }>;
 type Given =
-  | Readonly<{ kind: 'flag'; name: string; flag: UpstreamFlag; value: string }>
+  | GivenFlag
   | Readonly<{ kind: 'stray'; text: string }>
   | Readonly<{ kind: 'problem'; text: string }>
   | Readonly<{ kind: 'asked'; what: 'help' | 'version' }>;
@@ -201,22 +210,21 @@ export function refused(why: string): UpstreamFlag {
 }
 
 export function decided(meaning: string, decide: UpstreamFlag['decide'], boolean = false): UpstreamFlag {
-  return { boolean, decide, meaning };
+  return { boolean, isList: false, decide, meaning };
+}
+
+export function decidedOfList(meaning: string, decide: UpstreamFlag['decide']): UpstreamFlag {
+  return { boolean: false, isList: true, decide, meaning };
 }
 
 export function option(flag: string, value: string): Fate {
-  return { kind: 'option', flag, value, isList: false };
+  return { kind: 'option', flag, value };
 }
 
 /** An option of ours, under its own name. */
 export function ofOption({ flag, placeholder, help, repeatable }: CommandOption<unknown>): readonly [string, UpstreamFlag] {
   if (placeholder === booleanPlaceholder) return [flag, toggles(flag, help)];
-  if (placeholder !== 'list' && repeatable !== true) return [flag, becomes(flag, help)];
-  return [flag, decided(help, (value) => [{ kind: 'option', flag, value, isList: true }])];
-}
-
-function joined({ value, isList }: Fate & { kind: 'option' }, before: string | undefined): string {
-  return isList && before !== undefined ? `${before}\n${value}` : value;
+  return [flag, repeatable === true ? decidedOfList(help, (value) => [option(flag, value)]) : becomes(flag, help)];
 }
 
 export function warning(why: string): Fate {

@@ -56,6 +56,31 @@ test('no line of a help is longer than 80 where no terminal says how wide it is'
   }
 });
 
+test('a terminal of thirty columns wraps what is said of a flag, between words', async (t) => {
+  const before = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
+  t.teardown(() => Object.assign(process.stdout, before));
+  Object.assign(process.stdout, { isTTY: true, columns: 30 });
+  for (const words of [['serve'], ['kcp-front-proxy']]) {
+    const { stdout } = await strata(...words, '--help');
+    const said = stdout.split('\n').filter((line) => line.startsWith('      '));
+
+    t.true(said.length > 100, words.join(' '));
+    t.deepEqual(
+      said.filter((line) => line.length > 30 && line.trim().includes(' ')),
+      [],
+    );
+  }
+});
+
+test('a list that is given again has more, whichever command has it', async (t) => {
+  const given = ['--tls-cipher-suites=one', '--tls-cipher-suites', 'two,three'];
+  for (const words of [['serve'], ['proxy', '--mapping-file=x'], ['cache-server'], ['kcp-front-proxy', '--mapping-file=x']]) {
+    const { exitCode, stderr } = await strata(...words, ...given);
+    t.is(exitCode, 2);
+    t.regex(stderr, /no cipher suite "one"; .*no cipher suite "two"; .*no cipher suite "three"/, words.join(' '));
+  }
+});
+
 test('the help of a command lists its options with their variables', async (t) => {
   for (const [words, table] of [
     [['push'], agentOptions],

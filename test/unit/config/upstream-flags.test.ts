@@ -134,6 +134,17 @@ test('an external etcd becomes the store, and the embedded one the data director
   t.deepEqual(read('--etcd-servers=embedded'), { kind: 'read', flags: {}, warnings: [] });
 });
 
+test('of a list that is given in parts, all parts are decided on together', (t) => {
+  const paths = '--authorization-always-allow-paths';
+  t.is(read('--etcd-servers=https://a:2379', '--etcd-servers=https://b:2379').flags['etcd-servers'], 'https://a:2379\nhttps://b:2379');
+  t.is(read(`${paths}=/metrics`, `${paths}=/healthz,/livez`, paths, '/readyz').flags[paths.slice(2)], '/healthz,/readyz,/livez,/metrics');
+  t.deepEqual(problems(`${paths}=/metrics`, `${paths}=/healthz,/livez`), [
+    `${paths}=/metrics,/healthz,/livez: /readyz always answer everybody and cannot be closed: name them as well`,
+  ]);
+  t.like(readProxy('--requestheader-group-headers=X-Remote-Group', '--requestheader-group-headers=x-remote-group'), { kind: 'read' });
+  t.like(readProxy('--requestheader-group-headers=X-Remote-Group', '--requestheader-group-headers=x-groups'), { kind: 'refused' });
+});
+
 test('flags that only tune something we do not have are accepted with one warning per reason', (t) => {
   t.is(read('--etcd-compaction-interval=5m', '--storage-backend=etcd3').warnings.length, 1);
   t.is(read('--feature-gates=A=true', '--vmodule=a=1', '--log-json-split-stream', '--watch-cache=false').warnings.length, 3);
