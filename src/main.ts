@@ -6,14 +6,23 @@
  * inspector, and SIGUSR2, which ends a process, do nothing. The server itself is loaded only when it is to run, so that help and usage errors come at once and
  * need no native module.
  */
+import { constants } from 'node:os';
 import { basename } from 'node:path';
-import { systemClock } from './clock.js';
-import { exitCodes } from './config/command-line.js';
 import type { Log } from './diagnostics/log.js';
-import { runProgram, type ProgramSurroundings } from './program.js';
+import type { ProgramSurroundings } from './program.js';
 
-// First of all: until somebody listens, Node answers SIGUSR1 by opening its inspector, to which anybody on the machine may then connect.
+// First of all, before anything of ours is loaded: until somebody listens, Node answers SIGUSR1 by opening its inspector, to which anybody on the machine may then connect.
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {});
+const endings = ['SIGTERM', 'SIGINT'] as const;
+const endAtOnce = (signal: NodeJS.Signals): void => process.exit(128 + constants.signals[signal]);
+// The first process of a container is ended by no signal that it does not listen to.
+if (process.pid === 1) for (const signal of endings) process.on(signal, endAtOnce);
+
+const [{ systemClock }, { exitCodes }, { runProgram }] = await Promise.all([
+  import('./clock.js'),
+  import('./config/command-line.js'),
+  import('./program.js'),
+]);
 
 // Whoever reads what is printed may have enough of it: `strata status --watch | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.failed));
@@ -46,8 +55,7 @@ function firstSignal(): Promise<NodeJS.Signals> {
       asked = true;
       resolve(signal);
     };
-    process.on('SIGTERM', signalled);
-    process.on('SIGINT', signalled);
+    for (const signal of endings) process.off(signal, endAtOnce).on(signal, signalled);
   });
 }
 

@@ -24,7 +24,7 @@ function librariesOf(...entries: readonly string[]): readonly string[] {
 }
 
 test('a server loads no library at its start that can wait', (t) => {
-  t.deepEqual(librariesOf('main.js', 'server.js', 'open-rooms.js'), [
+  t.deepEqual(librariesOf('program.js', 'server.js', 'open-rooms.js'), [
     '@koa/router',
     'asn1js',
     'better-sqlite3',
@@ -40,6 +40,15 @@ test('a server loads no library at its start that can wait', (t) => {
     'ws',
     'yaml',
   ]);
+});
+
+test('a process listens to signals before it loads anything of ours', (t) => {
+  const loaded = [...readFileSync(builtMain(), 'utf8').matchAll(staticImport)].map(([, from = '', bare = '']) => from + bare);
+
+  t.deepEqual(
+    loaded.filter((specifier) => !specifier.startsWith('node:')),
+    [],
+  );
 });
 
 test("the committer's thread loads SQLite alone", (t) => {

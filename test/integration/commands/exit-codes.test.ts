@@ -1,6 +1,7 @@
 /** What each command ends with: help, a wrong call and a failure of every command, and the codes that one command has of its own. */
-import type { ChildProcess } from 'node:child_process';
+import { spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -15,6 +16,7 @@ import { programResult } from '../../support/commands/run-program.js';
 import { builtMain } from '../../support/project.js';
 import { syncPaths } from '../../support/path-pusher.js';
 import { RawPusher } from '../../support/raw-pusher.js';
+import { TestAuthority } from '../../support/test-authority.js';
 import { aServer, until } from '../../support/test-server.js';
 import { spawn } from '../../support/children.js';
 
@@ -130,6 +132,33 @@ test('SIGUSR1 opens no inspector and SIGUSR2 ends nothing, for a server', async 
 
   t.deepEqual(await server.exited, [0, null]);
   t.false(/debugger|inspector/i.test(server.stderr()), server.stderr());
+});
+
+test('a command that is the first process of a container ends at SIGTERM, though it listens to none', async (t) => {
+  const apart = ['--map-root-user', '--pid', '--fork', '--kill-child'];
+  const { status, error, stderr } = spawnSync('unshare', [...apart, 'true'], { encoding: 'utf8' });
+  if (status !== 0) {
+    t.log(`SKIPPED: no first process can be made here: ${error?.message ?? stderr}`);
+    t.pass();
+    return;
+  }
+  const folder = await aFolder(t);
+  const silent = createServer();
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.teardown(() => silent.close());
+  const asked = once(silent, 'connection');
+  const { certificateFile, keyFile } = new TestAuthority(folder).issue({ user: 'me', groups: [] });
+  const { port } = silent.address() as AddressInfo;
+  const flags = [`--cache=https://127.0.0.1:${port}`, `--cert-file=${certificateFile}`, `--key-file=${keyFile}`, '--timeout=1h'];
+  const outside = spawn('unshare', [...apart, builtMain(), 'status', ...flags], { stdio: 'ignore' });
+  const exited = once(outside, 'close');
+  await asked;
+
+  const first = readFileSync(`/proc/${outside.pid}/task/${outside.pid}/children`, 'utf8');
+  process.kill(Number(first), 'SIGTERM');
+
+  t.deepEqual(await exited, [128 + 15, null]);
 });
 
 test('a port that is taken is answered with the option for another one', async (t) => {
