@@ -179,6 +179,7 @@ helmTest('values that make no sense are refused, and the message names them', as
   const authority = ['--set', 'certificates.createAuthority=true'];
   const agent = [...image, ...authority, '--set', 'agent.enabled=true'];
   const door = [...valuesOf('front-door'), '--set'];
+  const aTakenLabel = /invalid propertyName 'app\.kubernetes\.io\/name'/;
   const refused: readonly (readonly [readonly string[], RegExp])[] = [
     [[], /set cache\.enabled, agent\.enabled or frontDoor\.enabled/],
     [['--set', 'cache.enabled=true', ...authority], /image\.repository/],
@@ -200,6 +201,14 @@ helmTest('values that make no sense are refused, and the message names them', as
     [[...door, `frontDoor.name=${'a'.repeat(62)}`], /frontDoor\/name/],
     [[...cache, ...authority, '--set-json', 'cache.parent.urls=["http://root"]'], /cache\/parent\/urls/],
     [[...agent, '--set-json', 'agent.caches=["http://cache"]'], /agent\/caches/],
+    ...['cache', 'agent', 'frontDoor'].map(
+      (component) =>
+        [[...cache, ...authority, '--set-json', `${component}.podLabels={"app.kubernetes.io/name":"mine"}`], aTakenLabel] as const,
+    ),
+    ...['serviceMonitor', 'prometheusRule', 'dashboard'].map(
+      (which) =>
+        [[...cache, ...authority, '--set-json', `monitoring.${which}.labels={"app.kubernetes.io/name":"mine"}`], aTakenLabel] as const,
+    ),
     [[...cache, ...authority, '--set', 'cache.nope=1'], /additional properties 'nope' not allowed/],
     [[...cache, ...authority, '--set', 'nope=1'], /additional properties 'nope' not allowed/],
     [[...cache, ...authority, '--set', 'cache.store=mysql'], /cache\/store/],
