@@ -6,14 +6,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { Peers, PeerState } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
-import type { KnownShards } from './known-shards.js';
+import type { PublishedState } from '../domain/published-state.js';
 import type { PlainWrites } from './plain-writes.js';
 import type { PushSessions } from './push-sessions.js';
 
 export type ToldPeersParts = Readonly<{
   peers: Peers;
   sessions: Pick<PushSessions, 'here' | 'follow'>;
-  known: Pick<KnownShards, 'resourcesOf'>;
+  known: Pick<PublishedState, 'slicesOf'>;
   plainWrites: Pick<PlainWrites, 'heardHere' | 'hearElsewhere'>;
   clock: Clock;
 }>;
@@ -59,7 +59,7 @@ export class ToldPeers {
     if (peers.isAlone) return;
     const heard = new Map(this.#told.heard);
     for (const [shard, heardMs] of plainWrites.heardHere) if (heardMs - (heard.get(shard) ?? 0) >= heardToldMs) heard.set(shard, heardMs);
-    const state = { pushers: sessions.here(clock.now(), (shard) => known.resourcesOf(shard)), heard };
+    const state = { pushers: sessions.here(clock.now(), (shard) => [...known.slicesOf(shard)].map(({ slice }) => slice.resource)), heard };
     if (isDeepStrictEqual(state, this.#told)) return;
     this.#told = state;
     peers.tell(state);

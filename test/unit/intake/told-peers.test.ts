@@ -15,7 +15,7 @@ function aServer() {
   const heardHere = new Map<ReturnType<typeof shardName>, number>();
   const heardElsewhere: string[] = [];
   const plainWrites = { heardHere, hearElsewhere: (shard: string) => void heardElsewhere.push(shard) };
-  const known = { resourcesOf: () => [] };
+  const known = { slicesOf: () => [] };
   const told = new ToldPeers({ peers, sessions, known, plainWrites, clock });
   const enter = (shard = amber): void =>
     sessions.enter(
