@@ -349,9 +349,13 @@ test.serial('many watches leave room for requests', async (t) => {
   const watch = async (client: KubeClient): Promise<void> => {
     for await (const { type } of client.watch('/clusters/root/watch', { signal: stop.signal })) t.is(type, 'ADDED');
   };
+  // On a busy machine some find no room in time, and come again.
+  const watchOn = async (client: KubeClient): Promise<void> => {
+    while (!stop.signal.aborted) await watch(client).catch(() => setImmediate());
+  };
   for (let i = 0; i < 25; i += 1) {
     const client = door.client({ http2: true });
-    for (let j = 0; j < 10; j += 1) void watch(client).catch(() => {});
+    for (let j = 0; j < 10; j += 1) void watchOn(client);
   }
   await until(() => amber.open.get('watch')?.size === 250);
   t.like(await echoed(door, '/clusters/root/echo'), { target: '/clusters/root/echo' });

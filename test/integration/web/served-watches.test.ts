@@ -36,7 +36,7 @@ test.serial(
     for (let i = 0; i < 300; i++) await client.create(aPath({ cluster: 'busy' }), anApiExport({ name: `n${i}` }));
     await until(async () => (await metric('strata_compacted_revision')) >= 200);
     for (let i = 1; i < 10; i++) await client.create(quiet, anApiExport({ name: `q${i}` }, large));
-    await until(async () => (await metric('strata_watch_fallbacks_total')) === 1);
+    await until(async () => (await metric('strata_watch_fallbacks_total')) >= 1);
     for (const id of [0, watch.id]) reader.windowUpdate(id, 1 << 24);
     await until(() => watch.isOver || watch.text.split('\n').length > 10);
 
