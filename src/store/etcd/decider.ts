@@ -5,15 +5,15 @@
  * N2 One transaction changes one object, because it has one revision, and whoever resumes at that revision would miss the others.
  */
 import assert from 'node:assert/strict';
-import { isElsewhere, writtenPlainly } from '../../domain/claim.js';
 import { digestOf } from '../../domain/digest.js';
 import { unreachable } from '../../domain/errors.js';
 import { formatClientKey, type Key } from '../../domain/key.js';
-import { decide, type Mutation } from '../../domain/mutation.js';
+import type { Mutation } from '../../domain/mutation.js';
 import type { Body } from '../../domain/object.js';
 import { linkOf, type Push, type Speaker } from '../../domain/push.js';
 import { withKept } from '../../json/kept-members.js';
 import type { Asked } from '../asked.js';
+import { compared, judgeMutation, keepsNames, unsynced } from '../decide.js';
 import type { Syncs, Walk } from '../syncs.js';
 import { Holders } from './holders.js';
 import { formatObjectKey } from './object-keys.js';
@@ -132,29 +132,19 @@ export class Decider {
 
   #mutate(mutation: Mutation): Plan {
     const { shards } = this.#published;
-    const { key, takes = false, bySource = false } = mutation;
-    const known = shards.state(key.shard);
-    if (!takes && isElsewhere(known, this.#cacheId)) return decided({ kind: 'refused', why: 'elsewhere' });
+    const { key } = mutation;
     const held = this.#held(key);
-    const verdict = decide(mutation, held?.revision);
-    if (verdict !== 'write') return decided({ kind: 'refused', why: verdict });
+    const verdict = judgeMutation(mutation, { own: this.#cacheId, known: shards.state(key.shard), held: held?.revision });
+    if (verdict.kind === 'refused') return decided(verdict);
 
     const written: Written = { compare: [this.#records.compareShard(key.shard)], operations: [] };
-    const settles = known?.via !== 'local';
-    const state = settles ? writtenPlainly(this.#cacheId, known, key.shard) : known;
-    if (settles) written.operations.push(this.#records.putShard(state));
-    // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
-    const keeps = mutation.kind === 'put' && mutation.keeps === true;
-    const invalidates = !bySource && !keeps && !state.plain;
+    const { shard, settles, unsyncs } = verdict;
+    if (settles) written.operations.push(this.#records.putShard(shard));
     const before = shards.facts(key);
-    const now = {
-      ...before,
-      ...(settles || invalidates ? { syncedTerm: 0, filterHash: '' } : {}),
-      ...(mutation.kind === 'put' ? { cameOver: '' as const } : {}),
-    };
-    this.#records.putFacts(written, key, now, invalidates ? { voids: true } : {});
+    const facts = settles || unsyncs ? unsynced(before) : before;
+    this.#records.putFacts(written, key, mutation.kind === 'put' ? { ...facts, cameOver: '' } : facts, unsyncs ? { voids: true } : {});
     // Nobody has synced the object by that: like what is swept (published-state.ts).
-    if (keeps) written.operations.push(this.#records.put({ kind: 'swept' }, unsaid));
+    if (keepsNames(mutation)) written.operations.push(this.#records.put({ kind: 'swept' }, unsaid));
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');
     return this.#deletion(held, written);
@@ -176,10 +166,8 @@ export class Decider {
       case 'invalidate':
         return this.#syncs.invalidate(push);
       case 'compare': {
-        const { slice, digest } = push;
-        const known = this.#published.shards.digestOf(slice);
-        if (known === digest) return unchanged;
-        return decided({ kind: 'differs', digest: known, isCurrent: this.#published.shards.facts(slice).filterHash !== '' });
+        const { shards } = this.#published;
+        return decided(compared(push, shards.digestOf(push.slice), shards.facts(push.slice)));
       }
       case 'end':
         return this.#syncs.end(push, undefined);

@@ -5,9 +5,10 @@
  *    fails, because each that comes writes the record anew, and is known by the server that it came to alone.
  */
 import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
-import { linksMax, type Speaker } from '../../domain/push.js';
+import type { Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Neighbour } from '../../domain/via.js';
+import { isForgettable, judgeMeeting, losesShards, speaksFor, withoutVia } from '../decide.js';
 import { decided, unchanged, write, writeInSteps, type Plan, type PushOf, type Written } from './plan.js';
 import { staleSinceOf } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
@@ -50,14 +51,14 @@ export class Holders {
     const stored = shards.shard(shard);
     const fenced = decided({ kind: 'fenced', holder: shards.state(shard) });
     if (stored === undefined) return fenced;
-    const { via, removed, term, session } = stored.record;
-    if (by.kind === 'pusher') {
-      const speaks = via === 'local' && !removed && term === by.term && this.#sessions.get(shard) === session;
-      return speaks ? undefined : fenced;
-    }
-    const link = shards.link(by.neighbour);
-    const speaks = via === by.neighbour && (link === undefined || this.#sessions.get(by.neighbour) === link.record.session);
-    return speaks ? undefined : fenced;
+    return speaksFor(by, { ...stored.record, shard }) && this.#isPresent(shard, by, stored.record.session) ? undefined : fenced;
+  }
+
+  /** Whether the speaker has come to this server last. */
+  #isPresent(shard: ShardName, by: Speaker, session: number): boolean {
+    if (by.kind === 'pusher') return this.#sessions.get(shard) === session;
+    const link = this.#parts.published.shards.link(by.neighbour);
+    return link === undefined || this.#sessions.get(by.neighbour) === link.record.session;
   }
 
   /** A removal by an operator; `next` when it stands. */
@@ -72,7 +73,13 @@ export class Holders {
     const { shards } = published;
     const known = shards.state(shard);
     const slices = shards.recordedSlices(shard);
-    if (known?.removed !== true || slices.some(({ objects }) => objects > 0)) return decided({ kind: 'fenced', holder: known });
+    if (
+      !isForgettable(
+        known,
+        slices.some(({ objects }) => objects > 0),
+      )
+    )
+      return decided({ kind: 'fenced', holder: known });
     // Where etcd has not answered, it may be this that has forgotten it.
     const again = (): Plan => (shards.state(shard) === undefined ? unchanged : this.forget(shard));
     const written: Written = { compare: [records.compareShard(shard)], operations: [] };
@@ -85,20 +92,19 @@ export class Holders {
     return { ...write(written), otherwise: again };
   }
 
-  meet({ neighbour, cacheId }: PushOf<'meet'>): Plan {
+  meet(push: PushOf<'meet'>): Plan {
     const { shards } = this.#parts.published;
+    const { neighbour, cacheId } = push;
     const known = shards.link(neighbour);
-    const isSame = known?.record.cacheId === cacheId;
-    const bound = isSame || neighbour === 'parent' ? undefined : shards.nameOfChild(cacheId);
-    if (bound !== undefined) return decided({ kind: 'bound', name: bound });
-    if (neighbour !== 'parent' && known === undefined && shards.linkCount >= linksMax) return decided({ kind: 'full' });
-    if (neighbour === 'parent' && known !== undefined && !isSame) {
-      const leaves = this.#leaveVias(neighbour, () => this.meet({ kind: 'meet', neighbour, cacheId }));
+    const met = judgeMeeting(push, { known: known?.record, links: shards.linkCount, nameWith: (id) => shards.nameOfChild(id) });
+    if (met.kind === 'bound' || met.kind === 'full') return decided(met);
+    if (losesShards(neighbour, met)) {
+      const leaves = this.#leaveVias(neighbour, () => this.meet(push));
       if (leaves !== undefined) return leaves;
     }
     const session = this.#parts.published.revision;
     const kept =
-      known !== undefined && isSame
+      known !== undefined && met.kind === 'same'
         ? { position: known.record.position, staleSince: staleSinceOf(known) }
         : { position: '', staleSince: 0 };
     return write(
@@ -140,7 +146,7 @@ export class Holders {
     if (states.length === 0) return undefined;
     const written = {
       compare: states.map(({ shard }) => this.#parts.records.compareShard(shard)),
-      operations: states.map((state) => this.#parts.records.putShard({ ...state, via: undefined })),
+      operations: states.map((state) => this.#parts.records.putShard(withoutVia(state))),
     };
     return writeInSteps(written, next);
   }

@@ -8,7 +8,6 @@
  * Bound: an entry per shard, per slice and per link.
  */
 import assert from 'node:assert/strict';
-import { isDeepStrictEqual } from 'node:util';
 import { unknownShard, type ShardState } from '../../domain/claim.js';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
 import { isForgotten, leftLink, type LinkState, type SliceState } from '../../domain/push.js';
@@ -18,7 +17,8 @@ import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
 import type { IndexedObject } from './object-reader.js';
-import { unsynced, type LinkRecord, type ShardRecord, type SliceFacts, type SliceRecord } from './records.js';
+import { neverSynced, stale, unsynced, type SliceFacts } from '../decide.js';
+import type { LinkRecord, ShardRecord, SliceRecord } from './records.js';
 
 /** A record, and its revision. */
 export type Versioned<Record> = Readonly<{ revision: Revision; record: Record }>;
@@ -124,7 +124,7 @@ export class PublishedShards {
 
   facts(slice: Slice): SliceFacts {
     const entry = this.#entry(slice);
-    return entry === undefined ? unsynced : this.#factsOf(entry);
+    return entry === undefined ? neverSynced : this.#factsOf(entry);
   }
 
   shardRecorded(shard: ShardName, record: ShardRecord | undefined, revision: Revision): void {
@@ -225,14 +225,15 @@ export class PublishedShards {
   }
 
   #factsOf({ slice, stored }: Entry): SliceFacts {
-    if (stored === undefined) return unsynced;
+    if (stored === undefined) return neverSynced;
     const { syncedTerm, everSynced, filterHash, cameOver } = stored.record;
+    const recorded = { syncedTerm, everSynced, filterHash, cameOver };
     const shard = this.#shards.get(slice.shard);
-    if (shard === undefined || stored.revision < viaSinceOf(shard)) return { syncedTerm: 0, everSynced, filterHash: '', cameOver };
+    if (shard === undefined || stored.revision < viaSinceOf(shard)) return unsynced(recorded);
     const { via } = shard.record;
     const link = via === undefined || via === 'local' ? undefined : this.#links.get(via);
     const isStale = link !== undefined && stored.revision < staleSinceOf(link);
-    return { syncedTerm, everSynced, filterHash: isStale ? '' : filterHash, cameOver };
+    return isStale ? stale(recorded) : recorded;
   }
 }
 
@@ -244,11 +245,6 @@ export function viaSinceOf({ revision, record }: Versioned<ShardRecord>): Revisi
 /** Before which revision no slice that came over the link is current. */
 export function staleSinceOf({ revision, record }: Versioned<LinkRecord>): Revision {
   return record.staleSince === 0 ? revision : record.staleSince;
-}
-
-export function sameFacts(one: SliceFacts, other: SliceFacts): boolean {
-  const { syncedTerm, everSynced, filterHash, cameOver } = one;
-  return isDeepStrictEqual({ syncedTerm, everSynced, filterHash, cameOver }, other);
 }
 
 function isKnown(state: SliceState): boolean {

@@ -8,9 +8,10 @@ import type { Slice } from '../../domain/slice.js';
 import type { Neighbour } from '../../domain/via.js';
 import { formatObjectKey } from './object-keys.js';
 import type { Written } from './plan.js';
-import { sameFacts, viaSinceOf, type PublishedShards, type Versioned } from './published-shards.js';
+import { neverSynced, sameFacts, type SliceFacts } from '../decide.js';
+import { viaSinceOf, type PublishedShards, type Versioned } from './published-shards.js';
 import type { PublishedState } from './published-state.js';
-import { formatRecord, formatRecordKey, unsynced, type LinkRecord, type RecordKey, type ShardRecord, type SliceFacts } from './records.js';
+import { formatRecord, formatRecordKey, type LinkRecord, type RecordKey, type ShardRecord } from './records.js';
 import type { Compare, Operation } from './rpc.js';
 
 type SliceChange = Readonly<{ removal?: string; voids?: boolean; begins?: boolean }>;
@@ -48,7 +49,7 @@ export class RecordWrites {
     const record: RecordKey = { kind: 'slice', slice };
     written.compare.push(this.#compare(record, stored));
     if (isSame) return;
-    if (sameFacts(facts, unsynced) && now.removal === '' && invalidations === 0 && !voids) {
+    if (sameFacts(facts, neverSynced) && now.removal === '' && invalidations === 0 && !voids) {
       written.operations.push(this.remove(record));
       return;
     }

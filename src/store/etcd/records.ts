@@ -16,13 +16,14 @@
 import type { ShardState } from '../../domain/claim.js';
 import { parseClusterName } from '../../domain/cluster.js';
 import { isObject, type Members } from '../../domain/members.js';
-import type { LinkState, SliceState } from '../../domain/push.js';
+import type { LinkState } from '../../domain/push.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
 import { parseShardName, type ShardName } from '../../domain/shard.js';
 import type { PeerPusher, PeerState } from '../../domain/store-port.js';
 import type { Slice } from '../../domain/slice.js';
+import type { SliceFacts } from '../decide.js';
 import { childNeighbour, childOf, type Neighbour, type Via } from '../../domain/via.js';
 
 /** `epoch`: of the life that has begun last. */
@@ -33,8 +34,6 @@ export type CacheRecord = Readonly<{ cacheId: string; epoch: number }>;
  * has under way fails.
  */
 export type ShardRecord = Readonly<Omit<ShardState, 'shard'> & { viaSince: Revision; session: number }>;
-
-export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash' | 'cameOver'>;
 
 /**
  * True of the via that the shard had then. `invalidations`: rises when something of the slice was lost, which voids the sync that is under way; `invalidatedBy`: the server
@@ -60,8 +59,6 @@ export type RecordKey = Readonly<
   | { kind: 'rewrite'; of: string }
   | { kind: 'written'; of: string }
 >;
-
-export const unsynced: SliceFacts = { syncedTerm: 0, everSynced: false, filterHash: '', cameOver: '' };
 
 /** etcd takes 128 operations in a transaction. */
 export const recordsAtOnce = 50;

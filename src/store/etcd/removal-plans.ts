@@ -17,7 +17,8 @@ import type { Holders } from './holders.js';
 import { decided, unchanged, writeInSteps, type Plan, type PushOf, type Written } from './plan.js';
 import type { PublishedState } from './published-state.js';
 import type { RecordWrites } from './record-writes.js';
-import { recordsAtOnce, unsynced } from './records.js';
+import { cleared, isOvertaken } from '../decide.js';
+import { recordsAtOnce } from './records.js';
 
 export type RemovalPlansParts = Readonly<{
   /** The id of this server. */
@@ -39,9 +40,10 @@ export class RemovalPlans {
     this.#parts = parts;
   }
 
-  clear({ shard, fence, nowMs, through, onlyRemoved = false }: PushOf<'clear'>): Plan {
+  clear(push: PushOf<'clear'>): Plan {
     const { published } = this.#parts;
-    if (onlyRemoved && published.shards.state(shard)?.removed !== true) return unchanged;
+    const { shard, fence, nowMs, through } = push;
+    if (isOvertaken(push, published.shards.state(shard))) return unchanged;
     // Without a fence nothing keeps other servers from writing while the records are written.
     const last = through ?? (fence ? undefined : published.revision);
     const begin = (): Plan => this.#begin({ shard }, last);
@@ -82,11 +84,11 @@ export class RemovalPlans {
     const slices = this.#in(range).filter(({ slice }) => 'shard' in range || !this.#isElsewhere(slice));
     underWay.forgetRange(range);
     const written: Written = { compare: [], operations: [] };
-    for (const { slice, cameOver } of slices) {
+    for (const { slice } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
       // One of this server's own may have been synced since its removal began.
       if (!this.mayRemove(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
-        records.putFacts(written, slice, { ...unsynced, cameOver }, { voids: true, removal: server });
+        records.putFacts(written, slice, cleared(published.shards.facts(slice)), { voids: true, removal: server });
     }
     if (written.operations.length > 0) return writeInSteps(written, () => this.#begin(range, through));
     const holding = slices

@@ -2,11 +2,10 @@
  * Decides syncs and removals: what counts as synced, and what is left to remove. Marks and walks are in the memory of the server that a pusher came to; where
  * another server writes what voids them, following shows it (`follow`).
  */
-import assert from 'node:assert/strict';
-import { noBuckets } from '../../domain/buckets.js';
-import { isForgotten, linkOf, type PushOutcome } from '../../domain/push.js';
+import { isForgotten, type PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
+import { assumed, isAssumable, judgeEnd, synced, unsynced } from '../decide.js';
 import type { Syncs } from '../syncs.js';
 import type { Holders } from './holders.js';
 import type { IndexedObject } from './object-reader.js';
@@ -63,7 +62,7 @@ export class SyncPlans {
     const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
     // A removal at another server must not take what this sync finds here (removal-plans.ts); and what is void was so before.
     const begins = { begins: true, ...(removal === server ? {} : { removal: '' }) };
-    records.putFacts(written, slice, cluster === undefined ? { ...facts, syncedTerm: 0, filterHash: '' } : facts, begins);
+    records.putFacts(written, slice, cluster === undefined ? unsynced(facts) : facts, begins);
     return written.operations.length === 0 ? begun() : write(written, begun);
   }
 
@@ -72,22 +71,20 @@ export class SyncPlans {
     const { published, underWay } = this.#parts;
     underWay.forget(slice.shard, this.idOf(slice.resource));
     const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
-    this.#parts.records.putFacts(written, slice, { ...published.shards.facts(slice), syncedTerm: 0, filterHash: '' }, { voids: true });
+    this.#parts.records.putFacts(written, slice, unsynced(published.shards.facts(slice)), { voids: true });
     return write(written);
   }
 
   /** `resumed`: the walk that an earlier step has begun. */
   end(push: PushOf<'end'>, resumed: number | undefined): Plan {
     const { published, underWay } = this.#parts;
-    const { slice, cluster, by, filterHash } = push;
+    const { slice, cluster, by } = push;
     const id = this.idOf(slice.resource);
     const sync = underWay.running(slice.shard, id, cluster);
-    // A sync with another walk, or none, began meanwhile.
-    if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) {
-      const isCurrent = by.kind === 'link' && filterHash !== '' && published.shards.facts(slice).filterHash === filterHash;
-      return sync !== undefined || resumed !== undefined || !isCurrent ? decided(unbegun) : this.#synced(push, nothingSwept);
-    }
-    if (push.buckets === noBuckets) return this.#ended(push, id, nothingSwept);
+    const verdict = judgeEnd(push, { sync, resumed, facts: published.shards.facts(slice) });
+    if (verdict === 'synced') return this.#synced(push, nothingSwept);
+    if (verdict === 'ended') return this.#ended(push, id, nothingSwept);
+    if (verdict === 'unbegun' || sync === undefined) return decided(unbegun);
     const spared = cluster === undefined ? { spared: underWay.clustersUnderWay(slice.shard, id) } : {};
     const walk = (sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, ...spared }));
     return {
@@ -106,17 +103,11 @@ export class SyncPlans {
   assume(shard: ShardName): Plan {
     const { shards } = this.#parts.published;
     const known = shards.state(shard);
-    if (known?.via !== 'local' || !known.plain) return unchanged;
+    if (!isAssumable(known)) return unchanged;
     const written: Written = { compare: [this.#parts.records.compareShard(shard)], operations: [] };
     for (const state of shards.slicesOf(shard)) {
       if (written.operations.length >= recordsAtOnce) break;
-      if (!isForgotten(state))
-        this.#parts.records.putFacts(written, state.slice, {
-          ...shards.facts(state.slice),
-          syncedTerm: known.term,
-          everSynced: true,
-          cameOver: '',
-        });
+      if (!isForgotten(state)) this.#parts.records.putFacts(written, state.slice, assumed(shards.facts(state.slice), known.term));
     }
     return written.operations.length === 0 ? unchanged : writeInSteps(written, () => this.assume(shard));
   }
@@ -129,14 +120,10 @@ export class SyncPlans {
   }
 
   #synced(end: PushOf<'end'>, decision: Decision): Plan {
-    const { slice, by, filterHash, term } = end;
+    const { slice, by } = end;
     const { shards } = this.#parts.published;
-    const known = shards.state(slice.shard);
-    assert(known !== undefined, 'whoever ends a sync has the shard');
-    const cameOver = linkOf(by);
     const written: Written = { compare: this.#parts.records.spokenBy(slice.shard, by), operations: [] };
-    const facts = { syncedTerm: term ?? known.term, everSynced: true, filterHash: cameOver === '' ? '' : filterHash, cameOver };
-    this.#parts.records.putFacts(written, slice, facts);
+    this.#parts.records.putFacts(written, slice, synced(end, shards.state(slice.shard)));
     if (written.operations.length === 0) return decided(decision);
     const invalidations = shards.sliceRecord(slice)?.record.invalidations;
     const otherwise = (): Plan => {

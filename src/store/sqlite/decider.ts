@@ -7,18 +7,32 @@
  */
 import { type Asked, type Sweeping, littleMax } from '../asked.js';
 import assert from 'node:assert/strict';
-import { noBuckets } from '../../domain/buckets.js';
 import { unreachable } from '../../domain/errors.js';
 import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
-import { decide, type Mutation } from '../../domain/mutation.js';
+import type { Mutation } from '../../domain/mutation.js';
 import type { Body } from '../../domain/object.js';
-import { linkOf, type Push } from '../../domain/push.js';
+import { isForgotten, linkOf, type Push } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
 import { keptIn, withKept } from '../../json/kept-members.js';
 import type { ChangeWriter, Place } from './change-writer.js';
 import type { Byproduct, Decided } from './committer-messages.js';
+import {
+  assumed,
+  cleared,
+  compared,
+  isAssumable,
+  isOvertaken,
+  judgeEnd,
+  judgeMutation,
+  keepsNames,
+  losesShards,
+  stale,
+  synced,
+  unsynced,
+  withoutVia,
+} from '../decide.js';
 import type { LinkTable } from './link-table.js';
 import type { ShardTable } from './shard-table.js';
 import type { SliceTable } from './slice-table.js';
@@ -94,20 +108,17 @@ export class Decider {
 
   #mutate(mutation: Mutation): Decided {
     const { shards, writer, underWay } = this.#parts;
-    const { key, takes = false, bySource = false } = mutation;
-    const keeps = mutation.kind === 'put' && mutation.keeps === true;
-    if (!takes && shards.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
+    const { key } = mutation;
     const place = writer.place(key);
     const held = writer.held(place);
-    const verdict = decide(mutation, held?.revision);
-    if (verdict !== 'write') return { kind: 'refused', why: verdict };
-    this.#moved(key.shard, () => shards.settle(key.shard));
-    // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
-    if (!bySource && !keeps && shards.known(key.shard)?.plain !== true) this.#invalidate({ kind: 'invalidate', slice: key });
+    const verdict = judgeMutation(mutation, { own: shards.own, known: shards.known(key.shard), held: held?.revision });
+    if (verdict.kind === 'refused') return verdict;
+    if (verdict.settles) this.#moved(key.shard, () => shards.set(verdict.shard));
+    if (verdict.unsyncs) this.#invalidate({ kind: 'invalidate', slice: key });
     if (mutation.kind === 'put') {
       const { body, path } = mutation;
       const revision = writer.put(key, place, { body, path, cameOver: '' }, held);
-      if (keeps && held !== undefined) underWay.rewritten(place, held.revision, revision);
+      if (keepsNames(mutation) && held !== undefined) underWay.rewritten(place, held.revision, revision);
       return written(revision, held?.revision);
     }
     assert(held !== undefined, 'what is deleted is there');
@@ -130,7 +141,7 @@ export class Decider {
     const before = viaNow();
     const result = change();
     if (viaNow() === before) return result;
-    slices.invalidateAll(shard);
+    slices.restateAll({ shard }, unsynced);
     underWay.forgetRange({ shard });
     return result;
   }
@@ -197,17 +208,16 @@ export class Decider {
     const { slices, writer, underWay } = this.#parts;
     const { slice } = push;
     const resource = writer.resource(slice.resource);
-    if (push.kind === 'invalidate' || push.cluster === undefined) slices.invalidate(slice, resource);
+    if (push.kind === 'invalidate' || push.cluster === undefined) slices.restate(slice, resource, unsynced);
     if (push.kind === 'begin') underWay.begin(slice.shard, resource, writer.revision, push.cluster);
     else underWay.forget(slice.shard, resource);
     return unchanged;
   }
 
-  #compare({ slice, digest }: PushOf<'compare'>): Decided {
+  #compare(push: PushOf<'compare'>): Decided {
     const { slices, writer } = this.#parts;
-    const resource = writer.resource(slice.resource);
-    const own = slices.digestOf(slice, resource);
-    return own === digest ? unchanged : { kind: 'differs', digest: own, isCurrent: slices.hashOf(slice, resource) !== '' };
+    const resource = writer.resource(push.slice.resource);
+    return compared(push, slices.digestOf(push.slice, resource), slices.facts(push.slice, resource));
   }
 
   #resume(push: Sweeping, walk: number): Decided {
@@ -218,13 +228,13 @@ export class Decider {
 
   #end(push: PushOf<'end'>, resumed: number | undefined): Decided {
     const { slices, writer, underWay } = this.#parts;
-    const { slice, cluster, filterHash } = push;
+    const { slice, cluster } = push;
     const id = writer.resource(slice.resource);
     const sync = underWay.running(slice.shard, id, cluster);
-    if ((sync ?? resumed) === undefined && filterHash !== '' && slices.hashOf(slice, id) === filterHash) return this.#synced(push, id);
-    // A full sync with another walk, or none, is another sync, which began meanwhile.
-    if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) return unbegun;
-    if (push.buckets === noBuckets) return this.#ended(push, id, { kind: 'swept', removed: 0 });
+    const verdict = judgeEnd(push, { sync, resumed, facts: slices.facts(slice, id) });
+    if (verdict === 'synced') return this.#synced(push, id);
+    if (verdict === 'ended') return this.#ended(push, id, { kind: 'swept', removed: 0 });
+    if (verdict === 'unbegun' || sync === undefined) return unbegun;
     const spared = (): ReadonlySet<string> | undefined => (cluster === undefined ? underWay.clustersUnderWay(slice.shard, id) : undefined);
     sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, spared: spared() });
     // If the slice held little before this commit, others of its lane follow in the same commit: it must finish.
@@ -239,17 +249,15 @@ export class Decider {
     return decided;
   }
 
-  #synced({ slice, by, filterHash, term }: PushOf<'end'>, id: number): Decided {
+  #synced(end: PushOf<'end'>, id: number): Decided {
     const { shards, slices } = this.#parts;
-    const known = shards.known(slice.shard);
-    assert(known !== undefined, 'whoever ends a sync has the shard');
-    const cameOver = linkOf(by);
-    slices.sync(slice, id, { syncedTerm: term ?? known.term, filterHash: cameOver === '' ? '' : filterHash, cameOver });
+    slices.set(end.slice, id, synced(end, shards.known(end.slice.shard)));
     return { kind: 'swept', removed: 0 };
   }
 
-  #clear({ shard, fence, nowMs, through, onlyRemoved = false }: PushOf<'clear'>): Decided {
-    if (onlyRemoved && this.#parts.shards.known(shard)?.removed !== true) return unchanged;
+  #clear(push: PushOf<'clear'>): Decided {
+    const { shard, fence, nowMs, through } = push;
+    if (isOvertaken(push, this.#parts.shards.known(shard))) return unchanged;
     if (fence) this.#moved(shard, () => this.#parts.shards.remove(shard, nowMs));
     return this.#beginRemoval({ shard }, through);
   }
@@ -257,25 +265,27 @@ export class Decider {
   #assume({ shard }: PushOf<'assume'>): Decided {
     const { shards, slices } = this.#parts;
     const known = shards.known(shard);
-    if (known?.via === 'local' && known.plain) slices.assume(shard, known.term);
+    // A slice that this very commit has emptied again does not exist.
+    if (isAssumable(known)) slices.restateAll({ shard }, (facts) => (isForgotten(facts) ? facts : assumed(facts, known.term)));
     return unchanged;
   }
 
-  #meet({ neighbour, cacheId }: PushOf<'meet'>): Decided {
+  #meet(push: PushOf<'meet'>): Decided {
     const { shards, links } = this.#parts;
-    const met = links.meet(neighbour, cacheId);
+    const { neighbour } = push;
+    const met = links.meet(push);
     if (met.kind === 'bound' || met.kind === 'full') return met;
     if (met.kind === 'same') return unchanged;
-    for (const shard of shards.of(neighbour)) {
-      if (neighbour === 'parent' && met.kind === 'another') this.#moved(shard, () => shards.leaveVia(shard));
-      this.#makeStale(shard);
+    for (const state of shards.of(neighbour)) {
+      if (losesShards(neighbour, met)) this.#moved(state.shard, () => shards.set(withoutVia(state)));
+      this.#makeStale(state.shard);
     }
     return unchanged;
   }
 
   /** No slice of it is current, and no sync of it goes on. */
   #makeStale(shard: ShardName): void {
-    this.#parts.slices.makeStale(shard);
+    this.#parts.slices.restateAll({ shard }, stale);
     this.#parts.underWay.forgetRange({ shard });
   }
 
@@ -283,14 +293,14 @@ export class Decider {
   #reach({ neighbour, position }: PushOf<'reach'>): Decided {
     const { shards, links } = this.#parts;
     const isKnown = links.reach(neighbour, position);
-    if (isKnown && position === '') for (const shard of shards.of(neighbour)) this.#makeStale(shard);
+    if (isKnown && position === '') for (const { shard } of shards.of(neighbour)) this.#makeStale(shard);
     return unchanged;
   }
 
   #leave({ neighbour }: PushOf<'leave'>): Decided {
     const { shards, links } = this.#parts;
     links.leave(neighbour);
-    for (const shard of shards.of(neighbour)) this.#moved(shard, () => shards.leaveVia(shard));
+    for (const state of shards.of(neighbour)) this.#moved(state.shard, () => shards.set(withoutVia(state)));
     return unchanged;
   }
 
@@ -299,7 +309,7 @@ export class Decider {
     const { shards, slices, underWay } = this.#parts;
     const fenced = shards.forget(shard, slices.held({ shard }).length > 0);
     if (fenced !== undefined) return fenced;
-    slices.forgetSynced({ shard });
+    slices.restateAll({ shard }, cleared);
     underWay.forgetRange({ shard });
     return unchanged;
   }
@@ -308,7 +318,7 @@ export class Decider {
   #beginRemoval(range: SliceRange, through: Revision | undefined): Decided {
     const { slices, writer, underWay } = this.#parts;
     underWay.forgetRange(range);
-    slices.forgetSynced(range);
+    slices.restateAll(range, cleared);
     return this.#remove(underWay.beginRemoval(range, { now: writer.revision, through }, slices.held(range)));
   }
 

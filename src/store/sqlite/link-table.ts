@@ -6,14 +6,10 @@
  *     that a child came with is that child's, until it comes with another or is forgotten. Bound: `linksMax` rows; beyond them new children
  *     are refused, and known ones come in as before.
  */
-import { leftLink, linksMax, type LinkState } from '../../domain/push.js';
+import { leftLink, type LinkState, type Push } from '../../domain/push.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
+import { judgeMeeting, type Meeting } from '../decide.js';
 import type { Connection } from './database.js';
-
-/** `first`: there was no link before. */
-export type Meeting = Readonly<
-  { kind: 'same' } | { kind: 'first' } | { kind: 'another' } | { kind: 'bound'; name: string } | { kind: 'full' }
->;
 
 export class LinkTable {
   readonly #statements: ReturnType<typeof prepare>;
@@ -26,16 +22,13 @@ export class LinkTable {
     this.#links = new Map(readLinks(database).map((state) => [state.neighbour, state]));
   }
 
-  meet(neighbour: Neighbour, cacheId: string): Meeting {
-    const known = this.#links.get(neighbour);
-    if (known?.cacheId === cacheId) return { kind: 'same' };
-    if (neighbour !== 'parent') {
-      const name = this.#childWith(cacheId);
-      if (name !== undefined) return { kind: 'bound', name };
-      if (known === undefined && this.#links.size >= linksMax) return { kind: 'full' };
-    }
-    this.#set({ neighbour, cacheId, position: '' });
-    return { kind: known === undefined ? 'first' : 'another' };
+  /** Another cache than before is met, or a first one: it has sent nothing yet. */
+  meet(asked: Extract<Push, { kind: 'meet' }>): Meeting {
+    const { neighbour, cacheId } = asked;
+    const [known, links] = [this.#links.get(neighbour), this.#links.size];
+    const met = judgeMeeting(asked, { known, links, nameWith: (id) => this.#childWith(id) });
+    if (met.kind === 'first' || met.kind === 'another') this.#set({ neighbour, cacheId, position: '' });
+    return met;
   }
 
   /** Whether there is such a link: a position of a forgotten one is dropped. */

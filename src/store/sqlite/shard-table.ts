@@ -14,21 +14,11 @@
  * I14 The order of what is known of a shard never falls (claim.ts R1), until the shard is forgotten. Bound: one entry per shard
  * that was ever claimed, written to or removed, and not forgotten.
  */
-import {
-  arrived,
-  claimed,
-  isElsewhere,
-  judgeClaim,
-  removedAt,
-  unknownShard,
-  writtenPlainly,
-  type Arrival,
-  type Claim,
-  type ShardState,
-} from '../../domain/claim.js';
+import { arrived, claimed, judgeClaim, removedAt, unknownShard, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Via } from '../../domain/via.js';
+import { isForgettable, speaksFor } from '../decide.js';
 import type { Connection } from './database.js';
 import { readCacheId } from './meta.js';
 
@@ -39,14 +29,14 @@ export class ShardTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #shards: Map<ShardName, ShardState>;
   /** The id of this cache, the origin of what becomes local. */
-  readonly #own: string;
+  readonly own: string;
   /** What the commit under way has changed, as it was before. */
   readonly #before = new Map<ShardName, ShardState | undefined>();
 
   constructor(database: Connection) {
     this.#statements = prepare(database);
     this.#shards = new Map(readShards(database).map((state) => [state.shard, state]));
-    this.#own = readCacheId(database);
+    this.own = readCacheId(database);
   }
 
   known(shard: ShardName): ShardState | undefined {
@@ -56,9 +46,9 @@ export class ShardTable {
   /** A pusher comes for its shard. */
   acquire(arrival: Arrival): Acquired | Fenced {
     const known = this.#shards.get(arrival.shard);
-    const state = arrived(this.#own, known, arrival);
+    const state = arrived(this.own, known, arrival);
     if (state === undefined) return { kind: 'fenced', holder: known };
-    if (state !== known) this.#set(state);
+    if (state !== known) this.set(state);
     return { kind: 'acquired', term: state.term };
   }
 
@@ -67,7 +57,7 @@ export class ShardTable {
     const known = this.#shards.get(claim.shard);
     const verdict = judgeClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
-    if (verdict === 'takes') this.#set(claimed(claim));
+    if (verdict === 'takes') this.set(claimed(claim));
     return undefined;
   }
 
@@ -78,41 +68,23 @@ export class ShardTable {
     return { kind: 'fenced', holder: known };
   }
 
-  /** Whether the shard is at another cache, as far as is known here: a plain writer has to take it first. */
-  isElsewhere(shard: ShardName): boolean {
-    return isElsewhere(this.#shards.get(shard), this.#own);
-  }
-
-  /** A plain writer, which has no term, writes: unless the shard is local already, it becomes so. */
-  settle(shard: ShardName): void {
-    const known = this.#shards.get(shard);
-    if (known?.via === 'local') return;
-    this.#set(writtenPlainly(this.#own, known, shard));
-  }
-
   remove(shard: ShardName, nowMs: number): void {
-    this.#set(removedAt(this.#own, this.#shards.get(shard), { shard, nowMs }));
+    this.set(removedAt(this.own, this.#shards.get(shard), { shard, nowMs }));
   }
 
   /** Undefined when the shard is forgotten: it was removed, and holds nothing. */
   forget(shard: ShardName, holds: boolean): Fenced | undefined {
     const known = this.#shards.get(shard);
-    if (known?.removed !== true || holds) return { kind: 'fenced', holder: known };
+    if (!isForgettable(known, holds)) return { kind: 'fenced', holder: known };
     this.#note(shard);
     this.#shards.delete(shard);
     this.#statements.remove.run(shard);
     return undefined;
   }
 
-  /** Another cache is at the other end of the shard's via: the shard is nobody's until somebody claims it. */
-  leaveVia(shard: ShardName): void {
-    const known = this.#shards.get(shard);
-    if (known !== undefined) this.#set({ ...known, via: undefined });
-  }
-
   /** The shards of a neighbour. */
-  of(via: Via): readonly ShardName[] {
-    return [...this.#shards.values()].flatMap((state) => (state.via === via ? [state.shard] : []));
+  of(via: Via): readonly ShardState[] {
+    return [...this.#shards.values()].filter((state) => state.via === via);
   }
 
   /** What the commit under way has changed. */
@@ -132,7 +104,7 @@ export class ShardTable {
     this.#before.clear();
   }
 
-  #set(state: ShardState): void {
+  set(state: ShardState): void {
     const { shard, term, process, removed, origin, via, plain } = state;
     this.#note(shard);
     this.#shards.set(shard, state);
@@ -155,11 +127,6 @@ export function readShards(database: Connection): readonly ShardState[] {
       removed: removed !== 0,
       plain: plain !== 0,
     }));
-}
-
-function speaksFor(by: Speaker, { via, term, removed }: ShardState): boolean {
-  if (by.kind === 'link') return via === by.neighbour;
-  return via === 'local' && !removed && term === by.term;
 }
 
 function prepare(database: Connection) {

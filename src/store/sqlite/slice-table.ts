@@ -7,26 +7,24 @@
  */
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
-import { isForgotten, type Term, type SliceState } from '../../domain/push.js';
+import { isForgotten, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
-import type { Neighbour } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
+import { neverSynced, sameFacts, type SliceFacts } from '../decide.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, SliceRange } from '../syncs.js';
 
 /** What a change has added to a slice, or removed. */
 export type Counted = Readonly<{ bytes: number; digest: Digest }>;
 
-type Facts = {
+type Facts = { -readonly [Name in keyof SliceFacts]: SliceFacts[Name] } & {
   objects: number;
   bytes: number;
   digest: Digest;
   changedMs: number;
-  syncedTerm: Term;
-  everSynced: boolean;
-  filterHash: string;
-  cameOver: Neighbour | '';
 };
+
+type Rule = (facts: Readonly<Facts>) => SliceFacts;
 
 type Row = Facts & { readonly id: number; readonly slice: Slice };
 
@@ -35,10 +33,7 @@ const nothing: Facts = {
   bytes: 0,
   digest: emptyDigest,
   changedMs: 0,
-  syncedTerm: 0,
-  everSynced: false,
-  filterHash: '',
-  cameOver: '',
+  ...neverSynced,
 };
 
 export class SliceTable {
@@ -74,38 +69,24 @@ export class SliceTable {
     row.digest = subtractDigest(row.digest, taken.digest);
   }
 
-  /** `filterHash`: of the link that has synced it; '' for a pusher. */
-  sync(slice: Slice, id: number, synced: Pick<SliceState, 'syncedTerm' | 'filterHash' | 'cameOver'>): void {
-    Object.assign(this.#touch(slice, id), synced, { everSynced: true });
+  /** Its facts are these now. */
+  set(slice: Slice, id: number, facts: SliceFacts): void {
+    Object.assign(this.#touch(slice, id), facts);
   }
 
-  /** The slice counts as not synced and as stale. */
-  invalidate({ shard }: Slice, id: number): void {
+  /** Its facts follow from what they are. One that is not known has none. */
+  restate({ shard }: Slice, id: number, rule: Rule): void {
     const known = this.#rows.get(shard)?.get(id);
-    if (known !== undefined) this.#invalidate(known);
+    if (known !== undefined) this.#restate(known, rule);
   }
 
-  /** The same for all slices of a shard, because they come from another neighbour now. */
-  invalidateAll(shard: ShardName): void {
-    for (const row of this.#in({ shard })) this.#invalidate(row);
+  /** The same of all slices of the range. */
+  restateAll(range: SliceRange, rule: Rule): void {
+    for (const row of this.#in(range)) this.#restate(row, rule);
   }
 
-  /** All slices of the shard are stale with the link they come over. */
-  makeStale(shard: ShardName): void {
-    for (const row of this.#in({ shard })) if (row.filterHash !== '') this.#touch(row.slice, row.id).filterHash = '';
-  }
-
-  /** All slices of the shard count as synced by this term, though nobody sent an end. */
-  assume(shard: ShardName, term: Term): void {
-    for (const row of this.#in({ shard })) {
-      const { slice, id, syncedTerm, everSynced, filterHash } = row;
-      // A slice that this very commit has emptied again does not exist.
-      if (!isForgotten(row) && (syncedTerm !== term || !everSynced)) this.sync(slice, id, { syncedTerm: term, filterHash, cameOver: '' });
-    }
-  }
-
-  hashOf({ shard }: Slice, id: number): string {
-    return this.#rows.get(shard)?.get(id)?.filterHash ?? '';
+  facts({ shard }: Slice, id: number): SliceFacts {
+    return this.#rows.get(shard)?.get(id) ?? neverSynced;
   }
 
   objectsOf({ shard }: Slice, id: number): number {
@@ -114,14 +95,6 @@ export class SliceTable {
 
   digestOf({ shard }: Slice, id: number): string {
     return formatDigest(this.#rows.get(shard)?.get(id)?.digest ?? emptyDigest);
-  }
-
-  /** All of the range counts as never synced. */
-  forgetSynced(range: SliceRange): void {
-    for (const { slice, id, syncedTerm, everSynced, filterHash } of this.#in(range)) {
-      if (syncedTerm !== 0 || everSynced || filterHash !== '')
-        Object.assign(this.#touch(slice, id), { syncedTerm: 0, everSynced: false, filterHash: '' });
-    }
   }
 
   /** The slices of the range that hold objects, by shard and id. */
@@ -163,8 +136,10 @@ export class SliceTable {
     this.#before.clear();
   }
 
-  #invalidate({ slice, id, syncedTerm, filterHash }: Row): void {
-    if (syncedTerm !== 0 || filterHash !== '') Object.assign(this.#touch(slice, id), { syncedTerm: 0, filterHash: '' });
+  #restate(row: Row, rule: Rule): void {
+    const { syncedTerm, everSynced, filterHash, cameOver } = rule(row);
+    const now = { syncedTerm, everSynced, filterHash, cameOver };
+    if (!sameFacts(row, now)) Object.assign(this.#touch(row.slice, row.id), now);
   }
 
   #in(range: SliceRange): readonly Row[] {
