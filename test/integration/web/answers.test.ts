@@ -56,7 +56,7 @@ test('a long list is compressed for a client that accepts gzip, and is the same 
   t.is(plain.encoding, undefined);
   t.deepEqual([packed.encoding, packed.vary], ['gzip', 'Accept-Encoding']);
   t.true(packed.bytes.length < plain.bytes.length / 10);
-  t.deepEqual(gunzipSync(packed.bytes), plain.bytes);
+  t.is(Buffer.compare(gunzipSync(packed.bytes), plain.bytes), 0);
 });
 
 test('a short list, a refused gzip and a watch are never compressed', async (t) => {
