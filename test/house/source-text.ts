@@ -33,7 +33,8 @@ const comment = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/y;
 const quoted = /'(?:\\[\s\S]|[^'\\\n])*'?|"(?:\\[\s\S]|[^"\\\n])*"?/y;
 const templatePart = /(?:\\[\s\S]|\$(?!\{)|[^\\`$])*(?:`|\$\{|$)/y;
 const pattern = /\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*/y;
-const plainCode = /[\w$]+|\s+|[^\w$]/y;
+/** Up to where something else may begin. */
+const plainCode = /[^'"`/{}]+|[^]/y;
 const valueMayBegin = /(?:^|[=(,:[!&|?{};>+\-*%~^]|\b(?:return|typeof|case|in|of|void|delete|throw|yield|await))\s*$/;
 
 function* piecesOf(text: string): Generator<[Kind, string]> {
@@ -59,13 +60,13 @@ function* piecesOf(text: string): Generator<[Kind, string]> {
       yield ['string', part];
       continue;
     }
-    const commented = take(comment);
+    const isSlash = character === '/';
+    const commented = isSlash ? take(comment) : undefined;
     if (commented !== undefined) {
       yield ['comment', commented];
       continue;
     }
-    const literal =
-      take(quoted) ?? (character === '/' && valueMayBegin.test(text.slice(Math.max(0, at - 40), at)) ? take(pattern) : undefined);
+    const literal = !isSlash ? take(quoted) : valueMayBegin.test(text.slice(Math.max(0, at - 40), at)) ? take(pattern) : undefined;
     if (literal !== undefined) {
       yield ['string', literal];
       continue;

@@ -107,7 +107,7 @@ function fileViolations({ path, text }: Source): readonly string[] {
   if (junkRooms.test(path)) violations.push(`${path}: name the file after its one noun`);
   const lines = text.trimEnd().split('\n').length;
   if (inSource.test(path) && lines > linesMax) violations.push(`${path}: ${lines} lines; split it`);
-  if (path.startsWith('test/') && !startsChildren.test(path))
+  if (path.startsWith('test/') && !startsChildren.test(path) && text.includes('child_process'))
     for (const { specifier, names, line } of importsOf(text))
       if (specifier === 'node:child_process' && names.includes('spawn'))
         violations.push(`${path}:${line}: use spawn of test/support/children.ts, whose children end with their test`);
