@@ -3,6 +3,7 @@
  * digests, and what a link reads. An engine is passed in as a factory; the suite knows nothing else of it.
  */
 import type { ExecutionContext } from 'ava';
+import { largeTest } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/buckets.js';
 import type { Change } from '../../src/domain/change.js';
@@ -561,7 +562,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     ]);
   });
 
-  test('a child has one row, however many ids it comes with; a new child is met only while there is room', async (t) => {
+  largeTest('a child has one row, however many ids it comes with; a new child is met only while there is room', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
     await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);

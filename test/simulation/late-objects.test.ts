@@ -3,7 +3,7 @@
  * cache above it is dead for ten seconds. At first the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
  * TEST_SEED=n repeats one tree; TEST_TREES=n runs more.
  */
-import { rounds } from '../support/sizes.js';
+import { someOf } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import { seeded, type Random } from '../support/crash/random.js';
 import { shardName } from '../support/objects.js';
@@ -13,15 +13,16 @@ import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResource
 import { SimWriter } from './sim-writer.js';
 
 const plum = shardName('plum');
-const trees = Number(process.env['TEST_TREES'] ?? rounds(6));
-const firstSeed = Number(process.env['TEST_SEED'] ?? 1);
+const { TEST_TREES: trees, TEST_SEED: only } = process.env;
+const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, i) => i + 1);
+const seeds = only !== undefined ? [Number(only)] : trees !== undefined ? numbers(Number(trees)) : someOf(numbers(6));
 const deadMs = 10_000;
 const lookMs = 6_000;
 const stepMs = 20;
 const lateMsMax = 3_000;
 const quietMs = 45_000;
 
-for (let seed = firstSeed; seed < firstSeed + (process.env['TEST_SEED'] === undefined ? trees : 1); seed += 1)
+for (const seed of seeds)
   test(`objects that are recreated under the same names are equal everywhere three seconds after a dead cache is back, seed ${seed}`, async (t) => {
     const random = seeded(seed);
     const { world, tree } = await aGrownTree({}, { seed });

@@ -1,3 +1,4 @@
+import { rounds } from '../support/sizes.js';
 import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
@@ -363,7 +364,7 @@ test('sizes that are added up equal the written ones, and frames by reference co
       const frame = aPut({ objects: several });
       t.is(frameSize(frame), writeFrame(frame).length);
     }),
-    { numRuns: 50 },
+    { numRuns: rounds(50) },
   );
   amber.send(put);
   await time.advance(100);

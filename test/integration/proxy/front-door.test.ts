@@ -302,7 +302,7 @@ test.serial(
   'a request that was answered whole is not reset at its backend as well: servers end a connection with many resets',
   async (t) => {
     const { door, amber } = await anInstallation(t);
-    const requests = 800;
+    const requests = 160;
     const received = new Promise<number>((resolve) => {
       const observer = new PerformanceObserver((list) => {
         for (const entry of list.getEntries()) {

@@ -34,42 +34,45 @@ function diskFrom(digit: number): MemoryDisk {
 const others = Array.from({ length: 1_001 }, (_, i) => `s${i}`);
 
 for (const isSlow of [false, true]) {
-  test(`${isSlow ? 'a child with a slow network' : 'control: a child'} gets the objects that its parent holds of an origin that is away`, async (t) => {
-    const rig = new TierRig();
-    const root = await rig.cache('root');
-    const far = await rig.cache('far', { urls: ['root'] });
-    const east = await rig.cache('east', { urls: ['root'] });
-    await rig.settle();
-    for (const shard of others) {
-      const ofShard = aClaim({ shard, origin: root.store.cacheId });
-      await mustPush(root.store.lane(), [ofShard, ...aFullSync({ shard }, [])]);
-    }
-    await mustPush(far.store.lane(), [claimAt(far)]);
-    for (let i = 0; i < 5; i++) await rig.advance(1_000);
-    t.is(east.known.shard(amber)?.via, 'parent');
-    t.true(others.every((shard) => east.known.isSynced(aSlice({ shard }))));
-    east.stop();
-    await rig.advance(1_000);
-    await mustPush(far.store.lane(), aFullSync({}, [anUpsert()]));
-    await rig.advance(1_000);
-    t.true(root.known.isSynced(exports));
-    far.stop();
-    await rig.advance(1_000);
+  largeTest(
+    `${isSlow ? 'a child with a slow network' : 'control: a child'} gets the objects that its parent holds of an origin that is away`,
+    async (t) => {
+      const rig = new TierRig();
+      const root = await rig.cache('root');
+      const far = await rig.cache('far', { urls: ['root'] });
+      const east = await rig.cache('east', { urls: ['root'] });
+      await rig.settle();
+      for (const shard of others) {
+        const ofShard = aClaim({ shard, origin: root.store.cacheId });
+        await mustPush(root.store.lane(), [ofShard, ...aFullSync({ shard }, [])]);
+      }
+      await mustPush(far.store.lane(), [claimAt(far)]);
+      for (let i = 0; i < 5; i++) await rig.advance(1_000);
+      t.is(east.known.shard(amber)?.via, 'parent');
+      t.true(others.every((shard) => east.known.isSynced(aSlice({ shard }))));
+      east.stop();
+      await rig.advance(1_000);
+      await mustPush(far.store.lane(), aFullSync({}, [anUpsert()]));
+      await rig.advance(1_000);
+      t.true(root.known.isSynced(exports));
+      far.stop();
+      await rig.advance(1_000);
 
-    if (isSlow) {
-      const push = rig.connections.push.bind(rig.connections);
-      rig.connections.push = (...pairs) => {
-        for (const [child] of pairs) child.drained = () => new Promise((resolve) => rig.clock.after(50, resolve));
-        return push(...pairs);
-      };
-    }
-    const again = await rig.cache('east', { disk: east.disk, urls: ['root'], term: 2_000 });
-    ending(t, root, again);
-    for (let i = 0; i < 20; i++) await rig.advance(60_000);
+      if (isSlow) {
+        const push = rig.connections.push.bind(rig.connections);
+        rig.connections.push = (...pairs) => {
+          for (const [child] of pairs) child.drained = () => new Promise((resolve) => rig.clock.after(50, resolve));
+          return push(...pairs);
+        };
+      }
+      const again = await rig.cache('east', { disk: east.disk, urls: ['root'], term: 2_000 });
+      ending(t, root, again);
+      for (let i = 0; i < 20; i++) await rig.advance(60_000);
 
-    t.is(again.known.slice(exports)?.objects, 1);
-    t.true(again.known.isSynced(exports));
-  });
+      t.is(again.known.slice(exports)?.objects, 1);
+      t.true(again.known.isSynced(exports));
+    },
+  );
 }
 
 test('a child that moves to another parent while the origin is away gets what that parent holds', async (t) => {

@@ -306,7 +306,7 @@ for (const count of [0, 10_000])
     t.is(leaf.known.slice(exports)?.objects, 0);
   });
 
-test.serial('a claim that a child sends again costs the same, however many slices it reports to hold', async (t) => {
+largeTest('a claim that a child sends again costs the same, however many slices it reports to hold', async (t) => {
   const took: number[] = [];
   for (const frames of [0, 60]) {
     const rig = new TierRig();

@@ -1,4 +1,5 @@
 /** What Go's clients cannot decode is refused over HTTP, whichever way it comes, and lists stay readable. */
+import { someOf } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { objectCases } from '../../support/json/object-cases.js';
 import { recordedVerdicts } from '../../support/json/go-verdicts.js';
@@ -124,7 +125,7 @@ test('every case of the tables is accepted or refused over HTTP as Go would have
   const { sent, stored } = recordedVerdicts();
   const path = aPath({ group: 'rbac.authorization.k8s.io', resource: 'clusterroles', version: 'v1' });
   const headers = { 'content-type': 'application/json' };
-  for (const { name, text: body } of objectCases) {
+  for (const { name, text: body } of someOf(objectCases)) {
     const { status, text: answer } = await client.raw('POST', `${path}?dryRun=All`, { body: Buffer.from(body), headers });
     if (status === 201) t.is(stored[name] ?? sent[name], '', name);
     else t.true([400, 413, 422].includes(status), `${name}: ${status} ${answer.slice(0, 200)}`);

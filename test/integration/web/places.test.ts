@@ -1,4 +1,5 @@
 /** Where a URL points: wildcards, namespaces, canonical paths. */
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { KubeClient, KubeList, KubeStatus } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -120,7 +121,7 @@ test('a watch of a canonical path that led elsewhere has nothing more of the log
 test('a list of a canonical path that moves meanwhile shows one logical cluster, and a watch from there the same one', async (t) => {
   const server = await aServer(t);
   const [client, other] = [server.client({ http2: true }), server.client({ http2: true })];
-  for (let round = 0; round < 6; round += 1) {
+  for (let round = 0; round < rounds(6); round += 1) {
     const [from, to, path] = [`from-${round}`, `to-${round}`, `root:org-${round}`];
     const listed = aPath({ cluster: path, shard: '*' });
     await client.create(aPath({ cluster: from }), atPath(path));

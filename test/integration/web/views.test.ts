@@ -1,5 +1,6 @@
 /** Views through the wire: what an APIExport's URL shows, what a syncer's, to whom, and what neither ever shows. */
 import type { ExecutionContext } from 'ava';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import type { KubeClient, KubeList } from '../../support/kube-client.js';
@@ -316,6 +317,6 @@ test('whatever exports name, a view shows the objects of their identities and no
         t.deepEqual(items.map(({ metadata }) => metadata.name).toSorted(), wanted.map((each) => each.name).toSorted());
       },
     ),
-    { numRuns: 60 },
+    { numRuns: rounds(60) },
   );
 });

@@ -1,5 +1,6 @@
 /** Many writes of one object at once: whoever names no state of it is never in conflict, and what each has written is there. */
 import type { ExecutionContext } from 'ava';
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { Answer, KubeClient, KubeObject } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -73,7 +74,7 @@ for (const count of [30, 200])
     ['JSON', json],
     ['strategic merge', strategic],
   ] as const)
-    test.serial(`${count} ${what} patches of one object at once are all stored`, async (t) => {
+    (count === 30 ? test.serial : largeTest)(`${count} ${what} patches of one object at once are all stored`, async (t) => {
       const place = headers === strategic ? await aRole() : await anObject();
 
       const answers = await Promise.all(named(count).map((label) => labelled(place.client, place.path, label, headers)));

@@ -1,4 +1,5 @@
 /** A budget that many share: it is never exceeded, and no waiter is forgotten. */
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { Budget } from '../../../src/domain/budget.js';
@@ -148,6 +149,6 @@ test('whatever is taken and given: no bound is passed, sums are right, and nobod
       t.is(waiting.length, 0);
       t.is(all.used, 0);
     }),
-    { numRuns: 300 },
+    { numRuns: rounds(300) },
   );
 });

@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import {
@@ -157,7 +158,7 @@ test('a formatted policy parses to the same policy, and to the same text', (t) =
       t.is(formatLinkPolicy(aPolicy(...written.toReversed(), ...written)), text);
       t.deepEqual(textsOf(readBack(policy)), textsOf(policy));
     }),
-    { numRuns: 300 },
+    { numRuns: rounds(300) },
   );
 });
 
@@ -177,7 +178,7 @@ test('any text is parsed or refused, and a parsed policy can be formatted', (t) 
         );
       },
     ),
-    { numRuns: 300 },
+    { numRuns: rounds(300) },
   );
 });
 

@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { mustParse } from '../../../src/domain/parsed.js';
@@ -195,7 +196,7 @@ test('junk is refused as a bad request and never throws', (t) => {
         t.true(result.kind === 'parsed' || result.refusal.reason === 'BadRequest');
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(1000) },
   );
 });
 

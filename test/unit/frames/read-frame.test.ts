@@ -41,7 +41,7 @@ test('every frame that is written is read as it was', (t) => {
     fc.property(anyFrame, (frame) => {
       t.deepEqual(plain(readFrame(writeFrame(frame))), plain(frame));
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(500) },
   );
   t.deepEqual(
     someFrames.map((frame) => plain(readFrame(writeFrame(frame)))),

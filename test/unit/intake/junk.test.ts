@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { scanObject } from '../../../src/json/object-text.js';
@@ -85,7 +86,7 @@ test('any bytes are admitted or refused, never thrown on, and admitted ones read
       }
       return JSON.stringify(Object.getOwnPropertyNames(Object.prototype)) === prototype && !('polluted' in {});
     }),
-    { numRuns: 5_000 },
+    { numRuns: rounds(5_000) },
   );
   t.true(admitted > 100, `${admitted} admitted`);
 });

@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { noBuckets } from '../../../src/domain/buckets.js';
@@ -524,7 +525,7 @@ for (const contextOf of [aContext, aPusherContext])
         receiver.settleAll();
         t.deepEqual(receiver.state.unsettled, { mutations: 0, bytes: 0 });
       }),
-      { numRuns: 500 },
+      { numRuns: rounds(500) },
     );
   });
 

@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { compose, type MetadataStamp } from '../../../src/json/compose.js';
@@ -77,7 +78,7 @@ test('wherever white space stands, and whatever stands in the metadata already, 
       t.deepEqual(Object.keys(read.metadata).toSorted(), [...shown].toSorted(), text);
       t.is(read.metadata.resourceVersion, '4711');
     }),
-    { numRuns: 3_000 },
+    { numRuns: rounds(3_000) },
   );
 });
 
@@ -175,7 +176,7 @@ test('the scanner accepts exactly what JSON.parse accepts', (t) => {
       }
       return parsed === scanned;
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(1000) },
   );
   t.pass();
 });

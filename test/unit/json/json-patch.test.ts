@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/json/json-parser.js';
@@ -198,6 +199,6 @@ test('junk patches are refused and never throw', (t) => {
       if (result.kind === 'parsed') applyJsonPatch(tree('{"a":[{"b":1},[2]],"b":{"0":null}}'), result.value);
       t.pass();
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(500) },
   );
 });

@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/json/json-parser.js';
@@ -119,7 +120,7 @@ test('whatever the text, parse accepts exactly what JSON.parse accepts and never
     fc.property(junk, (text) => {
       t.is(parseJson(text).kind === 'parsed', accepts(text), JSON.stringify(text));
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(1000) },
   );
 });
 

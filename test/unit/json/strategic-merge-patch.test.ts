@@ -1,4 +1,5 @@
 import { fastestMs } from '../../support/fastest.js';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/json/json-parser.js';
@@ -232,6 +233,6 @@ test('junk is a bad request at worst, and no directive of a patch is ever stored
       if (/^\w+: /.test(once)) t.regex(once, /^BadRequest: /);
       else t.false(/"\$(?:patch|retainKeys|setElementOrder)[^"]*":/.test(once) && !/"\$/.test(JSON.stringify(target)), once);
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(1000) },
   );
 });

@@ -1,6 +1,7 @@
 /** The count by which a text is refused before it is parsed must be that of what a parser would make: too few let a tree in that takes all memory. */
 import fc from 'fast-check';
 import { boundedText, countValues } from '../../../src/json/value-count.js';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 
 /** What a parser makes of it, and how many of those are empty arrays or objects. */
@@ -18,7 +19,7 @@ test('every value of a text is counted once, whatever its strings have in them, 
       const count = countValues(Buffer.from(JSON.stringify(value, undefined, isIndented ? 2 : 0)), Infinity);
       return values <= count && count <= values + empty;
     }),
-    { numRuns: 2_000 },
+    { numRuns: rounds(2_000) },
   );
   t.is(countValues(Buffer.from('["a,[{\\"", "\\\\", {",": ","}]'), Infinity), 5);
   t.is(countValues(Buffer.from('"never closed, [[['), Infinity), 1);

@@ -1,4 +1,5 @@
 import { processorMs } from '../../support/fastest.js';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/json/json-parser.js';
@@ -289,7 +290,7 @@ test('written YAML reads back as the same tree', (t) => {
       const result = parseYaml(formatYaml(original));
       t.true(result.kind === 'parsed' && equalJson(result.value, original), formatYaml(original));
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(500) },
   );
 });
 
@@ -299,6 +300,6 @@ test('junk is a bad request at worst', (t) => {
       const result = parseYaml(text);
       t.true(result.kind === 'parsed' || result.refusal.reason === 'BadRequest', text);
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(1000) },
   );
 });

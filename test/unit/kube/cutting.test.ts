@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { CacheError } from '../../../src/domain/errors.js';
@@ -36,7 +37,7 @@ test('a list is cut into the very texts of its items, wherever its chunks end an
     );
   });
 
-  t.notThrows(() => fc.assert(property, { numRuns: 300 }));
+  t.notThrows(() => fc.assert(property, { numRuns: rounds(300) }));
 });
 
 function ended(text: string): unknown {
@@ -111,7 +112,7 @@ test('a watch is cut at its newlines, wherever its chunks end; text after the la
         for await (const batch of lines(each(chunked(bytes, cuts)), 1_000)) found.push(...batch.map((line) => decoder.decode(line)));
         return JSON.stringify(found) === JSON.stringify(all);
       }),
-      { numRuns: 200 },
+      { numRuns: rounds(200) },
     ),
   );
 });

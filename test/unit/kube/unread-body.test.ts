@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { UnreadBody, type UnreadRoom } from '../../../src/kube/unread-body.js';
 import { pieces } from '../../support/some-pieces.js';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 
 /** Pushes the pieces as a socket does, some in each turn of the event loop, and its end. */
@@ -76,7 +77,7 @@ for (const [how, read] of Object.entries(readers))
       const found = await read(arriving(all, together, counted.room));
       return found === wanted && counted.used() === 0;
     });
-    await t.notThrowsAsync(fc.assert(law, { numRuns: 60 }));
+    await t.notThrowsAsync(fc.assert(law, { numRuns: rounds(60) }));
   });
 
 test('what a paused reader does not take counts until it is taken or given up, and without room the body ends', (t) => {

@@ -1,4 +1,5 @@
 import type { ExecutionContext } from 'ava';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parsePathSegments } from '../../../src/paths/kcp-path.js';
@@ -324,7 +325,7 @@ test('a path leads where it leads in kcp', async (t) => {
         for (const each of paths) t.is(shown(await walked(entries, each)).replace(/^missing.*/, 'missing'), index.lookUp(each), each);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: rounds(500) },
   );
 });
 
@@ -393,6 +394,6 @@ test('whatever a hostile shard claims, a path of Workspaces leads where it led w
         }
       },
     ),
-    { numRuns: 500 },
+    { numRuns: rounds(500) },
   );
 });

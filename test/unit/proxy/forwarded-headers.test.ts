@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { answerHeaders, requestHeaders, type Identity } from '../../../src/proxy/forwarded-headers.js';
@@ -97,7 +98,7 @@ test('what a client says of who asks never reaches a backend, whoever asks and h
     fc.property(fc.array(fc.tuple(fc.mixedCase(fc.constantFrom(...said)), fc.string()), { maxLength: 1_000 }), (lines) => {
       t.deepEqual(Object.keys(forwarded(lines.flat(), 'nobody')), ['x-forwarded-for', ':authority']);
     }),
-    { numRuns: 50 },
+    { numRuns: rounds(50) },
   );
 });
 

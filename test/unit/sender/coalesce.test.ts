@@ -1,5 +1,6 @@
 /** What of a batch a sender leaves out, by examples and by what is there in the end. */
 import fc from 'fast-check';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { parseClusterName } from '../../../src/domain/cluster.js';
 import { coalesce } from '../../../src/sender/coalesce.js';
@@ -68,7 +69,7 @@ test('in the end the same is there, and what was deleted and came again was seen
       t.deepEqual(endOf(sent), endOf(batch));
       t.deepEqual(lasts(sent), lasts(batch));
     }),
-    { numRuns: 2_000 },
+    { numRuns: rounds(2_000) },
   );
 });
 

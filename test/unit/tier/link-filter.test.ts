@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { parseCanonicalPath, type CanonicalPath } from '../../../src/domain/cluster.js';
@@ -285,7 +286,7 @@ test('a link filter decides as a naive reading of both policies, and its answers
         if (!filter.asksPath(slice)) t.is(filter.lets(object, undefined), lets);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(1000) },
   );
 });
 
@@ -311,7 +312,7 @@ test('filters with the same hash for a slice let the same of it through', (t) =>
         t.is(one.isWhole(object.key), two.isWhole(object.key));
       }
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(500) },
   );
   t.true(same > 100);
 });

@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import type { Credit, Frame } from '../../../src/frames/frame.js';
@@ -236,7 +237,7 @@ test('the credit is never exceeded, whatever is queued and however slowly it is 
         );
       },
     ),
-    { numRuns: 100 },
+    { numRuns: rounds(100) },
   );
 });
 

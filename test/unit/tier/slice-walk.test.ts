@@ -1,3 +1,4 @@
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../../src/domain/change.js';
@@ -94,7 +95,7 @@ test('whatever changes between the pages, the other end holds what passes the fi
         else t.is(walk.sum, undefined);
       }
     }),
-    { numRuns: 60 },
+    { numRuns: rounds(60) },
   );
 });
 

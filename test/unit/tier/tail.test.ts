@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { Refused } from '../../../src/domain/errors.js';
@@ -87,7 +88,7 @@ test('at any pace, a tail gives every change once and in order, no revision in p
       const ofChunks = chunks.map((chunk) => new Set(revisions([chunk])));
       t.is(ofChunks.reduce((sum, { size }) => sum + size, 0), new Set(revisions(chunks)).size); // prettier-ignore
     }),
-    { numRuns: 100 },
+    { numRuns: rounds(100) },
   );
 });
 

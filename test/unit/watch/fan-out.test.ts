@@ -1,5 +1,5 @@
 /** Changes are given to groups a few at a time: in order, each once, and no group waits for the selectors of others. */
-import { largeTest } from '../../support/sizes.js';
+import { largeTest, rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../../src/domain/change.js';
@@ -305,6 +305,6 @@ test('whatever joins, leaves or is flushed: each gets its part of what came sinc
         for (const [i, piece] of sink.pieces.entries()) t.true(piece.after >= (sink.pieces[i - 1]?.upTo ?? 0) && piece.upTo > piece.after);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(500) },
   );
 });

@@ -1,4 +1,5 @@
 /** Every watcher's stream compared with the full one, for commits, selectors, reading habits and bounds that fast-check generates. */
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import type { WatchStart } from '../../../src/domain/ports.js';
@@ -194,6 +195,6 @@ test('whatever is committed, however slowly it is read and however small the que
         }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: rounds(150) },
   );
 });

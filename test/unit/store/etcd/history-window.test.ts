@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { largeTest } from '../../../support/sizes.js';
+import { largeTest, rounds } from '../../../support/sizes.js';
 import { test } from '../../../support/test.js';
 import fc from 'fast-check';
 import type { Change } from '../../../../src/domain/change.js';
@@ -74,7 +74,7 @@ test('the changes of a type come in rising revision, each once, of every identit
       );
       t.deepEqual(readAll((after) => window.everyChange({ after, upTo: revision }, always), revision).length, all.length);
     }),
-    { numRuns: 60 },
+    { numRuns: rounds(60) },
   );
 });
 

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { largeTest } from '../../../support/sizes.js';
+import { largeTest, rounds } from '../../../support/sizes.js';
 import { test } from '../../../support/test.js';
 import fc from 'fast-check';
 import { compareUtf8, OrderedMap } from '../../../../src/store/etcd/ordered-map.js';
@@ -35,7 +35,7 @@ test('whatever is set and deleted, the map holds what a plain one does, in order
       );
       for (const [name, value] of plain) if (map.get(name) !== value) t.fail(name);
     }),
-    { numRuns: 40 },
+    { numRuns: rounds(40) },
   );
 });
 
