@@ -130,7 +130,8 @@ export class StrataProcess {
     if (this.#child !== undefined) throw new Error('the server is running already');
     const log = openSync(this.logFile, 'a');
     const [program, ...flags] = this.#command;
-    const env = { ...process.env, ...this.#environment, ...environment };
+    // It trusts what its flags say. As it starts, Node would read all certificates that this names, a machine's hundreds.
+    const env = { ...process.env, NODE_EXTRA_CA_CERTS: undefined, ...this.#environment, ...environment };
     this.#child = spawn(program!, flags, { cwd: this.folder, stdio: ['ignore', log, log], env });
     closeSync(log);
     await this.#ready(this.#child, withinMs);
