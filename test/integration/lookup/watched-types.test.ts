@@ -223,7 +223,7 @@ test('a cache that comes back with another disk, or an older state of it, is ask
   t.teardown(() => rm(folder, { recursive: true }));
   const authority = new TestAuthority(folder);
   // Its epochs may be lower or higher than those of before: by chance, which is tried often.
-  for (let round = 0; round < 6; round += 1) {
+  for (let round = 0; round < rounds(6); round += 1) {
     const [former, later] = await Promise.all([aServer(t, { authority }), aServer(t, { authority })]);
     const proxy = await TcpProxy.start(Number(new URL(former.url).port));
     t.teardown(() => proxy.close());

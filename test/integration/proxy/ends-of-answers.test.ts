@@ -3,6 +3,7 @@ import { connect, createSecureServer, type ServerHttp2Stream } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Server, TLSSocket } from 'node:tls';
 import type { ExecutionContext } from 'ava';
+import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { until, type TestServer } from '../../support/test-server.js';
@@ -121,7 +122,7 @@ test.serial('an answer that is reset right behind its headers ends at its client
   };
   const client = await RawHttp2.open({ port: door.port, as: door.master });
   t.teardown(() => client.destroy());
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < rounds(10); round += 1) {
     const streams = Array.from({ length: 50 }, () => client.request('GET', path));
     for (const stream of streams) await client.answered(stream);
     if (streams.some(({ isOver }) => !isOver)) return t.fail(`round ${round}`);

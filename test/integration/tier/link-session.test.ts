@@ -1,3 +1,4 @@
+import { largeTest } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import type { ExecutionContext } from 'ava';
 import { deferred } from '../../../src/domain/deferred.js';
@@ -387,55 +388,58 @@ for (const arrives of ['at once', 'later, with what took it back'] as const)
     t.not(root.known.slice(exports)?.filterHash, '');
   });
 
-test('a change that comes while slices wait for their sync, because the parent is another cache, outlives the end of the link', async (t) => {
-  const rig = new TierRig();
-  const large = Array.from({ length: 30 }, (_, i) => `large-${i}`);
-  const objects = (shard: string, count: number, by: number, content = 'old'): readonly Push[] =>
-    Array.from({ length: count }, (_, i): Push => {
-      const key = aKey({ shard, name: `n${i}` });
-      const annotations = { 'kcp.io/cluster': key.cluster, 'kcp.io/shard': shard };
-      const text = JSON.stringify(anApiExport({ name: key.name, uid: `uid-${i}`, annotations }, { spec: { content } }));
-      const place = { place: key, apiVersion: 'apis.kcp.io/v1alpha2', version: 'v1alpha2', metadata: {} };
-      const body = compose(scanObject(new TextEncoder().encode(text), 100), place);
-      return { kind: 'upsert', key, body, path: undefined, by: { kind: 'pusher', term: by } };
+largeTest(
+  'a change that comes while slices wait for their sync, because the parent is another cache, outlives the end of the link',
+  async (t) => {
+    const rig = new TierRig();
+    const large = Array.from({ length: 30 }, (_, i) => `large-${i}`);
+    const objects = (shard: string, count: number, by: number, content = 'old'): readonly Push[] =>
+      Array.from({ length: count }, (_, i): Push => {
+        const key = aKey({ shard, name: `n${i}` });
+        const annotations = { 'kcp.io/cluster': key.cluster, 'kcp.io/shard': shard };
+        const text = JSON.stringify(anApiExport({ name: key.name, uid: `uid-${i}`, annotations }, { spec: { content } }));
+        const place = { place: key, apiVersion: 'apis.kcp.io/v1alpha2', version: 'v1alpha2', metadata: {} };
+        const body = compose(scanObject(new TextEncoder().encode(text), 100), place);
+        return { kind: 'upsert', key, body, path: undefined, by: { kind: 'pusher', term: by } };
+      });
+    const push = async ({ store }: RigCache, shard: string, states: readonly Push[], term: number): Promise<void> => {
+      await mustPush(store.lane(), [aClaim({ shard, term }), ...aFullSync({ shard }, states, term)]);
+    };
+    const former = await rig.cache('root');
+    const middle = await rig.cache('middle', { urls: ['root'] });
+    const leaf = await rig.cache('leaf', { urls: ['middle'] });
+    for (const shard of large) await push(former, shard, objects(shard, 200, 1_000), 1_000);
+    await push(former, 'e', objects('e', 1, 1_000), 1_000);
+    await rig.advance(5_000);
+    await push(middle, 'f', objects('f', 1, 1_000), 1_000);
+    await rig.advance(5_000);
+    const slice = aSlice({ shard: 'e' });
+    let changed = 0;
+    middle.store.subscribe(({ changes }) => {
+      for (const { key, revision } of changes) if (key.shard === slice.shard) changed = revision;
     });
-  const push = async ({ store }: RigCache, shard: string, states: readonly Push[], term: number): Promise<void> => {
-    await mustPush(store.lane(), [aClaim({ shard, term }), ...aFullSync({ shard }, states, term)]);
-  };
-  const former = await rig.cache('root');
-  const middle = await rig.cache('middle', { urls: ['root'] });
-  const leaf = await rig.cache('leaf', { urls: ['middle'] });
-  for (const shard of large) await push(former, shard, objects(shard, 200, 1_000), 1_000);
-  await push(former, 'e', objects('e', 1, 1_000), 1_000);
-  await rig.advance(5_000);
-  await push(middle, 'f', objects('f', 1, 1_000), 1_000);
-  await rig.advance(5_000);
-  const slice = aSlice({ shard: 'e' });
-  let changed = 0;
-  middle.store.subscribe(({ changes }) => {
-    for (const { key, revision } of changes) if (key.shard === slice.shard) changed = revision;
-  });
-  const another = async (turns: number): Promise<void> => {
-    void middle.store.lane().push(objects('f', 1, 1_000, `${turns}`));
-    await new Promise((resolve) => setImmediate(resolve));
-  };
-  t.is(leaf.known.slice(slice)?.objects, 1);
-  const [end] = last(rig);
+    const another = async (turns: number): Promise<void> => {
+      void middle.store.lane().push(objects('f', 1, 1_000, `${turns}`));
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    t.is(leaf.known.slice(slice)?.objects, 1);
+    const [end] = last(rig);
 
-  former.stop();
-  const root = await rig.cache('root');
-  t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
-  await rig.advance(5_000);
-  const claims = [...large, 'e'].map((shard) => aClaim({ shard, term: 2_000 }));
-  await mustPush(root.store.lane(), [...claims, ...aFullSync({ shard: 'e' }, objects('e', 1, 2_000, 'new'), 2_000)]);
-  for (let turns = 0; turns < 100 && changed === 0; turns += 1) await another(turns);
-  const isPast = async (): Promise<boolean> => {
-    const located = middle.store.locate([...leaf.store.state.links][0]?.position ?? '');
-    return located.kind === 'ours' && located.revision >= changed;
-  };
-  for (let turns = 0; turns < 100 && !(await isPast()); turns += 1) await another(turns);
-  end.terminate();
-  await rig.advance(60_000);
+    former.stop();
+    const root = await rig.cache('root');
+    t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
+    await rig.advance(5_000);
+    const claims = [...large, 'e'].map((shard) => aClaim({ shard, term: 2_000 }));
+    await mustPush(root.store.lane(), [...claims, ...aFullSync({ shard: 'e' }, objects('e', 1, 2_000, 'new'), 2_000)]);
+    for (let turns = 0; turns < 100 && changed === 0; turns += 1) await another(turns);
+    const isPast = async (): Promise<boolean> => {
+      const located = middle.store.locate((await leaf.store.links())[0]?.position ?? '');
+      return located.kind === 'ours' && located.revision >= changed;
+    };
+    for (let turns = 0; turns < 100 && !(await isPast()); turns += 1) await another(turns);
+    end.terminate();
+    await rig.advance(60_000);
 
-  t.is(leaf.known.slice(slice)?.digest, root.known.slice(slice)?.digest);
-});
+    t.is(leaf.known.slice(slice)?.digest, root.known.slice(slice)?.digest);
+  },
+);
