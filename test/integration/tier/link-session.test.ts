@@ -433,7 +433,7 @@ largeTest(
     await mustPush(root.store.lane(), [...claims, ...aFullSync({ shard: 'e' }, objects('e', 1, 2_000, 'new'), 2_000)]);
     for (let turns = 0; turns < 100 && changed === 0; turns += 1) await another(turns);
     const isPast = async (): Promise<boolean> => {
-      const located = middle.store.locate((await leaf.store.links())[0]?.position ?? '');
+      const located = middle.store.locate([...leaf.store.state.links][0]?.position ?? '');
       return located.kind === 'ours' && located.revision >= changed;
     };
     for (let turns = 0; turns < 100 && !(await isPast()); turns += 1) await another(turns);
