@@ -19,7 +19,6 @@ export function openPaths({ store, freshness, changedAt, metrics, clock, log }: 
     objects: store,
     ownersOf: (path) => store.ownersOf(path),
     freshness,
-    clock,
     changedAt: () => Math.max(changedAt(clusterEntries), changedAt(workspaceEntries)),
     conflict: (dispute) => {
       metrics.pathConflicts.add(1);

@@ -133,7 +133,12 @@ export interface Freshness {
   report(): Promise<StatusReport>;
   /** Its cost grows with the slices of the type and the shards, or with the one slice. */
   ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport>;
+  /** On all shards, as it was less than `ageMaxMs` ago, or as it is now: of many who ask, one pays. */
+  ofTypeLately(type: Omit<FreshnessQuestion, 'shard'>, ageMaxMs: number): Promise<RecentReport>;
 }
+
+/** `agoMs`: how long before now the report was begun. */
+export type RecentReport = Readonly<{ report: TypeFreshnessReport; agoMs: number }>;
 
 /** Which logical cluster a path leads to, on which shard, by the path entries that are published. */
 export interface Paths {

@@ -8,10 +8,11 @@
  *   none               away
  *
  * Cost: of a report one look at each shard and slice, `looksPerTurn` in a turn of the event loop, or those of one shard; of a type one look at each of its slices and at each
- * shard, `shardsPerTurnOfType` in a turn. Each shard is looked at within one turn, so what is said of it was true at one moment.
+ * shard, `shardsPerTurnOfType` in a turn. Each shard is looked at within one turn, so what is said of it was true at one moment. The last report on all shards is kept for
+ * those who accept its age, of `typesKeptMax` types; that of the type that was reported longest ago goes first.
  */
 import { isWrittenPlainly, type ShardState } from '../domain/claim.js';
-import type { Clock, Freshness as FreshnessPort } from '../domain/ports.js';
+import type { Clock, Freshness as FreshnessPort, RecentReport } from '../domain/ports.js';
 import type { Revisions, StoreIdentity } from '../domain/store-port.js';
 import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
@@ -69,6 +70,7 @@ export type FreshnessParts = Readonly<{
 /** Of shards, and of their slices. */
 const looksPerTurn = 2_500;
 const shardsPerTurnOfType = 1_000;
+const typesKeptMax = 100;
 /** Of one shard. */
 const unknownTypesMax = 100;
 
@@ -82,6 +84,8 @@ type Reporter = Readonly<{
 
 export class Freshness implements FreshnessPort {
   readonly #parts: FreshnessParts;
+  /** By type and identity. The one that was begun longest ago comes first. */
+  readonly #recent = new Map<string, Readonly<{ atMs: number; report: Promise<TypeFreshnessReport> }>>();
 
   constructor(parts: FreshnessParts) {
     this.#parts = parts;
@@ -131,6 +135,22 @@ export class Freshness implements FreshnessPort {
     // Read last: it must be no older than what was seen of any shard.
     const newestChange = this.#parts.store.format(this.#parts.newest.of(question));
     return { cache, tree: { complete }, newestChange, ...ofType.report(cache.ready && complete) };
+  }
+
+  async ofTypeLately(type: Omit<FreshnessQuestion, 'shard'>, ageMaxMs: number): Promise<RecentReport> {
+    const { clock } = this.#parts;
+    const name = `${formatGroupResource(type)}:${type.identity ?? '*'}`;
+    const nowMs = clock.now();
+    let recent = this.#recent.get(name);
+    if (recent === undefined || nowMs - recent.atMs >= ageMaxMs) {
+      recent = { atMs: nowMs, report: this.ofType({ ...type, shard: undefined }) };
+      this.#recent.delete(name);
+      this.#recent.set(name, recent);
+      const [oldest] = this.#recent.keys();
+      if (this.#recent.size > typesKeptMax && oldest !== undefined) this.#recent.delete(oldest);
+    }
+    const report = await recent.report;
+    return { report, agoMs: age(recent.atMs, clock.now()) };
   }
 
   #cache(): StatusReport['cache'] {

@@ -20,7 +20,7 @@ import {
 } from '../domain/path-entry.js';
 import type { PathAnswer, PathFreshness, PathResolution, Resolved } from '../domain/path-resolution.js';
 import { mustParse } from '../domain/parsed.js';
-import type { Clock, Freshness, Paths } from '../domain/ports.js';
+import type { Freshness, Paths } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import type { Objects } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
@@ -31,8 +31,7 @@ import { walk, type ClusterPlace, type PathEntries, type Walked } from './resolv
 export type PathIndexParts = Readonly<{
   objects: Pick<Objects, 'get' | 'shardsWith'>;
   ownersOf: PathEntries['ownersOf'];
-  freshness: Pick<Freshness, 'ofType'>;
-  clock: Clock;
+  freshness: Pick<Freshness, 'ofType' | 'ofTypeLately'>;
   /** Of the newest change to entries of either type. */
   changedAt: () => Revision;
   conflict: PathEntries['conflict'];
@@ -53,7 +52,6 @@ export class PathIndex implements Paths {
   readonly #found = new Map<string, Resolved>();
   /** The newest change that they take into account. */
   #foundAt: Revision | undefined;
-  #last: Readonly<{ atMs: number; report: Promise<Report> }> | undefined;
 
   constructor(parts: PathIndexParts) {
     this.#parts = parts;
@@ -128,14 +126,8 @@ export class PathIndex implements Paths {
   }
 
   /** Where a logical cluster is, any shard may say. */
-  #reportOnAll(): Promise<Report> {
-    const nowMs = this.#parts.clock.now();
-    if (this.#last === undefined || nowMs - this.#last.atMs > reportAgeMaxMs) this.#last = { atMs: nowMs, report: this.#askAll() };
-    return this.#last.report;
-  }
-
-  async #askAll(): Promise<Report> {
-    const { whole, shards } = await this.#parts.freshness.ofType({ ...clusterEntries, shard: undefined });
+  async #reportOnAll(): Promise<Report> {
+    const { whole, shards } = (await this.#parts.freshness.ofTypeLately(clusterEntries, reportAgeMaxMs)).report;
     return { isWhole: whole, lacking: shards.filter((shard) => !provesAbsence(shard)).map(({ shard }) => shard) };
   }
 }

@@ -10,7 +10,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa, { type Context } from 'koa';
 import type { Caller } from '../domain/caller.js';
-import { Refused, type Refusal } from '../domain/errors.js';
+import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import { cacheServer, serverHeader } from '../domain/server-header.js';
 import type { Exchange } from '../http/exchange.js';
 import type { KubePorts } from './call.js';
@@ -19,7 +19,7 @@ import { answer } from './kube-face.js';
 import type { Verb } from './kube-request.js';
 import { RequestLog } from './request-log.js';
 import { respond, respondRefused } from './respond.js';
-import { routes, type RouteParts } from './routes.js';
+import { routes, type GetObject, type RouteParts } from './routes.js';
 import { failure } from './status.js';
 import { parseTarget, withoutQuery } from './target.js';
 
@@ -53,7 +53,15 @@ export function createApp(parts: AppParts, options: AppOptions): App {
   });
   const askedOf = ({ state }: Context): Asked => state['asked'] as Asked;
   const exchangeOf = (context: Context): Exchange => askedOf(context).exchange;
-  koa.use(routes({ ...parts, clock: parts.ports.clock, heavy: parts.ports.heavy }, exchangeOf).routes());
+  const getObject: GetObject = (context, target, answerWith) => {
+    const asked = askedOf(context);
+    const { exchange } = asked;
+    return answer({ target, exchange, caller: exchange.caller, answerWith }, parts.ports, parts.version, (verb) => {
+      asked.verb = verb;
+      if (verb !== 'get') throw new Refused(badRequest('a look-up gets one object'));
+    });
+  };
+  koa.use(routes({ ...parts.ports, ...parts }, exchangeOf, getObject).routes());
   const readObjects: ReadObjects = (context, target, caller) => {
     const asked = askedOf(context);
     asked.caller = caller;

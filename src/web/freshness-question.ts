@@ -1,6 +1,6 @@
 /**
  * The query of `GET /services/cache/freshness`: `resource`, and with it `group`, `identity` and `shard`. A name that is not one of these is refused,
- * because an answer to half of a question would be taken for an answer to all of it.
+ * because an answer to half of a question would be taken for an answer to all of it. That of a look-up (look-up-question.ts) is read by the same rules.
  */
 import { coreAlias, declaredName } from '../domain/declaration.js';
 import { badRequest } from '../domain/errors.js';
@@ -12,11 +12,22 @@ import type { FreshnessQuestion } from '../domain/type-freshness.js';
 const names: readonly string[] = ['group', 'resource', 'identity', 'shard'];
 
 export function parseFreshnessQuestion(query: URLSearchParams): Parsed<FreshnessQuestion> {
+  const flaw = parameterFlaw(query, names);
+  return flaw === undefined ? parseTypeAsked(query) : refused(badRequest(flaw));
+}
+
+/** What is wrong with the names of the parameters: one is unknown, or given more than once. */
+export function parameterFlaw(query: URLSearchParams, known: readonly string[]): string | undefined {
   for (const name of query.keys()) {
     const shown = JSON.stringify(name);
-    if (!names.includes(name)) return refused(badRequest(`unknown parameter ${shown}: there are ${names.join(', ')}`));
-    if (query.getAll(name).length > 1) return refused(badRequest(`the parameter ${shown} is given more than once`));
+    if (!known.includes(name)) return `unknown parameter ${shown}: there are ${known.join(', ')}`;
+    if (query.getAll(name).length > 1) return `the parameter ${shown} is given more than once`;
   }
+  return undefined;
+}
+
+/** The type and the shard, whatever else the query has. */
+export function parseTypeAsked(query: URLSearchParams): Parsed<FreshnessQuestion> {
   const [group, resource, identity, shard] = names.map((name) => query.get(name) ?? '') as [string, string, string, string];
   if (resource === '') return refused(badRequest('a resource is required'));
   const flaws = [
@@ -36,6 +47,6 @@ export function parseFreshnessQuestion(query: URLSearchParams): Parsed<Freshness
   });
 }
 
-function flawsOf(what: string, text: string, flaws: readonly string[]): readonly string[] {
+export function flawsOf(what: string, text: string, flaws: readonly string[]): readonly string[] {
   return flaws.map((flaw) => `invalid ${what}: ${JSON.stringify(text)} ${flaw}`);
 }

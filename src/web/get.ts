@@ -27,7 +27,8 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });
 }
 
-async function find(call: Call, ports: KubePorts): Promise<StoredObject> {
+/** Throws Refused: 404 where there is no such object, 409 where several places have one. */
+export async function find(call: Call, ports: KubePorts): Promise<StoredObject> {
   const { type, path, shard, cluster, identity, labels } = call;
   const name = path.name ?? '';
   const namespace = namespaceOf(call);

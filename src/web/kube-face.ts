@@ -46,8 +46,16 @@ const discoveryBytesMax = 1024 * 1024;
  */
 const placeless: readonly string[] = ['version', 'api', 'apis', 'openapi'];
 
-/** `target` is the path and query as they came; `caller` whom the answer is for: of the connection, or of a session on it. */
-export type Asked = Readonly<{ target: string; exchange: Exchange; caller: Caller }>;
+/**
+ * `target` is the path and query as they came; `caller` whom the answer is for: of the connection, or of a session on it. `answerWith` answers in place of the verb
+ * where it is given.
+ */
+export type Asked = Readonly<{
+  target: string;
+  exchange: Exchange;
+  caller: Caller;
+  answerWith?: (call: Call, ports: KubePorts) => Promise<Answer>;
+}>;
 
 export type FaceAnswer =
   | Answer
@@ -56,7 +64,7 @@ export type FaceAnswer =
 
 /** Calls `noteVerb` as soon as the verb is known, so that metrics name it whatever becomes of the request. */
 export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
-  const { target, exchange, caller } = asked;
+  const { target, exchange, caller, answerWith = run } = asked;
   const { request } = exchange;
   const method = request.method ?? 'GET';
   const understood = attempt(() => understand(target, method));
@@ -114,7 +122,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   };
   const heavy = ports.heavy.of(caller.user);
   const where = { shard: admitted?.shard ?? path.shard, cluster, bound, labels: view?.labels ?? [] };
-  return run({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
+  return answerWith({ verb, path: resource, type, identity, ...where, query, request, exchange, heavy }, ports);
 }
 
 /** Whether the URL leaves open which identity it means. */

@@ -1,4 +1,4 @@
-/** Routes beside the kube face: health for everybody, metrics, status, freshness and what paths lead to for readers, ending shards and caches for masters. */
+/** Routes beside the kube face: health for everybody, metrics, status, freshness, look-ups and what paths lead to for readers, ending shards and caches for masters. */
 import { setImmediate as turn } from 'node:timers/promises';
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
@@ -12,14 +12,18 @@ import { mayReadMetrics, type Caller } from '../domain/caller.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import type { Caches, Clock, Freshness, HeavyWorks, Paths, Removals, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
+import type { Revisions } from '../domain/store-port.js';
 import type { StatusReport } from '../domain/status.js';
 import type { Exchange } from '../http/exchange.js';
 import { negotiate } from './accept.js';
 import { encoded, jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
 import { readBody } from './body.js';
-import type { Answer } from './call.js';
+import type { Answer, Call, KubeLimits, KubePorts } from './call.js';
 import { parseFreshnessQuestion } from './freshness-question.js';
+import type { FaceAnswer } from './kube-face.js';
+import { lookUp } from './look-up.js';
+import { parseLookUpQuestion } from './look-up-question.js';
 import { encode, type Part } from './parts.js';
 import { parseResolveQuestion } from './resolve-question.js';
 import { respond } from './respond.js';
@@ -38,6 +42,13 @@ export type RouteParts = Readonly<{
   publicPaths: readonly string[];
 }>;
 
+/** Answers a GET of one object, but with `answerWith` in place of the verb. */
+export type GetObject = (
+  context: Context,
+  target: string,
+  answerWith: (call: Call, ports: KubePorts) => Promise<Answer>,
+) => Promise<FaceAnswer>;
+
 /** Room that a report waits for before it is made: metrics and status grow with what the store holds. */
 const reportBytesMax = 8 * 1024 * 1024;
 /** As much of it is written in one turn of the event loop, or one shard. */
@@ -50,10 +61,11 @@ const resolutionBytesMax = 64 * 1024;
 const optionsBytesMax = 16 * 1024;
 
 export function routes(
-  parts: RouteParts & Readonly<{ clock: Clock; heavy: HeavyWorks }>,
+  parts: RouteParts & Readonly<{ clock: Clock; heavy: HeavyWorks; revisions: Revisions; limits: Pick<KubeLimits, 'bodyBytesMax'> }>,
   exchangeOf: (context: Context) => Exchange,
+  getObject: GetObject,
 ): Router {
-  const { health, metrics, freshness, paths, shards, removals, caches, heavy, publicPaths } = parts;
+  const { health, metrics, freshness, paths, shards, removals, caches, heavy, publicPaths, revisions, limits } = parts;
   const healthLog = new HealthLog(parts);
   const router = new Router({ strict: true, sensitive: true });
   for (const endpoint of healthEndpoints) {
@@ -66,7 +78,7 @@ export function routes(
   const read = (
     path: string,
     bytesMax: number,
-    make: (query: URLSearchParams) => Promise<Answer>,
+    make: (query: URLSearchParams, context: Context) => Promise<Answer>,
     isOpenTo = (_: Caller) => false,
   ): void => {
     router.get(path, async (context: Context) => {
@@ -74,7 +86,7 @@ export function routes(
       exchange.admit();
       if (!isOpenTo(exchange.caller)) authorizePath(exchange);
       const query = queryOf(context);
-      if (await exchange.room.take(bytesMax)) await respond(exchange, await make(query));
+      if (await exchange.room.take(bytesMax)) await respond(exchange, await make(query, context));
     });
   };
   const metricsAnswer = async (): Promise<Answer> => {
@@ -85,6 +97,13 @@ export function routes(
   read('/services/cache/status', reportBytesMax, async () => reportAnswer(await freshness.report()));
   read('/services/cache/freshness', freshnessBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await freshness.ofType(mustParse(parseFreshnessQuestion(query))))),
+  );
+  read('/services/cache/look-up', freshnessBytesMax + limits.bodyBytesMax, (query, context) =>
+    lookUp(mustParse(parseLookUpQuestion(query)), {
+      freshness,
+      revisions,
+      get: (target, answerWith) => getObject(context, target, answerWith),
+    }),
   );
   read('/services/cache/resolve', resolutionBytesMax, async (query) =>
     jsonAnswer(200, JSON.stringify(await paths.answer(mustParse(parseResolveQuestion(query))))),

@@ -52,7 +52,8 @@ test('a look at the cache is shared, is never one of two, and waits for nine tim
 function aConsole(report: () => Promise<StatusReport>, readFiles?: Parameters<typeof openConsole>[1]) {
   const clock = new ManualClock();
   const metrics = createMetrics({ processMetrics: false });
-  const freshness = { report, ofType: () => Promise.reject(new Error('nobody asks')) };
+  const nobody = () => Promise.reject(new Error('nobody asks'));
+  const freshness = { report, ofType: nobody, ofTypeLately: nobody };
   const parts = { cacheId: 'c-1', freshness, catalogue: new Catalogue([]), metrics, lastLines: new LastLines(clock), clock, log: silent };
   const console = openConsole(parts, readFiles);
   return { clock, console, close: () => console.close() };

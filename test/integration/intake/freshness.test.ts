@@ -45,6 +45,7 @@ function setUp(tree: TreeStatus = aRoot) {
   const freshness: FreshnessPort = {
     report: async () => (await now()).report(),
     ofType: async (question) => (await now()).ofType(question),
+    ofTypeLately: async (type, ageMaxMs) => (await now()).ofTypeLately(type, ageMaxMs),
   };
   return { clock, pushes, sessions, links, freshness };
 }

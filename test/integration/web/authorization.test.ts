@@ -81,6 +81,8 @@ const requests = [
   ['GET', '/services/cache/status'],
   ['GET', '/services/cache/freshness?resource=apiexports'],
   ['GET', '/services/cache/freshness?nothing'],
+  ['GET', '/services/cache/look-up?group=apis.kcp.io&version=v1alpha2&resource=apiexports&cluster=acme&name=one'],
+  ['GET', '/services/cache/look-up?nothing'],
   ['DELETE', '/services/cache/shards/amber'],
   ['DELETE', '/services/cache/shards/BAD'],
   ['GET', '/'],

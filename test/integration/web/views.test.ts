@@ -254,6 +254,7 @@ test('views of exports are for masters; that of a syncer for its certificate too
     '/metrics',
     '/services/cache/status',
     '/services/cache/resolve?path=root',
+    '/services/cache/look-up?version=v1&resource=instances&group=machines.svm.io&cluster=c1&name=a',
   ])
     t.is(await status(syncer, path), 403, path);
 });

@@ -37,6 +37,7 @@ import { TestAuthority } from '../../support/test-authority.js';
 import { shared } from '../../support/shared.js';
 import { called } from '../../support/commands/called.js';
 
+const noLookUp = (): Promise<never> => Promise.reject(new Error('no look-up'));
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };
 const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1_000, requestsInFlightMax: 10, accessLog: false };
 
@@ -124,8 +125,8 @@ function aCache(): RequestListener {
   const app = createApp(
     {
       console: undefined,
-      ports: { clock: systemClock, heavy: { of: () => ({}) } } as unknown as KubePorts,
-      freshness: { report: async () => aStatusReport(), ofType: () => Promise.reject(new Error('no look-up')) },
+      ports: { clock: systemClock, heavy: { of: () => ({}) }, limits: { bodyBytesMax: 1 } } as unknown as KubePorts,
+      freshness: { report: async () => aStatusReport(), ofType: noLookUp, ofTypeLately: noLookUp },
       shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },
       paths: { ...noPaths, answer: async (path) => answers[path] ?? { kind: 'unknown' } },
       removals: { confirm: (of, type) => (of === 'amber' && type !== 'none' ? [{ type: 'apiexports.apis.kcp.io', removes: 120 }] : []) },

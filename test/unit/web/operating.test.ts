@@ -17,6 +17,8 @@ import { listenerOf } from '../../support/an-exchange.js';
 import { noPaths } from '../../support/no-paths.js';
 import { aStatusReport } from '../../support/status-report.js';
 
+const nobodyAsks = (): Promise<never> => Promise.reject(new Error('nobody asks'));
+
 const amber = parseShardName('amber')!;
 const master: Caller = { user: 'admin', groups: ['system:masters'], validUntilMs: 5_000 };
 const shard: Caller = { user: 'amber', groups: ['strata'], speaksFor: { kind: 'shard', shard: amber } };
@@ -36,8 +38,8 @@ async function anApp(
   const app = createApp(
     {
       console: undefined,
-      ports: { clock: new ManualClock(nowMs), heavy: { of: () => ({}) } } as unknown as KubePorts,
-      freshness: { report: async () => report, ofType: () => Promise.reject(new Error('nobody asks')) },
+      ports: { clock: new ManualClock(nowMs), heavy: { of: () => ({}) }, limits: { bodyBytesMax: 1 } } as unknown as KubePorts,
+      freshness: { report: async () => report, ofType: nobodyAsks, ofTypeLately: nobodyAsks },
       shards: {
         remove: async (name) => {
           if (!known.delete(name)) return undefined;
