@@ -4,25 +4,18 @@
  *
  * L1 An object that is absent, a name that is ambiguous and a cache that cannot be read are three things: the first two are answers,
  *    the third is thrown.
- * L2 A report of freshness is asked for before what it is about is read. The other way round, a shard that finished its sync between the two
- *    would seem to prove the absence of an object that came with it, and an old object would seem to be as fresh as a later report.
+ * L2 A report of freshness was made before what it is about was read. The other way round, a shard that finished its sync between the two
+ *    would seem to prove the absence of an object that came with it, and an old object would seem to be as fresh as a later report. Of a look-up the cache
+ *    sees to that (web/look-up.ts), of a list this does.
  * L3 Without a report an object is found all the same, of unknown freshness, and an absence proves nothing.
  *
- *    report ──┬──────────── look-up ──▶ absent         whole at the report, so nothing that was there then is missing
- *             └ what changed in between is as late as any change
+ * A look-up is one request. Of a type that is watched (watched-type.ts) a report on the type alone is asked for, once in `reportAgeMaxMs`; the object is looked up where what is
+ * here cannot tell, or has not come as far as the report.
  *
- * A look-up is two requests: a report on the type, of all shards as long as there are few, and the object. Of a type on more shards than a report lists, the
- * object is asked for first, to learn its shard; then a report on that shard and the object again. The next look-up in that cluster names the shard at once.
- * If the object is absent, a report on all shards and the object follow. So a look-up is four requests at most, and six if shards change meanwhile.
- *
- * Of a type that is watched (watched-type.ts) the report alone is asked for, once in `reportAgeMaxMs`; the object is asked for as well where what is here cannot
- * tell, or has not come as far as the report.
- *
- * A cache of before that has no such report (404) is not asked for its whole status instead: that is what made look-ups slow, and then fail,
- * as a tree grew. Nothing is vouched for until the cache is newer.
+ * A cache of before that has no look-up (404, 400) is asked for the object alone. Nothing is vouched for until the cache is newer.
  *
  * Bounds: a page of a list holds `pageObjectsMax`, fewer where those would be too long an answer; `freshnessTimeoutMs` for a report; the
- * rest in cache-connection.ts, last-reports.ts and last-shards.ts.
+ * rest in cache-connection.ts and last-reports.ts.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
@@ -39,10 +32,18 @@ import {
 } from './freshness-report.js';
 import { ageOf, type ReceivedReport } from './last-report.js';
 import { LastReports } from './last-reports.js';
-import { LastShards } from './last-shards.js';
-import { collectionTarget, freshnessTarget, objectTarget, type CollectionRef, type FreshnessRef, type ObjectRef } from './object-ref.js';
+import {
+  collectionTarget,
+  freshnessTarget,
+  lookUpTarget,
+  objectTarget,
+  type CollectionRef,
+  type FreshnessRef,
+  type ObjectRef,
+} from './object-ref.js';
 import {
   readList,
+  readLookUp,
   readObject,
   refusalOf,
   type CachedObject,
@@ -86,9 +87,6 @@ export type CacheReaderParts = Readonly<{
 
 type FirstPage = Readonly<{ page: ListPage; limit: number }>;
 
-/** A report, and the object asked for after it. `isUnasked`: there is no report because none was asked for. */
-type Look = Readonly<{ received: ReceivedReport | undefined; answer: ReadAnswer; isUnasked: boolean }>;
-
 /** Answers from memory, one after the other, would keep all others from the event loop. */
 const looksPerTurn = 100;
 
@@ -99,8 +97,6 @@ export class CacheReader {
   readonly #watched: WatchedTypes;
   readonly #lastReports: LastReports;
   #looked = 0;
-  /** Only of objects on shards that a report on all of them has left out. */
-  readonly #lastShards = new LastShards();
 
   constructor({ clock, connection, watched = new WatchedTypes([]) }: CacheReaderParts, options: CacheReaderOptions) {
     this.#clock = clock;
@@ -112,26 +108,16 @@ export class CacheReader {
 
   /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
-    objectTarget(ref);
-    const guess = ref.shard ?? this.#guess(ref);
-    const first = await this.#look(ref, guess, signal);
-    // What one shard lacks, another may have.
-    const isOpen = first.isUnasked || guess !== ref.shard;
-    const { received, answer, isUnasked } =
-      first.answer.kind === 'absent' && isOpen ? await this.#askedLook(ref, ref.shard, signal) : first;
-    switch (answer.kind) {
-      case 'found': {
-        const freshness = this.#freshnessOn(received, answer.object);
-        const isKnown = freshness !== undefined || (received === undefined && !isUnasked);
-        return isKnown ? { kind: 'found', ...answer.object, freshness } : this.#foundOn(ref, answer.object, signal);
-      }
-      case 'absent':
-        return this.#absent(answer, received);
-      case 'ambiguous':
-        return answer;
-      default:
-        return unreachable(answer);
-    }
+    const target = lookUpTarget(ref, this.#options.reportAgeMaxMs);
+    const known = await this.#inMemory(ref, signal);
+    if (known !== undefined) return known;
+    const askedMs = this.#clock.now();
+    const { answer, report, reportedAgoMs } = readLookUp(await this.#connection.ask(target, signal)) ?? {
+      answer: readObject(await this.#connection.ask(objectTarget(ref), signal)),
+      report: undefined,
+      reportedAgoMs: 0,
+    };
+    return this.#answered(answer, report && { report, askedMs: askedMs - reportedAgoMs });
   }
 
   /** The objects of the type in the cluster, in the namespace if one is given. Throws as `get` does. */
@@ -200,58 +186,28 @@ export class CacheReader {
     }
   }
 
-  /** On that shard, if it is a guess. A report that would leave most shards out is not asked for before it is known that the object is absent. */
-  async #look(ref: ObjectRef, shard: string | undefined, signal: AbortSignal | undefined): Promise<Look> {
-    const last = this.#lastReports.to(freshnessTarget({ ...ref, shard }));
-    if (!last.leavesShardsOut || this.#watched.of(ref)?.find(ref).kind === 'nowhere') return this.#askedLook(ref, shard, signal);
-    const received = last.youngerThan(this.#options.reportAgeMaxMs);
-    return { received, answer: readObject(await this.#connection.ask(objectTarget(ref), signal)), isUnasked: received === undefined };
-  }
-
-  async #askedLook(
-    ref: ObjectRef,
-    shard: string | undefined,
-    signal: AbortSignal | undefined,
-    reportAgeMaxMs = this.#options.reportAgeMaxMs,
-  ): Promise<Look> {
-    const received = await this.#report({ ...ref, shard }, reportAgeMaxMs, signal);
-    const answer = this.#inMemory(ref, received) ?? readObject(await this.#connection.ask(objectTarget(ref), signal));
+  /** What the cache would answer now, or a moment ago, but after the report; undefined when only the cache can tell. */
+  async #inMemory(ref: ObjectRef, signal: AbortSignal | undefined): Promise<Found | Absent | undefined> {
+    const watched = this.#watched.of(ref);
+    const before = watched?.find(ref);
+    if (watched === undefined || before === undefined || before.kind === 'unknown') return undefined;
+    // Where a report on all shards leaves most of them out, the object's is asked for by its name.
+    const leavesOut = (): boolean => this.#lastReports.to(freshnessTarget(ref)).leavesShardsOut;
+    const isOfOne = before.kind === 'found' && leavesOut();
+    const asked = isOfOne ? { ...ref, shard: before.object.shard } : ref;
+    const received = await this.#report(asked, this.#options.reportAgeMaxMs, signal);
     this.#looked += 1;
     if (this.#looked % looksPerTurn === 0) await turn();
-    return { received, answer, isUnasked: false };
-  }
-
-  /** What the cache would answer now, or a moment ago, but after the report; undefined when only the cache can tell. */
-  #inMemory(ref: ObjectRef, received: ReceivedReport | undefined): ReadAnswer | undefined {
-    const watched = this.#watched.of(ref);
     const newestChange = received?.report.newestChange;
-    if (watched === undefined || newestChange === undefined || !watched.hasReached(newestChange)) return undefined;
+    if (newestChange === undefined || !watched.hasReached(newestChange)) return undefined;
     const known = watched.find(ref);
-    if (known.kind === 'found') return known;
-    return known.kind === 'nowhere' ? { kind: 'absent', missing: 'object', message: notFound(ref) } : undefined;
-  }
-
-  /** On which shard the object probably is, if a report on all shards would leave that out. */
-  #guess(ref: ObjectRef): string | undefined {
-    const last = this.#lastShards.of(ref);
-    if (last !== undefined || !this.#lastReports.to(freshnessTarget(ref)).leavesShardsOut) return last;
-    const known = this.#watched.of(ref)?.find(ref);
-    return known?.kind === 'found' ? known.object.shard : undefined;
-  }
-
-  /** The report before did not know the shard. The object exists, whether or not it is found again and its freshness is known. */
-  async #foundOn(ref: ObjectRef, found: CachedObject, signal: AbortSignal | undefined): Promise<Found> {
-    const { shard } = found;
-    try {
-      const { received, answer } = await this.#askedLook(ref, shard, signal, 0);
-      if (answer.kind === 'found') {
-        if (ref.shard === undefined) this.#lastShards.learn(ref, answer.object.shard);
-        return { kind: 'found', ...answer.object, freshness: this.#freshnessOn(received, answer.object) };
-      }
-    } catch (error) {
-      if (!(error instanceof CacheFault)) throw error;
-    }
-    return { kind: 'found', ...found, freshness: undefined };
+    if (known.kind !== 'found')
+      return known.kind === 'nowhere' && !isOfOne
+        ? this.#absent({ kind: 'absent', missing: 'object', message: notFound(ref) }, received)
+        : undefined;
+    const found = this.#found(known.object, received);
+    if (found.freshness !== undefined) return found;
+    return !isOfOne && leavesOut() ? this.#inMemory(ref, signal) : undefined;
   }
 
   /** Undefined when the cache gives none. Whether it can be read at all shows when it is asked for the object. */
@@ -264,8 +220,22 @@ export class CacheReader {
     }
   }
 
-  #freshnessOn(received: ReceivedReport | undefined, { shard }: CachedObject): Freshness | undefined {
-    return received && freshnessOn(received.report, shard, ageOf(received, this.#clock));
+  #answered(answer: ReadAnswer, received: ReceivedReport | undefined): Found | Absent | Ambiguous {
+    switch (answer.kind) {
+      case 'found':
+        return this.#found(answer.object, received);
+      case 'absent':
+        return this.#absent(answer, received);
+      case 'ambiguous':
+        return answer;
+      default:
+        return unreachable(answer);
+    }
+  }
+
+  #found(object: CachedObject, received: ReceivedReport | undefined): Found {
+    const freshness = received && freshnessOn(received.report, object.shard, ageOf(received, this.#clock));
+    return { kind: 'found', ...object, freshness };
   }
 
   #absent(answer: Omit<Absent, keyof TypeFreshness>, received: ReceivedReport | undefined): Absent {

@@ -27,8 +27,7 @@ export class LastReport {
     this.#request = ask;
   }
 
-  /** One younger than that, if it is here already. */
-  youngerThan(ageMaxMs: number): ReceivedReport | undefined {
+  #youngerThan(ageMaxMs: number): ReceivedReport | undefined {
     return this.#received !== undefined && this.#isYounger(this.#received, ageMaxMs) ? this.#received : undefined;
   }
 
@@ -40,7 +39,7 @@ export class LastReport {
   /** One younger than that, for 0 one that is asked for now. Throws what `ask` throws, or the reason of `signal` when that is aborted. */
   async within(ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
     signal?.throwIfAborted();
-    const received = this.youngerThan(ageMaxMs);
+    const received = this.#youngerThan(ageMaxMs);
     if (received !== undefined) return received;
     const answer = this.#asked(ageMaxMs);
     return signal === undefined ? answer : untilAborted(answer, signal);

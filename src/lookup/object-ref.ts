@@ -27,6 +27,9 @@ export type CollectionRef = Readonly<{
 
 export type ObjectRef = CollectionRef & Readonly<{ name: string }>;
 
+/** More than a cache accepts is no different. */
+const ageMaxMs = 999_999;
+
 export type TypeRef = Pick<CollectionRef, 'group' | 'resource' | 'identity'>;
 
 /** A type on one shard, or on all when none is named. */
@@ -47,6 +50,19 @@ export function collectionTarget({ group, version, resource, identity, cluster, 
   const inNamespace = namespace === undefined ? '' : `/namespaces/${segment('namespace', namespace)}`;
   const ofIdentity = hasIdentity(identity) ? `:${segment('identity', identity)}` : '';
   return `${place}${api}${inNamespace}/${segment('resource', resource)}${ofIdentity}`;
+}
+
+/** Where the object is looked up. A report on all shards may be `reportAgeMaxMs` old. Throws as `objectTarget` does. */
+export function lookUpTarget(ref: ObjectRef, reportAgeMaxMs: number): string {
+  objectTarget(ref);
+  const { group, version, resource, identity, cluster, namespace, name, shard } = ref;
+  const ageMs = Math.min(Math.floor(reportAgeMaxMs), ageMaxMs);
+  const query = new URLSearchParams({ version, resource, cluster, name, reportAgeMaxMs: String(ageMs) });
+  if (group !== '') query.set('group', group);
+  if (hasIdentity(identity)) query.set('identity', identity);
+  if (namespace !== undefined) query.set('namespace', namespace);
+  if (shard !== undefined) query.set('shard', shard);
+  return `/services/cache/look-up?${query.toString()}`;
 }
 
 /** Where the freshness of the type is read, on one shard or on all. Without an identity it is that of every type of the name. */

@@ -7,10 +7,12 @@
  *        any other Status                              refused
  *        anything else, a 404 of a proxy for example   unreadable
  */
+import { member, nestingMax, NotJson, scanObject, valueText } from '../json/object-text.js';
 import { isJsonArray, isJsonObject, formatJson } from '../json/json-tree.js';
 import { parseJson } from '../json/json-parser.js';
 import { textAt } from '../domain/text-at.js';
 import { CacheFault } from './cache-fault.js';
+import { parseFreshnessReport, type FreshnessReport } from './freshness-report.js';
 import { jsonValue } from '../json/json-value.js';
 
 export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
@@ -25,6 +27,9 @@ export type ReadAnswer = Readonly<
   { kind: 'found'; object: CachedObject } | { kind: 'absent'; missing: Missing; message: string } | { kind: 'ambiguous'; message: string }
 >;
 
+/** What a look-up found, and how fresh the cache was for that `reportedAgoMs` before it answered. `report`: undefined where it gave none that can be read. */
+export type LookedUp = Readonly<{ answer: ReadAnswer; report: FreshnessReport | undefined; reportedAgoMs: number }>;
+
 /** Objects of a list, and the token that leads to more of them. */
 export type ListPage = Readonly<{ objects: readonly CachedObject[]; next: string | undefined }>;
 
@@ -33,6 +38,21 @@ export type ListAnswer = Readonly<{ kind: 'page'; page: ListPage }> | Exclude<Re
 /** Throws CacheFault. */
 export function readObject(answer: HttpAnswer): ReadAnswer {
   return answer.status === 200 ? { kind: 'found', object: cachedObject(answer.text) } : readStatus(answer);
+}
+
+/** From the answer of `GET /services/cache/look-up` (web/look-up.ts); undefined when the cache has no such route. Throws CacheFault. */
+export function readLookUp(answer: HttpAnswer): LookedUp | undefined {
+  if (answer.status === 404 || answer.status === 400) return undefined;
+  if (answer.status !== 200) throw refusalOf(answer);
+  const textOf = membersOf(answer.text);
+  const [status, text, freshness] = [Number(textOf('code')), textOf('body'), textOf('freshness')];
+  if (text === undefined || freshness === undefined) throw new CacheFault('unreadable', 'what the cache answered is no look-up');
+  const reportedAgoMs = Number(textOf('reportedAgoMs'));
+  return {
+    answer: readObject({ status, text, retryAfterMs: undefined }),
+    report: Number.isFinite(reportedAgoMs) ? readReport(freshness) : undefined,
+    reportedAgoMs,
+  };
 }
 
 /** Throws CacheFault. */
@@ -55,6 +75,31 @@ export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFaul
     return new CacheFault('unreadable', `it answered ${status} and is probably no cache`, { status });
   const [reason = '', message = ''] = [textAt(received, 'reason'), textAt(received, 'message')];
   return new CacheFault('refused', `the cache refused (${status}): ${message}`, { status, reason, retryAfterMs });
+}
+
+/** The text of each member, as it came. */
+function membersOf(text: string): (name: string) => string | undefined {
+  try {
+    const bytes = Buffer.from(text);
+    const { top } = scanObject(bytes, nestingMax);
+    return (name) => {
+      const found = member(top, name);
+      return found && valueText(bytes, found);
+    };
+  } catch (error) {
+    if (error instanceof NotJson) return () => undefined;
+    throw error;
+  }
+}
+
+/** An object that is there is found, whatever is said of its freshness. */
+function readReport(text: string): FreshnessReport | undefined {
+  try {
+    return parseFreshnessReport(text);
+  } catch (error) {
+    if (error instanceof CacheFault) return undefined;
+    throw error;
+  }
 }
 
 function readStatus(answer: HttpAnswer): Exclude<ReadAnswer, Readonly<{ kind: 'found' }>> {

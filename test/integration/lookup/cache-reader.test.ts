@@ -1,7 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { CacheReader } from '../../../src/lookup/cache-reader.js';
-import { CacheFault } from '../../../src/lookup/cache-fault.js';
 import { defaultLookupBounds } from '../../../src/lookup/lookup-options.js';
 import type { HttpAnswer } from '../../../src/lookup/read-answer.js';
 import type { CachedObject } from '../../../src/client.js';
@@ -226,14 +225,18 @@ const notFound = { kind: 'Status', reason: 'NotFound', message: 'not found' };
 
 type Scripted = Readonly<{ status: number; body: unknown }>;
 
-/** A reader of a cache that answers what the test says, and its requests: `report` or `report SHARD`, and `object`. */
+/** A reader of a cache that answers what the test says, and its requests: `look-up`, `report` or `report SHARD`, and `object`. */
 function scripted(answers: (what: string) => Scripted) {
   const asked: string[] = [];
   const clock = new ManualClock();
   const ask = async (target: string): Promise<HttpAnswer> => {
     const { pathname, searchParams } = new URL(target, 'https://cache');
     const shard = searchParams.get('shard');
-    const what = pathname === '/services/cache/freshness' ? `report${shard === null ? '' : ` ${shard}`}` : 'object';
+    const kinds: Readonly<Record<string, string>> = {
+      '/services/cache/freshness': `report${shard === null ? '' : ` ${shard}`}`,
+      '/services/cache/look-up': 'look-up',
+    };
+    const what = kinds[pathname] ?? 'object';
     asked.push(what);
     const { status, body } = answers(what);
     return { status, text: JSON.stringify(body), retryAfterMs: undefined };
@@ -242,109 +245,98 @@ function scripted(answers: (what: string) => Scripted) {
   return { reader, clock, asked };
 }
 
-function aReport(shards: readonly string[], shardsLeftOut = 0): Scripted {
+function aReport(shards: readonly string[], shardsLeftOut = 0): object {
   const fresh = { connection: { kind: 'connected' }, slices: 1, whole: true, changedAgoMs: 5, lagMs: 2, sourceConnected: true };
-  return { status: 200, body: { whole: true, shards: shards.map((shard) => ({ shard, ...fresh })), shardsLeftOut } };
+  return { whole: true, shards: shards.map((shard) => ({ shard, ...fresh })), shardsLeftOut };
+}
+
+function lookedUp({ status, body }: Scripted, freshness: unknown, reportedAgoMs: unknown = 0): Scripted {
+  return { status: 200, body: { freshness, reportedAgoMs, code: status, body } };
 }
 
 const anObject: Scripted = { status: 200, body: object };
 const none: Scripted = { status: 404, body: { ...notFound, details: { name: 'one' } } };
+const several: Scripted = { status: 409, body: { kind: 'Status', reason: 'Conflict', message: 'amber, birch' } };
 
-test('the report that decides on an absence was asked for before the object, and only once in a while', async (t) => {
-  const { reader, clock, asked } = scripted((what) => (what === 'report' ? aReport(['amber']) : none));
+test('a look-up is one request, whatever its answer', async (t) => {
+  const ages = scripted(() => lookedUp(none, aReport(['amber', 'birch'], 9), 70));
+  const found = scripted(() => lookedUp(anObject, aReport(['amber'])));
+  const ambiguous = scripted(() => lookedUp(several, aReport(['amber'])));
 
-  await reader.get(aRef());
-  clock.advance(700);
-  const again = await reader.get(aRef());
-  clock.advance(400);
-  await reader.get(aRef());
-
-  t.deepEqual(asked, ['report', 'object', 'object', 'report', 'object']);
-  t.like(again, { kind: 'absent', whole: true, shards: [{ reportedAgoMs: 700 }] });
+  t.like(await ages.reader.get(aRef()), {
+    kind: 'absent',
+    missing: 'object',
+    message: 'not found',
+    whole: true,
+    shards: [{ shard: 'amber', reportedAgoMs: 70 }, { shard: 'birch' }],
+    shardsLeftOut: 9,
+  });
+  t.like(await found.reader.get(aRef()), {
+    kind: 'found',
+    shard: 'amber',
+    freshness: { shard: 'amber', whole: true, lagMs: 2, reportedAgoMs: 0 },
+  });
+  t.deepEqual(await ambiguous.reader.get(aRef()), { kind: 'ambiguous', message: 'amber, birch' });
+  t.deepEqual([...ages.asked, ...found.asked, ...ambiguous.asked], ['look-up', 'look-up', 'look-up']);
 });
 
-test('each type has a report of its own, and so has a shard that is named', async (t) => {
-  const { reader, asked } = scripted((what) => (what === 'object' ? anObject : aReport(['amber'])));
-
-  await reader.get(aRef());
-  await reader.get(aRef({ resource: 'apibindings' }));
-  await reader.get(aRef({ shard: 'amber' }));
-  await reader.get(aRef());
-
-  t.deepEqual(asked, ['report', 'object', 'report', 'object', 'report amber', 'object', 'object']);
-});
-
-test('an object on a shard that the report does not list, or knows nothing of, is read again after a report on that shard', async (t) => {
-  for (const first of [aReport(['birch']), aReport(['birch'], 9)]) {
-    const { reader, asked } = scripted((what) => (what === 'object' ? anObject : what === 'report' ? first : aReport(['amber'])));
-
-    const found = await reader.get(aRef());
-
-    t.deepEqual(asked, ['report', 'object', 'report amber', 'object']);
-    t.like(found, { kind: 'found', freshness: { shard: 'amber', whole: true, lagMs: 2 } });
-  }
-});
-
-test('from then on a look-up in that logical cluster is two requests, about that shard; absence is still about all', async (t) => {
-  let isThere = true;
-  const { reader, clock, asked } = scripted((what) =>
-    what === 'object' ? (isThere ? anObject : none) : what === 'report' ? aReport(['birch'], 9) : aReport(['amber']),
-  );
-  await reader.get(aRef());
-  clock.advance(2_000);
-  asked.length = 0;
-
-  t.like(await reader.get(aRef()), { kind: 'found', freshness: { shard: 'amber' } });
-  t.deepEqual(asked.splice(0), ['report amber', 'object']);
-
-  clock.advance(2_000);
-  isThere = false;
-  t.like(await reader.get(aRef()), { kind: 'absent', whole: true, shards: [{ shard: 'birch' }], shardsLeftOut: 9 });
-  t.deepEqual(asked, ['report amber', 'object', 'report', 'object']);
-});
-
-test('of a type on more shards than a report lists, the object is asked for first; a report at hand decides on its absence', async (t) => {
-  const { reader, clock, asked } = scripted((what) =>
-    what === 'object' ? (names.shift() === 'one' ? anObject : none) : what === 'report' ? aReport(['birch'], 9) : aReport(['amber']),
-  );
-  const names = ['none', 'none', 'none', 'none', 'one', 'one'];
-  const absent = { kind: 'absent', whole: true, shardsLeftOut: 9 };
-
-  t.like(await reader.get(aRef()), absent);
-  t.like(await reader.get(aRef()), absent);
-  t.deepEqual(asked.splice(0), ['report', 'object', 'object']);
-
-  clock.advance(2_000);
-  t.like(await reader.get(aRef()), absent);
-  t.deepEqual(asked.splice(0), ['object', 'report', 'object']);
-
-  clock.advance(2_000);
-  t.like(await reader.get(aRef()), { kind: 'found', freshness: { shard: 'amber' } });
-  t.deepEqual(asked, ['object', 'report amber', 'object']);
-});
-
-test('an object that is gone, or cannot be read, when it is asked for again is found all the same, of unknown freshness', async (t) => {
-  for (const second of [none, { status: 500, body: { kind: 'Status', reason: 'InternalError' } }]) {
-    let objects = 0;
-    const { reader } = scripted((what) => (what !== 'object' ? aReport(['birch']) : (objects += 1) === 1 ? anObject : second));
-
-    t.like(await reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: undefined });
-  }
-});
-
-test('a cache of before, which reports no freshness of a type, can still be read: freshness is unknown, and absence proves nothing', async (t) => {
-  for (const report of [
-    { status: 404, body: notFound },
-    { status: 200, body: { something: 'else' } },
+test('an object is found though its freshness cannot be read, and an absence then proves nothing', async (t) => {
+  for (const [freshness, agoMs] of [
+    [null, null],
+    ['hello', 0],
+    [{ shards: 'many' }, 0],
+    [{ whole: true, shards: [7] }, 0],
+    [aReport(['amber']), 'soon'],
   ]) {
-    const found = scripted((what) => (what === 'report' ? report : anObject));
-    const absent = scripted((what) => (what === 'report' ? report : none));
+    const found = scripted(() => lookedUp(anObject, freshness, agoMs));
+    const absent = scripted(() => lookedUp(none, freshness, agoMs));
 
     t.like(await found.reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: undefined });
     t.like(await absent.reader.get(aRef()), { kind: 'absent', whole: false, shards: [] });
-    t.deepEqual(found.asked, ['report', 'object']);
-    await t.throwsAsync(absent.reader.freshness(aRef()), { instanceOf: CacheFault });
   }
+});
+
+test('an answer that is no look-up, or one of what no GET answers, is a fault', async (t) => {
+  for (const [answer, fault] of [
+    [{ status: 200, body: object }, 'unreadable 0'],
+    [{ status: 200, body: 'hello' }, 'unreadable 0'],
+    [{ status: 200, body: { code: 404, freshness: null } }, 'unreadable 0'],
+    [lookedUp({ status: 200, body: { kind: 'APIExport' } }, aReport(['amber'])), 'unreadable 0'],
+    [lookedUp({ status: 403, body: { kind: 'Status', reason: 'Forbidden' } }, aReport(['amber'])), 'refused 403 Forbidden'],
+    [{ status: 503, body: { kind: 'Status', reason: 'ServiceUnavailable' } }, 'refused 503 ServiceUnavailable'],
+  ] as const) {
+    const { reader, asked } = scripted(() => answer);
+    t.is((await faultOf(t, reader.get(aRef()))).trim(), fault);
+    t.deepEqual(asked, ['look-up']);
+  }
+});
+
+test('a cache of before, which has no look-up, can still be read: freshness is unknown, and absence proves nothing', async (t) => {
+  for (const unknown of [
+    { status: 404, body: notFound },
+    { status: 400, body: { kind: 'Status', reason: 'BadRequest', message: 'a shard name is required' } },
+  ]) {
+    const found = scripted((what) => (what === 'look-up' ? unknown : anObject));
+    const absent = scripted((what) => (what === 'look-up' ? unknown : none));
+
+    t.like(await found.reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: undefined });
+    t.like(await absent.reader.get(aRef()), { kind: 'absent', whole: false, shards: [] });
+    t.deepEqual(found.asked, ['look-up', 'object']);
+  }
+});
+
+test('the freshness of a type is asked for once in a while, for each type and for a shard that is named', async (t) => {
+  const { reader, clock, asked } = scripted(() => ({ status: 200, body: aReport(['amber']) }));
+
+  await reader.freshness(aRef());
+  clock.advance(700);
+  t.like(await reader.freshness(aRef()), { whole: true, shards: [{ reportedAgoMs: 700 }] });
+  await reader.freshness({ ...aRef(), shard: 'amber' });
+  await reader.freshness(aRef({ resource: 'apibindings' }));
+  clock.advance(400);
+  await reader.freshness(aRef());
+
+  t.deepEqual(asked, ['report', 'report amber', 'report', 'report']);
 });
 
 test('a reference that names nothing is not sent', async (t) => {

@@ -1,5 +1,6 @@
 import { test } from '../../support/test.js';
-import { collectionTarget, freshnessTarget, objectTarget } from '../../../src/lookup/object-ref.js';
+import { collectionTarget, freshnessTarget, lookUpTarget, objectTarget } from '../../../src/lookup/object-ref.js';
+import type { ObjectRef } from '../../../src/lookup/object-ref.js';
 import { aRef } from '../../support/lookup/a-reader.js';
 
 test('a reference is read where kcp would read it, on any shard unless it names one', (t) => {
@@ -28,7 +29,8 @@ test('a reference that names nothing, or would lead elsewhere in a URL, is refus
     [{ resource: 'a%2Fb' }, /the resource/],
     [{ identity: 'a/b' }, /the identity/],
   ] as const)
-    t.throws(() => objectTarget(aRef(ref)), { message: why });
+    for (const targetOf of [objectTarget, (each: ObjectRef) => lookUpTarget(each, 0)])
+      t.throws(() => targetOf(aRef(ref)), { message: why });
 });
 
 test('the freshness of a type is asked for by its names, and by those of an identity and a shard where they are given', (t) => {
@@ -41,4 +43,15 @@ test('the freshness of a type is asked for by its names, and by those of an iden
     '/services/cache/freshness?resource=instances&group=machines.svm.io&identity=abc&shard=amber',
   );
   t.is(freshnessTarget({ group: 'a&shard=b', resource: '#' }), '/services/cache/freshness?resource=%23&group=a%26shard%3Db');
+});
+
+test('an object is looked up by all that its reference has, and a report may be as old as a cache accepts', (t) => {
+  const opening = '/services/cache/look-up?version=v1alpha2&resource=apiexports&cluster=acme&name=one&reportAgeMaxMs=';
+
+  t.is(lookUpTarget(aRef(), 0), `${opening}0&group=apis.kcp.io`);
+  t.is(
+    lookUpTarget(aRef({ group: '', identity: 'abc', namespace: 'team', shard: 'amber' }), 1.5),
+    `${opening}1&identity=abc&namespace=team&shard=amber`,
+  );
+  t.is(lookUpTarget(aRef({ identity: '' }), Infinity), `${opening}999999&group=apis.kcp.io`);
 });
