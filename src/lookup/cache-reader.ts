@@ -30,8 +30,7 @@ import {
   type FreshnessReport,
   type TypeFreshness,
 } from './freshness-report.js';
-import { ageOf, type ReceivedReport } from './last-report.js';
-import { LastReports } from './last-reports.js';
+import { ageOf, LastReports, type ReceivedReport } from './last-reports.js';
 import {
   collectionTarget,
   freshnessTarget,
@@ -143,7 +142,7 @@ export class CacheReader {
 
   /** How fresh the cache is for a type, on all shards it knows or on one. Throws as `get` does. */
   async freshness(type: FreshnessRef, signal?: AbortSignal): Promise<TypeFreshness> {
-    return this.#typeFreshness(await this.#lastReports.to(freshnessTarget(type)).within(this.#options.reportAgeMaxMs, signal));
+    return this.#typeFreshness(await this.#lastReports.within(freshnessTarget(type), this.#options.reportAgeMaxMs, signal));
   }
 
   /** How far each watched type is. */
@@ -192,7 +191,7 @@ export class CacheReader {
     const before = watched?.find(ref);
     if (watched === undefined || before === undefined || before.kind === 'unknown') return undefined;
     // Where a report on all shards leaves most of them out, the object's is asked for by its name.
-    const leavesOut = (): boolean => this.#lastReports.to(freshnessTarget(ref)).leavesShardsOut;
+    const leavesOut = (): boolean => this.#lastReports.leavesShardsOut(freshnessTarget(ref));
     const isOfOne = before.kind === 'found' && leavesOut();
     const asked = isOfOne ? { ...ref, shard: before.object.shard } : ref;
     const received = await this.#report(asked, this.#options.reportAgeMaxMs, signal);
@@ -213,7 +212,7 @@ export class CacheReader {
   /** Undefined when the cache gives none. Whether it can be read at all shows when it is asked for the object. */
   async #report(asked: FreshnessRef, ageMaxMs: number, signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
     try {
-      return await this.#lastReports.to(freshnessTarget(asked)).within(ageMaxMs, signal);
+      return await this.#lastReports.within(freshnessTarget(asked), ageMaxMs, signal);
     } catch (error) {
       if (error instanceof CacheFault) return undefined;
       throw error;

@@ -1,30 +1,78 @@
 /**
- * The last freshness report for each question that was asked of a cache lately. Bound: `questionsKeptMax` questions; the one that nobody has asked for
- * longest makes room for a new one, and costs a report when it is asked again.
+ * The last freshness report for each question that was asked of a cache lately, and the one that is under way: whoever accepts its age shares it, with a signal of their own.
+ * Bound: `questionsKeptMax` questions; the one that nobody has asked for longest makes room for a new one, and costs a report when it is asked again.
  */
 import type { Clock } from '../domain/ports.js';
+import { untilAborted } from '../domain/until-aborted.js';
 import type { FreshnessReport } from './freshness-report.js';
-import { LastReport } from './last-report.js';
+
+/** `askedMs` is when it was asked for: the cache answered then or later. */
+export type ReceivedReport = Readonly<{ report: FreshnessReport; askedMs: number }>;
+
+type Asked = Readonly<{ askedMs: number; answer: Promise<ReceivedReport> }>;
 
 const questionsKeptMax = 1_000;
 
+export function ageOf({ askedMs }: ReceivedReport, clock: Pick<Clock, 'now'>): number {
+  return Math.max(0, clock.now() - askedMs);
+}
+
 export class LastReports {
-  readonly #clock: Clock;
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #ask: (question: string) => Promise<FreshnessReport>;
-  readonly #reports = new Map<string, LastReport>();
+  /** The question that nobody has asked for longest comes first. */
+  readonly #asked = new Map<string, Asked>();
+  /** Those whose last report listed only some of the shards. */
+  readonly #leftOut = new Set<string>();
 
   /** `ask` must end by itself. */
-  constructor({ clock, ask }: { clock: Clock; ask: (question: string) => Promise<FreshnessReport> }) {
+  constructor({ clock, ask }: { clock: Pick<Clock, 'now'>; ask: (question: string) => Promise<FreshnessReport> }) {
     this.#clock = clock;
     this.#ask = ask;
   }
 
-  to(question: string): LastReport {
-    const report = this.#reports.get(question) ?? new LastReport({ clock: this.#clock, ask: () => this.#ask(question) });
-    this.#reports.delete(question);
-    const [oldest] = this.#reports.keys();
-    if (oldest !== undefined && this.#reports.size >= questionsKeptMax) this.#reports.delete(oldest);
-    this.#reports.set(question, report);
-    return report;
+  /** Whether the last report listed only some of the shards. */
+  leavesShardsOut(question: string): boolean {
+    return this.#leftOut.has(question);
+  }
+
+  /** One younger than that, for 0 one that is asked for now. Throws what `ask` throws, or the reason of `signal` when that is aborted. */
+  async within(question: string, ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
+    signal?.throwIfAborted();
+    const last = this.#asked.get(question);
+    const asked = last !== undefined && this.#isYounger(last, ageMaxMs) ? last : this.#asking(question);
+    this.#asked.delete(question);
+    this.#asked.set(question, asked);
+    const [oldest] = this.#asked.keys();
+    if (oldest !== undefined && this.#asked.size > questionsKeptMax) this.#forget(oldest);
+    return signal === undefined ? asked.answer : untilAborted(asked.answer, signal);
+  }
+
+  #asking(question: string): Asked {
+    const askedMs = this.#clock.now();
+    const answer = this.#ask(question).then(
+      (report) => {
+        if (report.shardsLeftOut > 0 && this.#asked.has(question)) this.#leftOut.add(question);
+        else this.#leftOut.delete(question);
+        return { report, askedMs };
+      },
+      (error: unknown) => {
+        if (this.#asked.get(question) === asked) this.#forget(question);
+        throw error;
+      },
+    );
+    const asked = { askedMs, answer };
+    return asked;
+  }
+
+  #forget(question: string): void {
+    this.#asked.delete(question);
+    this.#leftOut.delete(question);
+  }
+
+  /** A clock that was set back must not make anything fresh. */
+  #isYounger({ askedMs }: Asked, ageMaxMs: number): boolean {
+    const ageMs = this.#clock.now() - askedMs;
+    return ageMs >= 0 && ageMs < ageMaxMs;
   }
 }
