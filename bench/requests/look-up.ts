@@ -3,7 +3,7 @@
  *
  * 20,000 slices and then 90,000, of 22 types on as many shards as that needs, come over links from bare caches. One program looks up objects of
  * one type with `CacheReader`, one after the other, over TLS: such that exist, each in a logical cluster of its own, and such that do not. No
- * report of freshness is used twice, as the first look-up of each second has it; then, as by default, each for a second; then the same where the
+ * report on all shards is used twice, as the first look-up of each second has it; then, as by default, each for a second; then the same where the
  * type is watched, so that no object is asked for.
  */
 import { CacheFault, openCacheReader, type CacheReader, type ObjectRef, type WatchedRef } from '../../src/client.js';

@@ -69,9 +69,9 @@ export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }
 export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedObject, void> }> & TypeFreshness;
 
 export type CacheReaderOptions = Readonly<{
-  /** How old a freshness report may be. */
+  /** How old a freshness report may be. That of an object which is found is always of the look-up. */
   reportAgeMaxMs: number;
-  /** How long a look-up waits for one; then it goes on without. */
+  /** How long a list waits for one; then it goes on without. */
   freshnessTimeoutMs: number;
   pageObjectsMax: number;
 }>;

@@ -53,7 +53,12 @@ export type FreshnessReport = Readonly<{
 
 /** Throws CacheFault when the text is not a cache's answer. */
 export function parseFreshnessReport(text: string): FreshnessReport {
-  const report = recordOf(jsonValue(text));
+  return readFreshnessReport(jsonValue(text));
+}
+
+/** Throws CacheFault when the value is no report. */
+export function readFreshnessReport(value: unknown): FreshnessReport {
+  const report = recordOf(value);
   return {
     whole: truthOf(report['whole']) === true,
     newestChange: newestChangeOf(report),

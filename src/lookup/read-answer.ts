@@ -10,9 +10,10 @@
 import { member, nestingMax, NotJson, scanObject, valueText } from '../json/object-text.js';
 import { isJsonArray, isJsonObject, formatJson } from '../json/json-tree.js';
 import { parseJson } from '../json/json-parser.js';
+import { membersOf } from '../domain/members.js';
 import { textAt } from '../domain/text-at.js';
 import { CacheFault } from './cache-fault.js';
-import { parseFreshnessReport, type FreshnessReport } from './freshness-report.js';
+import { readFreshnessReport, type FreshnessReport } from './freshness-report.js';
 import { jsonValue } from '../json/json-value.js';
 
 export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
@@ -44,14 +45,15 @@ export function readObject(answer: HttpAnswer): ReadAnswer {
 export function readLookUp(answer: HttpAnswer): LookedUp | undefined {
   if (answer.status === 404 || answer.status === 400) return undefined;
   if (answer.status !== 200) throw refusalOf(answer);
-  const textOf = membersOf(answer.text);
-  const [status, text, freshness] = [Number(textOf('code')), textOf('body'), textOf('freshness')];
-  if (text === undefined || freshness === undefined) throw new CacheFault('unreadable', 'what the cache answered is no look-up');
-  const reportedAgoMs = Number(textOf('reportedAgoMs'));
+  const { code, body, freshness, reportedAgoMs } = membersOf(jsonValue(answer.text));
+  if (typeof code !== 'number' || body === undefined || freshness === undefined)
+    throw new CacheFault('unreadable', 'what the cache answered is no look-up');
+  const text = code === 200 ? textOf('body', answer.text) : JSON.stringify(body);
+  const isReported = typeof reportedAgoMs === 'number';
   return {
-    answer: readObject({ status, text, retryAfterMs: undefined }),
-    report: Number.isFinite(reportedAgoMs) ? readReport(freshness) : undefined,
-    reportedAgoMs,
+    answer: readObject({ status: code, text, retryAfterMs: undefined }),
+    report: isReported ? readReport(freshness) : undefined,
+    reportedAgoMs: isReported ? reportedAgoMs : 0,
   };
 }
 
@@ -77,25 +79,22 @@ export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFaul
   return new CacheFault('refused', `the cache refused (${status}): ${message}`, { status, reason, retryAfterMs });
 }
 
-/** The text of each member, as it came. */
-function membersOf(text: string): (name: string) => string | undefined {
+/** A member as it came. Throws CacheFault. */
+function textOf(name: string, text: string): string {
   try {
     const bytes = Buffer.from(text);
-    const { top } = scanObject(bytes, nestingMax);
-    return (name) => {
-      const found = member(top, name);
-      return found && valueText(bytes, found);
-    };
+    const found = member(scanObject(bytes, nestingMax).top, name);
+    return found === undefined ? '' : valueText(bytes, found);
   } catch (error) {
-    if (error instanceof NotJson) return () => undefined;
+    if (error instanceof NotJson) throw new CacheFault('unreadable', 'what the cache answered is no object', { cause: error });
     throw error;
   }
 }
 
 /** An object that is there is found, whatever is said of its freshness. */
-function readReport(text: string): FreshnessReport | undefined {
+function readReport(value: unknown): FreshnessReport | undefined {
   try {
-    return parseFreshnessReport(text);
+    return readFreshnessReport(value);
   } catch (error) {
     if (error instanceof CacheFault) return undefined;
     throw error;

@@ -21,6 +21,7 @@ import type { Freshness, RecentReport } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Revisions } from '../domain/store-port.js';
+import type { TypeFreshnessReport } from '../domain/type-freshness.js';
 import { notAcceptable } from './accept.js';
 import { answeredAs, type Answer, type Call, type KubePorts } from './call.js';
 import { find } from './get.js';
@@ -40,6 +41,8 @@ export type LookUpParts = Readonly<{
 type Read = Readonly<{ at: Revision; shard: ShardName | undefined; code: number; body: readonly Part[]; isTypeKnown: boolean }>;
 
 const reportsMax = 4;
+/** Remembers a pure function: a report on all shards is shared, and has a hundred of them. */
+const textsOfReports = new WeakMap<TypeFreshnessReport, string>();
 
 /** Throws Refused for whatever GET is refused for, but that there is no such object (404), or more than one (409). */
 export async function lookUp(
@@ -85,9 +88,17 @@ async function readAt(
 
 function answerOf({ code, body, isTypeKnown }: Read, reported: RecentReport | undefined): Answer {
   // That nobody serves a type, or a version of it, proves nothing of its objects.
-  const report = reported && { ...reported.report, whole: reported.report.whole && isTypeKnown };
-  const opening = JSON.stringify({ freshness: report ?? null, reportedAgoMs: reported?.agoMs ?? null, code });
-  return { kind: 'bytes', code: 200, contentType: 'application/json', parts: [encode(`${opening.slice(0, -1)},"body":`), ...body, '}'] };
+  const report = reported && (isTypeKnown ? reported.report : { ...reported.report, whole: false });
+  const opening = `{"freshness":${report === undefined ? 'null' : textOf(report)},"reportedAgoMs":${reported?.agoMs ?? null},"code":${code},"body":`;
+  return { kind: 'bytes', code: 200, contentType: 'application/json', parts: [encode(opening), ...body, '}'] };
+}
+
+function textOf(report: TypeFreshnessReport): string {
+  const known = textsOfReports.get(report);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(report);
+  textsOfReports.set(report, text);
+  return text;
 }
 
 function isAnswer({ reason }: Refusal): boolean {
