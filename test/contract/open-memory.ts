@@ -16,16 +16,16 @@ export async function openMemory(_: ExecutionContext, { changesMax, tombstonesMa
       { clock: new ManualClock(), soon: (task) => setImmediate(task), random: Math.random },
       { history: { ...history, ...bounds }, recentBytesMax: 0 },
     );
-  let store = open();
   const engine = {
     traits: { ordersWrites: true, keepsTombstones: true, keepsTimes: true, keepsPaths: true },
-    store,
+    store: open(),
     restart: async () => {
-      await store.close();
-      return (engine.store = store = open());
+      await engine.store.close();
+      engine.store = open();
+      return engine.store;
     },
     compact: async () => {
-      store.compact(bounds.historyChangesMax);
+      engine.store.compact(bounds.historyChangesMax);
       await turn();
       await turn();
     },

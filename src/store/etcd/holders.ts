@@ -73,13 +73,8 @@ export class Holders {
     const { shards } = published;
     const known = shards.state(shard);
     const slices = shards.recordedSlices(shard);
-    if (
-      !isForgettable(
-        known,
-        slices.some(({ objects }) => objects > 0),
-      )
-    )
-      return decided({ kind: 'fenced', holder: known });
+    const holds = slices.some(({ objects }) => objects > 0);
+    if (!isForgettable(known, holds)) return decided({ kind: 'fenced', holder: known });
     // Where etcd has not answered, it may be this that has forgotten it.
     const again = (): Plan => (shards.state(shard) === undefined ? unchanged : this.forget(shard));
     const written: Written = { compare: [records.compareShard(shard)], operations: [] };

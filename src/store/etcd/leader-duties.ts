@@ -6,10 +6,12 @@ import type { Clock } from '../../domain/ports.js';
 import { halfRemoved } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
+import type { State } from '../state.js';
 import type { PublishedState } from './published-state.js';
 
 export type LeaderDutiesParts = Readonly<{
-  published: PublishedState;
+  published: Pick<PublishedState, 'marks'>;
+  state: Pick<State, 'shards' | 'slices'>;
   clock: Clock;
   isLeader: () => boolean;
   /** Resolves when there is nothing left of them, or that could not be done. */
@@ -47,8 +49,8 @@ export class LeaderDuties {
   }
 
   async #clear(): Promise<void> {
-    const { published, clock, clear } = this.#parts;
-    const names = halfRemoved(published.shards.states(), published.shards.slices());
+    const { state, clock, clear } = this.#parts;
+    const names = halfRemoved(state.shards, state.slices);
     this.#clearedMs = clock.now();
     if (names.length === 0) return;
     this.#isClearing = true;

@@ -100,17 +100,8 @@ export class PublishedShards {
     return entries.flatMap((ofShard) => [...ofShard.values()].map((entry) => this.#stateOf(entry)));
   }
 
-  slice(slice: Slice): SliceState | undefined {
-    const entry = this.#entry(slice);
-    return entry && this.#stateOf(entry);
-  }
-
   digestOf(slice: Slice): string {
     return formatDigest(this.#entry(slice)?.digest ?? emptyDigest);
-  }
-
-  objectsIn(slice: Slice): number {
-    return this.#entry(slice)?.objects ?? 0;
   }
 
   changedMs(slice: Slice): number {

@@ -115,13 +115,14 @@ export class EtcdStore implements Store {
     this.#queue = new MutationQueue(limits.queue, {
       send: (batch) => void this.#commit(batch),
       soon: setImmediate,
-      objectsOf: (slice) => published.shards.objectsIn(slice),
+      objectsOf: (slice) => this.state.slice(slice)?.objects ?? 0,
     });
     this.#holds = new Holds(limits.snapshotHoldMs);
     const isLeader = (): boolean => this.peers.leadsSinceMs !== undefined;
     this.#compaction = new EtcdCompaction({ ...parts, client, isLeader }, { ageMs: limits.history.ageMs });
     this.#duties = new LeaderDuties({
       published,
+      state: this.state,
       clock,
       isLeader,
       clear: async (shards) => {

@@ -2,7 +2,7 @@
  * Decides syncs and removals: what counts as synced, and what is left to remove. Marks and walks are in the memory of the server that a pusher came to; where
  * another server writes what voids them, following shows it (`follow`).
  */
-import { isForgotten, type PushOutcome } from '../../domain/push.js';
+import type { PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { ShardName } from '../../domain/shard.js';
 import { assumed, isAssumable, judgeEnd, synced, unsynced } from '../decide.js';
@@ -107,7 +107,7 @@ export class SyncPlans {
     const written: Written = { compare: [this.#parts.records.compareShard(shard)], operations: [] };
     for (const state of shards.slicesOf(shard)) {
       if (written.operations.length >= recordsAtOnce) break;
-      if (!isForgotten(state)) this.#parts.records.putFacts(written, state.slice, assumed(shards.facts(state.slice), known.term));
+      this.#parts.records.putFacts(written, state.slice, assumed(shards.facts(state.slice), known.term));
     }
     return written.operations.length === 0 ? unchanged : writeInSteps(written, () => this.assume(shard));
   }
