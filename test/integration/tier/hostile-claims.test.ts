@@ -1,4 +1,5 @@
 import { largeTest } from '../../support/sizes.js';
+import { processorMs } from '../../support/fastest.js';
 import { test } from '../../support/test.js';
 import type { FrameOf } from '../../../src/frames/frame.js';
 import { childNeighbour } from '../../../src/domain/via.js';
@@ -263,17 +264,17 @@ test.serial('slices that a child reports to hold of a shard with a plain writer 
     const { child, end } = await scriptedChild(rig, root);
     child.send({ ...claimSentTo({ end }), isYours: true });
     await rig.settle();
-    const startedMs = performance.now();
+    const startedMs = processorMs();
     for (let frame = 0; frame < 30; frame += 1) {
       const slices = Array.from({ length: 1_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
       child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
     }
     await rig.settle();
-    took.push(performance.now() - startedMs);
+    took.push(processorMs() - startedMs);
     t.deepEqual(byesOf(end), []);
   }
 
-  t.log(`30,000 slices took ${took.map(Math.round).join(' and ')} ms`);
+  t.log(`30,000 slices took ${took.map(Math.round).join(' and ')} ms of the processor`);
   t.true((took[1] ?? 0) < 4 * (took[0] ?? 0));
 });
 
