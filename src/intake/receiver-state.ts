@@ -24,8 +24,8 @@ export type NumberedFrame = FrameOf<
 >;
 
 /**
- * What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. `report`: what holds from then on. `compares`: a
- * begin that is answered with a summary then.
+ * What a frame asks of the store, or the receiver itself. `last`: the number that may be acknowledged when it is settled; 0 where no frame asks.
+ * `report`: what holds from then on. `compares`: a begin that is answered with a summary then.
  */
 export type Work = Readonly<{
   pushes: readonly Push[];

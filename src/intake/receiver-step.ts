@@ -63,9 +63,7 @@ export function step(state: ReceiverState, event: ReceiverEvent, context: Receiv
     case 'settled':
       return settle(state, event, context);
     case 'dropped':
-      for (const slice of event.slices)
-        if (!isPusher(context) || state.slices.of(slice) !== undefined) state.slices.set({ slice, phase: 'stale', isAsked: false });
-      return askForDeclared(state, context);
+      return loseDropped(state, event.slices, context);
     case 'declared':
       return askForDeclared(state, context);
     case 'named':
@@ -270,11 +268,12 @@ function settle(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind
   if (fenced !== undefined && isPusher(context)) return { state, effects: [{ kind: 'fenced', holder: fenced.holder }] };
   const { mutations, bytes } = state.unsettled;
   const settled: ReceiverState = { ...state, unsettled: { mutations: mutations - work.mutations, bytes: bytes - work.bytes } };
-  const ack: ReceiverEffect = { kind: 'send', frame: { kind: 'ack', sequence: work.last, credit: context.credit } };
+  const acks: readonly ReceiverEffect[] =
+    work.last === 0 ? [] : [{ kind: 'send', frame: { kind: 'ack', sequence: work.last, credit: context.credit } }];
   const { slice } = work;
   const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
   if (slice !== undefined && isUnbegun && isPusher(context)) state.slices.set({ slice, phase: 'stale', isAsked: true });
-  return { state: settled, effects: [ack, ...settledEffects(work, outcomes)] };
+  return { state: settled, effects: [...acks, ...settledEffects(work, outcomes)] };
 }
 
 /** What waited for its type, and has one now. What is still under way is from before: it would be taken for changes of what is not here. */
@@ -284,11 +283,24 @@ function askForDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Step
   return { state, effects: known.map((slice) => resync(slice, 'its type is declared now')) };
 }
 
+/** What was synced since the type came back may count in the store by now. It must not: what comes up to the next `begin` is dropped. */
+function loseDropped(state: ReceiverState, slices: readonly Slice[], context: ReceiverContext): Stepped {
+  const lost = slices.filter((slice) => !isPusher(context) || state.slices.of(slice) !== undefined);
+  const isBack = ({ resource, shard }: Slice): boolean => context.typeOf(resource, shard) !== undefined;
+  const forgotten = forget(
+    state,
+    lost.filter((slice) => isBack(slice) && state.slices.of(slice)?.phase !== 'stale'),
+    context,
+  );
+  for (const slice of lost) state.slices.set({ slice, phase: 'stale', isAsked: false });
+  return { state, effects: [...forgotten.effects, ...askForDeclared(state, context).effects] };
+}
+
 /** The store forgets the syncs of these too. */
 function forget(state: ReceiverState, slices: readonly Slice[], { by }: ReceiverContext): Stepped {
   if (slices.length === 0) return { state, effects: [] };
   const pushes = slices.map((slice): Push => ({ kind: 'invalidate', slice, by }));
-  return push(state, { pushes, slice: undefined, last: state.next - 1, mutations: 0, bytes: 0, compares: false }, pushes);
+  return push(state, { pushes, slice: undefined, last: 0, mutations: 0, bytes: 0, compares: false }, pushes);
 }
 
 function push(state: ReceiverState, work: Work, pushes: readonly Push[]): Stepped {

@@ -699,21 +699,25 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(outcomeTexts(await lane.push([anEnd(), ...aFullSync({}, [anUpsert()])])), ['unbegun', 'unchanged', 'written', 'swept 0']);
   });
 
-  test('what is written or synced while a shard is removed stays', async (t) => {
-    const { store, lane } = await claimed(t);
-    await mustPush(lane, manyUpserts());
-    const names = (await namesOf(store)).toSorted();
-    const [first, last] = [names[0]!, names.at(-1)!];
+  for (const [what, removal] of [
+    ['a shard', aClear('amber', { fence: false })],
+    ['a type', aDrop()],
+  ] as const)
+    test(`what is written or synced while ${what} is removed stays`, async (t) => {
+      const { store, lane } = await claimed(t);
+      await mustPush(lane, manyUpserts());
+      const names = (await namesOf(store)).toSorted();
+      const [first, last] = [names[0]!, names.at(-1)!];
 
-    const cleared = mustPush(store.lane(), [aClear('amber', { fence: false })]);
-    await afterNextCommit(store, async () => {
-      await mustWrite(store, aPut({ name: first }, 'absent'));
-      await mustPush(lane, [anUpsert({ name: last })]);
+      const removed = mustPush(store.lane(), [removal]);
+      await afterNextCommit(store, async () => {
+        await mustWrite(store, aPut({ name: first }, 'absent'));
+        await mustPush(lane, [anUpsert({ name: last })]);
+      });
+
+      t.deepEqual(await removed, [`swept ${manyObjects - 1}`]);
+      t.deepEqual(await namesOf(store), [first, last]);
     });
-
-    t.deepEqual(await cleared, [`swept ${manyObjects - 1}`]);
-    t.deepEqual(await namesOf(store), [first, last]);
-  });
 
   test('two removals of one shard at a time remove nothing that was synced since both began', async (t) => {
     const { store, lane } = await claimed(t);

@@ -251,7 +251,7 @@ test('a shard that copies an identity does not change what the identity’s own 
   );
 });
 
-test('a type that comes back while its objects leave keeps what is synced meanwhile', async (t) => {
+test('of a type that comes back while its objects leave a shard is asked for all, whatever it has synced meanwhile', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const slice = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
@@ -267,6 +267,13 @@ test('a type that comes back while its objects leave keeps what is synced meanwh
   await client.create(declarations({ shard: 'bravo' }), aClusterCachedResource('hash'));
   await amber.sync(slice, many.slice(-50), 'v1');
   await until(() => server.logged.some(({ event }) => event === 'type.removed'));
+  amber.socket.terminate();
+
+  // It has not heard that it is asked, and what it was acknowledged may have come too late.
+  const again = await RawPusher.open(server, { named: amber.term, position: amber.position });
+  again.put(slice, many.slice(0, 1), 'v1');
+  t.like(await again.expect('resync'), { slice });
+  await again.sync(slice, many.slice(-50), 'v1');
 
   t.is((await client.list(everything)).items.length, 50);
 });

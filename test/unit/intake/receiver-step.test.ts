@@ -65,7 +65,7 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       end: ['unknown', 'push end'],
       'wrong end': ['unknown', 'push end'],
       digest: ['unknown', 'push compare'],
-      dropped: ['stale', 'send resync'],
+      dropped: ['stale', 'push invalidate', 'send resync'],
       declared: ['unknown'],
       unbegun: ['unknown', 'send ack 1', 'send resync'],
     },
@@ -76,7 +76,7 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       end: ['unknown', 'push end'],
       'wrong end': ['unknown', 'push invalidate', 'send resync'],
       digest: ['syncing', 'push compare'],
-      dropped: ['stale', 'send resync'],
+      dropped: ['stale', 'push invalidate', 'send resync'],
       declared: ['syncing'],
     },
     stale: { ...stale, digest: ['stale', 'push', 'send resync'] },
@@ -99,7 +99,7 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       put: ['synced', 'push upsert'],
       delete: ['synced', 'push retract'],
       end: ['stale', 'push invalidate', 'send resync'],
-      dropped: ['stale', 'send resync'],
+      dropped: ['stale', 'push invalidate', 'send resync'],
       declared: ['synced'],
       unbegun: ['stale', 'send ack 1', 'send resync'],
     },
@@ -111,7 +111,7 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       delete: ['syncing', 'push retract'],
       end: ['synced', 'push end'],
       'wrong end': ['stale', 'push invalidate', 'send resync'],
-      dropped: ['stale', 'send resync'],
+      dropped: ['stale', 'push invalidate', 'send resync'],
       declared: ['syncing'],
     },
     stale: {
@@ -297,7 +297,7 @@ test('a slice that its pusher names no longer is not being synced any more, in t
 
   t.deepEqual(textsOf(receiver.take({ kind: 'named', slices: new Set([formatSlice(apiExports)]) })), []);
   t.deepEqual(textsOf(receiver.take({ kind: 'named', slices: new Set([formatSlice(schemas)]) })), ['push invalidate']);
-  t.deepEqual(textsOf(receiver.settle()), ['send ack 1']);
+  t.deepEqual(textsOf(receiver.settle()), []);
   t.deepEqual(textsOf(receiver.take({ kind: 'named', slices: new Set() })), []);
 });
 
