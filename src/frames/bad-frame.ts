@@ -4,4 +4,9 @@ export class BadFrame extends Error {
     super(message);
     this.name = 'BadFrame';
   }
+
+  /** Of the member of that name. */
+  within(name: string): BadFrame {
+    return new BadFrame(`${name}${this.message.startsWith(' ') ? '' : '.'}${this.message}`);
+  }
 }

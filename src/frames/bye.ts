@@ -22,6 +22,10 @@ export const byes = {
 
 export type ByeReason = keyof typeof byes;
 
+export function parseByeReason(text: string): ByeReason | undefined {
+  return Object.hasOwn(byes, text) ? (text as ByeReason) : undefined;
+}
+
 /** When a pusher or a child may come back after the store could not serve it. */
 export const unavailableRetryMs = 1_000;
 

@@ -17,10 +17,9 @@ import { byes, type ByeReason } from './bye.js';
 import type { FrameConnection } from './frame-connection.js';
 import type { Frame } from './frame.js';
 import { Liveness } from '../domain/liveness.js';
-import { readFrame } from './read-frame.js';
+import { readFrame, writeFrame } from './frame-codec.js';
 import type { FrameSocketOptions } from './socket-options.js';
 import { UnreadMessages } from './unread-messages.js';
-import { writeFrame } from './write-frame.js';
 
 /** `turn`: resolves in a later turn of the event loop, when it is this one's to work. */
 export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock; turn?: (() => Promise<void>) | undefined }>;

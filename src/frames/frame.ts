@@ -1,41 +1,6 @@
 /**
- * What crosses a websocket: frames, each one msgpack array, one per websocket message. A closed union with one reader
- * (read-frame.ts) and one writer (write-frame.ts).
- *
- *   frame    = [1,  protocol, role, name, process, term, takesOver, route, agent, credit | nil,
- *                 limits | nil, position?]                                                     hello
- *            | [2,  protocol, cacheId, epoch, term, credit, limits]                                welcome
- *            | [3,  sequence, slice, version, objects, position?]                                  put
- *            | [4,  sequence, slice, keys, position?]                                              delete
- *            | [5,  sequence, slice, revision, compares?]                                          begin
- *            | [6,  sequence, slice, revision, count, filterHash, buckets?, term?]                 end
- *            | [7,  slice, reason]                                                                 resync
- *            | [8,  sequence, position]                                                            progress
- *            | [9,  shard, term, process, removed, origin, path, reached, isYours, held]           claim
- *            | [10, route]                                                                         route
- *            | [11, up, down]                                                                      policy
- *            | [12, sequence, slice, value]                                                        digest
- *            | [13, sequence, credit, position?]                                                   ack
- *            | [14, sequence, reason, message]                                                     refuse
- *            | [15, freshness, withdrawn]                                                          status
- *            | [16, reason, message, retryAfterMs | nil]                                           bye
- *            | [17, position, held, isLast]                                                        resume
- *            | [18, number]                                                                        heartbeat
- *            | [19, sequence, freshness, heartbeat, isAll, isComplete]                             report
- *            | [20, slice, sequence, digests]                                                      summary
- *            | [21]                                                                                standby
- *            | [22, slices, withdrawn, isAll]                                                      types
- *            | [23, slice, keys]                                                                   swept
- *            | [24, sequence, slice, cluster]                                                      clusterBegin
- *            | [25, sequence, slice, cluster, count]                                               clusterEnd
- *            | [26, sequence, slice, cluster]                                                      clusterKeep
- *            | [27, slices]                                                                        synced
- *   slice    = [shard, group, resource, identity]      slices, withdrawn = [slice, …]
- *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
- *   keys     = [cluster, namespace, name, …]                                three elements each
- *   held     = [[slice, filterHash, syncedTerm], …]
- *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
- *   freshness = [[slice, connected, synced, lagMs, whole], …]
+ * What crosses a websocket: frames, each one msgpack array, one per websocket message: the number of its kind, then its members in the order of this
+ * table (frame-fields.ts has what they may be). A closed union with one reader and one writer (frame-codec.ts).
  *
  * Roles. A shard pushes its own objects: hello; synced, welcome; then put, delete, begin, end, clusterBegin, clusterEnd, clusterKeep, status one way and ack, refuse,
  * resync the other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
@@ -78,149 +43,178 @@
  *       ignores the position of an ack resyncs everything whenever it connects. A cache that knows no clusterBegin ends the session (bye protocol)
  *       before it removes anything.
  */
-import type { BucketSet } from '../domain/buckets.js';
-import type { Offer } from '../domain/claim.js';
-import type { ClusterName } from '../domain/cluster.js';
-import type { Term } from '../domain/push.js';
-import type { ShardName } from '../domain/shard.js';
-import type { Slice } from '../domain/slice.js';
-import type { ByeReason } from './bye.js';
+import { parseBucketSet } from '../domain/buckets.js';
+import { parseClusterName } from '../domain/cluster.js';
+import { parseShardName } from '../domain/shard.js';
+import { parseByeReason } from './bye.js';
+import { frameBounds } from './frame-bounds.js';
+import {
+  bytes,
+  count,
+  flag,
+  hash,
+  id,
+  keys,
+  late,
+  listOf,
+  message,
+  objects,
+  optional,
+  parsed,
+  policyText,
+  positive,
+  record,
+  slice,
+  text,
+  type Fields,
+  type ValuesOf,
+} from './frame-fields.js';
+
+export type { PushedKey, PushedObject } from './frame-fields.js';
 
 export const protocolVersion = 1;
 
-export type FrameOf<Kind extends Frame['kind']> = Extract<Frame, { kind: Kind }>;
-
 /** How much may be sent and not yet acknowledged. */
-export type Credit = Readonly<{ mutations: number; bytes: number }>;
+const credit = record({ mutations: count, bytes: count });
+export type Credit = ReturnType<typeof credit.read>;
 
 /** What the receiving end accepts at most. */
-export type FrameLimits = Readonly<{ frameBytesMax: number; frameMutationsMax: number; bodyBytesMax: number }>;
+const limits = record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive });
+export type FrameLimits = ReturnType<typeof limits.read>;
 
 /**
  * What a cache holds of a slice that comes over this link: the link filter it is current with ('' when it must be resynced), and
  * the term that synced it, 0 when none has.
  */
-export type HeldSlice = Readonly<{ slice: Slice; filterHash: string; syncedTerm: Term }>;
-
-/** An object as it is pushed. Its key's texts are as they came; whoever admits it parses them. */
-export type PushedObject = Readonly<{
-  cluster: string;
-  namespace: string;
-  name: string;
-  /** The source's own version of it: sent, never compared. */
-  sourceVersion: string;
-  /** JSON text. Undefined: whatever the receiver holds under this key is kept. */
-  body: Uint8Array | undefined;
-}>;
-
-export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
+const held = record({ slice, filterHash: hash, syncedTerm: count });
+export type HeldSlice = ReturnType<typeof held.read>;
 
 /**
  * What a sender knows of the freshness of a slice: whether its source is connected, whether it is synced there (`synced`), and how old
  * the oldest change is that is not acknowledged. `whole`: the receiver has, or will have with what comes before this, every object that the shard has of
  * the slice; nothing was refused on the way, and no policy keeps anything back.
  */
-export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; synced: boolean; lagMs: number; whole: boolean }>;
+const freshness = record({ slice, connected: flag, synced: flag, lagMs: count, whole: flag });
+export type SliceFreshness = ReturnType<typeof freshness.read>;
 
 /** What a reporter knows of a slice, beside whether it is synced. */
 export type SliceReport = Omit<SliceFreshness, 'slice' | 'synced'>;
 
-export type Frame =
-  | Readonly<{
-      kind: 'hello';
-      protocol: number;
-      role: 'shard' | 'cache';
-      /** Of the shard, or of the cache: what its certificate says. */
-      name: string;
-      /** Of a shard: an id that its process has made up for itself; '' from a cache. */
-      process: string;
-      /** Of a shard: the last term of its process, 0 before the first. Of a cache: when its process started, in milliseconds since 1970. */
-      term: Term;
-      /** Of a shard: it takes over instead of waiting as a standby. */
-      takesOver: boolean;
-      /** Ids of caches from this one to the root, its own first; empty for a shard. */
-      route: readonly string[];
-      /** The sender's program and version, for the log. */
-      agent: string;
-      /** Of a cache: credit for what comes down to it. */
-      credit: Credit | undefined;
-      limits: FrameLimits | undefined;
-      /** Of a shard: the position of its last ack. */
-      position?: string;
-    }>
-  | Readonly<{
-      kind: 'welcome';
-      protocol: number;
-      cacheId: string;
-      epoch: number;
-      /** The term of the shard's process from now on, which its next hello names; 0 to a cache. */
-      term: Term;
-      credit: Credit;
-      limits: FrameLimits;
-    }>
-  | Readonly<{ kind: 'put'; sequence: number; slice: Slice; version: string; objects: readonly PushedObject[]; position?: string }>
-  | Readonly<{ kind: 'delete'; sequence: number; slice: Slice; keys: readonly PushedKey[]; position?: string }>
-  | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string; compares?: boolean }>
-  /**
-   * `count`: objects put since begin. `filterHash`: of what the policies of both caches let through of the slice; '' from a shard. Without a
-   * begin before it, the slice is current with that link filter, and all of it synced. `buckets`: those whose objects were sent; without it, all.
-   * `term`: of the shard's claim for which a cache sends this; claims wait for no credit, so a later one may have overtaken it.
-   */
-  | Readonly<{
-      kind: 'end';
-      sequence: number;
-      slice: Slice;
-      revision: string;
-      count: number;
-      filterHash: string;
-      buckets?: BucketSet;
-      term?: Term;
-    }>
-  /** All that the slice has of one logical cluster follows, up to its clusterEnd. */
-  | Readonly<{ kind: 'clusterBegin'; sequence: number; slice: Slice; cluster: ClusterName }>
-  | Readonly<{ kind: 'clusterEnd'; sequence: number; slice: Slice; cluster: ClusterName; count: number }>
-  /** The end of the slice that follows removes nothing of the logical cluster. */
-  | Readonly<{ kind: 'clusterKeep'; sequence: number; slice: Slice; cluster: ClusterName }>
-  | Readonly<{ kind: 'resync'; slice: Slice; reason: string }>
-  | Readonly<{ kind: 'progress'; sequence: number; position: string }>
-  /**
-   * What the sender has chosen for a shard (domain/claim.ts). `path`: ids of caches from the origin to the sender, as far as it knows. `isYours`: the
-   * sender has the shard from the reader of this, which is to send it.
-   */
-  | (Offer & Readonly<{ kind: 'claim'; shard: ShardName; isYours: boolean }>)
+const slices = listOf(slice);
+/** Ids of caches. */
+const ids = listOf(id, frameBounds.pathMax);
+const cluster = parsed(parseClusterName);
+
+export const frames = {
+  hello: kind(1, {
+    protocol: positive,
+    role: parsed((value) => (value === 'shard' || value === 'cache' ? value : undefined)),
+    /** Of the shard, or of the cache: what its certificate says. */
+    name: text,
+    /** Of a shard: an id that its process has made up for itself; '' from a cache. */
+    process: text,
+    /** Of a shard: the last term of its process, 0 before the first. Of a cache: when its process started, in milliseconds since 1970. */
+    term: count,
+    /** Of a shard: it takes over instead of waiting as a standby. */
+    takesOver: flag,
+    /** Ids of caches from this one to the root, its own first; empty for a shard. */
+    route: ids,
+    /** The sender's program and version, for the log. */
+    agent: text,
+    /** Of a cache: credit for what comes down to it. */
+    credit: optional(credit),
+    limits: optional(limits),
+    /** Of a shard: the position of its last ack. */
+    position: late(text),
+  }),
+  welcome: kind(2, {
+    protocol: positive,
+    cacheId: text,
+    epoch: count,
+    /** The term of the shard's process from now on, which its next hello names; 0 to a cache. */
+    term: count,
+    credit,
+    limits,
+  }),
+  put: kind(3, { sequence: positive, slice, version: text, objects, position: late(text) }),
+  delete: kind(4, { sequence: positive, slice, keys, position: late(text) }),
+  begin: kind(5, { sequence: positive, slice, revision: text, compares: late(flag) }),
+  /** Without a begin before it, the slice is current with that link filter, and all of it synced. */
+  end: kind(6, {
+    sequence: positive,
+    slice,
+    revision: text,
+    /** Objects put since begin. */
+    count,
+    /** Of what the policies of both caches let through of the slice; '' from a shard. */
+    filterHash: hash,
+    /** Those whose objects were sent; without it, all. */
+    buckets: late(parsed(parseBucketSet)),
+    /** Of the shard's claim for which a cache sends this; claims wait for no credit, so a later one may have overtaken it. */
+    term: late(positive),
+  }),
+  resync: kind(7, { slice, reason: message }),
+  progress: kind(8, { sequence: positive, position: text }),
+  /** What the sender has chosen for a shard (domain/claim.ts). */
+  claim: kind(9, {
+    shard: parsed(parseShardName),
+    term: positive,
+    process: text,
+    removed: flag,
+    origin: id,
+    /** Ids of caches from the origin to the sender, as far as it knows. */
+    path: ids,
+    reached: flag,
+    /** The sender has the shard from the reader of this, which is to send it. */
+    isYours: flag,
+    held: flag,
+  }),
   /** From a parent: its own id and those above it. */
-  | Readonly<{ kind: 'route'; route: readonly string[] }>
+  route: kind(10, { route: ids }),
   /** What this end lets through, both ways: the rules as JSON text (domain/link-policy.ts). */
-  | Readonly<{ kind: 'policy'; up: string; down: string }>
-  | Readonly<{ kind: 'digest'; sequence: number; slice: Slice; value: string }>
-  | Readonly<{ kind: 'ack'; sequence: number; credit: Credit; position?: string }>
+  policy: kind(11, { up: policyText, down: policyText }),
+  digest: kind(12, { sequence: positive, slice, value: text }),
+  ack: kind(13, { sequence: count, credit, position: late(text) }),
   /** Refuses that mutation only. `reason` is one of domain/errors.ts. */
-  | Readonly<{ kind: 'refuse'; sequence: number; reason: string; message: string }>
+  refuse: kind(14, { sequence: positive, reason: text, message }),
   /** What has changed of freshness since the last one; slices that are not pushed any more. */
-  | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[]; withdrawn: readonly Slice[] }>
-  /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
-  | Readonly<{ kind: 'heartbeat'; number: number }>
-  /**
-   * What has changed of freshness since the last one. `isAll`: with this, everything was reported once. `isComplete`: every shard
-   * that anybody behind the sender knows was reported; all neighbours it ever had are connected.
-   */
-  | Readonly<{
-      kind: 'report';
-      sequence: number;
-      freshness: readonly SliceFreshness[];
-      heartbeat: number;
-      isAll: boolean;
-      isComplete: boolean;
-    }>
-  /** What the receiving end holds of what comes over this link, and the last position it was sent. In parts; `isLast` marks the last. */
-  | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
-  /** The shard has its pusher. This one waits until that is gone; then its welcome comes. */
-  | Readonly<{ kind: 'standby' }>
-  | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; digests: Uint8Array }>
-  /** From a shard: what it has and did not name before, and what it no longer has. `isAll`: with this, all that it has is named. */
-  | Readonly<{ kind: 'types'; slices: readonly Slice[]; withdrawn: readonly Slice[]; isAll: boolean }>
-  /** Before a welcome, as often as needed: slices that this term has synced here. It may go on with changes; all others are to be synced. */
-  | Readonly<{ kind: 'synced'; slices: readonly Slice[] }>
-  | Readonly<{ kind: 'swept'; slice: Slice; keys: readonly PushedKey[] }>
+  status: kind(15, { freshness: listOf(freshness), withdrawn: slices }),
   /** The last frame. `retryAfterMs` undefined: do not come back. */
-  | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;
+  bye: kind(16, { reason: parsed(parseByeReason), message, retryAfterMs: optional(count) }),
+  /** What the receiving end holds of what comes over this link, and the last position it was sent. In parts; `isLast` marks the last. */
+  resume: kind(17, { position: text, held: listOf(held), isLast: flag }),
+  /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
+  heartbeat: kind(18, { number: positive }),
+  /** What has changed of freshness since the last one. */
+  report: kind(19, {
+    sequence: positive,
+    freshness: listOf(freshness),
+    /** The one that it answers; 0 answers none. */
+    heartbeat: count,
+    /** With this, everything was reported once. */
+    isAll: flag,
+    /** Every shard that anybody behind the sender knows was reported; all neighbours it ever had are connected. */
+    isComplete: flag,
+  }),
+  summary: kind(20, { slice, sequence: positive, digests: bytes }),
+  /** The shard has its pusher. This one waits until that is gone; then its welcome comes. */
+  standby: kind(21, {}),
+  /** From a shard: what it has and did not name before, and what it no longer has. `isAll`: with this, all that it has is named. */
+  types: kind(22, { slices, withdrawn: slices, isAll: flag }),
+  swept: kind(23, { slice, keys }),
+  /** All that the slice has of one logical cluster follows, up to its clusterEnd. */
+  clusterBegin: kind(24, { sequence: positive, slice, cluster }),
+  clusterEnd: kind(25, { sequence: positive, slice, cluster, count }),
+  /** The end of the slice that follows removes nothing of the logical cluster. */
+  clusterKeep: kind(26, { sequence: positive, slice, cluster }),
+  /** Before a welcome, as often as needed: slices that this term has synced here. It may go on with changes; all others are to be synced. */
+  synced: kind(27, { slices }),
+};
+
+type Frames = typeof frames;
+export type Frame = { [Kind in keyof Frames]: Readonly<{ kind: Kind }> & ValuesOf<Frames[Kind]['fields']> }[keyof Frames];
+export type FrameOf<Kind extends Frame['kind']> = Extract<Frame, { kind: Kind }>;
+
+function kind<F extends Fields>(number: number, fields: F): Readonly<{ number: number; fields: F }> {
+  return { number, fields };
+}

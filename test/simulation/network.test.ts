@@ -3,7 +3,7 @@ import { test } from '../support/test.js';
 import fc from 'fast-check';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Frame } from '../../src/frames/frame.js';
-import { writeFrame } from '../../src/frames/write-frame.js';
+import { writeFrame } from '../../src/frames/frame-codec.js';
 import { aPut, someFrames } from '../support/frames/some-frames.js';
 import { frameSize } from './frame-size.js';
 import { Network, type NetworkOptions } from './network.js';

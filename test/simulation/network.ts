@@ -17,7 +17,7 @@
 import { CacheError } from '../../src/domain/errors.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Frame } from '../../src/frames/frame.js';
-import { writeFrame } from '../../src/frames/write-frame.js';
+import { writeFrame } from '../../src/frames/frame-codec.js';
 import { frameSize } from './frame-size.js';
 import { NetworkLink, type Delivery } from './network-link.js';
 import type { LineSettings, NetworkLine } from './network-line.js';

@@ -9,7 +9,7 @@ import { BadFrame } from '../../src/frames/bad-frame.js';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Frame } from '../../src/frames/frame.js';
-import { readFrame } from '../../src/frames/read-frame.js';
+import { readFrame } from '../../src/frames/frame-codec.js';
 import { deferred, type Deferred } from '../../src/domain/deferred.js';
 import type { NetworkLine } from './network-line.js';
 import type { NetworkPipe, Parcel } from './network-pipe.js';

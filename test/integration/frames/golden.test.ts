@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { test } from '../../support/test.js';
-import { readFrame } from '../../../src/frames/read-frame.js';
+import { readFrame } from '../../../src/frames/frame-codec.js';
 import { goldenBytes, goldenFile, goldenText } from '../../support/frames/golden.js';
 import { plain, someFrames } from '../../support/frames/some-frames.js';
 

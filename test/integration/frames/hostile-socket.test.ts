@@ -4,7 +4,7 @@ import { test } from '../../support/test.js';
 import { BadFrame } from '../../../src/frames/bad-frame.js';
 import type { FrameSocket } from '../../../src/frames/frame-socket.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { writeFrame } from '../../../src/frames/write-frame.js';
+import { writeFrame } from '../../../src/frames/frame-codec.js';
 import { until } from '../../support/test-server.js';
 import { SocketServer, socketOptions, type RawClient } from './a-socket.js';
 

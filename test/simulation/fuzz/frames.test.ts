@@ -4,8 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { BadFrame } from '../../../src/frames/bad-frame.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { readFrame } from '../../../src/frames/read-frame.js';
-import { writeFrame } from '../../../src/frames/write-frame.js';
+import { readFrame, writeFrame } from '../../../src/frames/frame-codec.js';
 import { plain, someFrames } from '../../support/frames/some-frames.js';
 import { fuzz, mutatedBytes } from './fuzzing.js';
 

@@ -1,6 +1,6 @@
 /** The golden bytes of a protocol version: a line with each frame as text, a line with its bytes, an empty line. */
 import { protocolVersion, type Frame } from '../../../src/frames/frame.js';
-import { writeFrame } from '../../../src/frames/write-frame.js';
+import { writeFrame } from '../../../src/frames/frame-codec.js';
 import { projectFile } from '../project.js';
 import { plain } from './some-frames.js';
 

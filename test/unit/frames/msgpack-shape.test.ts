@@ -1,7 +1,7 @@
 import { test } from '../../support/test.js';
 import { BadFrame } from '../../../src/frames/bad-frame.js';
 import { checkShape } from '../../../src/frames/msgpack-shape.js';
-import { writeFrame } from '../../../src/frames/write-frame.js';
+import { writeFrame } from '../../../src/frames/frame-codec.js';
 import { fastestMs } from '../../support/fastest.js';
 import { aPut, someFrames } from '../../support/frames/some-frames.js';
 

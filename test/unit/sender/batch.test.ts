@@ -1,6 +1,6 @@
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
-import { writeFrame } from '../../../src/frames/write-frame.js';
+import { writeFrame } from '../../../src/frames/frame-codec.js';
 import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type BatchBounds, type Pending } from '../../../src/sender/batch.js';
 import type { Outgoing } from '../../../src/sender/source.js';
 import { anyCharacter } from '../../support/any-character.js';

@@ -1,8 +1,7 @@
 /** What a cache tells the other end of a link that it holds, in frames that the other end reads. */
 import { test } from '../../support/test.js';
 import type { Frame } from '../../../src/frames/frame.js';
-import { readFrame } from '../../../src/frames/read-frame.js';
-import { writeFrame } from '../../../src/frames/write-frame.js';
+import { readFrame, writeFrame } from '../../../src/frames/frame-codec.js';
 import { HeldSlices } from '../../../src/tier/held-slices.js';
 import { childNeighbour } from '../../../src/domain/via.js';
 import type { FrameConnection } from '../../../src/frames/frame-connection.js';

@@ -4,11 +4,9 @@ import { rounds } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import fc from 'fast-check';
 import { BadFrame } from '../../../src/frames/bad-frame.js';
-import { frameNumbers } from '../../../src/frames/frame-numbers.js';
-import type { Frame } from '../../../src/frames/frame.js';
+import { frames, type Frame } from '../../../src/frames/frame.js';
 import { pack, unpack } from '../../../src/frames/msgpack.js';
-import { readFrame } from '../../../src/frames/read-frame.js';
-import { writeFrame } from '../../../src/frames/write-frame.js';
+import { readFrame, writeFrame } from '../../../src/frames/frame-codec.js';
 import { fastestMs } from '../../support/fastest.js';
 import { anyFrame, aPut, exportsOfAmber, plain, someFrames } from '../../support/frames/some-frames.js';
 import { collectGarbage } from '../../support/collect-garbage.js';
@@ -50,7 +48,7 @@ test('every frame that is written is read as it was', (t) => {
 });
 
 test('there is an example of every kind of frame', (t) => {
-  t.deepEqual(new Set(someFrames.map(({ kind }) => kind)), new Set(Object.keys(frameNumbers) as Frame['kind'][]));
+  t.deepEqual(new Set(someFrames.map(({ kind }) => kind)), new Set(Object.keys(frames) as Frame['kind'][]));
 });
 
 test('names that JavaScript treats specially pass unchanged and change nothing', (t) => {
@@ -105,8 +103,8 @@ const bad: readonly [string, unknown, string][] = [
   ['a put of nothing', [3, 1, amber, 'v1', []], 'put.objects is no list of 5 members each'],
   ['a put whose objects are no multiple of five', [3, 1, amber, 'v1', ['c', '', 'n', '1']], 'put.objects is no list of 5 members each'],
   ['a put of too much', [3, 1, amber, 'v1', Array(50_005).fill('')], 'put.objects is too long'],
-  ['a body that is text', [3, 1, amber, 'v1', ['c', '', 'n', '1', '{}']], 'put.body is no bytes'],
-  ['a key that is a number', [3, 1, amber, 'v1', ['c', '', 7, '1', null]], 'part of a key is no text'],
+  ['a body that is text', [3, 1, amber, 'v1', ['c', '', 'n', '1', '{}']], 'put.objects.body is no bytes'],
+  ['a key that is a number', [3, 1, amber, 'v1', ['c', '', 7, '1', null]], 'put.objects has part of a key that is no text'],
   ['a delete of nothing', [4, 1, amber, []], 'delete.keys is no list of 3 members each'],
   ['keys that are no multiple of three', [4, 1, amber, ['c', '']], 'delete.keys is no list of 3 members each'],
   ['a sequence of 0', [5, 0, amber, '1'], 'begin.sequence is no number above 0'],
@@ -129,7 +127,7 @@ const bad: readonly [string, unknown, string][] = [
   ['a claim by more than 64 caches', [9, 'amber', 1, 'p', false, 'c', Array(65).fill('c'), true, false], 'claim.path is too long'],
   ['a claim that does not say whose it is', [9, 'amber', 1, 'p', false, 'c', [], true], 'claim.isYours is neither true nor false'],
   ['a credit that is a number', [13, 1, 7], 'ack.credit is no list'],
-  ['limits of 0', [2, 1, 'c', 1, 0, [1, 1], [0, 1, 1]], 'welcome.limits.frameBytes is no number above 0'],
+  ['limits of 0', [2, 1, 'c', 1, 0, [1, 1], [0, 1, 1]], 'welcome.limits.frameBytesMax is no number above 0'],
   ['a role that is none', [1, 1, 'constructor', 'a', 'p', 1, false, [], '', null, null], 'hello.role is none'],
   ['a reason for a bye that is none', [16, 'constructor', '', null], 'bye.reason is none'],
   ['a bye that says when with a flag', [16, 'shutdown', '', false], 'bye.retryAfterMs is no number'],

@@ -1,0 +1,33 @@
+/**
+ * The one reader and the one writer of frames. The reader checks every member it knows, and ignores those after them, which later versions added (see the
+ * ladder in frame.ts). What is written is read as the same frame.
+ */
+import assert from 'node:assert/strict';
+import { BadFrame } from './bad-frame.js';
+import { readMember, record } from './frame-fields.js';
+import { frames, type Frame } from './frame.js';
+import { pack, unpack } from './msgpack.js';
+
+const kinds = Object.entries(frames).map(([kind, { number, fields }]) => ({
+  kind: kind as Frame['kind'],
+  number,
+  members: record(fields),
+}));
+const byNumber = new Map<unknown, (typeof kinds)[number]>(kinds.map((each) => [each.number, each]));
+const byKind = new Map(kinds.map((each) => [each.kind, each]));
+
+/** Throws BadFrame. */
+export function readFrame(bytes: Uint8Array): Frame {
+  const values = unpack(bytes);
+  if (!Array.isArray(values)) throw new BadFrame('it is no list');
+  const known = byNumber.get(values[0]);
+  if (known === undefined) throw new BadFrame('its kind is none');
+  const { kind, members } = known;
+  return { kind, ...readMember(kind, members.read, values.slice(1)) } as Frame;
+}
+
+export function writeFrame(frame: Frame): Uint8Array {
+  const known = byKind.get(frame.kind);
+  assert(known !== undefined, 'frames have a kind');
+  return pack([known.number, ...(known.members.write(frame as never) as readonly unknown[])]);
+}

@@ -1,0 +1,242 @@
+/**
+ * What the members of frames may be: how each is read, with its bounds, and how it is written. What is written is read as it was, but for halves of
+ * characters, which have no UTF-8, and messages that are too long.
+ *
+ * A reader throws a BadFrame whose text goes on behind the name of the member, which whoever knows it puts before it. Bodies are views of the message.
+ * Slices are parsed, because they become keys; a key's own texts are as they came.
+ */
+import { parseShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
+import { BadFrame } from './bad-frame.js';
+import { frameBounds } from './frame-bounds.js';
+
+export type Field<T> = Readonly<{ read: (value: unknown) => T; write: (value: T) => unknown }>;
+/** Of a member that came to its frame after the first writers of it: missing and nil are the same. */
+export type LateField<T> = Field<T | undefined> & Readonly<{ isLate: true }>;
+
+/** Fields by their names, in the order of the wire. */
+export type Fields = Readonly<Record<string, Readonly<{ read: (value: unknown) => unknown; write: (value: never) => unknown }>>>;
+
+type LateNames<F extends Fields> = { [Name in keyof F]: F[Name] extends Readonly<{ isLate: true }> ? Name : never }[keyof F];
+export type ValuesOf<F extends Fields> = Readonly<
+  { [Name in Exclude<keyof F, LateNames<F>>]: ReturnType<F[Name]['read']> } & {
+    [Name in LateNames<F>]?: Exclude<ReturnType<F[Name]['read']>, undefined>;
+  }
+>;
+
+function same<T>(value: T): T {
+  return value;
+}
+
+function textOf(charactersMax: number, shorten: (value: string) => string = same): Field<string> {
+  const read = (value: unknown): string => {
+    if (typeof value !== 'string') throw new BadFrame(` is no text`);
+    if (value.length > charactersMax) throw new BadFrame(` is too long`);
+    return value;
+  };
+  return { read, write: (value) => whole(shorten(value)) };
+}
+
+const halfCharacter = /\p{Surrogate}/gu;
+
+/** Half a character would make the reader refuse the whole frame. */
+function whole(value: string): string {
+  return value.replace(halfCharacter, '\ufffd');
+}
+
+export const text = textOf(frameBounds.nameCharactersMax);
+export const hash = textOf(frameBounds.hashCharactersMax);
+export const id = textOf(frameBounds.idCharactersMax);
+export const policyText = textOf(frameBounds.policyCharactersMax);
+/** For people; a longer one is cut. */
+export const message = textOf(frameBounds.messageCharactersMax, (value) => value.slice(0, frameBounds.messageCharactersMax));
+
+/** 0 or above: msgpack-shape.ts has checked that. */
+export const count: Field<number> = {
+  read: (value) => {
+    if (typeof value !== 'number') throw new BadFrame(` is no number`);
+    return value;
+  },
+  write: same,
+};
+
+export const positive: Field<number> = {
+  read: (value) => {
+    if (typeof value !== 'number' || value < 1) throw new BadFrame(` is no number above 0`);
+    return value;
+  },
+  write: same,
+};
+
+export const flag: Field<boolean> = {
+  read: (value) => {
+    if (typeof value !== 'boolean') throw new BadFrame(` is neither true nor false`);
+    return value;
+  },
+  write: same,
+};
+
+export const bytes: Field<Uint8Array> = {
+  read: (value) => {
+    if (!(value instanceof Uint8Array)) throw new BadFrame(` is no bytes`);
+    return value;
+  },
+  write: same,
+};
+
+/** A text that `parse` accepts. */
+export function parsed<T extends string>(parse: (text: string) => T | undefined): Field<T> {
+  const read = (value: unknown): T => {
+    const known = typeof value === 'string' ? parse(value) : undefined;
+    if (known === undefined) throw new BadFrame(` is none`);
+    return known;
+  };
+  return { read, write: same };
+}
+
+/** nil, or what the field is. */
+export function optional<T>({ read, write }: Field<T>): Field<T | undefined> {
+  return {
+    read: (value) => (value === null ? undefined : read(value)),
+    write: (value) => (value === undefined ? null : write(value)),
+  };
+}
+
+export function late<T>(field: Field<T>): LateField<T> {
+  const { read, write } = optional(field);
+  return { read: (value) => (value === undefined ? undefined : read(value)), write, isLate: true };
+}
+
+export function listOf<T>({ read, write }: Field<T>, max: number = frameBounds.namesPerFrame): Field<readonly T[]> {
+  return {
+    read: (value) => {
+      if (!Array.isArray(value)) throw new BadFrame(` is no list`);
+      if (value.length > max) throw new BadFrame(` is too long`);
+      return value.map((one) => read(one));
+    },
+    write: (values) => values.map(write),
+  };
+}
+
+/** A list with one member for each field, in order; those behind are ignored. Late ones that are undefined are left out at its end. */
+export function record<F extends Fields>(fields: F): Field<ValuesOf<F>> {
+  const named = Object.entries(fields).map(([name, { read, write, ...rest }]) => ({ name, read, write, isLate: 'isLate' in rest }));
+  return {
+    read: (value) => {
+      if (!Array.isArray(value)) throw new BadFrame(' is no list');
+      const values: Record<string, unknown> = {};
+      let at = 0;
+      for (const { name, read, isLate } of named) {
+        const member = readMember(name, read, value[at]);
+        if (member !== undefined || !isLate) values[name] = member;
+        at += 1;
+      }
+      return values as ValuesOf<F>;
+    },
+    write: (values) => {
+      const members: unknown[] = [];
+      let length = 0;
+      for (const { name, write, isLate } of named) {
+        const value = (values as Readonly<Record<string, unknown>>)[name];
+        members.push(write(value as never));
+        if (value !== undefined || !isLate) length = members.length;
+      }
+      return length === members.length ? members : members.slice(0, length);
+    },
+  };
+}
+
+export function readMember<T>(name: string, read: (value: unknown) => T, value: unknown): T {
+  try {
+    return read(value);
+  } catch (error) {
+    throw error instanceof BadFrame ? error.within(name) : error;
+  }
+}
+
+/** A list of at least one record, laid end to end, `width` members each. */
+function rowsOf<T>(
+  width: number,
+  read: (members: readonly unknown[], at: number) => T,
+  write: (row: T, to: unknown[]) => void,
+): Field<readonly T[]> {
+  return {
+    read: (value) => {
+      if (!Array.isArray(value) || value.length === 0 || value.length % width !== 0)
+        throw new BadFrame(` is no list of ${width} members each`);
+      if (value.length / width > frameBounds.listMax) throw new BadFrame(` is too long`);
+      const rows: T[] = [];
+      for (let at = 0; at < value.length; at += width) rows.push(read(value, at));
+      return rows;
+    },
+    write: (rows) => {
+      const flat: unknown[] = [];
+      for (const row of rows) write(row, flat);
+      return flat;
+    },
+  };
+}
+
+export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
+
+/** An object as it is pushed. Its key's texts are as they came; whoever admits it parses them. */
+export type PushedObject = PushedKey &
+  Readonly<{
+    /** The source's own version of it: sent, never compared. */
+    sourceVersion: string;
+    /** JSON text. Undefined: whatever the receiver holds under this key is kept. */
+    body: Uint8Array | undefined;
+  }>;
+
+export const keys = rowsOf<PushedKey>(
+  3,
+  (members, at) => ({ cluster: keyText(members[at]), namespace: keyText(members[at + 1]), name: keyText(members[at + 2]) }),
+  ({ cluster, namespace, name }, to) => to.push(whole(cluster), whole(namespace), whole(name)),
+);
+
+const body = optional(bytes);
+
+export const objects = rowsOf<PushedObject>(
+  5,
+  (members, at) => ({
+    cluster: keyText(members[at]),
+    namespace: keyText(members[at + 1]),
+    name: keyText(members[at + 2]),
+    sourceVersion: keyText(members[at + 3]),
+    body: readMember('body', body.read, members[at + 4]),
+  }),
+  (object, to) => {
+    to.push(whole(object.cluster), whole(object.namespace), whole(object.name), whole(object.sourceVersion), body.write(object.body));
+  },
+);
+
+/** A text of any length: one object's key must not be able to end a session (frame-bounds.ts). */
+function keyText(value: unknown): string {
+  if (typeof value !== 'string') throw new BadFrame(' has part of a key that is no text');
+  return value;
+}
+
+function matching(pattern: RegExp): Field<string> {
+  return parsed((value) => (pattern.test(value) ? value : undefined));
+}
+
+const group = matching(/^[a-z0-9.-]{0,253}$/);
+const plural = matching(/^[a-z0-9-]{1,253}$/);
+const identity = matching(/^[A-Za-z0-9.-]{0,253}$/);
+const shard = parsed(parseShardName);
+
+/** Of the characters of a group, a plural and an identity in any Kubernetes API: none that separates the parts of a key. */
+export const slice: Field<Slice> = {
+  read: (value) => {
+    if (!Array.isArray(value)) throw new BadFrame(' is no list');
+    return {
+      shard: readMember('shard', shard.read, value[0]),
+      resource: {
+        group: readMember('group', group.read, value[1]),
+        resource: readMember('resource', plural.read, value[2]),
+        identity: readMember('identity', identity.read, value[3]),
+      },
+    };
+  },
+  write: ({ shard: of, resource }) => [of, resource.group, resource.resource, resource.identity],
+};
