@@ -138,7 +138,7 @@ test('who accepts an older report shares one on all shards, and hears how old it
   t.like(await ask(server, lately), { code: 200, freshness: { shards: [{ shard: 'birch', whole: false }] } });
 });
 
-test('a question that is not understood in full is refused, and says why', async (t) => {
+test('a look-up whose question is not understood in full is refused, and says why', async (t) => {
   const server = await aServer(t);
   const without = (name: string): Asked => Object.fromEntries(Object.entries(one).filter(([each]) => each !== name));
   const malformed: readonly (readonly [Asked | string, RegExp])[] = [

@@ -124,8 +124,9 @@ async function passes(module: string, stdio: 'inherit' | 'ignore' = 'ignore'): P
   return code === 0;
 }
 
+/** The last one is where a checkout from before unit and integration has them. */
 function testFolders(module: string): readonly string[] {
-  return [join('unit', module), join('integration', module)]
+  return [join('unit', module), join('integration', module), module]
     .map((folder) => join(build, 'test', folder))
     .filter((folder) => existsSync(folder));
 }
