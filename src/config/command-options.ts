@@ -170,7 +170,7 @@ export const tokenOptions = {
     flag: 'service-account-key-file',
     placeholder: 'file',
     accepts: 'the path of a file',
-    help: 'Keys or certificates (PEM) by which the tokens of service accounts are verified: those of all shards. May be given several times.',
+    help: 'Keys or certificates (PEM), or a JSON Web Key Set, by which the tokens of service accounts are verified: those of all shards. May be given several times.',
   }),
   serviceAccountIssuers: parsedBy({
     ...lines,

@@ -2,7 +2,7 @@
  * Tokens of service accounts, as a kcp that has `--service-account-lookup=false` reads them: what a shard's key has signed is true. The claims alone decide, so a
  * token holds until it expires, whatever has become of its service account.
  */
-import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
+import { createHash, createPublicKey, type JsonWebKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto';
 import { membersOf, type Members } from '../domain/members.js';
 import {
   assertWellFormed,
@@ -93,23 +93,43 @@ function isOfServiceAccount(token: string, issuers: readonly string[]): boolean 
   return issuer !== undefined && [legacyIssuer, ...issuers].includes(issuer);
 }
 
-/** The public keys of a PEM file of public keys, private keys or certificates; what signs no token is passed over. */
-export function parseServiceAccountKeys(pem: string): ServiceAccountKeys {
-  const keys = new Map<string, KeyObject>();
-  for (const [block] of pem.matchAll(pemBlock)) {
-    const key = publicKeyIn(block);
-    if (key === undefined) continue;
-    const id = createHash('sha256')
-      .update(key.export({ type: 'spki', format: 'der' }))
-      .digest('base64url');
-    keys.set(id, key);
-  }
-  return keys;
+/**
+ * The public keys of a file: PEM of public keys, private keys or certificates, or a JSON Web Key Set, as an apiserver answers it at `/openid/v1/jwks`. A key that
+ * signs no token is passed over.
+ */
+export function parseServiceAccountKeys(text: string): ServiceAccountKeys {
+  const written = text.trimStart().startsWith('{') ? keySetOf(text) : [...text.matchAll(pemBlock)].map(([block]) => block);
+  return new Map(
+    written.flatMap((each) => {
+      const key = publicKeyIn(each);
+      return key === undefined ? [] : [[idOf(key), key] as const];
+    }),
+  );
 }
 
-function publicKeyIn(block: string): KeyObject | undefined {
+function keySetOf(text: string): readonly JsonWebKeyInput[] {
+  const keys = membersOf(jsonOf(text))['keys'];
+  return Array.isArray(keys) ? keys.map((key: JsonWebKey) => ({ key, format: 'jwk' })) : [];
+}
+
+function jsonOf(text: string): unknown {
   try {
-    const key = createPublicKey(block);
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** As kcp writes it into the tokens that the key signs. */
+function idOf(key: KeyObject): string {
+  return createHash('sha256')
+    .update(key.export({ type: 'spki', format: 'der' }))
+    .digest('base64url');
+}
+
+function publicKeyIn(written: string | JsonWebKeyInput): KeyObject | undefined {
+  try {
+    const key = createPublicKey(written);
     const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
     const canSign = key.asymmetricKeyType === 'rsa' ? modulusLength >= rsaBitsMin : curves.has(namedCurve);
     return canSign ? key : undefined;

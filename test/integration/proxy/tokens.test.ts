@@ -175,6 +175,19 @@ test('a token of a service account goes on to the shard that looks it up, and ev
   t.is(await told(installation, 'other'), 401);
 });
 
+test('a service account whose token a key of a JSON Web Key Set has signed is named to the shard, and one of another key is refused', async (t) => {
+  const [key, foreign] = [aKeyPair(''), aKeyPair('')];
+  const file = join(await aFolder(t), 'keys.json');
+  await writeFile(file, JSON.stringify({ keys: [{ ...key.publicKey.export({ format: 'jwk' }), use: 'sig' }] }));
+  const installation = await anInstallation(t, { frontDoorFlags: { 'service-account-key-file': file, 'service-account-lookup': 'false' } });
+  const issuer = 'https://kcp.default.svc';
+  const bound = { clusterName: 'c1', namespace: 'ns', serviceaccount: { name: 'bot', uid: '7' } };
+  const claims = { iss: issuer, aud: [issuer], sub: 'system:serviceaccount:ns:bot', 'kubernetes.io': bound };
+
+  t.like(await told(installation, aJwt(claims, key, { kid: undefined })), { 'x-remote-user': 'system:serviceaccount:ns:bot' });
+  t.is(await told(installation, aJwt(claims, foreign, { kid: undefined })), 401);
+});
+
 test('a request does not wait for an issuer for longer than it may take', async (t) => {
   const authority = new TestAuthority(await aFolder(t));
   const issuer = await AnIssuer.start(t, authority);

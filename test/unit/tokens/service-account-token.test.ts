@@ -139,3 +139,15 @@ test('keys are read from public keys, private keys and certificates, and whateve
   t.is(ids.length, 3);
   t.is(parseServiceAccountKeys('none').size, 0);
 });
+
+test('the keys of a JSON Web Key Set are read as those of PEM; what is none, or signs nothing, is passed over', (t) => {
+  const jwk = (key: TestKey) => ({ ...key.publicKey.export({ format: 'jwk' }), kid: 'another', use: 'sig' });
+  const { publicKey: encrypting } = generateKeyPairSync('x25519');
+  const set = (keys: unknown) => JSON.stringify({ keys });
+
+  const odd = [encrypting.export({ format: 'jwk' }), { kty: 'oct', k: 'c2VjcmV0' }, { kty: 'RSA' }, null, 7, 'text', [], {}];
+  const ids = [...parseServiceAccountKeys(`\n ${set([...odd, jwk(first), jwk(second)])}`).keys()];
+
+  t.deepEqual(ids, [first.id, second.id]);
+  for (const none of [set([]), set(odd), set({}), set(null), '{}', '{', '{"keys":[']) t.is(parseServiceAccountKeys(none).size, 0, none);
+});
