@@ -205,7 +205,7 @@ export class EtcdCommitter {
       }
       deadline = {};
       await this.#parts.reach(revision);
-      if (current.survivor !== undefined) await this.rewrite(current.survivor);
+      if (current.deletes !== undefined && this.#parts.published.owesRewrite(current.deletes)) await this.rewrite(current.deletes);
       current = current.next(revision);
     }
   }

@@ -98,13 +98,14 @@ export class Decider {
     return this.#deletion(held, written);
   }
 
-  /** Writes the newest namesake again for which a mark stands, and takes the mark away. `bodyOf`: what it holds. */
+  /** Writes the newest namesake again that a mark stands for, and takes the mark away, if there is one. `body`: what it holds. */
   planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
     const record: RecordKey = { kind: 'rewrite', of: mark };
     const revision = this.#published.marks.get(mark);
-    if (revision === undefined) return unchanged;
-    const compare: Compare[] = [{ key: this.#records.keyOf(record), revision }];
-    const operations: Operation[] = [this.#records.remove(record)];
+    if (revision === undefined && (survivor === undefined || !this.#published.owesRewrite(mark))) return unchanged;
+    const compare: Compare[] = [{ key: this.#records.keyOf(record), revision: revision ?? 0 }];
+    // Either says that nobody has synced it with that (published-state.ts).
+    const operations: Operation[] = [revision === undefined ? this.#records.put({ kind: 'swept' }, unsaid) : this.#records.remove(record)];
     if (survivor !== undefined && body !== undefined) {
       compare.push({ key: this.#records.objectKey(survivor.key), revision: survivor.revision });
       operations.push({ kind: 'put', key: this.#records.objectKey(survivor.key), value: valueOf(body) });
@@ -207,8 +208,9 @@ export class Decider {
     const { key, revision } = held;
     const objectKey = this.#records.objectKey(key);
     // Informers' keys have no shard, so a surviving namesake is written again behind the delete: informers then end with it.
-    const survivor = this.#isElsewhereToo(key) ? formatClientKey(key) : undefined;
-    const marks = survivor === undefined ? [] : [this.#records.put({ kind: 'rewrite', of: survivor }, unsaid)];
+    // One that has just been written is found when the delete is published (published-state.ts).
+    const of = formatClientKey(key);
+    const marks = this.#isElsewhereToo(key) ? [this.#records.put({ kind: 'rewrite', of }, unsaid)] : [];
     const planned = write(
       {
         compare: [{ key: objectKey, revision }, ...compare],
@@ -216,7 +218,7 @@ export class Decider {
       },
       (at) => decided({ kind: 'written', revision: at }),
     );
-    return survivor === undefined ? planned : { ...planned, survivor };
+    return { ...planned, deletes: of };
   }
 
   /** Takes the record away that is void from now on. */

@@ -10,7 +10,7 @@ import type { State } from '../state.js';
 import type { PublishedState } from './published-state.js';
 
 export type LeaderDutiesParts = Readonly<{
-  published: Pick<PublishedState, 'marks'>;
+  published: Pick<PublishedState, 'owedRewrites'>;
   state: Pick<State, 'shards' | 'slices'>;
   clock: Clock;
   isLeader: () => boolean;
@@ -24,7 +24,7 @@ const removalsIntervalMs = 10_000;
 
 export class LeaderDuties {
   readonly #parts: LeaderDutiesParts;
-  /** The marks of the look before. */
+  /** What was to be written again at the look before. */
   #marks: ReadonlyMap<string, Revision> = new Map();
   #clearedMs = -Infinity;
   #isClearing = false;
@@ -38,7 +38,7 @@ export class LeaderDuties {
   look(): void {
     const { published, clock, isLeader, rewrite } = this.#parts;
     if (!isLeader()) return;
-    const marks = new Map(published.marks);
+    const marks = published.owedRewrites;
     for (const [mark, revision] of marks) if (this.#marks.get(mark) === revision) void rewrite(mark);
     this.#marks = marks;
     if (!this.#isClearing && clock.now() - this.#clearedMs >= removalsIntervalMs) void this.#clear();

@@ -13,7 +13,7 @@ export type Plan = Readonly<
   | { kind: 'decided'; decision: Decision }
   /**
    * `next`: once it is written and published here. `otherwise`: where what it was decided on did not hold any more, and what has changed is published; undefined:
-   * decide all that was asked again. `survivor`: the mark of a namesake of what is deleted, which is to be written again behind it.
+   * decide all that was asked again. `deletes`: what a mark of its namesakes stands for, if it deletes: where one is left, that is written again behind it.
    */
   | {
       kind: 'write';
@@ -21,7 +21,7 @@ export type Plan = Readonly<
       operations: readonly Operation[];
       next: (revision: Revision) => Plan;
       otherwise?: () => Plan;
-      survivor?: string;
+      deletes?: string;
     }
   /** Takes the walk a step further, then `next`, with how many it has removed; `isFenced`: `by`, who has asked for it, does not speak for the shard any more. */
   | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; next: (removed: number, isFenced: boolean) => Plan }

@@ -8,7 +8,7 @@
 import type { Log } from '../../diagnostics/log.js';
 import type { Change, Commit } from '../../domain/change.js';
 import type { KeptNames } from '../../domain/kept-names.js';
-import type { Key } from '../../domain/key.js';
+import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { FollowedBatch } from './follower.js';
@@ -50,7 +50,7 @@ export type PublishedBatch = Readonly<{
 }>;
 
 /** What happens at one revision beside the objects. */
-type Circumstances = Readonly<{ swept: ReadonlySet<Revision>; rewritten: ReadonlySet<Revision> }>;
+type Circumstances = Readonly<{ swept: ReadonlySet<Revision>; marked: ReadonlySet<Revision>; rewritten: ReadonlySet<Revision> }>;
 
 export class PublishedState {
   readonly objects = new KeyIndex<IndexedObject>();
@@ -62,6 +62,8 @@ export class PublishedState {
   readonly #passedOver: PassedOver;
   /** Marks of survivors that are still to be written again. */
   readonly #marks = new Map<string, Revision>();
+  /** What a mark would stand for, had the server that deleted it known of the namesake: that had just been written. */
+  readonly #unmarked = new Map<string, Revision>();
   /** Of objects that were written again: by that revision, which has one object (decider.ts N2), when somebody has written it. Until they are here. */
   readonly #written = new Map<Revision, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
@@ -91,6 +93,15 @@ export class PublishedState {
   /** What each mark of a survivor stands for, and its revision. */
   get marks(): ReadonlyMap<string, Revision> {
     return this.#marks;
+  }
+
+  /** Namesakes that are to be written again, marked or not: by what a mark stands for, the revision of the delete. */
+  get owedRewrites(): ReadonlyMap<string, Revision> {
+    return new Map([...this.#unmarked, ...this.#marks]);
+  }
+
+  owesRewrite(mark: string): boolean {
+    return this.#marks.has(mark) || this.#unmarked.has(mark);
   }
 
   /** The last change of a key, as it is published; 0 where nothing is there. */
@@ -146,6 +157,7 @@ export class PublishedState {
     });
     const at = {
       swept: revisionsOf(records, ({ event, key }) => key.kind === 'swept' && event.kind === 'put'),
+      marked: revisionsOf(records, ({ event, key }) => key.kind === 'rewrite' && event.kind === 'put'),
       rewritten: revisionsOf(records, ({ event, key }) => key.kind === 'rewrite' && event.kind === 'delete'),
     };
     const done = {
@@ -233,6 +245,7 @@ export class PublishedState {
       this.objects.set(object.indexed);
       bodies.add(object.stored);
     }
+    this.#noteNamesakes(key, { isThere: object !== undefined, revision, isMarked: at.marked.has(revision) });
     this.shards.objectChanged(key, held, object?.indexed, nowMs);
     const movedPath = this.paths.changed(key, {
       before: held?.path,
@@ -250,6 +263,15 @@ export class PublishedState {
     if (object === undefined && at.swept.has(revision)) done.swept.add(revision);
     if (object !== undefined && held !== undefined && (at.rewritten.has(revision) || at.swept.has(revision)))
       done.rewrites.push({ key, from: held.revision, to: revision });
+  }
+
+  /** Informers take an object for its namesakes: they end right with whatever comes last, unless that is a delete. */
+  #noteNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
+    if (isThere && this.#unmarked.size === 0) return;
+    const { resource, cluster, namespace, name } = key;
+    const isLeft = !isThere && this.objects.at({ ...resource, shard: '*', cluster, namespace, name }).length > 0;
+    if (!isLeft) this.#unmarked.delete(formatClientKey(key));
+    else if (!isMarked) this.#unmarked.set(formatClientKey(key), revision);
   }
 
   #read(key: Key, kv: KeyValue, isBodyKept?: boolean): ReadObject | undefined {

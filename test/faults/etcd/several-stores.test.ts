@@ -13,10 +13,14 @@ import { pushersOf } from '../../support/intake/fake-peers.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aBody, aDelete, aKey, aPut, shardName } from '../../support/objects.js';
 import { aClaim, aClear, aDrop, aFullSync, anUpsert, mustPush, outcomeTexts } from '../../support/pushes.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
 import { silent } from '../../support/test-store.js';
 import { until } from '../../support/test-server.js';
 import { opened, prefix } from './open-stores.js';
 import { bytes, members, text } from './with-members.js';
+
+/** How long what etcd says takes to a server, and what that says to etcd. */
+const behindMs = 100;
 
 const everything: Scope = { ...aKey().resource, shard: '*', cluster: '*', namespace: undefined, name: undefined };
 
@@ -129,6 +133,48 @@ test('a namesake that a server which died has not written again is written by th
   await until(async () => ((await store.get(left))?.revision ?? 0) > revision, 10_000);
   t.is((await client.range({ key: bytes(mark) })).kvs.length, 0);
   client.close();
+  t.deepEqual(await namesOf(store), ['birch/one']);
+});
+
+test('informers end with a namesake that is written while another server, which is behind, deletes what they had', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const proxy = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => proxy.close());
+  const [near, far] = [await opened(t, etcd), await opened(t, etcd, { endpoints: [`http://127.0.0.1:${proxy.port}`] })];
+  const [gone, left] = [{ shard: 'amber' }, { shard: 'birch' }];
+  await near.submit(aPut(gone, 'absent'));
+  await far.reachNewest();
+  const shown: string[] = [];
+  near.subscribe(({ changes }) => shown.push(...changes.map(({ kind, key }) => `${kind} ${key.shard}`)));
+
+  proxy.delay(behindMs);
+  const outcomes = await Promise.all([far.submit(aDelete(gone)), near.submit(aPut(left, 'absent'))]);
+  proxy.heal();
+  await near.reachNewest();
+
+  t.deepEqual(
+    outcomes.map(({ kind }) => kind),
+    ['written', 'written'],
+  );
+  t.deepEqual(shown, ['put birch', 'delete amber', 'put birch']);
+});
+
+test('a namesake of what somebody has deleted who left no mark is written again by the one that leads', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const store = await opened(t, etcd);
+  await store.submit(aPut({ shard: 'amber' }, 'absent'));
+  await store.submit(aPut({ shard: 'birch' }, 'absent'));
+  const client = etcd.client();
+  t.teardown(() => client.close());
+
+  const gone = bytes(formatObjectKey(prefix, aKey({ shard: 'amber' })));
+  const { revision } = await client.txn({ compare: [], success: [{ kind: 'delete', key: gone }], failure: [] });
+
+  await until(async () => ((await store.get(aKey({ shard: 'birch' })))?.revision ?? 0) > revision, 10_000);
   t.deepEqual(await namesOf(store), ['birch/one']);
 });
 
