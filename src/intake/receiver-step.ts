@@ -271,9 +271,12 @@ function settle(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind
   const acks: readonly ReceiverEffect[] =
     work.last === 0 ? [] : [{ kind: 'send', frame: { kind: 'ack', sequence: work.last, credit: context.credit } }];
   const { slice } = work;
+  const asked = [...acks, ...settledEffects(work, outcomes)];
   const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
-  if (slice !== undefined && isUnbegun && isPusher(context)) state.slices.set({ slice, phase: 'stale', isAsked: true });
-  return { state: settled, effects: [...acks, ...settledEffects(work, outcomes)] };
+  if (slice === undefined || !isUnbegun || !isPusher(context)) return { state: settled, effects: asked };
+  state.slices.set({ slice, phase: 'stale', isAsked: true });
+  // Where it was the sync of one logical cluster, the slice counts as synced in the store.
+  return { state: settled, effects: [...forget(settled, [slice], context).effects, ...asked] };
 }
 
 /** What waited for its type, and has one now. What is still under way is from before: it would be taken for changes of what is not here. */

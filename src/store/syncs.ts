@@ -1,6 +1,6 @@
 /**
  * What the committer remembers of syncs and removals under way. None of it is on disk: a restart forgets it, a failed commit
- * forgets syncs, and an `end` then finds that it never began.
+ * forgets the syncs of those who had something in it, and an `end` then finds that it never began.
  *
  * I17 A removal keeps the revision it began at for as long as it takes: what was written or synced since stays. Only the failure of
  *     a commit that it was part of ends it early. Two removals of one shard do not affect each other.
@@ -17,6 +17,7 @@ import type { Push } from '../domain/push.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
+import type { Asked } from './asked.js';
 import { Marks } from './marks.js';
 
 /** A slice, and the id that the tables know its type by. */
@@ -74,9 +75,15 @@ export class Syncs {
     this.#moved.clear();
   }
 
-  /** The commit under way has failed: `revision` is still the last one. */
-  undo(revision: Revision): void {
-    this.#syncs.clear();
+  /** The commit of this batch has failed: `revision` is still the last one. What it has made void stays void, and so is all of links that it has something of. */
+  undo(revision: Revision, batch: readonly Asked[]): void {
+    for (const asked of batch) {
+      const push = asked.kind === 'resume' ? asked.push : asked;
+      if (push.kind === 'meet' || push.kind === 'reach' || ('by' in push && push.by.kind === 'link')) this.#syncs.clear();
+      else if ('by' in push) this.#syncs.delete('key' in push ? push.key.shard : push.slice.shard);
+    }
+    for (const ofShard of this.#syncs.values())
+      for (const { running } of ofShard.values()) for (const { marks } of running.values()) marks.undo(revision);
     for (const number of this.#moved) this.#removals.delete(number);
     for (const { walk } of this.#removals.values()) walk.marks.undo(revision);
   }

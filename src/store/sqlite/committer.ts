@@ -77,7 +77,7 @@ export class Committer {
       this.#slices.undo();
       this.#shards.undo();
       this.#links.undo();
-      this.#underWay.undo(this.#writer.revision);
+      this.#underWay.undo(this.#writer.revision, batch);
       if (isFailureOfDisk(error)) this.#replaceWritten();
       throw error;
     }

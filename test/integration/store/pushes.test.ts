@@ -1,12 +1,16 @@
 /** Pushes where only this engine can be inspected: batches that fail, removals cut short, stores that were rolled back. */
 import { sweepDeletesMax } from '../../../src/store/asked.js';
 import { copyFileSync, rmSync } from 'node:fs';
+import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Push } from '../../../src/domain/push.js';
 import { childNeighbour } from '../../../src/domain/via.js';
+import { Receiver } from '../../../src/intake/receiver.js';
 import { Committer } from '../../../src/store/sqlite/committer.js';
 import { openWriter } from '../../../src/store/sqlite/database.js';
+import type { SqliteStore } from '../../../src/store/sqlite/store.js';
 import { list, mustWrite } from '../../contract/read-all.js';
+import { aPusherContext, begin, clusterBegin, clusterEnd, end, pushed, put } from '../../support/intake/a-receiver.js';
 import { aKey, aPut, aScope } from '../../support/objects.js';
 import {
   aBegin,
@@ -32,8 +36,8 @@ const states = (count: number): readonly Push[] =>
   Array.from({ length: count }, (_, i) => anUpsert({ name: `n${String(i).padStart(4, '0')}` }));
 
 /** A push that the database refuses. */
-function spoiled(by: Parameters<typeof anUpsert>[2] = firstTerm): Push {
-  const state = anUpsert({ name: 'spoiled' }, {}, by);
+function spoiled(by: Parameters<typeof anUpsert>[2] = firstTerm, shard = 'amber'): Push {
+  const state = anUpsert({ name: 'spoiled', shard }, {}, by);
   if (state.kind !== 'upsert') throw new Error('the push is no upsert');
   return { ...state, body: { ...state.body, marks: { ...state.body.marks, revisionAt: 0.5 } } };
 }
@@ -67,6 +71,56 @@ test('a batch that fails leaves claims, counts and syncs as if it had not been: 
     (await list(store, aScope())).map(({ key }) => key.name),
     ['a', 'b', 'c'],
   );
+});
+
+/** Of a pusher that has synced two objects, and whose sync of their logical cluster, which leaves out the second, another lane's failed batch has come in between. */
+async function syncedBeside(t: ExecutionContext, fail: (store: SqliteStore) => Promise<unknown>) {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  await mustPush(lane, [aClaim()]);
+  const sent: string[] = [];
+  const context = aPusherContext({ by: { kind: 'pusher', term: firstTerm } });
+  const receiver = new Receiver({
+    lane,
+    turn: () => Promise.resolve(),
+    metrics: { pushes: { add: () => {}, total: () => 0, forget: () => {} } },
+    context: () => context,
+    run: (effect) => void (effect.kind === 'send' && sent.push(effect.frame.kind)),
+    terminate: () => t.fail(),
+  });
+  for (const frame of [begin(1), put(2, [pushed('one'), pushed('gone')]), end(4, 2), clusterBegin(5)]) await receiver.take(frame);
+  await receiver.settled;
+  t.is([...store.state.slices][0]?.syncedTerm, firstTerm);
+  await fail(store);
+  for (const frame of [put(6, [pushed('one')]), clusterEnd(7, 1)]) await receiver.take(frame);
+  await receiver.settled;
+  await receiver.close();
+  const objects = await list(store, aScope());
+  return { sent, names: objects.map(({ key }) => key.name), syncedTerm: [...store.state.slices][0]?.syncedTerm };
+}
+
+test('the failed batch of one pusher leaves the syncs of others as they are', async (t) => {
+  const { sent, names, syncedTerm } = await syncedBeside(t, async (store) => {
+    const outcomes = await store.lane().push([aClaim('cedar'), spoiled(firstTerm, 'cedar')]);
+    t.deepEqual(outcomeTexts(outcomes), ['unavailable', 'unavailable']);
+  });
+
+  t.false(sent.includes('resync'));
+  t.deepEqual(names, ['one']);
+  t.is(syncedTerm, firstTerm);
+});
+
+test('a slice counts as not synced once a failed batch has voided the sync of one of its logical clusters', async (t) => {
+  const { sent, names, syncedTerm } = await syncedBeside(t, async (store) => {
+    const bad = aPut({ name: 'bad' }, 'absent');
+    const spoilt = { ...bad, body: { ...bad.body, marks: { ...bad.body.marks, revisionAt: 0.5 } } };
+    const outcomes = await Promise.all([store.submit(aPut({ name: 'plain' }, 'absent')), store.submit(spoilt)]);
+    t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
+  });
+
+  t.true(sent.includes('resync'));
+  t.deepEqual(names, ['gone', 'one'], 'nothing is removed by it');
+  t.is(syncedTerm, 0);
 });
 
 test('a batch that fails leaves neighbours, links, current slices and digests as if it had not been', async (t) => {

@@ -101,7 +101,7 @@ const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = 
       end: ['stale', 'push invalidate', 'send resync'],
       dropped: ['stale', 'push invalidate', 'send resync'],
       declared: ['synced'],
-      unbegun: ['stale', 'send ack 1', 'send resync'],
+      unbegun: ['stale', 'push invalidate', 'send ack 1', 'send resync'],
     },
     syncing: {
       begin: ['syncing', 'push begin'],
