@@ -10,6 +10,7 @@
  * M2 Where etcd has not answered, the fence of this server is renewed (peers.ts): the transaction was done by then, which is published, or never will be. Nothing is sent
  *    before that. If it cannot be renewed, the outcome is unknown, and is said to be.
  * M3 What etcd says no to although all that was compared is published as it was, again and again, is not what etcd holds: it has lost something.
+ * M4 Where one push of a lane fails, none beside it is decided any more, nor again: whoever speaks for the shard next must not find them behind what it says.
  */
 import assert from 'node:assert/strict';
 import type { Change } from '../../domain/change.js';
@@ -114,11 +115,23 @@ export class EtcdCommitter {
 
   /** Decides in order what one lane asks; `isFollowed`: it asks more behind that. Throws EtcdError; then nothing is known of any of them. */
   async push(asked: readonly Asked[], isFollowed: boolean): Promise<readonly Decision[]> {
-    const { decider } = this.#parts;
+    const failed = new AbortController();
+    try {
+      return await this.#push(asked, isFollowed, failed.signal);
+    } catch (error) {
+      failed.abort();
+      throw error;
+    }
+  }
+
+  async #push(asked: readonly Asked[], isFollowed: boolean, failed: AbortSignal): Promise<readonly Decision[]> {
     const decisions: (Decision | Promise<Decision>)[] = [];
     let flying: Promise<Decision>[] = [];
     for (const [i, each] of asked.entries()) {
-      const plan = (): Plan => decider.plan(each);
+      const plan = (): Plan => {
+        if (failed.aborted) throw new EtcdError('refused', 'another push of its lane has failed');
+        return this.#parts.decider.plan(each);
+      };
       if (!('key' in each)) {
         await Promise.all(flying);
         flying = [];

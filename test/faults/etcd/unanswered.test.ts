@@ -12,6 +12,8 @@ import { bytes, members } from './with-members.js';
 
 const many = 100;
 const arrivesMs = 4_000;
+/** Each way to etcd. */
+const slowMs = 40;
 /** For 600 writes: all but the first are refused once, because they are sent before it is published that the slice is not synced any more. */
 const transactionsMax = 1_500;
 
@@ -58,6 +60,30 @@ test('what was pushed and retracted does not come back when a push that was not 
   await store.reachNewest();
 
   t.is(await store.count(aScope(), undefined, 10_000), 1);
+});
+
+test('pushes beside one that has failed do not arrive once whoever has the shard has come again, and has synced something else', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
+  t.teardown(() => network.close());
+  const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
+  const lane = store.lane();
+  const tooLarge = anUpsert({ name: 'large' }, { spec: { filling: 'x'.repeat(2_000_000) } });
+
+  for (let round = 1; round <= 4; round += 1) {
+    await mustPush(lane, [aClaim(), ...aFullSync({}, [])]);
+    network.delay(slowMs);
+    const beside = Array.from({ length: 500 }, (__, i) => anUpsert({ name: `n${i}` }));
+    t.deepEqual([...new Set(outcomeTexts(await lane.push([tooLarge, ...beside])))], ['unavailable']);
+    for (const push of [aClaim(), ...aFullSync({}, [])]) await mustPush(lane, [push]);
+    await sleep(20 * slowMs);
+    network.heal();
+    await store.reachNewest();
+
+    t.like([...store.state.slices][0], { objects: 0, syncedTerm: 1_000 }, `round ${round}`);
+  }
 });
 
 test('a create that was never sent is not taken for an earlier one of the same content', async (t) => {
