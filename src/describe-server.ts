@@ -65,8 +65,8 @@ export function describeServer(server: DescribedServer, { metricsSlicesMax, data
     metrics.ready.set(health.isReady ? 1 : 0);
     metrics.storeFailing.set(store.lastFailure === undefined && store.isOpen ? 0 : 1);
     metrics.pushSessions.set(endpoint.openPushers);
-    metrics.publishedRevision.set(store.published);
-    metrics.compactedRevision.set(store.compacted);
+    metrics.publishedRevision.set(store.revisions.published);
+    metrics.compactedRevision.set(store.revisions.compacted);
     metrics.historyChanges.set(store.logged.changes);
     metrics.historyBytes.set(store.logged.bytes);
     metrics.queueLength.set(store.waiting.mutations);

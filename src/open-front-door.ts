@@ -13,7 +13,7 @@ import type { Metrics } from './diagnostics/metrics.js';
 import { anonymous, isMaster, mayReadMetrics } from './domain/caller.js';
 import { workspaceEntries } from './domain/path-entry.js';
 import type { Clock, Freshness, Paths } from './domain/ports.js';
-import type { Objects, Revisions } from './domain/store-port.js';
+import type { Store } from './domain/store-port.js';
 import type { Exchange } from './http/exchange.js';
 import { impersonationRefused } from './http/impersonation.js';
 import type { Upgrade } from './http/connection.js';
@@ -31,7 +31,7 @@ import { Websockets } from './proxy/websockets.js';
 
 export type FrontDoorSettings = CommandValues<typeof proxyOptions>;
 
-type Parts = Readonly<{ store: Objects & Revisions; paths: Paths; freshness: Pick<Freshness, 'report'> }> &
+type Parts = Readonly<{ store: Pick<Store, 'objects' | 'revisions'>; paths: Paths; freshness: Pick<Freshness, 'report'> }> &
   Readonly<{ health: Health; metrics: Metrics; clock: Clock; log: Log }>;
 
 const endpointPattern = /^\/(readyz|livez)(?:\/([^/]+))?$/;
@@ -57,7 +57,7 @@ export async function openFrontDoor(
   const refused = ({ message }: Error): void => refusals.warn('token.refused', { reason: message });
   const common = {
     authenticator: new Authenticator({ groups, tokens: await openTokens(settings, parts), refused }),
-    destinations: new Destinations({ paths: parts.paths, objects: parts.store }, mappings),
+    destinations: new Destinations({ paths: parts.paths, objects: parts.store.objects, revisions: parts.store.revisions }, mappings),
     backends,
     credentials: (mapping: Mapping) => shown.of(mapping),
     lasting: new LastingRequests(),

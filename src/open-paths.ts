@@ -4,20 +4,20 @@ import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { clusterEntries, workspaceEntries } from './domain/path-entry.js';
 import type { Clock, Freshness } from './domain/ports.js';
-import type { CanonicalPaths, Objects } from './domain/store-port.js';
+import type { Store } from './domain/store-port.js';
 import type { Resource } from './domain/resource.js';
 import type { Revision } from './domain/revision.js';
 import { PathIndex } from './paths/path-index.js';
 
 /** `changedAt`: of the newest change to a type. */
-type PathParts = Readonly<{ store: Objects & CanonicalPaths; freshness: Freshness; changedAt: (type: Resource) => Revision }> &
+type PathParts = Readonly<{ store: Pick<Store, 'objects' | 'paths'>; freshness: Freshness; changedAt: (type: Resource) => Revision }> &
   Readonly<{ metrics: Metrics; clock: Clock; log: Log }>;
 
 export function openPaths({ store, freshness, changedAt, metrics, clock, log }: PathParts): PathIndex {
   const conflicts = new BoundedLog({ clock, log });
   return new PathIndex({
-    objects: store,
-    ownersOf: (path) => store.ownersOf(path),
+    objects: store.objects,
+    ownersOf: (path) => store.paths.ownersOf(path),
     freshness,
     changedAt: () => Math.max(changedAt(clusterEntries), changedAt(workspaceEntries)),
     conflict: (dispute) => {

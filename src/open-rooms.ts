@@ -95,15 +95,16 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const { store, log, clock, random, metrics, health, certificates, quotas, typesFile, watchPolicies, frontDoor, lastLines } = parts;
   const catalogue = new Catalogue(typesFile.types, pathTypes);
   const pace = new Pace(turnBytesMax, setImmediate);
-  const newest = new NewestChanges({ commits: store, revisions: store });
+  const { objects, revisions, history, writer, commits, state: known, peers } = store;
+  const newest = new NewestChanges({ commits, revisions });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
-  const snapshots = new SharedSnapshots({ objects: store, revisions: store, clock, pace, changedAt }, { sharedBytesMax }, (chunks) =>
+  const snapshots = new SharedSnapshots({ objects, revisions, clock, pace, changedAt }, { sharedBytesMax }, (chunks) =>
     metrics.listChunksShared.add(chunks),
   );
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
   const pieceBytesMax = settings.listChunkBytesMax + settings.bodyBytesMax;
   const hub = new Hub(
-    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, pace, observe },
+    { clock, commits, revisions, history, objects, snapshots, pace, observe },
     {
       queueBytesMax: settings.watcherQueueBytesMax,
       pieceBytesMax: settings.listChunkBytesMax,
@@ -112,17 +113,15 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       ...handOuts,
     },
   );
-  const { peers } = store;
   const isLeader = (): boolean => peers.leadsSinceMs !== undefined;
-  const elsewhere = new PushersElsewhere({ peers, state: store.state, clock });
-  const sessions = new PushSessions(store, clock.now(), elsewhere);
-  const known = store.state;
+  const elsewhere = new PushersElsewhere({ peers, state: known, clock });
+  const sessions = new PushSessions(writer, clock.now(), elsewhere);
   const rules = intakeRules(settings, catalogue);
   const removals = new HeldRemovals(
     { clock, log },
     { percentMax: settings.removalHoldPercent, removesMin: settings.removalHoldMin, graceMs: settings.removalHoldGraceMs },
   );
-  const emptied = store.state.follow(({ slices }) => {
+  const emptied = known.follow(({ slices }) => {
     for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
   });
   const policies = linkPoliciesOf(settings);
@@ -134,31 +133,30 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const declaredTypes = await DeclaredTypes.open(
     {
       catalogue,
-      objects: store,
-      revisions: store,
-      pushes: store,
-      commits: store,
+      objects,
+      revisions,
+      writer,
+      commits,
       watches: hub,
       sessions: { drop: dropType, declared: () => sessions.declared() },
       clock,
       log,
     },
-    await store.resources(),
+    await objects.resources(),
   );
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);
   const runningSinceMs = (): number => running.ms();
   const keptNames = keptNamesOf(settings);
-  const keptParts = { objects: store, revisions: store, commits: store };
-  const kept = keptNames.size === 0 ? undefined : await KeptObjects.open(keptNames, keptParts);
+  const kept = keptNames.size === 0 ? undefined : await KeptObjects.open(keptNames, { objects, revisions, commits });
   const plainWrites = new PlainWrites(
     { own: store.cacheId, known, clock, seenMs, runningSinceMs, pushers: sessions },
     { holdMs: settings.parentHoldMs },
   );
-  const intake = new Intake({ objects: store, writer: store, clock, plainWrites, keptNames });
+  const intake = new Intake({ objects, writer, clock, plainWrites, keptNames });
   const told = new ToldPeers({ peers, sessions, known, plainWrites, clock });
-  const assumedSyncs = new AssumedSyncs({ pushes: store, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
-  const originChanges = store.state.follow(({ shards: changed, invalidated }) => {
+  const assumedSyncs = new AssumedSyncs({ writer, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
+  const originChanges = known.follow(({ shards: changed, invalidated }) => {
     for (const slice of invalidated) sessions.overwritten(slice);
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
@@ -169,10 +167,11 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
-      objects: store,
-      revisions: store,
-      pushes: store,
-      commits: store,
+      objects,
+      revisions,
+      writer,
+      state: known,
+      commits,
       sessions,
       seenMs,
       heardMs: (shard) => plainWrites.heardMs(shard),
@@ -183,7 +182,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
-  const migrated = new MigratedClusters({ objects: store, revisions: store, commits: store, writer: store, known, isLeader, clock, log });
+  const migrated = new MigratedClusters({ objects, revisions, commits, writer, known, isLeader, clock, log });
   const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
   const tree = (): TreeStatus => treeReport({ tier, known, clock });
   const freshness = new Freshness({
@@ -206,17 +205,17 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   });
 
   const paths = openPaths({ store, freshness, changedAt: (type) => newest.of(type), metrics, clock, log });
-  const movedPaths = new RecentChanges(store.published);
-  store.subscribe((commit) => {
+  const movedPaths = new RecentChanges(revisions.published);
+  commits.subscribe((commit) => {
     for (const path of commit.movedPaths) movedPaths.record(path, commit.revision);
   });
   const heavy = new HeavyThread({ clock, log }, heavyLimits);
   const ports: KubePorts = {
-    objects: store,
-    history: store,
-    revisions: store,
-    commits: store,
-    paths: store,
+    objects,
+    history,
+    revisions,
+    commits,
+    paths: store.paths,
     movedPaths,
     snapshots,
     watches: hub,
@@ -225,8 +224,8 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     heavy,
     clock,
     random,
-    schemas: new RootSchemas({ types: () => catalogue.table, objects: store, revisions: store, changedAt: (type) => newest.of(type) }),
-    viewCallers: settings.viewCallers === 'rbac' ? new ViewCallers({ objects: store, revisions: store, freshness }) : undefined,
+    schemas: new RootSchemas({ types: () => catalogue.table, objects, revisions, changedAt: (type) => newest.of(type) }),
+    viewCallers: settings.viewCallers === 'rbac' ? new ViewCallers({ objects, revisions, freshness }) : undefined,
     gzip: new Gzip(),
     limits: { ...settings, pieceBytesMax },
   };

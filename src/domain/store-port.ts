@@ -49,6 +49,8 @@ export interface Objects {
   snapshot(scope: Scope, revision: Revision): Snapshot;
   /** How many objects of the scope are after `after` now; undefined when more than `max` keys would have to be looked at for that. */
   count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined>;
+  /** Resources that hold objects. */
+  resources(): Promise<readonly Resource[]>;
 }
 
 /** A scope at a revision, read page by page in key order. While open, it holds compaction back for a bounded time. */
@@ -98,13 +100,8 @@ export interface History {
 export interface Writer {
   /** Resolves when the outcome is durable and published. */
   submit(mutation: Mutation): Promise<Outcome>;
-}
-
-/** The way into the store for pushers and links. Lanes take turns, so a full one delays the others by a commit at most. */
-export interface Pushes {
-  /** A queue of its own, for one writer. */
+  /** A queue of its own, for a pusher or a link. Lanes take turns, so a full one delays the others by a commit at most. */
   lane(): PushLane;
-  readonly state: PublishedState;
 }
 
 export interface PushLane {
@@ -191,10 +188,16 @@ export interface EngineState {
   fileBytes(): ReadonlyMap<string, number>;
 }
 
-export interface Store extends StoreIdentity, EngineState, Revisions, Objects, History, Writer, Pushes, Commits, CanonicalPaths {
+/** What an engine opens: its parts, each the object that does the work, and how it does itself. */
+export interface Store extends StoreIdentity, EngineState {
+  readonly revisions: Revisions;
+  readonly objects: Objects;
+  readonly history: History;
+  readonly paths: CanonicalPaths;
+  readonly writer: Writer;
+  readonly commits: Commits;
+  readonly state: PublishedState;
   readonly peers: Peers;
-  /** Resources that hold objects. */
-  resources(): Promise<readonly Resource[]>;
   /**
    * Announces `close`. Sweeps do not go on: an `end`, a `clear` or a `drop` that is not done with its next commit is
    * answered `unavailable`, so that nobody who waits for one keeps the server from stopping. Everything else goes on.

@@ -10,7 +10,7 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
-import type { PushLane, Pushes } from '../domain/store-port.js';
+import type { PushLane, Writer } from '../domain/store-port.js';
 import type { ShardState } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
 import type { PublishedState } from '../domain/published-state.js';
@@ -18,7 +18,7 @@ import { lastChangeMs } from './last-change.js';
 
 /** `runningSinceMs`: see RunningSince. `isLeader`: of the servers of this store one decides. */
 export type AssumedSyncsParts = Readonly<{
-  pushes: Pushes;
+  writer: Pick<Writer, 'lane'>;
   known: PublishedState;
   clock: Clock;
   log: Log;
@@ -41,7 +41,7 @@ export class AssumedSyncs {
   constructor(parts: AssumedSyncsParts, { quietMs }: Readonly<{ quietMs: number }>) {
     this.#parts = parts;
     this.#quietMs = quietMs;
-    this.#lane = parts.pushes.lane();
+    this.#lane = parts.writer.lane();
     this.#cancel = this.#lookLater();
   }
 

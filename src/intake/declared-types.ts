@@ -16,7 +16,7 @@ import type { Change, Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
 import type { Clock, Subscription, Watches } from '../domain/ports.js';
-import type { Commits, Objects, PushLane, Pushes, Revisions } from '../domain/store-port.js';
+import type { Commits, Objects, PushLane, Writer, Revisions } from '../domain/store-port.js';
 import type { PushOutcome } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
@@ -29,7 +29,7 @@ export type DeclaredTypesParts = Readonly<{
   catalogue: Catalogue;
   objects: Objects;
   revisions: Revisions;
-  pushes: Pushes;
+  writer: Pick<Writer, 'lane'>;
   commits: Commits;
   watches: Pick<Watches, 'endOf'>;
   sessions: Pick<PushSessions, 'drop' | 'declared'>;
@@ -59,7 +59,7 @@ export class DeclaredTypes {
 
   private constructor(parts: DeclaredTypesParts) {
     this.#parts = parts;
-    this.#lane = parts.pushes.lane();
+    this.#lane = parts.writer.lane();
     this.#subscription = parts.commits.subscribe((commit) => this.#follow(commit));
   }
 

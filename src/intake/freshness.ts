@@ -46,7 +46,7 @@ export type LinkFreshness = Readonly<{
 }>;
 
 export type FreshnessParts = Readonly<{
-  store: StoreIdentity & Pick<Revisions, 'published' | 'format'>;
+  store: StoreIdentity & Readonly<{ revisions: Pick<Revisions, 'published' | 'format'> }>;
   known: Pick<PublishedState, 'names' | 'hasName' | 'shard' | 'slicesOf' | 'slicesOfType'>;
   sessions: Pick<PushSessions, 'presence' | 'reportedOf'>;
   /** Whether its type is served here, or kept without being served. */
@@ -133,7 +133,7 @@ export class Freshness implements FreshnessPort {
       ofType.add(shardFreshness({ shard, connection: reporter.connection }, statuses));
     }
     // Read last: it must be no older than what was seen of any shard.
-    const newestChange = this.#parts.store.format(this.#parts.newest.of(question));
+    const newestChange = this.#parts.store.revisions.format(this.#parts.newest.of(question));
     return { cache, tree: { complete }, newestChange, ...ofType.report(cache.ready && complete) };
   }
 
@@ -155,7 +155,8 @@ export class Freshness implements FreshnessPort {
 
   #cache(): StatusReport['cache'] {
     const { store, version, isReady } = this.#parts;
-    return { id: store.cacheId, version, epoch: store.epoch, resourceVersion: store.format(store.published), ready: isReady() };
+    const { cacheId: id, epoch, revisions } = store;
+    return { id, version, epoch, resourceVersion: revisions.format(revisions.published), ready: isReady() };
   }
 
   #shard(shard: ShardName, nowMs: number): ShardStatus {

@@ -18,7 +18,7 @@ import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
 import type { ShardState } from '../domain/claim.js';
 import type { Clock, Subscription } from '../domain/ports.js';
-import type { PushLane, Pushes, Revisions, StoreIdentity } from '../domain/store-port.js';
+import type { PushLane, Store } from '../domain/store-port.js';
 import type { PushOutcome, Term } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -39,7 +39,7 @@ import { byeTo, comingOf, type Coming } from './session.js';
 import type { Standbys } from './standbys.js';
 
 export type PushSessionParts = Readonly<{
-  store: Pushes & StoreIdentity & Revisions;
+  store: Pick<Store, 'cacheId' | 'epoch' | 'revisions' | 'state'>;
   sessions: PushSessions;
   removals: HeldRemovals;
   clock: Clock;
@@ -222,8 +222,8 @@ export class PushSession {
   }
 
   #acknowledge(ack: FrameOf<'ack'>): void {
-    const { store } = this.#parts;
-    this.#acks.add({ ...ack, position: store.formatPosition(store.published) });
+    const { revisions } = this.#parts.store;
+    this.#acks.add({ ...ack, position: revisions.formatPosition(revisions.published) });
   }
 
   /** One that has had the shard before has it still, or is fenced; another waits for whoever has it. Undefined: it is gone before that. */

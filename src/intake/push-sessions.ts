@@ -6,8 +6,9 @@
  * Bound: one entry per shard that ever pushed since the start.
  */
 import type { ShardState } from '../domain/claim.js';
+import { Listeners } from '../domain/listeners.js';
 import type { Subscription } from '../domain/ports.js';
-import type { PeerPusher, PushLane, Pushes } from '../domain/store-port.js';
+import type { PeerPusher, PushLane, Writer } from '../domain/store-port.js';
 import type { Term } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -63,15 +64,15 @@ const lackingCharactersOfShardMax = 2_048;
 const lackingCharactersMax = 256 * 1_024;
 
 export class PushSessions {
-  readonly #pushes: Pushes;
+  readonly #writer: Pick<Writer, 'lane'>;
   readonly #entries = new Map<ShardName, Entry>();
-  readonly #listeners = new Set<(slices: readonly Slice[]) => void>();
+  readonly #listeners = new Listeners<readonly Slice[]>();
   readonly #startedMs: number;
   readonly #elsewhere: Elsewhere | undefined;
 
   /** `elsewhere`: at other servers of the store, where it may have any. */
-  constructor(pushes: Pushes, nowMs: number, elsewhere?: Elsewhere) {
-    this.#pushes = pushes;
+  constructor(writer: Pick<Writer, 'lane'>, nowMs: number, elsewhere?: Elsewhere) {
+    this.#writer = writer;
     this.#startedMs = nowMs;
     this.#elsewhere = elsewhere;
     elsewhere?.follow(() => this.#notify([]));
@@ -189,8 +190,7 @@ export class PushSessions {
 
   /** Calls with slices whose pusher has reported something new; with none, when a pusher has come or gone, or what it has named is all. */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
-    this.#listeners.add(listener);
-    return { cancel: () => this.#listeners.delete(listener) };
+    return this.#listeners.subscribe(listener);
   }
 
   /** What has changed of what the pusher reports. */
@@ -252,14 +252,14 @@ export class PushSessions {
   }
 
   #notify(slices: readonly Slice[]): void {
-    for (const listener of this.#listeners) listener(slices);
+    this.#listeners.tell(slices);
   }
 
   #entry(shard: ShardName): Entry {
     const known = this.#entries.get(shard);
     if (known !== undefined) return known;
     const entry: Entry = {
-      lane: this.#pushes.lane(),
+      lane: this.#writer.lane(),
       holder: undefined,
       sinceMs: this.#startedMs,
       reported: new SliceReports(),

@@ -5,6 +5,7 @@
  *
  * Bound: one entry per shard that was ever pushed to another server, or given away there, since the start.
  */
+import { Listeners } from '../domain/listeners.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { PublishedState } from '../domain/published-state.js';
 import type { PeerPusher, PeerState, Peers } from '../domain/store-port.js';
@@ -29,7 +30,7 @@ export class PushersElsewhere {
   readonly #found = new Map<ShardName, PusherElsewhere>();
   readonly #heldUntilMs = new Map<ShardName, number>();
   #servers: ReadonlyMap<string, PeerState> = new Map();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners<void>();
   readonly #subscriptions: readonly Subscription[];
 
   constructor(parts: PushersElsewhereParts) {
@@ -62,8 +63,7 @@ export class PushersElsewhere {
 
   /** Calls when one of them has come or gone, or reports something new. */
   follow(listener: () => void): Subscription {
-    this.#listeners.add(listener);
-    return { cancel: () => this.#listeners.delete(listener) };
+    return this.#listeners.subscribe(listener);
   }
 
   close(): void {
@@ -83,6 +83,6 @@ export class PushersElsewhere {
     }
     for (const [shard, { pusher }] of this.#found)
       if (pusher !== undefined && !told.has(shard)) this.#found.set(shard, { pusher: undefined, sinceMs: nowMs });
-    for (const listener of this.#listeners) listener();
+    this.#listeners.tell();
   }
 }

@@ -16,14 +16,14 @@ export async function resumedSlices(
     lane,
     lost,
   }: Readonly<{
-    store: Readonly<{ state: Pick<PublishedState, 'slicesOf'> }> & Pick<Revisions, 'locatePosition'>;
+    store: Readonly<{ state: Pick<PublishedState, 'slicesOf'>; revisions: Pick<Revisions, 'locatePosition'> }>;
     lane: PushLane;
     lost: (slices: number) => void;
   }>,
   { shard, term, position }: Resumed,
 ): Promise<readonly Slice[]> {
   const synced = [...store.state.slicesOf(shard)].filter(({ syncedTerm }) => syncedTerm === term).map(({ slice }) => slice);
-  if (synced.length === 0 || (isResourceVersion(position) && store.locatePosition(position).kind === 'ours')) return synced;
+  if (synced.length === 0 || (isResourceVersion(position) && store.revisions.locatePosition(position).kind === 'ours')) return synced;
   await lane.push(synced.map((slice): Push => ({ kind: 'invalidate', slice, by: { kind: 'pusher', term } })));
   lost(synced.length);
   return [];

@@ -15,7 +15,8 @@ import { Refused } from '../domain/errors.js';
 import type { Commit } from '../domain/change.js';
 import { rootCluster } from '../domain/cluster.js';
 import type { Clock, Shards, Subscription } from '../domain/ports.js';
-import type { Commits, Objects, PushLane, Pushes, Revisions } from '../domain/store-port.js';
+import type { PublishedState } from '../domain/published-state.js';
+import type { Commits, Objects, PushLane, Writer, Revisions } from '../domain/store-port.js';
 import type { Revision } from '../domain/revision.js';
 import type { PushOutcome } from '../domain/push.js';
 import type { ShardState } from '../domain/claim.js';
@@ -27,7 +28,8 @@ import type { PushSessions } from './push-sessions.js';
 export type ShardRemovalParts = Readonly<{
   objects: Objects;
   revisions: Pick<Revisions, 'published' | 'reachNewest'>;
-  pushes: Pushes;
+  writer: Pick<Writer, 'lane'>;
+  state: PublishedState;
   commits: Commits;
   sessions: PushSessions;
   /** Of shards that live behind a link. */
@@ -64,10 +66,10 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   constructor(parts: ShardRemovalParts, policy: ShardRemovalPolicy) {
     this.#parts = parts;
     this.#policy = policy;
-    this.#lane = parts.pushes.lane();
+    this.#lane = parts.writer.lane();
     this.#subscriptions = [
       parts.commits.subscribe((commit) => this.#follow(commit)),
-      parts.pushes.state.follow(({ shards }) => {
+      parts.state.follow(({ shards }) => {
         for (const { shard, removed } of shards) if (removed && shard !== this.#removing) this.#deleted.delete(shard);
       }),
     ];
@@ -76,7 +78,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 
   /** Removes a shard for good. Undefined when nothing is known of it. */
   async remove(shard: ShardName): Promise<{ removed: number } | undefined> {
-    return this.#parts.pushes.state.hasName(shard) ? { removed: await this.#clear(shard, { fence: true, why: 'asked' }) } : undefined;
+    return this.#parts.state.hasName(shard) ? { removed: await this.#clear(shard, { fence: true, why: 'asked' }) } : undefined;
   }
 
   close(): void {
@@ -89,12 +91,12 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     shard: ShardName,
     { fence, why, through }: Readonly<{ fence: boolean; why: 'asked' | 'deleted' | 'away'; through?: Revision }>,
   ): Promise<number> {
-    const { pushes, sessions, clock, log } = this.#parts;
+    const { sessions, clock, log } = this.#parts;
     const [outcome] = await this.#lane.push([
       { kind: 'clear', shard, fence, nowMs: clock.wallMs(), ...(through !== undefined && { through }) },
     ]);
     const removed = sweptBy(outcome);
-    const state = pushes.state.shard(shard);
+    const state = this.#parts.state.shard(shard);
     // Whoever has claimed it since stays; a pusher that pushed meanwhile without a fence resyncs it.
     if (!fence)
       sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please sync it again`, retryAfterMs: 0 });
@@ -129,7 +131,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     if (!this.#parts.isLeader()) return;
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
     if (this.#policy.awayMaxMs === undefined) return;
-    for (const { shard, removed, via } of this.#parts.pushes.state.shards)
+    for (const { shard, removed, via } of this.#parts.state.shards)
       if (!removed && this.#mayEmpty(via)) await this.#attempt(shard, () => this.#emptyAway(shard));
   }
 
@@ -148,7 +150,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     // Its Shard object may be there again at another server of the same etcd.
     await this.#parts.revisions.reachNewest();
     if (!this.#isQuiet(shard, deletedGraceMs)) return;
-    if (this.#parts.pushes.state.hasName(shard) && !(await this.#hasObject(shard))) {
+    if (this.#parts.state.hasName(shard) && !(await this.#hasObject(shard))) {
       this.#removing = shard;
       await this.#clear(shard, { fence: true, why: 'deleted' }).finally(() => (this.#removing = undefined));
     }
@@ -157,8 +159,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 
   async #emptyAway(shard: ShardName): Promise<void> {
     const { awayMaxMs = Infinity } = this.#policy;
-    const { pushes, revisions } = this.#parts;
-    const holds = [...pushes.state.slicesOf(shard)].some(({ objects }) => objects > 0);
+    const { state, revisions } = this.#parts;
+    const holds = [...state.slicesOf(shard)].some(({ objects }) => objects > 0);
     if (!holds || !this.#isQuiet(shard, awayMaxMs)) return;
     // A plain writer may have come back at another server of the same etcd, or comes back just now.
     await revisions.reachNewest();
@@ -186,13 +188,13 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
 
   /** Whether nobody pushes it, wherever it lives, and nobody writes to it over plain HTTP, which has no session that could be away. */
   #isQuiet(shard: ShardName, ms: number): boolean {
-    const { clock, pushes, seenMs, heardMs } = this.#parts;
+    const { clock, state, seenMs, heardMs } = this.#parts;
     const nowMs = clock.now();
     const { peer, sinceMs } = this.#parts.sessions.presence(shard);
     if (peer !== undefined || nowMs - sinceMs < ms || nowMs - heardMs(shard) < ms) return false;
-    const via = pushes.state.shard(shard)?.via;
+    const via = state.shard(shard)?.via;
     if (via !== undefined && via !== 'local' && nowMs - seenMs(shard, via) < ms) return false;
-    return [...pushes.state.slicesOf(shard)].every(({ changedMs }) => nowMs - changedMs >= ms);
+    return [...state.slicesOf(shard)].every(({ changedMs }) => nowMs - changedMs >= ms);
   }
 }
 

@@ -3,12 +3,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Paths } from '../domain/ports.js';
 import type { PathResolution } from '../domain/path-resolution.js';
 import type { ShardName } from '../domain/shard.js';
-import type { Objects, Revisions } from '../domain/store-port.js';
 import { accessNotPermitted, malformed, notAvailable, pageNotFound, redirect, tryAgain, type OwnAnswer } from './answers.js';
 import { clustersPath, mostSpecificFirst, placeOf, type Mapping, type Place } from './mapping.js';
 import { routeOf, type Route } from './route.js';
 import { clusterOfToken } from './service-account.js';
-import { ShardUrls } from './shard-urls.js';
+import { ShardUrls, type ShardUrlsParts } from './shard-urls.js';
 
 /** `target`: path and query. `shard`: of the logical cluster that the path leads to, if it names one. */
 export type Destination =
@@ -25,7 +24,7 @@ const hostPattern = /^[\w.~:[\]%-]*$/;
 /** From one shard to another. */
 const shardedHeader = 'x-kubernetes-sharded-request';
 
-export type DestinationsParts = Readonly<{ paths: Pick<Paths, 'resolve'>; objects: Pick<Objects, 'find'> & Pick<Revisions, 'published'> }>;
+export type DestinationsParts = Readonly<{ paths: Pick<Paths, 'resolve'> }> & ShardUrlsParts;
 
 export class Destinations {
   readonly #parts: DestinationsParts;
@@ -35,7 +34,7 @@ export class Destinations {
   /** `mappings`: in any order. */
   constructor(parts: DestinationsParts, mappings: readonly Mapping[]) {
     this.#parts = parts;
-    this.#urls = new ShardUrls(parts.objects);
+    this.#urls = new ShardUrls(parts);
     this.#mappings = mappings.toSorted(mostSpecificFirst);
   }
 

@@ -16,31 +16,33 @@ const shards = { group: 'core.kcp.io', resource: 'shards', identity: '', shard: 
 const clusters: readonly ClusterName[] = ['system:shard', rootCluster].flatMap((text) => parseClusterName(text) ?? []);
 const decoder = new TextDecoder();
 
+export type ShardUrlsParts = Readonly<{ objects: Pick<Objects, 'find'>; revisions: Pick<Revisions, 'published'> }>;
+
 export class ShardUrls {
-  readonly #objects: Pick<Objects, 'find'> & Pick<Revisions, 'published'>;
+  readonly #parts: ShardUrlsParts;
   readonly #known = new Map<ShardName, Place>();
   /** As of which revision that is. */
   #revision: Revisions['published'] | undefined;
 
-  constructor(objects: Pick<Objects, 'find'> & Pick<Revisions, 'published'>) {
-    this.#objects = objects;
+  constructor(parts: ShardUrlsParts) {
+    this.#parts = parts;
   }
 
   /** Undefined while nothing says where the shard is. */
   async of(shard: ShardName): Promise<Place | undefined> {
-    const { published } = this.#objects;
+    const { published } = this.#parts.revisions;
     if (published !== this.#revision) this.#known.clear();
     this.#revision = published;
     const known = this.#known.get(shard);
     if (known !== undefined) return known;
     const found = await this.#find(shard);
-    if (found !== undefined && this.#objects.published === published) this.#known.set(shard, found);
+    if (found !== undefined && this.#parts.revisions.published === published) this.#known.set(shard, found);
     return found;
   }
 
   async #find(shard: ShardName): Promise<Place | undefined> {
     for (const cluster of clusters) {
-      const [found] = await this.#objects.find({ ...shards, cluster, name: shard });
+      const [found] = await this.#parts.objects.find({ ...shards, cluster, name: shard });
       const place = found && parsePlace(urlIn(found.body));
       if (place !== undefined) return place;
     }

@@ -8,7 +8,9 @@
  * I13 At full write speed the log is never over a bound by more than a tenth: writers wait from a twentieth on, and one commit brings
  *     no more than a fortieth of the bytes. A bound of few changes may be exceeded by one commit, on the disk: nobody reads below C.
  */
+import { expired, Refused } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
+import type { Revisions } from '../domain/store-port.js';
 
 export type HistoryLimits = Readonly<{
   historyAgeMs: number;
@@ -93,4 +95,11 @@ export class Holds {
       if (untilMs > nowMs && (lowest === undefined || revision < lowest)) lowest = revision;
     return lowest;
   }
+}
+
+/** Throws Refused(Expired) when history above `position` is no longer whole. */
+export function assertCovered(revisions: Pick<Revisions, 'compacted' | 'format'>, position: Revision): void {
+  const { compacted } = revisions;
+  if (position >= compacted) return;
+  throw new Refused(expired(`too old resource version: ${revisions.format(position)} (${revisions.format(compacted)})`));
 }

@@ -21,14 +21,14 @@ export type Copied = Readonly<{ objects: number; bytes: number; shards: number; 
 export async function copyStore(from: Store, to: Store, note: (objects: number) => void): Promise<Copied> {
   if (to.state.names.size > 0) throw new CacheError('the store to copy to holds something already');
   const shards = new Map([...from.state.shards].map((state) => [state.shard, state]));
-  const lane = to.lane();
+  const lane = to.writer.lane();
   const speakers = new Map<ShardName, Speaker>();
   for (const state of shards.values()) await copyShard(state, lane, speakers);
 
   let [objects, bytes, left] = [0, 0, 0];
-  for (const resource of await from.resources()) {
+  for (const resource of await from.objects.resources()) {
     const scope: Scope = { ...resource, shard: '*', cluster: '*' };
-    for await (const page of snapshotPages(from.snapshot(scope, from.published))) {
+    for await (const page of snapshotPages(from.objects.snapshot(scope, from.revisions.published))) {
       const own = page.filter(({ key }) => !isBehindLink(shards.get(key.shard)));
       await copyObjects(own, to, { lane, speakers });
       objects += own.length;
@@ -61,7 +61,7 @@ async function copyObjects(
     const by = speakers.get(key.shard);
     const path = canonicalPathIn(scanObject(body.bytes, nestingMax));
     if (by !== undefined) pushes.push({ kind: 'upsert', key, body, path, by });
-    return by === undefined ? [to.submit({ kind: 'put', key, body, path, expect: 'absent' })] : [];
+    return by === undefined ? [to.writer.submit({ kind: 'put', key, body, path, expect: 'absent' })] : [];
   });
   const [outcomes] = await Promise.all([Promise.all(submitted), pushed(lane, pushes)]);
   for (const outcome of outcomes)

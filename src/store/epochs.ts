@@ -12,7 +12,7 @@
  *     each other, or without a clock, they differ by chance; if they do not, their counts begin at different nonces.
  */
 import { CacheError } from '../domain/errors.js';
-import type { Located, Revision } from '../domain/revision.js';
+import type { Revision } from '../domain/revision.js';
 
 /** The first count is `nonce + 1`, that of `firstRevision`; `nonce` stands for the state in which the epoch began. */
 export type Epoch = Readonly<{ epoch: number; firstRevision: Revision; nonce: number }>;
@@ -24,7 +24,7 @@ export type EpochParts = Readonly<{
   random: () => number;
 }>;
 
-const epochDigits = 9;
+export const epochDigits = 9;
 export const countDigits = 10;
 const countMax = 10 ** countDigits - 1;
 const nonceMax = 10 ** (countDigits - 1);
@@ -54,70 +54,17 @@ export function nextNonce({ random }: Pick<EpochParts, 'random'>): number {
   return Math.floor(random() * nonceMax);
 }
 
-/** Whether the next commit could run out of counts. */
-export function isUsedUp({ firstRevision, nonce }: Epoch, revision: Revision): boolean {
-  return nonce + revision - firstRevision + 1 > countMax - commitChangesMax;
+/** Which of the epoch's counts a revision has. */
+export function countOf({ firstRevision, nonce }: Epoch, revision: Revision): number {
+  return nonce + revision - firstRevision + 1;
 }
 
-/** A text of the form that `Epochs` gives, for a count that has no nonce of its own. */
+/** Whether the next commit could run out of counts. */
+export function isUsedUp(epoch: Epoch, revision: Revision): boolean {
+  return countOf(epoch, revision) > countMax - commitChangesMax;
+}
+
+/** The text of a count; one of etcd has no nonce. */
 export function formatInEpoch(epoch: number, count: number): string {
   return `${epoch}${String(count).padStart(countDigits, '0')}`;
-}
-
-export class Epochs {
-  readonly #epochs: Epoch[];
-  readonly #places: Map<number, number>;
-
-  /** In rising order; the last one is the current one. */
-  constructor(epochs: readonly Epoch[]) {
-    this.#epochs = [...epochs];
-    this.#places = new Map(epochs.map(({ epoch }, at) => [epoch, at]));
-  }
-
-  get current(): number {
-    return this.#epochs.at(-1)?.epoch ?? 0;
-  }
-
-  add(epoch: Epoch): void {
-    this.#places.set(epoch.epoch, this.#epochs.length);
-    this.#epochs.push(epoch);
-  }
-
-  /** The text of an object that never changes is the same in every life: a later epoch does not rename older revisions. */
-  format(revision: Revision): string {
-    const epoch = this.#epochs[this.#placeOf(revision)];
-    if (epoch === undefined) throw new Error('a store has at least one epoch');
-    return formatInEpoch(epoch.epoch, countOf(epoch, revision));
-  }
-
-  /** Where `text`, a decimal above zero, stands when everything up to `published` is visible. */
-  locate(text: string, published: Revision): Located {
-    const place = text.length === epochDigits + countDigits ? this.#places.get(Number(text.slice(0, epochDigits))) : undefined;
-    const epoch = place === undefined ? undefined : this.#epochs[place];
-    if (epoch !== undefined && place !== undefined) {
-      const revision = Number(text.slice(epochDigits)) - epoch.nonce + epoch.firstRevision - 1;
-      const end = this.#epochs[place + 1]?.firstRevision ?? published + 1;
-      // The first epoch of a store also covers revision 0: an empty store has a version too.
-      const from = place === 0 ? epoch.firstRevision - 1 : epoch.firstRevision;
-      if (revision >= from && revision < end) return { kind: 'ours', revision };
-    }
-    return { kind: BigInt(text) > BigInt(this.format(published)) ? 'above' : 'below' };
-  }
-
-  /** Almost always the current one; otherwise found by halving, because old objects are read as often as new ones. */
-  #placeOf(revision: Revision): number {
-    let high = this.#epochs.length - 1;
-    if ((this.#epochs[high]?.firstRevision ?? 0) <= revision) return high;
-    let low = 0;
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if ((this.#epochs[middle]?.firstRevision ?? 0) <= revision) low = middle;
-      else high = middle - 1;
-    }
-    return low;
-  }
-}
-
-function countOf({ firstRevision, nonce }: Epoch, revision: Revision): number {
-  return nonce + revision - firstRevision + 1;
 }

@@ -16,7 +16,7 @@
 import type { PushDecision } from './asked.js';
 import { tooManyRequests, type Refusal } from '../domain/errors.js';
 import type { Mutation, Outcome } from '../domain/mutation.js';
-import type { PushLane } from '../domain/store-port.js';
+import type { PushLane, Writer } from '../domain/store-port.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 import { aPushJob, Lane, sizeOf, type Allowance, type ObjectsOf, type Part, type PushJob, type PushPart } from './lane.js';
 
@@ -46,7 +46,7 @@ type Waiter = Readonly<{ lane: Lane; enter: () => void }>;
 
 const full = tooManyRequests('the write queue is full');
 
-export class MutationQueue {
+export class MutationQueue implements Writer {
   readonly #limits: QueueLimits;
   readonly #parts: QueueParts;
   readonly #requests: Lane;

@@ -5,6 +5,7 @@
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
 import { entryOf } from '../domain/entry-of.js';
+import { Listeners } from '../domain/listeners.js';
 import type { Subscription } from '../domain/ports.js';
 import type { PublishedState, StateChange, TypeOfSlices } from '../domain/published-state.js';
 import { hasLeft, isForgotten, type LinkState, type SliceState } from '../domain/push.js';
@@ -21,7 +22,7 @@ export class State implements PublishedState {
   readonly #types = new Map<string, Map<string, Map<ShardName, SliceState>>>();
   /** What `isPlainSynced` has found, until something of the shard changes. */
   readonly #plainSynced = new Map<ShardName, boolean>();
-  readonly #followers = new Set<(change: StateChange) => void>();
+  readonly #followers = new Listeners<StateChange>();
   #changes = 0;
 
   /** Of what an engine finds when it opens. */
@@ -99,10 +100,7 @@ export class State implements PublishedState {
   }
 
   follow(listener: (change: StateChange) => void): Subscription {
-    // Two may follow with one function.
-    const follower = (change: StateChange): void => listener(change);
-    this.#followers.add(follower);
-    return { cancel: () => this.#followers.delete(follower) };
+    return this.#followers.subscribe(listener);
   }
 
   publish(change: StateChange): void {
@@ -119,7 +117,7 @@ export class State implements PublishedState {
       if (hasLeft(state)) this.#links.delete(state.neighbour);
       else this.#links.set(state.neighbour, state);
     }
-    for (const follower of this.#followers) follower(change);
+    this.#followers.tell(change);
   }
 
   *#everySlice(): Iterable<SliceState> {

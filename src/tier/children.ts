@@ -12,7 +12,7 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import { isMaster, type Caller } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
-import type { PushLane, Pushes } from '../domain/store-port.js';
+import type { PushLane, Writer } from '../domain/store-port.js';
 import { childNeighbour } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -21,7 +21,7 @@ import type { LinkSession } from './link-session.js';
 import type { LinkPeer } from './link-session-parts.js';
 
 export type ChildrenParts = Readonly<{
-  pushes: Pushes;
+  writer: Pick<Writer, 'lane'>;
   clock: Clock;
   log: BoundedLog;
   /** The session that a welcome begins. */
@@ -134,7 +134,7 @@ export class Children {
   #lane(name: string): PushLane {
     const known = this.#lanes.get(name);
     if (known !== undefined) return known;
-    const lane = this.#parts.pushes.lane();
+    const lane = this.#parts.writer.lane();
     this.#lanes.set(name, lane);
     return lane;
   }

@@ -11,7 +11,7 @@
  */
 import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
-import type { CanonicalPaths, Revisions, Snapshot } from '../domain/store-port.js';
+import type { Snapshot, Store } from '../domain/store-port.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { PublishedState } from '../domain/published-state.js';
 import type { SliceSyncs } from './slice-syncs.js';
@@ -22,7 +22,7 @@ import type { SliceSync } from './slice-sync.js';
 import type { Tail } from './tail.js';
 
 export type ComparisonsParts = Readonly<{
-  store: Revisions & CanonicalPaths;
+  store: Pick<Store, 'revisions' | 'paths'>;
   known: Pick<PublishedState, 'slice'>;
   queue: LinkSenderQueue;
   syncs: SliceSyncs;
@@ -53,7 +53,7 @@ export class Comparisons {
     const { syncs, queue, store, tail } = this.#parts;
     const { slice } = sync;
     const comparison = new SliceComparison(snapshot);
-    const revision = store.format(tail.position);
+    const revision = store.revisions.format(tail.position);
     queue.frame(
       sync,
       (sequence) => {
@@ -74,7 +74,7 @@ export class Comparisons {
     const { comparison, slice } = sync;
     if (comparison === undefined || comparison.isRead) return false;
     try {
-      const isMore = await comparison.page((objects) => filterObjects(objects, { slice, filter: syncs.filter, paths: store }));
+      const isMore = await comparison.page((objects) => filterObjects(objects, { slice, filter: syncs.filter, paths: store.paths }));
       if (!isMore) this.#compared.add(sync);
       return isMore;
     } catch (error) {

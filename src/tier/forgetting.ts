@@ -11,7 +11,7 @@
 import type { Log } from '../diagnostics/log.js';
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { Caches, Shards } from '../domain/ports.js';
-import type { PushLane, Pushes } from '../domain/store-port.js';
+import type { PushLane, Writer } from '../domain/store-port.js';
 import type { Push } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
@@ -21,8 +21,10 @@ import type { Children } from './children.js';
 import type { Routes } from './routes.js';
 
 export type ForgettingParts = Readonly<{
-  store: Pick<Pushes, 'lane'>;
-  known: Pick<PublishedState, 'shard' | 'shards' | 'slicesOf' | 'link' | 'links'>;
+  store: Readonly<{
+    writer: Pick<Writer, 'lane'>;
+    state: Pick<PublishedState, 'shard' | 'shards' | 'slicesOf' | 'link' | 'links'>;
+  }>;
   children: Pick<Children, 'find' | 'without'>;
   routes: Pick<Routes, 'claimants' | 'hasRemoved'>;
   childShards: Pick<ChildShards, 'leave' | 'forget'>;
@@ -40,19 +42,19 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
 
   constructor(parts: ForgettingParts) {
     this.#parts = parts;
-    this.#lane = parts.store.lane();
+    this.#lane = parts.store.writer.lane();
   }
 
   async leave(name: string): Promise<{ shards: number } | undefined> {
-    const { known, children, log } = this.#parts;
+    const { store, children, log } = this.#parts;
     const neighbour = childNeighbour(name);
-    if (children.find(name) === undefined && known.link(neighbour) === undefined) {
+    if (children.find(name) === undefined && store.state.link(neighbour) === undefined) {
       // It may have left without an answer of the store to that.
       this.#left(neighbour);
       return undefined;
     }
     const done = await children.without(name, async () => {
-      const shards = [...known.shards].filter((state) => state.via === neighbour).length;
+      const shards = [...store.state.shards].filter((state) => state.via === neighbour).length;
       if (!(await this.#do({ kind: 'leave', neighbour }))) throw new Error('a child leaves, whatever it had');
       this.#left(neighbour);
       return { shards };
@@ -63,8 +65,8 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 
   async forget(shard: ShardName): Promise<boolean> {
-    const { known, childShards, log } = this.#parts;
-    if (known.shard(shard) === undefined) {
+    const { store, childShards, log } = this.#parts;
+    if (store.state.shard(shard) === undefined) {
       childShards.forget(shard);
       return false;
     }
@@ -82,10 +84,10 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 
   #whyNot(shard: ShardName): string | undefined {
-    const { known, routes, hasParent, hasReported } = this.#parts;
-    const children = [...known.links].map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
-    if (known.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
-    if ([...known.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not done';
+    const { store, routes, hasParent, hasReported } = this.#parts;
+    const children = [...store.state.links].map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
+    if (store.state.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
+    if ([...store.state.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not done';
     const [claimant] = routes.claimants(shard);
     if (claimant !== undefined) return `${spoken(claimant)} claims it, and would bring it back`;
     const neighbours: readonly Neighbour[] = hasParent ? ['parent', ...children] : children;

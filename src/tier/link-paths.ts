@@ -13,7 +13,7 @@
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
-import type { CanonicalPaths } from '../domain/store-port.js';
+import type { Store } from '../domain/store-port.js';
 import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf } from '../frames/frame.js';
@@ -21,7 +21,7 @@ import type { LinkFilters } from './link-filters.js';
 import { ownPathOf } from './predicate.js';
 
 export type LinkPathsParts = Readonly<{
-  store: CanonicalPaths;
+  store: Pick<Store, 'paths'>;
   from: Neighbour;
   /** Undefined before the policies of both ends are known. */
   filters: () => LinkFilters | undefined;
@@ -64,7 +64,7 @@ export class LinkPaths {
     if (filters()?.asksPath(slice, from) !== true) return;
     const clusters = [...new Set(objects.map(({ cluster }) => cluster))].flatMap((cluster) => parseClusterName(cluster) ?? []);
     const places = clusters.map((cluster) => ({ shard: slice.shard, cluster }));
-    const paths = await store.pathsOf(places);
+    const paths = await store.paths.pathsOf(places);
     this.#found = new Map(places.map((place, i) => [placeOf(place), paths[i]]));
   }
 

@@ -6,7 +6,7 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { unreachable } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
-import type { CanonicalPaths, Objects, PushLane, Revisions } from '../domain/store-port.js';
+import type { PushLane, Store } from '../domain/store-port.js';
 import type { Push } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Neighbour } from '../domain/via.js';
@@ -35,7 +35,7 @@ export type LinkReceiverParts = Readonly<{
   known: PublishedState;
   removals: Pick<HeldRemovals, 'isHeld' | 'made'>;
   rules: IntakeRules;
-  store: Objects & Revisions & CanonicalPaths;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;

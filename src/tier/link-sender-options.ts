@@ -2,7 +2,7 @@
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
-import type { CanonicalPaths, Commits, History, Objects, Pushes, Revisions } from '../domain/store-port.js';
+import type { History, Store } from '../domain/store-port.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -14,7 +14,7 @@ import type { FreshnessOf } from './outgoing-reports.js';
 import type { OutgoingClaimsParts } from './outgoing-claims.js';
 
 export type LinkSenderParts = Readonly<{
-  store: Objects & Revisions & Commits & CanonicalPaths & Pushes;
+  store: Pick<Store, 'objects' | 'revisions' | 'commits' | 'paths'>;
   /** The change log, as all links of this cache read it. */
   history: Pick<History, 'everyChange'>;
   known: PublishedState;

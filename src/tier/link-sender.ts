@@ -81,15 +81,18 @@ export class LinkSender {
     this.#options = options;
     this.#to = to;
     this.#filters = filters;
-    const resumed = locatePosition(store, receiver.position);
+    const resumed = locatePosition(store.revisions, receiver.position);
     if (resumed === undefined && receiver.position !== '') parts.log.info('link.position-unknown', { to, position: receiver.position });
     const notify = (): void => this.#notifier.notify();
     this.#sent = resumed;
     const isWanted = ({ shard }: Key): boolean => this.#syncs.hasShard(shard);
-    this.#tail = new Tail({ history, revisions: store, commits: store, isWanted, notify }, resumed ?? store.published);
+    this.#tail = new Tail(
+      { history, revisions: store.revisions, commits: store.commits, isWanted, notify },
+      resumed ?? store.revisions.published,
+    );
     this.#queue = new LinkSenderQueue({ clock, tooLarge: (slice, outgoing) => this.#tooLarge(slice, outgoing) }, receiver, options);
     this.#syncs = new SliceSyncs(
-      { known, isSynced, canCome, unknown, published: () => store.published, clock, random, notify },
+      { known, isSynced, canCome, unknown, published: () => store.revisions.published, clock, random, notify },
       { to, filter: filters.towards(to), held: receiver.held, canResume: resumed !== undefined },
     );
     const progress = (): void => void this.#progress(true);
@@ -102,7 +105,7 @@ export class LinkSender {
       ...parts,
       isComplete: () => parts.isComplete(to),
       crossesWhole: (slice) => this.#syncs.filter.isWhole(slice) && this.#syncs.of(slice)?.isRefused !== true,
-      published: () => store.published,
+      published: () => store.revisions.published,
       marked: this.#syncs.marked,
     });
     this.#sentMs = clock.now();
@@ -111,7 +114,7 @@ export class LinkSender {
 
   /** How far the sending half is. */
   get progress(): SendingStatus {
-    const { published } = this.#parts.store;
+    const { published } = this.#parts.store.revisions;
     return { ...this.#syncs.tally, behind: published - this.#tail.position, lagMs: this.#queue.lagMs, resynced: this.#resynced };
   }
 
@@ -279,8 +282,12 @@ export class LinkSender {
       return this.#sliceSender.digest() || this.#progress();
     } catch (error) {
       if (!(error instanceof Refused) || error.refusal.reason !== 'Expired') throw error;
-      this.#parts.log.warn('link.behind-the-log', { to: this.#to, position: this.#tail.position, compacted: this.#parts.store.compacted });
-      this.#tail.jump(this.#parts.store.published);
+      this.#parts.log.warn('link.behind-the-log', {
+        to: this.#to,
+        position: this.#tail.position,
+        compacted: this.#parts.store.revisions.compacted,
+      });
+      this.#tail.jump(this.#parts.store.revisions.published);
       this.#syncs.wantAll();
       this.#forgetPosition();
       return true;
@@ -295,7 +302,7 @@ export class LinkSender {
     const some = changes.filter(({ key }) => this.#syncs.of(key)?.sendsChanges === true);
     // The very array, where possible: for the next link with this link filter it is known what of it crosses.
     const sent = some.length === changes.length ? changes : some;
-    const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store, at: upTo, moves });
+    const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store.paths, at: upTo, moves });
     for (const { key } of sent) this.#syncs.of(key)?.walk?.touch(key);
     const bySync = new Map<SliceSync, Outgoing[]>();
     for (const { change, left, came } of filtered) {
@@ -326,7 +333,7 @@ export class LinkSender {
     const { position } = this.#tail;
     if (!isDue || position === this.#sent) return false;
     this.#sliceSender.invalidate(Infinity);
-    const text = this.#parts.store.formatPosition(position);
+    const text = this.#parts.store.revisions.formatPosition(position);
     this.#sentMs = this.#parts.clock.now();
     this.#sent = position;
     this.#queue.position(text);

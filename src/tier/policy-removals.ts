@@ -16,7 +16,7 @@
  */
 import { noBuckets } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
-import type { CanonicalPaths, Objects, Revisions } from '../domain/store-port.js';
+import type { Store } from '../domain/store-port.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -30,7 +30,7 @@ import type { LinkFilter } from './link-filter.js';
 import type { LinkFilters } from './link-filters.js';
 
 export type PolicyRemovalsParts = Readonly<{
-  store: Objects & Revisions & CanonicalPaths;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
   known: PublishedState;
   removals: HeldRemovals;
 }>;
@@ -103,8 +103,8 @@ export class PolicyRemovals {
     const { store } = this.#parts;
     let refused = 0;
     try {
-      for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published)))
-        refused += page.length - (await filterObjects(page, { slice, filter, paths: store })).length;
+      for await (const page of snapshotPages(store.objects.snapshot(scopeOfSlice(slice), store.revisions.published)))
+        refused += page.length - (await filterObjects(page, { slice, filter, paths: store.paths })).length;
       return refused;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;

@@ -9,8 +9,8 @@ import { isResourceVersion, type Revision } from '../domain/revision.js';
  * The revision here that a position names. Undefined when the changes after it cannot be sent: it is of another life of this store, of another
  * store, or behind the log.
  */
-export function locatePosition(store: Revisions, position: string): Revision | undefined {
+export function locatePosition(revisions: Revisions, position: string): Revision | undefined {
   if (!isResourceVersion(position)) return undefined;
-  const located = store.locatePosition(position);
-  return located.kind === 'ours' && located.revision >= store.compacted ? located.revision : undefined;
+  const located = revisions.locatePosition(position);
+  return located.kind === 'ours' && located.revision >= revisions.compacted ? located.revision : undefined;
 }

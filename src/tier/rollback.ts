@@ -7,15 +7,18 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import type { PublishedState } from '../domain/published-state.js';
-import type { Store } from '../domain/store-port.js';
+import type { Revisions, Writer } from '../domain/store-port.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { Neighbour } from '../domain/via.js';
 import type { LinkSession } from './link-session.js';
 
 export type RollbackParts = Readonly<{
-  store: Pick<Store, 'lane' | 'published' | 'format' | 'locatePosition'>;
-  known: Pick<PublishedState, 'shards' | 'slicesOf'>;
+  store: Readonly<{
+    writer: Pick<Writer, 'lane'>;
+    revisions: Pick<Revisions, 'published' | 'format' | 'locatePosition'>;
+    state: Pick<PublishedState, 'shards' | 'slicesOf'>;
+  }>;
   log: Pick<Log, 'warn'>;
   links: () => Iterable<Pick<LinkSession, 'bye'>>;
   /** Ends the sessions of those who push to this very cache; they come back at once. */
@@ -34,22 +37,23 @@ export class Rollback {
 
   /** Whether a neighbour's position shows a rollback for the first time. Then every session is ended once all is marked stale. */
   notice(neighbour: Neighbour, position: string): boolean {
-    const { store, log } = this.#parts;
-    if (this.#isNoticed || !isResourceVersion(position) || store.locatePosition(position).kind === 'ours') return false;
+    const { revisions } = this.#parts.store;
+    if (this.#isNoticed || !isResourceVersion(position) || revisions.locatePosition(position).kind === 'ours') return false;
     this.#isNoticed = true;
-    log.warn('store.rolled-back', { neighbour, position, resourceVersion: store.format(store.published) });
+    this.#parts.log.warn('store.rolled-back', { neighbour, position, resourceVersion: revisions.format(revisions.published) });
     void this.#invalidateAll();
     return true;
   }
 
   async #invalidateAll(): Promise<void> {
-    const { store, known, links, sendPushersAway } = this.#parts;
-    const invalidations = [...known.shards].flatMap(({ shard, via, term }): readonly Push[] => {
+    const { store, links, sendPushersAway } = this.#parts;
+    const { state, writer } = store;
+    const invalidations = [...state.shards].flatMap(({ shard, via, term }): readonly Push[] => {
       if (via === undefined) return [];
       const by: Speaker = via === 'local' ? { kind: 'pusher', term } : { kind: 'link', neighbour: via };
-      return [...known.slicesOf(shard)].map(({ slice }) => ({ kind: 'invalidate', slice, by }));
+      return [...state.slicesOf(shard)].map(({ slice }) => ({ kind: 'invalidate', slice, by }));
     });
-    const outcomes = await store.lane().push(invalidations);
+    const outcomes = await writer.lane().push(invalidations);
     // Where it is not known what became of them, it is noticed again as soon as a link is back.
     this.#isNoticed = outcomes.every(({ kind }) => kind !== 'unavailable');
     for (const link of links()) link.bye('unavailable', 'the store was rolled back', retryMs);

@@ -12,7 +12,7 @@ import type { MovedPath } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { Line } from '../domain/line.js';
-import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/store-port.js';
+import type { Snapshot, Store } from '../domain/store-port.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import { Comparisons } from './comparisons.js';
@@ -27,7 +27,7 @@ import type { Tail } from './tail.js';
 import { outgoingChange, outgoingObject } from './outgoing-change.js';
 
 export type SliceSenderParts = Readonly<{
-  store: Objects & Revisions & CanonicalPaths;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
   known: PublishedState;
   queue: LinkSenderQueue;
   syncs: SliceSyncs;
@@ -65,7 +65,7 @@ export class SliceSender {
     progress();
     const { sync, term } = due;
     const { slice, filterHash } = sync;
-    const revision = store.format(tail.position);
+    const revision = store.revisions.format(tail.position);
     const isFirst = sync.phase === 'sent';
     const { buckets } = sync;
     const compared = isFirst && buckets !== undefined ? { buckets } : {};
@@ -81,7 +81,7 @@ export class SliceSender {
   /** Sends that some slices are stale; that all are, before the position may pass their changes. False: none is. */
   invalidate(max = stalePerTurn): boolean {
     const { syncs, queue, store, tail } = this.#parts;
-    const revision = store.format(tail.position);
+    const revision = store.revisions.format(tail.position);
     const invalidated = syncs.takeStale(max);
     for (const sync of invalidated) queue.frame(sync, (sequence) => ({ kind: 'begin', sequence, slice: sync.slice, revision }));
     return invalidated.length > 0;
@@ -156,7 +156,7 @@ export class SliceSender {
     const { filter } = syncs;
     for (const sync of [...syncs.ofShard(shard)].filter(({ sendsChanges, slice }) => sendsChanges && filter.asksPath(slice))) {
       sync.walk?.giveUpSum();
-      const snapshot = store.snapshot({ ...scopeOfSlice(sync.slice), cluster }, tail.position);
+      const snapshot = store.objects.snapshot({ ...scopeOfSlice(sync.slice), cluster }, tail.position);
       for await (const objects of snapshotPages(snapshot)) {
         const flipped = objects.filter((object) => filter.lets(object, before) !== filter.lets(object, after));
         for (const { key } of flipped) sync.walk?.touch(key);
@@ -172,7 +172,7 @@ export class SliceSender {
     const { filter } = syncs;
     const isCovered = filter.covers(slice);
     const snapshot = isCovered ? this.#snapshot(sync) : undefined;
-    const revision = store.format(tail.position);
+    const revision = store.revisions.format(tail.position);
     queue.frame(
       sync,
       (sequence) => ({ kind: 'begin', sequence, slice, revision }),
@@ -214,7 +214,7 @@ export class SliceSender {
   #snapshot(sync: SliceSync): Snapshot {
     const { syncs, store, tail } = this.#parts;
     try {
-      return store.snapshot(scopeOfSlice(sync.slice), tail.position);
+      return store.objects.snapshot(scopeOfSlice(sync.slice), tail.position);
     } catch (error) {
       syncs.want(sync);
       throw error;
@@ -223,7 +223,7 @@ export class SliceSender {
 
   #check(sync: SliceSync): void {
     const { store, tail } = this.#parts;
-    const walk = new SliceWalk(store.snapshot(scopeOfSlice(sync.slice), tail.position), { sums: true });
+    const walk = new SliceWalk(store.objects.snapshot(scopeOfSlice(sync.slice), tail.position), { sums: true });
     sync.walk = walk;
     this.#checked = { sync, walk };
   }
@@ -235,7 +235,7 @@ export class SliceSender {
     if (walk === undefined) return false;
     const page = await this.#read(sync, walk);
     if (page === undefined || sync.walk !== walk) return false;
-    const filtered = await filterObjects(page, { slice, filter: syncs.filter, paths: store, at: tail.position });
+    const filtered = await filterObjects(page, { slice, filter: syncs.filter, paths: store.paths, at: tail.position });
     if (sync.walk !== walk) return false;
     const unsent = filtered.filter((object) => walk.take(object));
     const isSyncing = sync.phase === 'syncing';

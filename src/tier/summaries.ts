@@ -9,7 +9,7 @@
 import { Refused } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
 import type { Clock } from '../domain/ports.js';
-import type { Objects, Revisions } from '../domain/store-port.js';
+import type { Store } from '../domain/store-port.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
@@ -17,7 +17,7 @@ import { Summary } from '../domain/summary.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 
 export type SummariesParts = Readonly<{
-  store: Objects & Revisions;
+  store: Pick<Store, 'objects' | 'revisions'>;
   connection: Pick<FrameConnection, 'send' | 'terminate'>;
   clock: Clock;
   turn: () => Promise<void>;
@@ -67,7 +67,7 @@ export class Summaries {
     const { store, turn } = this.#parts;
     const summary = new Summary();
     try {
-      for await (const objects of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
+      for await (const objects of snapshotPages(store.objects.snapshot(scopeOfSlice(slice), store.revisions.published))) {
         if (this.#stop.signal.aborted) return none;
         summary.add(objects);
         await turn();

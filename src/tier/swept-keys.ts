@@ -8,7 +8,7 @@
 import type { Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import type { Subscription } from '../domain/ports.js';
-import type { Commits } from '../domain/store-port.js';
+import type { Store } from '../domain/store-port.js';
 import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf, PushedKey } from '../frames/frame.js';
@@ -23,14 +23,14 @@ const keysPerFrame = 256;
 const keysPerTurn = 64;
 
 export type SweptParts = Readonly<{
-  store: Commits;
+  store: Pick<Store, 'commits'>;
   known: Pick<PublishedState, 'shard'>;
   /** Undefined while the link is not open. */
   sessionOf: (neighbour: Neighbour) => Pick<LinkSession, 'brings' | 'send' | 'bufferedBytes'> | undefined;
 }>;
 
 export function sendSwept({ store, known, sessionOf }: SweptParts): Subscription {
-  return store.subscribe((commit) => {
+  return store.commits.subscribe((commit) => {
     for (const { slice, keys } of sweptOf(commit)) {
       const via = known.shard(slice.shard)?.via;
       const session = via === undefined || via === 'local' ? undefined : sessionOf(via);

@@ -122,16 +122,16 @@ export class Tier {
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
     const { store, known, clock } = parts;
     this.#parts = parts;
-    this.#history = new LogChunks({ history: store, clock });
+    this.#history = new LogChunks({ history: store.history, clock });
     this.#options = options;
     this.#known = known;
     this.#policies = policies;
     const children = [...known.links].map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
     this.#reported = new ReportedFreshness(clock, options.urls.length > 0 ? ['parent', ...children] : children);
-    this.#parentLane = store.lane();
+    this.#parentLane = store.writer.lane();
     this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
     this.#children = new Children({
-      pushes: store,
+      writer: store.writer,
       clock,
       log: parts.boundedLog,
       open: (connection, lane, peer, name) => this.#open({ connection, lane }, peer, childPolicy(this.#policies, name)),
@@ -143,7 +143,7 @@ export class Tier {
     this.#routes = new Routes({
       own: store.cacheId,
       known,
-      lane: store.lane(),
+      lane: store.writer.lane(),
       clock,
       log: parts.boundedLog,
       mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true && parts.childShards.take(from, shard),
@@ -171,7 +171,7 @@ export class Tier {
     this.#freshness = reachedFreshness(this.#reported, this.#routes);
     this.#settled = known.follow(({ shards }) => this.#routes.follow(shards));
     this.#naming = sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) });
-    this.#subscription = store.subscribe(({ changes }) => {
+    this.#subscription = store.commits.subscribe(({ changes }) => {
       // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
     });

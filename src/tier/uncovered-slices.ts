@@ -12,7 +12,7 @@ import { Refused } from '../domain/errors.js';
 import type { Log } from '../diagnostics/log.js';
 import type { StoredObject } from '../domain/object.js';
 import type { Subscription } from '../domain/ports.js';
-import type { CanonicalPaths, Objects, Revisions } from '../domain/store-port.js';
+import type { Store } from '../domain/store-port.js';
 import type { Push, SliceState } from '../domain/push.js';
 import { scopeOfSlice } from '../domain/scope.js';
 import type { Neighbour } from '../domain/via.js';
@@ -29,7 +29,7 @@ import type { PolicyRemovals } from './policy-removals.js';
 const slicesAtOnce = 256;
 
 export type UncoveredParts = Readonly<{
-  store: Objects & Revisions & CanonicalPaths;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
   known: PublishedState;
   linkReceiver: Pick<LinkReceiver, 'exclusively'>;
   policyRemovals: Pick<PolicyRemovals, 'holdsOwn'>;
@@ -157,12 +157,12 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
       askAgain(slice);
     });
   let objects = 0;
-  for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
+  for await (const page of snapshotPages(store.objects.snapshot(scopeOfSlice(slice), store.revisions.published))) {
     const refused = await refusedOf(page, slice, parts);
     if (refused.length === 0) continue;
     await linkReceiver.exclusively(async ({ push, askAgain }) => {
       // It may have changed since the snapshot.
-      const now = await Promise.all(refused.map(({ key }) => store.get(key)));
+      const now = await Promise.all(refused.map(({ key }) => store.objects.get(key)));
       const still = await refusedOf(
         now.filter((object) => object !== undefined),
         slice,
@@ -188,6 +188,6 @@ async function refusedOf(
 ): Promise<readonly StoredObject[]> {
   const now = filters();
   if (now === undefined) return [];
-  const letIn = new Set(await filterObjects(objects, { slice, filter: now.ownFrom(neighbour), paths: store }));
+  const letIn = new Set(await filterObjects(objects, { slice, filter: now.ownFrom(neighbour), paths: store.paths }));
   return objects.filter((object) => !letIn.has(object));
 }

@@ -33,7 +33,7 @@ type Known = Readonly<{
   published: Revision;
 }>;
 
-export function knownIn({ state, published }: Store): Known {
+export function knownIn({ state, revisions: { published } }: Store): Known {
   return { shards: [...state.shards], slices: [...state.slices], links: [...state.links], published };
 }
 
@@ -188,12 +188,12 @@ const wayOfPut = fc.oneof({ weight: 4, arbitrary: way }, { weight: 1, arbitrary:
 
 const mutation = fc.oneof(
   fc.tuple(place, content, expects, wayOfPut).map(([of, what, expected, as]) => async (store: Store): Promise<Mutation> => {
-    const held = (await store.get(aKey(of)))?.revision;
+    const held = (await store.objects.get(aKey(of)))?.revision;
     const expect = expected === 'another' ? (held ?? 0) + 1 : expected === 'nothing' ? 'absent' : (held ?? 'absent');
     return { ...aPut(of, expect, what), ...as };
   }),
   fc.tuple(place, expects, way).map(([of, expected, as]) => async (store: Store): Promise<Mutation> => {
-    const held = (await store.get(aKey(of)))?.revision ?? 0;
+    const held = (await store.objects.get(aKey(of)))?.revision ?? 0;
     return { ...aDelete(of, expected === 'another' ? held + 1 : expected === 'nothing' ? 'any' : held), ...as };
   }),
 );

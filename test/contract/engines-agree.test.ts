@@ -43,7 +43,7 @@ class Heard {
   async take(step: EngineStep): Promise<readonly unknown[]> {
     this.#received = [];
     const outcome = await this.#outcomeOf(step);
-    return [outcome, this.store.published, ...this.#received];
+    return [outcome, this.store.revisions.published, ...this.#received];
   }
 
   async #outcomeOf(step: EngineStep): Promise<unknown> {
@@ -54,10 +54,13 @@ class Heard {
           outcome.kind === 'fenced' && outcome.holder !== undefined ? { ...outcome, holder: comparable(outcome.holder, store) } : outcome,
         );
       case 'mutate':
-        return mutated(await store.submit(await step.mutation(store)));
+        return mutated(await store.writer.submit(await step.mutation(store)));
       case 'compact':
         await this.#engine.compact();
-        return [store.compacted, Array.from({ length: store.published + 1 }, (_, after) => store.remembers(after))];
+        return [
+          store.revisions.compacted,
+          Array.from({ length: store.revisions.published + 1 }, (_, after) => store.history.remembers(after)),
+        ];
       case 'restart':
         this.#lane = this.#listen(await this.#engine.restart());
         return removalsEnd(this.store);
@@ -78,8 +81,8 @@ class Heard {
       const received = [...shards.map((state) => comparable(state, store)), ...slices.map(timeless)];
       this.#received.push(...received.toSorted(byText).filter((state) => this.#isNews(state)));
     });
-    store.subscribe(({ changes, movedPaths, swept }) => this.#received.push(changes.map(received), [...movedPaths], [...swept]));
-    return store.lane();
+    store.commits.subscribe(({ changes, movedPaths, swept }) => this.#received.push(changes.map(received), [...movedPaths], [...swept]));
+    return store.writer.lane();
   }
 }
 
@@ -93,7 +96,9 @@ function received(change: Change): unknown {
 
 /** Keys that changed, as far back as the store remembers. */
 async function touched(store: Store, scope: Scope): Promise<readonly string[]> {
-  const after = Array.from({ length: store.published + 1 }, (_, revision) => revision).find((revision) => store.remembers(revision));
+  const after = Array.from({ length: store.revisions.published + 1 }, (_, revision) => revision).find((revision) =>
+    store.history.remembers(revision),
+  );
   return after === undefined ? [] : touchedBehind(store, scope, after);
 }
 
@@ -103,8 +108,8 @@ function revisionsOf({ after, upTo }: Readonly<{ after: Revision; upTo: Revision
 
 async function contents(store: Store): Promise<unknown> {
   const log: unknown[] = [];
-  const range = { after: store.compacted, upTo: store.published };
-  for await (const { changes } of store.everyChange(range, () => true)) log.push(...changes.map(received));
+  const range = { after: store.revisions.compacted, upTo: store.revisions.published };
+  for await (const { changes } of store.history.everyChange(range, () => true)) log.push(...changes.map(received));
   const places = ['amber', 'birch'].flatMap((shard) =>
     ['acme', 'bold'].map((cluster) => ({ shard: shardName(shard), cluster: clusterName(cluster) })),
   );
@@ -115,10 +120,10 @@ async function contents(store: Store): Promise<unknown> {
     shards: [...store.state.shards].map((state) => comparable(state, store)).toSorted(byText),
     slices: [...store.state.slices].map(timeless).toSorted(byText),
     links: [...store.state.links].toSorted(byText),
-    paths: await store.pathsOf(places),
-    formerPaths: await Promise.all(revisionsOf(range).map((at) => store.pathsOf(places, at))),
+    paths: await store.paths.pathsOf(places),
+    formerPaths: await Promise.all(revisionsOf(range).map((at) => store.paths.pathsOf(places, at))),
     clusters: await Promise.all(
-      ['root:x', 'root:y'].flatMap((path) => parseCanonicalPath(path) ?? []).map((path) => store.clustersAt(path)),
+      ['root:x', 'root:y'].flatMap((path) => parseCanonicalPath(path) ?? []).map((path) => store.paths.clustersAt(path)),
     ),
   };
 }
@@ -136,7 +141,7 @@ test('both engines decide, publish and keep the same, whatever they are asked', 
       t.deepEqual(await ours.take({ kind: 'compact' }), await theirs.take({ kind: 'compact' }));
       t.deepEqual(await contents(ours.store), await contents(theirs.store));
 
-      written += ours.store.published;
+      written += ours.store.revisions.published;
       await theirs.store.close();
     }),
     { numRuns: runs, seed, endOnFailure: true },

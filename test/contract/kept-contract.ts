@@ -19,19 +19,19 @@ const zone = { 'x.io/zone': 'a' };
 export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
   const claimed = async (t: ExecutionContext): Promise<{ engine: Engine; store: Store; lane: PushLane }> => {
     const engine = await open(t, { keptNames: listed });
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
     await mustPush(lane, [aClaim()]);
     return { engine, store: engine.store, lane };
   };
 
   /** A plain write of nothing but kept names. */
   const keep = async (store: Store, content: Content, place: Place = {}): Promise<number> => {
-    const { revision } = (await store.get(aKey(place)))!;
+    const { revision } = (await store.objects.get(aKey(place)))!;
     return (await mustWrite(store, { ...aPut(place, revision, content), keeps: true })).revision;
   };
 
   const keptOn = async (store: Store): Promise<string> => {
-    const object = await store.get(aKey());
+    const object = await store.objects.get(aKey());
     if (object === undefined) return 'no object';
     const { body } = object;
     const { spec } = JSON.parse(Buffer.from(body.bytes).toString()) as { spec: unknown };
@@ -43,14 +43,14 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     await mustPush(lane, [anUpsert({}, { spec: 1 })]);
     const before = await keep(store, { annotations: both, labels: zone, spec: 1 });
     const followed: string[] = [];
-    store.subscribe(({ changes }) => {
+    store.commits.subscribe(({ changes }) => {
       for (const change of changes)
         if (change.kind === 'put') followed.push(`${annotationsOf(change.object.body).get('x.io/cordon')} ${change.object.revision}`);
     });
 
     t.deepEqual(await mustPush(lane, [anUpsert({}, { spec: 2 })]), ['written']);
 
-    const { revision } = (await store.get(aKey()))!;
+    const { revision } = (await store.objects.get(aKey()))!;
     t.is(await keptOn(store), 'why a 2');
     t.deepEqual(followed, [`why ${revision}`]);
     const changes = await changesBehind(store, aScope(), before);
@@ -59,7 +59,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
       ['why'],
     );
     t.is(await keptOn(await engine.restart()), 'why a 2');
-    await mustPush(engine.store.lane(), [aClaim(), anUpsert({}, { spec: 3 })]);
+    await mustPush(engine.store.writer.lane(), [aClaim(), anUpsert({}, { spec: 3 })]);
     t.is(await keptOn(engine.store), 'why a 3');
   });
 
@@ -72,11 +72,11 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     // As the intake makes it: the pushed text and what is kept (kept-writes.ts).
     t.not(slice?.syncedTerm, 0);
     await mustPush(lane, [anUpsert({}, { spec: 1 })]);
-    const { revision } = (await store.get(aKey()))!;
+    const { revision } = (await store.objects.get(aKey()))!;
 
     t.deepEqual(await mustPush(lane, aFullSync({}, [anUpsert({}, { spec: 1 })])), ['unchanged', 'unchanged', 'swept 0']);
 
-    t.is((await store.get(aKey()))?.revision, revision);
+    t.is((await store.objects.get(aKey()))?.revision, revision);
     t.true(revision > (pushed?.revision ?? 0));
     t.is(await keptOn(store), 'why a 1');
   });
@@ -88,7 +88,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
 
     await mustPush(lane, [anUpsert({}, { annotations: { 'x.io/cordon': 'own' } })]);
     t.is(await keptOn(store), 'own a {}');
-    t.is(annotationsOf((await store.get(aKey()))!.body).get(keptAnnotation), 'label x.io/zone');
+    t.is(annotationsOf((await store.objects.get(aKey()))!.body).get(keptAnnotation), 'label x.io/zone');
     await mustPush(lane, [anUpsert()]);
     t.is(await keptOn(store), ' a {}');
   });
@@ -98,7 +98,7 @@ export function registerKeptContract(open: (t: ExecutionContext, bounds: EngineB
     await mustPush(lane, [anUpsert()]);
     await keep(store, { annotations: { 'x.io/other': 'a', [keptAnnotation]: 'x.io/other' } });
     await mustPush(lane, [anUpsert()]);
-    t.deepEqual(annotationsOf((await store.get(aKey()))!.body), annotationsOf(aBody(aKey())));
+    t.deepEqual(annotationsOf((await store.objects.get(aKey()))!.body), annotationsOf(aBody(aKey())));
 
     await keep(store, { annotations: cordon });
     await mustPush(lane, [aMeet('c-parent'), aClaim({ via: 'parent', term: 2_000 }), anUpsert({}, { spec: 2 }, 'parent')]);

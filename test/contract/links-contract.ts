@@ -69,7 +69,7 @@ async function namesOf(store: Store): Promise<string[]> {
 
 async function everyChange(store: Store, after: Revision): Promise<Change[]> {
   const all: Change[] = [];
-  for await (const { changes } of store.everyChange({ after, upTo: store.published }, () => true)) all.push(...changes);
+  for await (const { changes } of store.history.everyChange({ after, upTo: store.revisions.published }, () => true)) all.push(...changes);
   return all;
 }
 
@@ -129,7 +129,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     for (const [i, [known, claim, outcome, then]] of cases.entries()) {
       const engine = await open(t, {});
-      const outcomes = await engine.store.lane().push([known, claim]);
+      const outcomes = await engine.store.writer.lane().push([known, claim]);
 
       t.deepEqual(outcomeTexts(outcomes), [known.kind === 'acquire' ? 'acquired' : 'unchanged', outcome], `case ${i}`);
       t.is(await shardText(engine.store), then, `case ${i}`);
@@ -141,7 +141,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a link pushes to the shards of its via at any term, a pusher to a local shard of its own term', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim('amber', 5), aClaim({ shard: 'birch', via: eu }), aClaim({ shard: 'cedar', via: 'parent' })]);
     const spoken = (shard: string, by: Parameters<typeof anUpsert>[2]): readonly Push[] => [
       aBegin({ shard }, by),
@@ -178,7 +178,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a shard that changes its via is stale and synced by nobody; its objects stay until the new via ends its sync', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert({ name: 'gone' }), anUpsert({ name: 'same' })])]);
     await mustPush(lane, [aBegin()]);
 
@@ -187,7 +187,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: true, filterHash: '' });
     t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, filterHash)])), ['unbegun'], 'the sync of another neighbour is void');
     const changes: Change[] = [];
-    store.subscribe((commit) => changes.push(...commit.changes));
+    store.commits.subscribe((commit) => changes.push(...commit.changes));
     t.deepEqual(await mustPush(lane, aFullSync({}, [anUpsert({ name: 'same' }, {}, eu)], eu, filterHash)), [
       'unchanged',
       'unchanged',
@@ -202,7 +202,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a claim over the same link leaves everything as it was: syncs go on, slices stay current', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const others = { resource: 'others' };
     await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash), aBegin(others, eu)]);
 
@@ -216,7 +216,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a claim over a link does not overtake a long end, which counts for the term before', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...Array.from({ length: manyObjects }, (_, i) => anUpsert({ name: `n${i}` }, {}, eu))]);
 
     const ended = lane.push([aBegin({}, eu), anEnd({}, eu, filterHash)]);
@@ -229,7 +229,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a removal that comes as a claim fences; the clear behind it removes the objects, and the tombstone stays', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash)]);
 
     const tombstone = aClaim({ via: eu, term: 2_000, removed: true });
@@ -246,10 +246,11 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('removals that were cut short are finished by name at the next start, in whatever order they were sent', async (t) => {
     const engine = await open(t, {});
     const shards = ['delta', 'amber', 'coral', 'birch'];
-    const from = engine.store.published;
-    for (const shard of shards) await mustPush(engine.store.lane(), [aClaim({ shard, via: eu }), anUpsert({ shard, name: shard }, {}, eu)]);
+    const from = engine.store.revisions.published;
+    for (const shard of shards)
+      await mustPush(engine.store.writer.lane(), [aClaim({ shard, via: eu }), anUpsert({ shard, name: shard }, {}, eu)]);
     await mustPush(
-      engine.store.lane(),
+      engine.store.writer.lane(),
       shards.map((shard) => aClaim({ shard, via: eu, term: 2_000, removed: true })),
     );
 
@@ -264,7 +265,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a removal by an operator takes the shard from its via and makes a tombstone', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash)]);
 
     t.deepEqual(await mustPush(lane, [aClear('amber', { nowMs: 5_000 })]), ['swept 1']);
@@ -278,7 +279,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a plain write makes a shard without a via local and plain, and leaves a local one as it is', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
 
     await mustWrite(store, aPut({}, 'absent'));
     t.is(await shardText(store), 'local 1 plain');
@@ -297,7 +298,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a plain write to a shard of another neighbour is refused, unless it takes the shard over with the next term', async (t) => {
     for (const neighbour of ['parent', eu] as const) {
       const store = await opened(t);
-      const lane = store.lane();
+      const lane = store.writer.lane();
       await mustPush(lane, [
         aClaim({ via: neighbour }),
         ...aFullSync({}, [anUpsert({}, {}, neighbour)], neighbour, filterHash),
@@ -305,9 +306,9 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       ]);
 
       for (const mutation of [aPut({ name: 'new' }, 'absent'), aPut({}, 1), aDelete({}), aDelete({ name: 'none' })])
-        t.deepEqual(await store.submit(mutation), { kind: 'refused', why: 'elsewhere' });
-      t.deepEqual(await store.submit({ ...aDelete({ name: 'none' }), takes: true }), { kind: 'refused', why: 'absent' });
-      t.deepEqual(await store.submit({ ...aPut({}, 'absent'), takes: true }), { kind: 'refused', why: 'exists' });
+        t.deepEqual(await store.writer.submit(mutation), { kind: 'refused', why: 'elsewhere' });
+      t.deepEqual(await store.writer.submit({ ...aDelete({ name: 'none' }), takes: true }), { kind: 'refused', why: 'absent' });
+      t.deepEqual(await store.writer.submit({ ...aPut({}, 'absent'), takes: true }), { kind: 'refused', why: 'exists' });
       t.is(await shardText(store), `${neighbour} 1000`, 'a refused write takes nothing over');
       await mustWrite(store, { ...aPut({ name: 'new' }, 'absent'), takes: true });
 
@@ -320,7 +321,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a plain delete takes a shard as a plain put does', async (t) => {
     const store = await opened(t);
-    await mustPush(store.lane(), [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
+    await mustPush(store.writer.lane(), [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
 
     await mustWrite(store, { ...aDelete({}), takes: true });
 
@@ -329,7 +330,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('`assume` makes what a plain writer wrote count as synced, while the shard is plain and local, and for no other shard', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustWrite(store, aPut({ shard: 'plain' }, 'absent'));
     await mustWrite(store, aPut({ shard: 'plain', resource: 'others' }, 'absent'));
     await mustPush(lane, [aClaim('pushed'), anUpsert({ shard: 'pushed' })]);
@@ -351,7 +352,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     const deleted = mustWrite(store, aDelete({}));
     if (!traits.ordersWrites) await deleted;
-    await Promise.all([deleted, mustPush(store.lane(), [anAssume('amber')])]);
+    await Promise.all([deleted, mustPush(store.writer.lane(), [anAssume('amber')])]);
 
     t.deepEqual([...store.state.slices], []);
   });
@@ -361,7 +362,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a slice is current under the filter hash of the link that ended it, until a begin, an invalidate or a drop', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const state = anUpsert({}, {}, eu);
     await mustPush(lane, [aClaim({ via: eu }), state]);
     t.is((await sliceOf(store))?.filterHash, '');
@@ -379,7 +380,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a slice says which link has brought something of it last, also once it is stale and comes from elsewhere', async (t) => {
     const engine = await open(t, {});
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
     const cameOver = async (): Promise<string | undefined> => (await sliceOf(engine.store))?.cameOver;
     const leaving: Push = { kind: 'invalidate', slice: aSlice(), by: { kind: 'link', neighbour: eu } };
     await mustPush(lane, [aClaim({ via: eu }), leaving]);
@@ -389,17 +390,17 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await cameOver(), eu, 'before its end');
     await mustPush(lane, [anEnd({}, eu, filterHash), leaving]);
     t.is((await sliceOf(await engine.restart()))?.cameOver, eu);
-    await mustPush(engine.store.lane(), [aClaim({ via: 'parent', term: firstTerm + 1 })]);
+    await mustPush(engine.store.writer.lane(), [aClaim({ via: 'parent', term: firstTerm + 1 })]);
     t.is(await cameOver(), eu);
-    await mustPush(engine.store.lane(), [aBegin({}, 'parent'), anUpsert({}, {}, 'parent')]);
+    await mustPush(engine.store.writer.lane(), [aBegin({}, 'parent'), anUpsert({}, {}, 'parent')]);
     t.is(await cameOver(), eu, 'what it brings is there already');
-    await mustPush(engine.store.lane(), [anEnd({}, 'parent', filterHash)]);
+    await mustPush(engine.store.writer.lane(), [anEnd({}, 'parent', filterHash)]);
     t.is(await cameOver(), 'parent');
   });
 
   test('no link has brought last what a pusher or a plain writer has', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const cameOver = async (): Promise<string | undefined> => (await sliceOf(store))?.cameOver;
     await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert()])]);
     t.is(await cameOver(), '');
@@ -414,15 +415,15 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a pusher’s sync makes a slice current for no link', async (t) => {
     const store = await opened(t);
 
-    await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()], firstTerm, filterHash)]);
+    await mustPush(store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()], firstTerm, filterHash)]);
 
     t.like(await sliceOf(store), { syncedTerm: firstTerm, filterHash: '' });
-    t.deepEqual(outcomeTexts(await store.lane().push([anEnd({}, firstTerm, filterHash)])), ['unbegun']);
+    t.deepEqual(outcomeTexts(await store.writer.lane().push([anEnd({}, firstTerm, filterHash)])), ['unbegun']);
   });
 
   test('a link may end a current slice without a begin: it then counts as synced in the present term, and nothing is removed', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash)]);
     await mustPush(lane, [aClaim({ via: eu, term: 2_000 })]);
 
@@ -439,7 +440,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('an end of a link counts for the term that it names, also if a higher one is known by now', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const of = (term: number): Push => ({ kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, term });
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({ name: 'gone' }, {}, eu), aBegin({}, eu), anUpsert({}, {}, eu)]);
     await mustPush(lane, [aClaim({ via: eu, term: 2_000 })]);
@@ -454,7 +455,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('an end of no bucket removes nothing, if its sync is under way', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const same: Push = { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, buckets: noBuckets };
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({ name: 'a' }, {}, eu), anUpsert({ name: 'b' }, {}, eu)]);
     t.deepEqual(outcomeTexts(await lane.push([same])), ['unbegun']);
@@ -463,13 +464,13 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     t.like(await sliceOf(store), { objects: 1, syncedTerm: firstTerm, everSynced: true, filterHash });
     await mustPush(lane, [aBegin({}, eu)]);
-    const again = (await engine.restart()).lane();
+    const again = (await engine.restart()).writer.lane();
     t.deepEqual(outcomeTexts(await again.push([same])), ['unbegun']);
   });
 
   test('an end of some buckets removes what has no mark in these, and nothing else, in however many steps', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const names = Array.from({ length: 600 }, (_, i) => `o-${i}`);
     await mustPush(lane, [aClaim({ via: eu }), ...names.map((name) => anUpsert({ name }, {}, eu))]);
     const keys = names.map((name) => aKey({ name }));
@@ -493,7 +494,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a link that meets another cache than before loses its position, and its slices become stale; other links keep theirs', async (t) => {
     for (const neighbour of ['parent', eu] as const) {
       const store = await opened(t);
-      const lane = store.lane();
+      const lane = store.writer.lane();
       const other = { shard: 'birch' };
       await mustPush(lane, [
         aMeet('c1', neighbour),
@@ -519,7 +520,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('shards that came by a parent have no via once there is another parent, and a plain write has to take them over', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [
       aClaim('amber'),
       aClaim({ shard: 'birch', via: eu }),
@@ -539,7 +540,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await texts(store), after);
     t.deepEqual(outcomeTexts(await lane.push([anUpsert({ shard: 'cedar' }, {}, 'parent')])), ['fenced by 1000']);
     const put = aPut({ shard: 'cedar', name: 'new' }, 'absent');
-    t.deepEqual(await store.submit(put), { kind: 'refused', why: 'elsewhere' });
+    t.deepEqual(await store.writer.submit(put), { kind: 'refused', why: 'elsewhere' });
     const again = await engine.restart();
     t.deepEqual(await texts(again), after);
     await mustWrite(again, { ...put, takes: true });
@@ -548,13 +549,13 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('no child may use the last id of another child; a parent’s id may be the same as a child’s', async (t) => {
     const engine = await open(t, {});
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
 
     const outcomes = await lane.push([aMeet('c2', eu), aMeet('c1', eu), aMeet('c1', us), aMeet('c3', us), aMeet('c1'), aMeet('c1', eu)]);
     const again = await engine.restart();
 
     t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'bound to eu', 'unchanged', 'unchanged', 'unchanged']);
-    t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c1', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
+    t.deepEqual(outcomeTexts(await again.writer.lane().push([aMeet('c1', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
     t.deepEqual([...again.state.links].map(({ neighbour, cacheId }) => `${neighbour} ${cacheId}`).toSorted(), [
       'child/eu c1',
       'child/us c3',
@@ -564,12 +565,12 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   largeTest('a child has one row, however many ids it comes with; a new child is met only while there is room', async (t) => {
     const engine = await open(t, {});
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
     await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);
     t.is([...engine.store.state.links].length, 3);
 
     const children = Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childNeighbour(`c${i}`)));
-    const lanes = Array.from({ length: 32 }, () => engine.store.lane());
+    const lanes = Array.from({ length: 32 }, () => engine.store.writer.lane());
     await Promise.all(
       lanes.map((each, at) =>
         mustPush(
@@ -579,7 +580,9 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       ),
     );
     const again = await engine.restart();
-    const outcomes = await again.lane().push([aMeet('n1', childNeighbour('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);
+    const outcomes = await again.writer
+      .lane()
+      .push([aMeet('n1', childNeighbour('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);
 
     t.deepEqual(outcomeTexts(outcomes), ['full', 'unchanged', 'unchanged', 'bound to c1']);
     t.is([...again.state.links].length, linksMax);
@@ -587,7 +590,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('nothing of a child that has left is kept; its shards keep their objects and have no via until they are claimed again', async (t) => {
     const engine = await open(t, {});
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
     const received: string[] = [];
     await mustPush(lane, [aMeet('c1', eu), aMeet('c2', us), aMeet('p1'), aClaim({ term: 7, via: eu, origin: 'o' })]);
     await mustPush(lane, [aClaim({ shard: 'birch', via: us }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash), aReach('5', eu)]);
@@ -604,13 +607,13 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await namesOf(again), ['one']);
     t.like(await sliceOf(again), { filterHash: '', syncedTerm: 0, everSynced: true, objects: 1 });
     const then = [aMeet('c1', childNeighbour('new')), aMeet('c9', eu), aClaim({ term: 7, via: eu, origin: 'o' })];
-    t.deepEqual(outcomeTexts(await again.lane().push(then)), ['unchanged', 'unchanged', 'unchanged']);
+    t.deepEqual(outcomeTexts(await again.writer.lane().push(then)), ['unchanged', 'unchanged', 'unchanged']);
     t.is(await shardText(again), 'child/eu 7');
   });
 
   test('a shard can be forgotten once it is removed and empty, and no other can', async (t) => {
     const engine = await open(t, {});
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
     const forget = (shard = 'amber'): Push => ({ kind: 'forget', shard: shardName(shard) });
     const received: ShardState[] = [];
     await mustPush(lane, [aClaim({ term: 5 }), anUpsert({}, {}, 5), aClaim({ shard: 'birch', via: undefined })]);
@@ -633,13 +636,13 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       [...again.state.shards].map(({ shard }) => shard as string),
       ['birch'],
     );
-    await mustPush(again.lane(), [aClaim({ term: 1 })]);
+    await mustPush(again.writer.lane(), [aClaim({ term: 1 })]);
     t.is(await shardText(again), 'local 1');
   });
 
   test('with a shard that is forgotten go its slices, synced and empty ones too, however many; they stay away after a restart', async (t) => {
     const engine = await open(t, {});
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
     // More than etcd takes in one transaction.
     const types = Array.from({ length: 150 }, (_, i) => `type${i}`);
     await mustPush(lane, [aClaim({ term: 5 }), ...types.flatMap((resource) => aFullSync({ resource }, [], 5))]);
@@ -667,8 +670,8 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a position is as durable as what was sent before it', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    store.subscribe(() => t.fail('a link is no change'));
-    await mustPush(store.lane(), [aMeet('p1'), aMeet('e1', eu), aReach('123'), aReach('1234567000000000009'), aReach('5', eu)]);
+    store.commits.subscribe(() => t.fail('a link is no change'));
+    await mustPush(store.writer.lane(), [aMeet('p1'), aMeet('e1', eu), aReach('123'), aReach('1234567000000000009'), aReach('5', eu)]);
 
     const links = [...(await engine.restart()).state.links].toSorted((a, b) => (a.neighbour < b.neighbour ? -1 : 1));
 
@@ -683,9 +686,9 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('two slices with the same objects have the same digest, in whatever way they got them', async (t) => {
     const [one, other] = [await opened(t), await opened(t)];
     const names = ['a', 'b', 'c', 'd'];
-    const lane = other.lane();
+    const lane = other.writer.lane();
 
-    await mustPush(one.lane(), [aClaim(), ...names.map((name) => anUpsert({ name }, { spec: name }))]);
+    await mustPush(one.writer.lane(), [aClaim(), ...names.map((name) => anUpsert({ name }, { spec: name }))]);
     await mustWrite(other, aPut({ name: 'd' }, 'absent', { spec: 'old' }));
     await mustWrite(other, aPut({ name: 'gone' }, 'absent'));
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({ name: 'b' }, { spec: 'b' }, eu), anUpsert({ name: 'swept' }, {}, eu)]);
@@ -701,7 +704,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a digest follows every change: create, replace, delete, rewritten namesake, sweep, drop and clear; a restart keeps it', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const places: readonly Place[] = [{}, { shard: 'birch' }, { resource: 'others' }];
     const agree = async (now: Store, title: string): Promise<void> => {
       for (const place of places) {
@@ -732,7 +735,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a comparison gives the held digest where it differs', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
     const digest = await summedUp(store);
     const empty = formatDigest(emptyDigest);
@@ -753,7 +756,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a comparison that finds another digest says whether the slice was current just then, whatever follows in the same commit', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, 'all')]);
     const empty = formatDigest(emptyDigest);
 
@@ -775,33 +778,33 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a link reads every change of every type in order, as far back as history goes', async (t) => {
     const engine = await open(t, { changesMax: 6 });
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const live: Change[] = [];
-    const from = store.published;
-    store.subscribe(({ changes }) => live.push(...changes));
+    const from = store.revisions.published;
+    store.commits.subscribe(({ changes }) => live.push(...changes));
     await mustPush(lane, [aClaim(), anUpsert(), anUpsert({ resource: 'others' }), anUpsert({ identity: 'hash' })]);
     await mustWrite(store, aPut({ shard: 'birch', resource: 'others' }, 'absent'));
     await mustPush(lane, [aRetract({ resource: 'others' })]);
 
     t.deepEqual((await everyChange(store, from)).map(changeText), live.map(changeText));
     t.deepEqual((await everyChange(store, live[2]!.revision)).map(changeText), live.slice(3).map(changeText));
-    t.deepEqual(await everyChange(store, store.published), []);
+    t.deepEqual(await everyChange(store, store.revisions.published), []);
     await mustPush(lane, [anUpsert({}, { spec: 2 })]);
     await mustPush(lane, [anUpsert({}, { spec: 3 })]);
     await engine.compact();
 
-    t.is((await everyChange(store, store.compacted)).length, 6);
-    const error = await t.throwsAsync(everyChange(store, store.compacted - 1), { instanceOf: Refused });
+    t.is((await everyChange(store, store.revisions.compacted)).length, 6);
+    const error = await t.throwsAsync(everyChange(store, store.revisions.compacted - 1), { instanceOf: Refused });
     t.is(error?.refusal.reason, 'Expired');
   });
 
   test('a change shows where it moved the path of its cluster, live and from the log', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const live: Change[] = [];
-    const from = store.published;
-    store.subscribe(({ changes }) => live.push(...changes));
+    const from = store.revisions.published;
+    store.commits.subscribe(({ changes }) => live.push(...changes));
     for (const push of [
       aClaim(),
       anUpsert({ name: 'a' }, { path: 'root:a' }),
@@ -831,7 +834,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('the paths of clusters come in the order they were asked for', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const birch = { shard: 'birch' };
     const bold = { cluster: 'bold' };
     await mustPush(lane, [
@@ -842,17 +845,17 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       anUpsert(bold),
     ]);
 
-    const paths = await store.pathsOf([aKey(birch), aKey(bold), aKey(), aKey()]);
+    const paths = await store.paths.pathsOf([aKey(birch), aKey(bold), aKey(), aKey()]);
 
     t.deepEqual(paths, [parseCanonicalPath('root:b'), undefined, parseCanonicalPath('root:a'), parseCanonicalPath('root:a')]);
-    t.deepEqual(await store.pathsOf([]), []);
+    t.deepEqual(await store.paths.pathsOf([]), []);
   });
 
   test('the paths of clusters are known as they were at any revision that is not compacted', async (t) => {
     const { store, traits } = await open(t, {});
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const paths: string[] = [];
-    const revisions: Revision[] = [store.published];
+    const revisions: Revision[] = [store.revisions.published];
     const steps: readonly Push[] = [
       anUpsert({}, { path: 'root:a' }),
       anUpsert({ name: 'second' }),
@@ -864,40 +867,40 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await mustPush(lane, [aClaim(), aClaim('birch'), anUpsert({ shard: 'birch' }, { path: 'root:birch' })]);
     for (const step of steps) {
       await mustPush(lane, [step]);
-      revisions.push(store.published);
+      revisions.push(store.revisions.published);
     }
 
-    for (const at of revisions.slice(1)) paths.push((await store.pathsOf([aKey()], at)).map(String).join());
+    for (const at of revisions.slice(1)) paths.push((await store.paths.pathsOf([aKey()], at)).map(String).join());
 
     t.deepEqual(paths, ['root:a', 'root:a', 'root:b', traits.keepsPaths ? 'root:b' : 'undefined', 'undefined', 'root:c']);
-    t.deepEqual(await store.pathsOf([aKey()], revisions[0]), [undefined], 'before there was any');
+    t.deepEqual(await store.paths.pathsOf([aKey()], revisions[0]), [undefined], 'before there was any');
   });
 
   test('the paths of clusters at a revision that is compacted are refused as expired', async (t) => {
     const engine = await open(t, { changesMax: 6 });
     const { store } = engine;
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim()]);
     for (let spec = 0; spec < 20; spec++) await mustPush(lane, [anUpsert({}, { path: `root:${'abc'[spec % 3]}`, spec })]);
     const current = parseCanonicalPath('root:b');
 
     await engine.compact();
 
-    t.true(store.compacted > 1);
-    t.not((await store.pathsOf([aKey()], store.compacted))[0], undefined);
-    t.deepEqual(await store.pathsOf([aKey()], store.published), [current]);
-    await t.throwsAsync(store.pathsOf([aKey()], store.compacted - 1), { instanceOf: Refused });
+    t.true(store.revisions.compacted > 1);
+    t.not((await store.paths.pathsOf([aKey()], store.revisions.compacted))[0], undefined);
+    t.deepEqual(await store.paths.pathsOf([aKey()], store.revisions.published), [current]);
+    await t.throwsAsync(store.paths.pathsOf([aKey()], store.revisions.compacted - 1), { instanceOf: Refused });
   });
 
   test('followers get the shards and slices that a commit changed when they can be read, before its changes are sent', async (t) => {
     const { store, traits } = await open(t, {});
-    const lane = store.lane();
+    const lane = store.writer.lane();
     const received: string[] = [];
     const follower = store.state.follow(({ shards, slices }) => {
       received.push(...shards.map(({ shard, via }) => `shard ${shard} ${via}`));
       received.push(...slices.map(({ slice, objects, filterHash: of }) => `slice ${slice.shard} ${objects} ${of}`));
     });
-    store.subscribe(({ revision }) => received.push(revision === store.published ? 'changes' : 'too late'));
+    store.commits.subscribe(({ revision }) => received.push(revision === store.revisions.published ? 'changes' : 'too late'));
 
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu), aMeet('e1', eu), aReach('7', eu)]);
@@ -923,7 +926,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('an empty position makes every slice of that link stale, and no other', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [
       aMeet('root'),
       aClaim({ via: 'parent' }),
@@ -940,7 +943,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a position of a link that was never met, or has left, changes nothing', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ via: 'parent' }), ...aFullSync({}, [], 'parent', filterHash)]);
 
     await mustPush(lane, [aReach('7'), aReach('')]);
@@ -951,7 +954,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('an empty position ends the syncs of its link: what ends them later was not begun', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aMeet('root'), aClaim({ via: 'parent' }), aReach('7'), aBegin({}, 'parent')]);
 
     await mustPush(lane, [aReach('')]);
@@ -963,7 +966,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a shard that is to be cleared only if removed stays if somebody has it by then', async (t) => {
     const store = await opened(t);
-    const lane = store.lane();
+    const lane = store.writer.lane();
     await mustPush(lane, [aClaim({ term: 5 }), anUpsert({}, {}, 5)]);
     const clear: Push = { kind: 'clear', shard: shardName('amber'), fence: false, nowMs: 0, onlyRemoved: true };
 

@@ -56,7 +56,7 @@ async function sliceOf(
 /** Runs `then` as soon as the next commit is published. */
 function afterNextCommit<T>(store: Store, then: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const subscription = store.subscribe(() => {
+    const subscription = store.commits.subscribe(() => {
       subscription.cancel();
       then().then(resolve, reject);
     });
@@ -90,7 +90,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   const claimed = async (t: ExecutionContext): Promise<{ engine: Engine; store: Store; lane: PushLane }> => {
     const engine = await open(t, {});
-    const lane = engine.store.lane();
+    const lane = engine.store.writer.lane();
     await mustPush(lane, [aClaim()]);
     return { engine, store: engine.store, lane };
   };
@@ -99,9 +99,9 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a claim stands when it is the highest or a repeat; the outcome of a lower one names the holder', async (t) => {
     const store = await opened(t);
-    store.subscribe(() => t.fail('a claim is no change'));
+    store.commits.subscribe(() => t.fail('a claim is no change'));
 
-    const outcomes = await store
+    const outcomes = await store.writer
       .lane()
       .push([aClaim('amber', 5), aClaim('amber', 5), aClaim('amber', 7), aClaim('amber', 6), aClaim('birch', 1)]);
 
@@ -146,7 +146,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('an upsert writes an object that differs in any byte or in its version, whatever was there, and nothing otherwise', async (t) => {
     const { store, lane } = await claimed(t);
     const commits: Commit[] = [];
-    store.subscribe((commit) => commits.push(commit));
+    store.commits.subscribe((commit) => commits.push(commit));
     const state = anUpsert({}, { spec: { n: 1 } });
     if (state.kind !== 'upsert') throw new Error('the push is no upsert');
     const again = { ...state, body: { ...state.body, bytes: Uint8Array.from(state.body.bytes) } };
@@ -162,7 +162,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(commits.length, 4, 'an equal object is no event');
     const from = commits[0]!.revision - 1;
     t.deepEqual((await changesBehind(store, aScope(), from)).map(changeText), commits.flatMap(({ changes }) => changes).map(changeText));
-    const { bytes, ...rest } = (await store.get(aKey()))!.body;
+    const { bytes, ...rest } = (await store.objects.get(aKey()))!.body;
     t.deepEqual([Buffer.from(bytes), rest.version], [Buffer.from(otherVersion.body.bytes), 'v1alpha9']);
     t.deepEqual(rest.marks, longer.body.marks);
   });
@@ -173,8 +173,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     const [synced] = await lane.push([anUpsert({}, { spec: 2 })]);
     t.is(synced?.kind, 'written');
-    t.deepEqual(await store.submit(aPut({}, written.revision, { spec: 3 })), { kind: 'refused', why: 'changed' });
-    const current = await store.get(aKey());
+    t.deepEqual(await store.writer.submit(aPut({}, written.revision, { spec: 3 })), { kind: 'refused', why: 'changed' });
+    const current = await store.objects.get(aKey());
     const { revision } = await mustWrite(store, aPut({}, current!.revision, { spec: 3 }));
 
     t.deepEqual(await listTexts(store, aScope()), [`amber/acme/one@${revision}`]);
@@ -187,7 +187,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const syncedTerms = async () => [(await sliceOf(store))?.syncedTerm, (await sliceOf(store, schemas))?.syncedTerm];
     t.deepEqual(await syncedTerms(), [firstTerm, firstTerm]);
 
-    t.is((await store.submit(aDelete({ name: 'none' }))).kind, 'refused');
+    t.is((await store.writer.submit(aDelete({ name: 'none' }))).kind, 'refused');
     t.deepEqual(await syncedTerms(), [firstTerm, firstTerm]);
     await mustWrite(store, { ...aPut({ name: 'b' }, 'absent'), bySource: true });
     t.deepEqual(await syncedTerms(), [firstTerm, firstTerm], 'what the shard itself writes counts as pushed');
@@ -204,7 +204,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('a retract deletes an existing object and does nothing otherwise; a keep never writes', async (t) => {
     const { store, lane } = await claimed(t);
 
-    const from = store.published;
+    const from = store.revisions.published;
     const texts = await mustPush(lane, [aKeep(), aRetract(), anUpsert(), aKeep(), aRetract(), aRetract()]);
 
     t.deepEqual(texts, ['unchanged', 'unchanged', 'written', 'unchanged', 'written', 'unchanged']);
@@ -212,14 +212,14 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       (await changesBehind(store, aScope(), from)).map(({ kind }) => kind),
       ['put', 'delete'],
     );
-    t.is(await store.get(aKey()), undefined);
+    t.is(await store.objects.get(aKey()), undefined);
   });
 
   test('the path index follows what is synced, and a retracted last object takes its path along', async (t) => {
     const { store, lane } = await claimed(t);
     const commits: Commit[] = [];
-    store.subscribe((commit) => commits.push(commit));
-    const clusters = (path: string) => store.clustersAt(parseCanonicalPath(path)!);
+    store.commits.subscribe((commit) => commits.push(commit));
+    const clusters = (path: string) => store.paths.clustersAt(parseCanonicalPath(path)!);
 
     await mustPush(lane, [anUpsert({}, { path: 'root:org' })]);
     t.deepEqual(await clusters('root:org'), [aKey().cluster]);
@@ -237,9 +237,9 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('when a retracted object has a namesake on another shard, the namesake is written again, right after the delete', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [aClaim('birch'), anUpsert({ shard: 'birch' }), anUpsert()]);
-    const from = store.published;
+    const from = store.revisions.published;
     const heard: string[] = [];
-    store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
+    store.commits.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
 
     await mustPush(lane, [aRetract()]);
     await mustPush(lane, [anUpsert({ name: 'behind' })]);
@@ -262,9 +262,9 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       anUpsert({ name: 'kept' }),
       anUpsert({ name: 'same' }),
     ]);
-    const { published } = store;
+    const { published } = store.revisions;
     const commits: Commit[] = [];
-    store.subscribe((commit) => commits.push(commit));
+    store.commits.subscribe((commit) => commits.push(commit));
 
     const syncing = [aBegin(), anUpsert({ name: 'same' }), anUpsert({ name: 'changed' }, { spec: 2 }), aKeep({ name: 'kept' })];
     t.deepEqual(await mustPush(lane, syncing), ['unchanged', 'unchanged', 'written', 'unchanged']);
@@ -284,7 +284,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]);
     const swept: number[] = [];
-    store.subscribe((commit) => swept.push(...commit.swept));
+    store.commits.subscribe((commit) => swept.push(...commit.swept));
 
     await mustPush(lane, [aRetract({ name: 'a' })]);
     await mustWrite(store, aDelete({ name: 'b' }));
@@ -299,8 +299,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(await mustPush(lane, aFullSync({}, [])), ['unchanged', 'swept 1']);
 
-    t.is(await store.get(aKey({ name: 'gone' })), undefined);
-    for (const place of others) t.truthy(await store.get(aKey(place)), JSON.stringify(place));
+    t.is(await store.objects.get(aKey({ name: 'gone' })), undefined);
+    for (const place of others) t.truthy(await store.objects.get(aKey(place)), JSON.stringify(place));
   });
 
   test('whatever the shard itself writes while a sync is under way stays', async (t) => {
@@ -317,7 +317,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('an object rewritten only because its namesake was deleted still counts as unmarked, until a push names it', async (t) => {
     const { store, lane } = await claimed(t);
-    const other = store.lane();
+    const other = store.writer.lane();
     const names = ['confirmed before', 'confirmed behind', 'unspoken'].map((name) => name.replace(' ', '-'));
     await mustPush(other, [aClaim('birch'), ...names.map((name) => anUpsert({ shard: 'birch', name }))]);
     await mustPush(lane, [...names.map((name) => anUpsert({ name })), aBegin(), aKeep({ name: names[0]! })]);
@@ -517,7 +517,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(await namesOf(store), ['a', 'b']);
     t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: true });
-    t.deepEqual(outcomeTexts(await store.lane().push([aClaim(), anEnd()])), ['acquired', 'unbegun']);
+    t.deepEqual(outcomeTexts(await store.writer.lane().push([aClaim(), anEnd()])), ['acquired', 'unbegun']);
     t.deepEqual(await namesOf(store), ['a', 'b']);
   });
 
@@ -555,7 +555,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a begin in the middle of an end voids the end, and the new sync stands', async (t) => {
     const { store, lane } = await claimed(t);
-    const other = store.lane();
+    const other = store.writer.lane();
     await mustPush(lane, manyUpserts());
 
     const ended = lane.push([aBegin(), anEnd()]);
@@ -573,7 +573,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await mustPush(lane, manyUpserts());
 
     const ended = lane.push([aBegin(), anEnd()]);
-    await afterNextCommit(store, () => mustPush(store.lane(), [aClaim('amber', 2_000)]));
+    await afterNextCommit(store, () => mustPush(store.writer.lane(), [aClaim('amber', 2_000)]));
 
     t.deepEqual(outcomeTexts(await ended), ['unchanged', 'fenced by 2000']);
     t.true((await namesOf(store)).length > 0);
@@ -629,12 +629,12 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     ]);
     const swept: number[] = [];
     const deleted: number[] = [];
-    store.subscribe((commit) => {
+    store.commits.subscribe((commit) => {
       swept.push(...commit.swept);
       deleted.push(...commit.changes.map(({ revision }) => revision));
     });
 
-    const outcomes = await store.lane().push([aClear('amber', { nowMs: 5_000 }), aClear('amber', { nowMs: 0 })]);
+    const outcomes = await store.writer.lane().push([aClear('amber', { nowMs: 5_000 }), aClear('amber', { nowMs: 0 })]);
 
     t.deepEqual(outcomeTexts(outcomes), ['swept 4', 'swept 0']);
     t.is(swept.length, 4);
@@ -678,8 +678,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const engine = await open(t, {});
     const first = await mustWrite(engine.store, aPut({}, 'absent'));
     t.like([...engine.store.state.shards][0], { via: 'local', term: 1, plain: true });
-    await mustPush(engine.store.lane(), [aClear('amber', { nowMs: 5_000 })]);
-    t.deepEqual(await engine.store.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
+    await mustPush(engine.store.writer.lane(), [aClear('amber', { nowMs: 5_000 })]);
+    t.deepEqual(await engine.store.writer.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
     t.like([...engine.store.state.shards][0], { via: undefined, term: 5_000, removed: true, plain: false }, 'a refused write does not');
 
     await mustWrite(engine.store, aPut({}, 'absent'));
@@ -692,7 +692,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert()]), aBegin()]);
 
-    t.deepEqual(await mustPush(store.lane(), [aClear('amber', { fence: false })]), ['swept 1']);
+    t.deepEqual(await mustPush(store.writer.lane(), [aClear('amber', { fence: false })]), ['swept 1']);
 
     t.like([...store.state.shards][0], { term: firstTerm, removed: false });
     t.deepEqual([...store.state.slices], []);
@@ -709,7 +709,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       const names = (await namesOf(store)).toSorted();
       const [first, last] = [names[0]!, names.at(-1)!];
 
-      const removed = mustPush(store.lane(), [removal]);
+      const removed = mustPush(store.writer.lane(), [removal]);
       await afterNextCommit(store, async () => {
         await mustWrite(store, aPut({ name: first }, 'absent'));
         await mustPush(lane, [anUpsert({ name: last })]);
@@ -722,7 +722,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('two removals of one shard at a time remove nothing that was synced since both began', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, manyUpserts());
-    const cleared = [store.lane(), store.lane()].map((each) => mustPush(each, [aClear('amber', { fence: false })]));
+    const cleared = [store.writer.lane(), store.writer.lane()].map((each) => mustPush(each, [aClear('amber', { fence: false })]));
 
     await afterNextCommit(store, () =>
       mustPush(lane, [aClaim('amber', 2_000), ...aFullSync({ resource: 'others' }, [anUpsert({ resource: 'others' }, {}, 2_000)], 2_000)]),
@@ -732,7 +732,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.is(removed[0]! + removed[1]!, manyObjects);
     t.deepEqual(await namesOf(store), ['new']);
-    t.truthy(await store.get(aKey({ resource: 'others' })));
+    t.truthy(await store.objects.get(aKey({ resource: 'others' })));
     t.like(await sliceOf(store, { resource: 'others' }), { objects: 1, syncedTerm: 2_000, everSynced: true });
   });
 
@@ -745,26 +745,26 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     ]);
     await mustPush(lane, aFullSync({ resource: 'others' }, [anUpsert({ resource: 'others' })]));
     const swept: number[] = [];
-    store.subscribe((commit) => swept.push(...commit.swept));
+    store.commits.subscribe((commit) => swept.push(...commit.swept));
 
-    t.deepEqual(await mustPush(store.lane(), [aDrop()]), ['swept 3']);
+    t.deepEqual(await mustPush(store.writer.lane(), [aDrop()]), ['swept 3']);
 
     t.deepEqual(await namesOf(store), []);
     t.is(swept.length, 3);
     const slices = async (now: Store) => [...now.state.slices].map(({ slice }) => formatSlice(slice)).toSorted();
     const left = [aSlice({ resource: 'others' }), aSlice({ shard: 'birch', identity: 'h' })].map(formatSlice);
     t.deepEqual(await slices(store), left.toSorted());
-    t.deepEqual(await mustPush(store.lane(), [aDrop({ identity: 'h' }), aDrop()]), ['swept 0', 'swept 0']);
+    t.deepEqual(await mustPush(store.writer.lane(), [aDrop({ identity: 'h' }), aDrop()]), ['swept 0', 'swept 0']);
     t.deepEqual(await slices(await engine.restart()), [formatSlice(aSlice({ resource: 'others' }))]);
   });
 
   test('what was written after the revision that a drop names stays', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert(), anUpsert({ name: 'changed' })])]);
-    const through = store.published;
+    const through = store.revisions.published;
     await mustPush(lane, [anUpsert({ name: 'changed' }, { spec: 'new' }), anUpsert({ name: 'new' })]);
 
-    t.deepEqual(await mustPush(store.lane(), [aDrop({}, through)]), ['swept 1']);
+    t.deepEqual(await mustPush(store.writer.lane(), [aDrop({}, through)]), ['swept 1']);
 
     t.deepEqual((await namesOf(store)).toSorted(), ['changed', 'new']);
   });
@@ -772,10 +772,10 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('what was written after the revision that a clear names stays', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert(), anUpsert({ name: 'changed' })])]);
-    const through = store.published;
+    const through = store.revisions.published;
     await mustPush(lane, [anUpsert({ name: 'changed' }, { spec: 'new' }), anUpsert({ name: 'new' })]);
 
-    t.deepEqual(await mustPush(store.lane(), [aClear('amber', { fence: false, through })]), ['swept 1']);
+    t.deepEqual(await mustPush(store.writer.lane(), [aClear('amber', { fence: false, through })]), ['swept 1']);
 
     t.deepEqual((await namesOf(store)).toSorted(), ['changed', 'new']);
   });
@@ -784,7 +784,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert()]), aBegin(), aKeep()]);
 
-    t.deepEqual(await mustPush(store.lane(), [aDrop()]), ['swept 1']);
+    t.deepEqual(await mustPush(store.writer.lane(), [aDrop()]), ['swept 1']);
 
     t.deepEqual(outcomeTexts(await lane.push([anEnd()])), ['unbegun']);
     t.is(await sliceOf(store), undefined);
@@ -799,7 +799,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const names = (await list(store, aScope({ shard: 'amber' }))).map(({ key }) => key.name);
     const [first, last] = [names[0]!, names.at(-1)!];
 
-    const dropped = mustPush(store.lane(), [aDrop()]);
+    const dropped = mustPush(store.writer.lane(), [aDrop()]);
     await afterNextCommit(store, async () => {
       await mustWrite(store, aPut({ name: first }, 'absent'));
       await mustPush(lane, [...aFullSync(birch, [anUpsert(birch)]), anUpsert({ name: last })]);
@@ -859,7 +859,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(again.cacheId, cacheId);
     t.true(again.epoch > epoch);
     if (!engine.traits.ordersWrites) return;
-    t.true(again.format(0).startsWith(String(epoch)));
+    t.true(again.revisions.format(0).startsWith(String(epoch)));
     const { resourceVersion } = await mustWrite(again, aPut({}, 'absent'));
     t.true(resourceVersion.startsWith(String(again.epoch)));
   });
@@ -874,7 +874,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       const outcomes = await lane.push(pushes);
       answered.push(name);
       revisions.push(...outcomes.flatMap((outcome) => (outcome.kind === 'written' ? [outcome.revision] : [])));
-      t.true(store.published >= (revisions.at(-1) ?? 0), 'an answered push must be published');
+      t.true(store.revisions.published >= (revisions.at(-1) ?? 0), 'an answered push must be published');
       return outcomes;
     };
 
@@ -890,7 +890,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a lane that is full does not hold up another one', async (t) => {
     const { store, lane } = await claimed(t);
-    const other = store.lane();
+    const other = store.writer.lane();
     await mustPush(other, [aClaim('birch')]);
     let isThrough = false;
 

@@ -3,7 +3,7 @@ import type { Change } from '../../src/domain/change.js';
 import { formatClientKey, type Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
-import type { History, Objects, Pushes, Revisions, Writer } from '../../src/domain/store-port.js';
+import type { Store } from '../../src/domain/store-port.js';
 import { halfRemoved } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
@@ -13,11 +13,11 @@ type Reading = Readonly<{ revision?: Revision; between?: () => Promise<unknown> 
 
 /** The objects of a scope at a revision, page by page; `between` runs after every page. */
 export async function list(
-  store: Objects & Revisions,
+  store: Pick<Store, 'objects' | 'revisions'>,
   scope: Scope,
-  { revision = store.published, between = async () => {} }: Reading = {},
+  { revision = store.revisions.published, between = async () => {} }: Reading = {},
 ): Promise<StoredObject[]> {
-  const snapshot = store.snapshot(scope, revision);
+  const snapshot = store.objects.snapshot(scope, revision);
   const found: StoredObject[] = [];
   let after: Key | undefined;
   try {
@@ -34,37 +34,47 @@ export async function list(
 }
 
 /** `list` as texts: each object and its revision. */
-export async function listTexts(store: Objects & Revisions, scope: Scope, reading?: Reading): Promise<string[]> {
+export async function listTexts(store: Pick<Store, 'objects' | 'revisions'>, scope: Scope, reading?: Reading): Promise<string[]> {
   return (await list(store, scope, reading)).map(textOf);
 }
 
-export async function changesBehind(store: History & Revisions, scope: Scope, after: Revision, upTo = store.published): Promise<Change[]> {
+export async function changesBehind(
+  store: Pick<Store, 'history' | 'revisions'>,
+  scope: Scope,
+  after: Revision,
+  upTo = store.revisions.published,
+): Promise<Change[]> {
   const all: Change[] = [];
   for (let position = after; position < upTo;) {
-    const chunk = await store.changes(scope, { after: position, upTo }, (key) => matches(scope, key));
+    const chunk = await store.history.changes(scope, { after: position, upTo }, (key) => matches(scope, key));
     all.push(...chunk.changes);
     position = chunk.upTo;
   }
   return all;
 }
 
-export async function touchedBehind(store: History & Revisions, scope: Scope, after: Revision, upTo = store.published): Promise<string[]> {
+export async function touchedBehind(
+  store: Pick<Store, 'history' | 'revisions'>,
+  scope: Scope,
+  after: Revision,
+  upTo = store.revisions.published,
+): Promise<string[]> {
   const all = new Set<string>();
-  for await (const touched of store.touched(scope, { after, upTo })) for (const { key } of touched) all.add(keyText(key));
+  for await (const touched of store.history.touched(scope, { after, upTo })) for (const { key } of touched) all.add(keyText(key));
   return [...all].toSorted();
 }
 
 export type Written = Extract<Outcome, { kind: 'written' }>;
 
 /** Submits and expects it to be written. */
-export async function mustWrite(store: Writer, mutation: Mutation): Promise<Written> {
-  const outcome = await store.submit(mutation);
+export async function mustWrite(store: Pick<Store, 'writer'>, mutation: Mutation): Promise<Written> {
+  const outcome = await store.writer.submit(mutation);
   if (outcome.kind !== 'written') throw new Error(`not written: ${JSON.stringify(outcome)}`);
   return outcome;
 }
 
 /** A store that opens continues the removals that the previous process left undone. */
-export async function removalsEnd(store: Pushes): Promise<void> {
+export async function removalsEnd(store: Pick<Store, 'state'>): Promise<void> {
   await until(async () => halfRemoved([...store.state.shards], [...store.state.slices]).length === 0);
 }
 

@@ -55,15 +55,15 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const store = await opened(t);
 
     const created = await mustWrite(store, aPut({}, 'absent'));
-    t.deepEqual(await store.submit(aPut({}, 'absent')), { kind: 'refused', why: 'exists' });
-    t.deepEqual(await store.submit(aPut({}, created.revision + 1)), { kind: 'refused', why: 'changed' });
-    t.deepEqual(await store.submit(aPut({ name: 'none' }, 1)), { kind: 'refused', why: 'absent' });
-    t.deepEqual(await store.submit(aDelete({ name: 'none' })), { kind: 'refused', why: 'absent' });
-    t.deepEqual(await store.submit(aDelete({}, created.revision + 1)), { kind: 'refused', why: 'changed' });
-    t.true(store.published >= created.revision);
+    t.deepEqual(await store.writer.submit(aPut({}, 'absent')), { kind: 'refused', why: 'exists' });
+    t.deepEqual(await store.writer.submit(aPut({}, created.revision + 1)), { kind: 'refused', why: 'changed' });
+    t.deepEqual(await store.writer.submit(aPut({ name: 'none' }, 1)), { kind: 'refused', why: 'absent' });
+    t.deepEqual(await store.writer.submit(aDelete({ name: 'none' })), { kind: 'refused', why: 'absent' });
+    t.deepEqual(await store.writer.submit(aDelete({}, created.revision + 1)), { kind: 'refused', why: 'changed' });
+    t.true(store.revisions.published >= created.revision);
     const updated = await mustWrite(store, aPut({}, created.revision, { spec: { n: 2 } }));
     t.true(updated.revision > created.revision);
-    t.is((await store.get(aKey()))?.revision, updated.revision);
+    t.is((await store.objects.get(aKey()))?.revision, updated.revision);
     t.is((await mustWrite(store, aDelete({}, updated.revision))).object.revision, updated.revision);
   });
 
@@ -74,7 +74,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await Promise.all(
       Array.from({ length: 1000 }, async (_, i) => {
         const { revision } = await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
-        t.true(store.published >= revision);
+        t.true(store.revisions.published >= revision);
         answered.push(revision);
       }),
     );
@@ -82,19 +82,19 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const rising = answered.toSorted((a, b) => a - b);
     if (traits.ordersWrites) t.deepEqual(answered, rising);
     t.is(new Set(answered).size, 1000);
-    t.is(rising.at(-1), (await changesBehind(store, aScope(), store.compacted)).at(-1)?.revision);
+    t.is(rising.at(-1), (await changesBehind(store, aScope(), store.revisions.compacted)).at(-1)?.revision);
   });
 
   test('mutations of one key that wait together are decided one after the other', async (t) => {
     const store = await opened(t);
-    const from = store.published;
+    const from = store.revisions.published;
 
     const outcomes = await Promise.all([
-      store.submit(aPut({}, 'absent', { spec: 1 })),
-      store.submit(aPut({}, 'absent', { spec: 2 })),
-      store.submit(aDelete({})),
-      store.submit(aPut({}, 'absent', { spec: 3 })),
-      store.submit(aDelete({}, 1)),
+      store.writer.submit(aPut({}, 'absent', { spec: 1 })),
+      store.writer.submit(aPut({}, 'absent', { spec: 2 })),
+      store.writer.submit(aDelete({})),
+      store.writer.submit(aPut({}, 'absent', { spec: 3 })),
+      store.writer.submit(aDelete({}, 1)),
     ]);
 
     t.deepEqual(
@@ -110,21 +110,21 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
   test('a full queue answers 429 and keeps nothing of what it refuses', async (t) => {
     const store = await opened(t, { mutationsMax: 5 });
 
-    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, i) => store.submit(aPut({ name: `n${i}` }, 'absent'))));
+    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, i) => store.writer.submit(aPut({ name: `n${i}` }, 'absent'))));
 
     const written = outcomes.filter(({ kind }) => kind === 'written').length;
     t.true(written >= 5 && written < 20, `${written} written`);
     t.like(outcomes.at(-1), { kind: 'unavailable', refusal: { reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } } });
     t.is((await list(store, aScope())).length, written);
-    t.is((await store.submit(aPut({ name: 'later' }, 'absent'))).kind, 'written');
+    t.is((await store.writer.submit(aPut({ name: 'later' }, 'absent'))).kind, 'written');
   });
 
   test('a store that closes decides what was submitted before, and refuses what comes after', async (t) => {
     const engine = await open(t, {});
-    const before = Array.from({ length: 50 }, (_, i) => engine.store.submit(aPut({ name: `n${i}` }, 'absent')));
+    const before = Array.from({ length: 50 }, (_, i) => engine.store.writer.submit(aPut({ name: `n${i}` }, 'absent')));
 
     const closed = engine.store.close();
-    const late = await engine.store.submit(aPut({ name: 'late' }, 'absent'));
+    const late = await engine.store.writer.submit(aPut({ name: 'late' }, 'absent'));
     await closed;
 
     t.true((await Promise.all(before)).every(({ kind }) => kind === 'written'));
@@ -138,11 +138,11 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const mutation = aPut({ name: 'bytes' }, 'absent', { labels: { a: 'b' }, spec: { text: 'ü \u0001 "\\', big: 1e300 } });
     const wanted = mutation.kind === 'put' ? mutation.body : undefined;
     const heard: unknown[] = [];
-    store.subscribe(({ changes }) => heard.push(...changes.map((change) => change.kind === 'put' && change.object.body)));
+    store.commits.subscribe(({ changes }) => heard.push(...changes.map((change) => change.kind === 'put' && change.object.body)));
 
     const { object } = await mustWrite(store, mutation);
 
-    const bodies = [object.body, (await store.get(mutation.key))?.body, (await list(store, aScope()))[0]?.body];
+    const bodies = [object.body, (await store.objects.get(mutation.key))?.body, (await list(store, aScope()))[0]?.body];
     const [change] = await changesBehind(store, aScope(), object.revision - 1);
     for (const body of [...bodies, ...heard, change?.kind === 'put' && change.object.body]) {
       const { bytes, ...rest } = body as NonNullable<typeof wanted>;
@@ -157,15 +157,15 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const store = await opened(t);
     const order: string[] = [];
     const seen: Promise<unknown>[] = [];
-    const subscription = store.subscribe((commit) => {
-      t.is(store.published, commit.revision);
+    const subscription = store.commits.subscribe((commit) => {
+      t.is(store.revisions.published, commit.revision);
       t.deepEqual(
         commit.changes.map(({ revision }) => revision),
         commit.changes.map(({ revision }) => revision).toSorted((a, b) => a - b),
       );
       for (const { key, revision } of commit.changes) {
         order.push(`heard ${key.name}`);
-        seen.push(store.get(key).then((object) => t.is(object?.revision, revision)));
+        seen.push(store.objects.get(key).then((object) => t.is(object?.revision, revision)));
       }
     });
 
@@ -183,15 +183,15 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
   test('commits show the same as the log: kind, created, the replaced object', async (t) => {
     const store = await opened(t);
     const heard: string[] = [];
-    store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
+    store.commits.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
 
     const first = await mustWrite(store, aPut({ name: 'a' }, 'absent'));
     await mustWrite(store, aPut({ name: 'a' }, first.revision));
     await Promise.all([
-      store.submit(aPut({ name: 'b' }, 'absent')),
-      store.submit(aDelete({ name: 'a' })),
-      store.submit(aPut({ name: 'a' }, 'absent')),
-      store.submit(aDelete({ name: 'b' })),
+      store.writer.submit(aPut({ name: 'b' }, 'absent')),
+      store.writer.submit(aDelete({ name: 'a' })),
+      store.writer.submit(aPut({ name: 'a' }, 'absent')),
+      store.writer.submit(aDelete({ name: 'b' })),
     ]);
 
     const logged = (await changesBehind(store, aScope(), first.revision - 1)).map(changeText);
@@ -202,9 +202,9 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
   test('a commit in which everything was refused is not published', async (t) => {
     const store = await opened(t);
     await mustWrite(store, aPut({}, 'absent'));
-    store.subscribe(() => t.fail('nothing changed'));
+    store.commits.subscribe(() => t.fail('nothing changed'));
 
-    t.is((await store.submit(aPut({}, 'absent'))).kind, 'refused');
+    t.is((await store.writer.submit(aPut({}, 'absent'))).kind, 'refused');
   });
 
   // Objects
@@ -234,9 +234,9 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const store = await opened(t);
     for (const shard of ['amber', 'birch', 'cedar']) await mustWrite(store, aPut({ shard, namespace: 'x', name: 'p' }, 'absent'));
     await mustWrite(store, aPut({ shard: 'amber', namespace: 'x', name: 'q' }, 'absent'));
-    await store.submit(aDelete({ shard: 'cedar', namespace: 'x', name: 'p' }));
+    await store.writer.submit(aDelete({ shard: 'cedar', namespace: 'x', name: 'p' }));
     const found = async (place: Place): Promise<string[]> =>
-      (await store.find(aScope({ cluster: 'acme', namespace: 'x', name: 'p', ...place }))).map(({ key }) => key.shard);
+      (await store.objects.find(aScope({ cluster: 'acme', namespace: 'x', name: 'p', ...place }))).map(({ key }) => key.shard);
 
     t.deepEqual(await found({}), ['amber', 'birch']);
     t.deepEqual(await found({ shard: 'birch' }), ['birch']);
@@ -274,13 +274,13 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await size({ identity: 'h1', shard: 'birch', cluster: 'a1' }), 1);
     t.is(await size({ identity: 'h2', cluster: 'a1' }), 0);
     t.is(await size({ resource: 'unknown' }), 0);
-    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 100), 3);
-    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 3), 3);
-    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 2), undefined, 'it would look at three');
-    t.is(await store.count(aScope({ ...things, identity: '*', namespace: 'x' }), undefined, 3), 2);
-    t.is(await store.count(aScope({ ...things, identity: '*', namespace: 'x' }), undefined, 2), undefined);
-    t.is(await store.count(aScope({ ...things, identity: '*' }), last.object.key, 100), 0);
-    t.is(await store.count(aScope({ resource: 'unknown' }), undefined, 100), 0);
+    t.is(await store.objects.count(aScope({ ...things, identity: '*' }), undefined, 100), 3);
+    t.is(await store.objects.count(aScope({ ...things, identity: '*' }), undefined, 3), 3);
+    t.is(await store.objects.count(aScope({ ...things, identity: '*' }), undefined, 2), undefined, 'it would look at three');
+    t.is(await store.objects.count(aScope({ ...things, identity: '*', namespace: 'x' }), undefined, 3), 2);
+    t.is(await store.objects.count(aScope({ ...things, identity: '*', namespace: 'x' }), undefined, 2), undefined);
+    t.is(await store.objects.count(aScope({ ...things, identity: '*' }), last.object.key, 100), 0);
+    t.is(await store.objects.count(aScope({ resource: 'unknown' }), undefined, 100), 0);
   });
 
   test('a snapshot shows its revision exactly, whatever is written, deleted and recreated while it is read', async (t) => {
@@ -290,12 +290,12 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const expected = await listTexts(store, aScope());
     const inCluster = await listTexts(store, aScope({ cluster: 'c3' }));
     const onShard = await listTexts(store, aScope({ shard: 'amber' }));
-    const revision = store.published;
+    const revision = store.revisions.published;
     let step = 0;
     const between = async (): Promise<void> => {
       for (let i = step; i < 60; i += 9) {
         const place = { shard: i % 2 ? 'amber' : 'birch', cluster: `c${i % 5}`, name: `n${i}` };
-        const current = await store.get(aKey(place));
+        const current = await store.objects.get(aKey(place));
         if (current === undefined) await mustWrite(store, aPut(place, 'absent', { spec: { step } }));
         else if (step % 2) await mustWrite(store, aDelete(place));
         else await mustWrite(store, aPut(place, current.revision, { spec: { step } }));
@@ -318,24 +318,24 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
         store,
         aPut({ shard: i % 3 ? 'amber' : 'birch', cluster: `c${i % 2}`, namespace: i % 4 ? 'x' : '', name: `n${i}` }, 'absent'),
       );
-    const revision = store.published;
+    const revision = store.revisions.published;
 
     for (const scope of [aScope(), aScope({ cluster: 'c1' }), aScope({ shard: 'amber' }), aScope({ shard: 'amber', cluster: 'c0' })]) {
       const whole = await list(store, scope, { revision });
       const pieces: string[] = [];
       let after: Key | undefined;
       do {
-        const snapshot = store.snapshot(scope, revision);
+        const snapshot = store.objects.snapshot(scope, revision);
         const page = await snapshot.page(after);
         snapshot.close();
         pieces.push(...page.objects.map(textOf));
         after = page.next;
         const victim = page.objects.at(-1)?.key;
-        if (victim !== undefined) await store.submit({ kind: 'delete', key: victim, expect: 'any' });
+        if (victim !== undefined) await store.writer.submit({ kind: 'delete', key: victim, expect: 'any' });
       } while (after !== undefined);
       t.deepEqual(pieces, whole.map(textOf));
       for (const [i, object] of whole.entries()) {
-        const snapshot = store.snapshot(scope, revision);
+        const snapshot = store.objects.snapshot(scope, revision);
         const page = await snapshot.page(object.key);
         snapshot.close();
         t.deepEqual(page.objects.map(textOf), whole.slice(i + 1, i + 1 + page.objects.length).map(textOf));
@@ -347,7 +347,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const store = await opened(t, { pageBytesMax: 2000 });
     for (let i = 0; i < 20; i++)
       await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent', { spec: 'x'.repeat(i * 100) }));
-    const snapshot = store.snapshot(aScope(), store.published);
+    const snapshot = store.objects.snapshot(aScope(), store.revisions.published);
 
     const first = await snapshot.page(undefined);
     snapshot.close();
@@ -360,7 +360,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('changes come in rising revision, each once, of the scope alone, within both ends', async (t) => {
     const store = await opened(t);
-    const from = store.published;
+    const from = store.revisions.published;
     const puts = Array.from({ length: 700 }, (_, i) =>
       aPut({ shard: i % 2 ? 'amber' : 'birch', name: `n${i}` }, 'absent', { spec: 'x'.repeat(1000) }),
     );
@@ -386,7 +386,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('touched names every key that changed in the range at least once, deleted ones included', async (t) => {
     const store = await opened(t);
-    const from = store.published;
+    const from = store.revisions.published;
     const quiet = await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
     const busy = await mustWrite(store, aPut({ name: 'busy' }, 'absent'));
     await mustWrite(store, aPut({ name: 'busy' }, busy.revision));
@@ -396,12 +396,12 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const names = (await touchedBehind(store, aScope(), quiet.revision)).map((text) => text.split('/').at(-1));
 
     t.deepEqual(names, ['busy', 'gone']);
-    t.true(store.remembers(from));
+    t.true(store.history.remembers(from));
   });
 
   test('the first touch of a key shows it as at the end of the range, whatever became of it later, over many pages', async (t) => {
     const store = await opened(t);
-    const from = store.published;
+    const from = store.revisions.published;
     const first = await Promise.all(Array.from({ length: 300 }, (_, i) => mustWrite(store, aPut({ name: `n${i}` }, 'absent'))));
     await Promise.all(first.map(({ revision }, i) => mustWrite(store, aPut({ name: `n${i}` }, revision))));
     const dropped = await mustWrite(store, aDelete({ name: 'n7' }));
@@ -411,7 +411,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await mustWrite(store, aDelete({ name: 'n8' }));
 
     const stood = new Map<string, number | undefined>();
-    for await (const touched of store.touched(aScope(), { after: from, upTo: again.revision }))
+    for await (const touched of store.history.touched(aScope(), { after: from, upTo: again.revision }))
       for (const { key, kind, object } of touched)
         if (!stood.has(key.name)) stood.set(key.name, kind === 'delete' ? undefined : object()?.revision);
 
@@ -427,11 +427,11 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await mustWrite(store, aPut({ shard: 'amber' }, 'absent', { spec: { winner: false } }));
     const winner = await mustWrite(store, aPut({ shard: 'birch' }, 'absent', { spec: { winner: true } }));
     const heard: string[] = [];
-    store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
+    store.commits.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
 
     const deleted = await mustWrite(store, aDelete({ shard: 'amber' }));
 
-    const again = await store.get(aKey({ shard: 'birch' }));
+    const again = await store.objects.get(aKey({ shard: 'birch' }));
     t.true(again !== undefined && again.revision > deleted.revision);
     t.deepEqual(Buffer.from(again!.body.bytes), Buffer.from(winner.object.body.bytes));
     const log = await changesBehind(store, aScope(), winner.revision);
@@ -451,16 +451,16 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const path = parseCanonicalPath('root:acme')!;
     const moved = parseCanonicalPath('root:new')!;
     const heard: string[][] = [];
-    store.subscribe(({ movedPaths }) => heard.push([...movedPaths]));
+    store.commits.subscribe(({ movedPaths }) => heard.push([...movedPaths]));
 
     await mustWrite(store, aPut({ name: 'one' }, 'absent', { path: 'root:acme' }));
     await mustWrite(store, aPut({ name: 'two' }, 'absent'));
-    t.deepEqual(await store.clustersAt(path), ['acme' as never]);
+    t.deepEqual(await store.paths.clustersAt(path), ['acme' as never]);
     await mustWrite(store, aPut({ name: 'three' }, 'absent', { path: 'root:new' }));
-    t.deepEqual(await store.clustersAt(path), []);
-    t.deepEqual(await store.clustersAt(moved), ['acme' as never]);
+    t.deepEqual(await store.paths.clustersAt(path), []);
+    t.deepEqual(await store.paths.clustersAt(moved), ['acme' as never]);
     for (const name of ['one', 'two', 'three']) await mustWrite(store, aDelete({ name }));
-    t.deepEqual(await store.clustersAt(moved), []);
+    t.deepEqual(await store.paths.clustersAt(moved), []);
     t.deepEqual(heard, [['root:acme'], [], ['root:acme', 'root:new'], [], [], ['root:new']]);
   });
 
@@ -472,24 +472,24 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
     await mustWrite(store, aDelete({ shard: 'amber', name: 'amber' }));
 
-    t.deepEqual(await store.clustersAt(path), ['acme' as never, 'bold' as never]);
+    t.deepEqual(await store.paths.clustersAt(path), ['acme' as never, 'bold' as never]);
     await mustWrite(store, aDelete({ shard: 'birch', name: 'birch' }));
-    t.deepEqual(await store.clustersAt(path), ['bold' as never]);
+    t.deepEqual(await store.paths.clustersAt(path), ['bold' as never]);
   });
 
   test('an object that is written again because its namesake has gone moves no path, also after a restart; a writer who repeats it does', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
-    const pathsOf = async (of: Store): Promise<readonly unknown[]> => of.pathsOf([aKey({ shard: 'birch' })]);
+    const pathsOf = async (of: Store): Promise<readonly unknown[]> => of.paths.pathsOf([aKey({ shard: 'birch' })]);
     const moves: string[] = [];
     const older = await mustWrite(store, aPut({ shard: 'birch' }, 'absent', { path: 'root:old' }));
     await mustWrite(store, aPut({ shard: 'birch', name: 'two' }, 'absent', { path: 'root:new' }));
     await mustWrite(store, aPut({}, 'absent'));
-    store.subscribe(({ movedPaths }) => moves.push(...movedPaths));
+    store.commits.subscribe(({ movedPaths }) => moves.push(...movedPaths));
 
     await mustWrite(store, aDelete({}));
 
-    const again = await store.get(aKey({ shard: 'birch' }));
+    const again = await store.objects.get(aKey({ shard: 'birch' }));
     t.true(again !== undefined && again.revision > older.revision, 'it was written again');
     t.deepEqual([await pathsOf(store), moves], [['root:new'], []]);
     t.deepEqual(await pathsOf(await engine.restart()), ['root:new']);
@@ -507,14 +507,14 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       return { kind: 'put', key, body: pathEntryBody(formatPathEntry(written)), path: pathOfEntry(written), expect };
     };
     await mustWrite(store, aPut({ cluster: 'bold' }, 'absent', { path: home }));
-    t.deepEqual(await store.ownersOf(home), [], 'an object names a path, and owns none');
+    t.deepEqual(await store.paths.ownersOf(home), [], 'an object names a path, and owns none');
 
     const { revision } = await mustWrite(store, entry('absent', true));
     await mustWrite(store, aPut({ name: 'one' }, 'absent', { path: other }));
 
-    t.deepEqual(await store.ownersOf(home), ['acme' as never]);
-    t.deepEqual(await store.pathsOf([aKey()]), [home], 'its own objects name another in vain');
-    t.deepEqual(await store.ownersOf(other), []);
+    t.deepEqual(await store.paths.ownersOf(home), ['acme' as never]);
+    t.deepEqual(await store.paths.pathsOf([aKey()]), [home], 'its own objects name another in vain');
+    t.deepEqual(await store.paths.ownersOf(other), []);
     const workspace: PathEntry = { kind: 'workspace', target: { cluster: clusterName('bold'), shard: undefined }, isUnavailable: false };
     await mustWrite(store, {
       kind: 'put',
@@ -523,68 +523,68 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       path: undefined,
       expect: 'absent',
     });
-    t.deepEqual(await store.ownersOf(home), ['acme' as never], 'an entry of a Workspace in it says nothing of its path');
+    t.deepEqual(await store.paths.ownersOf(home), ['acme' as never], 'an entry of a Workspace in it says nothing of its path');
 
     const owned = await mustWrite(store, entry(revision, false));
     const { shard: _, ...place } = aKey({ group: pathGroup, resource: 'logicalclusters', name: 'cluster' });
-    t.deepEqual(await store.shardsWith(place), ['amber' as never]);
-    t.deepEqual(await store.shardsWith({ ...place, name: 'other' }), []);
-    t.deepEqual(await store.ownersOf(home), [], 'it has an owner now');
-    t.deepEqual(await store.pathsOf([aKey()]), [other], 'what its objects have named meanwhile counts again');
+    t.deepEqual(await store.objects.shardsWith(place), ['amber' as never]);
+    t.deepEqual(await store.objects.shardsWith({ ...place, name: 'other' }), []);
+    t.deepEqual(await store.paths.ownersOf(home), [], 'it has an owner now');
+    t.deepEqual(await store.paths.pathsOf([aKey()]), [other], 'what its objects have named meanwhile counts again');
     await mustWrite(store, entry(owned.revision, true));
-    t.deepEqual(await store.ownersOf(home), ['acme' as never]);
+    t.deepEqual(await store.paths.ownersOf(home), ['acme' as never]);
     await mustWrite(store, aDelete({ group: pathGroup, resource: 'workspaces', name: 'team' }));
     await mustWrite(store, aDelete({ group: pathGroup, resource: 'logicalclusters', name: 'cluster' }));
-    t.deepEqual(await store.ownersOf(home), []);
-    t.deepEqual(await store.pathsOf([aKey()]), [other]);
-    t.deepEqual(await store.clustersAt(home), ['bold' as never]);
+    t.deepEqual(await store.paths.ownersOf(home), []);
+    t.deepEqual(await store.paths.pathsOf([aKey()]), [other]);
+    t.deepEqual(await store.paths.clustersAt(home), ['bold' as never]);
   });
 
   // Revisions
 
   test('a resourceVersion is a plain decimal that rises with the revision and leads back to it', async (t) => {
     const { store, traits } = await open(t, {});
-    const texts = [store.format(store.published)];
+    const texts = [store.revisions.format(store.revisions.published)];
     for (let i = 0; i < 5; i++) texts.push((await mustWrite(store, aPut({ name: `n${i}` }, 'absent'))).resourceVersion);
 
     for (const [i, text] of texts.entries()) {
       t.regex(text, /^[1-9]\d*$/);
       t.true(BigInt(text) < 2n ** 64n);
       if (i > 0) t.true(BigInt(text) > BigInt(texts[i - 1]!));
-      const located = store.locate(text);
+      const located = store.revisions.locate(text);
       t.is(located.kind, 'ours');
-      t.is(located.kind === 'ours' && store.format(located.revision), text);
+      t.is(located.kind === 'ours' && store.revisions.format(located.revision), text);
     }
-    if (traits.ordersWrites) t.deepEqual(store.locate(String(BigInt(texts.at(-1)!) + 1n)), { kind: 'above' });
-    if (traits.ordersWrites) t.deepEqual(store.locate('1'), { kind: 'below' }, 'a text of another store');
-    t.deepEqual(store.locate('9'.repeat(19)), { kind: 'above' });
-    t.deepEqual(store.locate('9'.repeat(40)), { kind: 'above' });
+    if (traits.ordersWrites) t.deepEqual(store.revisions.locate(String(BigInt(texts.at(-1)!) + 1n)), { kind: 'above' });
+    if (traits.ordersWrites) t.deepEqual(store.revisions.locate('1'), { kind: 'below' }, 'a text of another store');
+    t.deepEqual(store.revisions.locate('9'.repeat(19)), { kind: 'above' });
+    t.deepEqual(store.revisions.locate('9'.repeat(40)), { kind: 'above' });
   });
 
   // Restart
 
   test('objects, history, versions and paths survive a restart, and revisions go on', async (t) => {
     const engine = await open(t, {});
-    const from = engine.store.published;
+    const from = engine.store.revisions.published;
     const fifth: Written[] = [];
     for (let i = 0; i < 20; i++)
       fifth.push(await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent', i === 7 ? { path: 'root:acme' } : {})));
     const { revision: published } = await mustWrite(engine.store, aDelete({ name: 'n3' }));
     const revisions = [fifth[4]!.revision, published];
-    const texts = revisions.map((revision) => engine.store.format(revision));
+    const texts = revisions.map((revision) => engine.store.revisions.format(revision));
     const log = (await changesBehind(engine.store, aScope(), from)).map(changeText);
     const listed = await listTexts(engine.store, aScope());
 
     const store = await engine.restart();
 
-    if (engine.traits.ordersWrites) t.is(store.published, published);
+    if (engine.traits.ordersWrites) t.is(store.revisions.published, published);
     t.deepEqual(
-      texts.map((text) => store.locate(text)),
+      texts.map((text) => store.revisions.locate(text)),
       revisions.map((revision) => ({ kind: 'ours', revision })),
     );
     t.deepEqual((await changesBehind(store, aScope(), from)).map(changeText), log);
     t.deepEqual(await listTexts(store, aScope()), listed);
-    t.deepEqual(await store.clustersAt(parseCanonicalPath('root:acme')!), ['acme' as never]);
+    t.deepEqual(await store.paths.clustersAt(parseCanonicalPath('root:acme')!), ['acme' as never]);
     const next = await mustWrite(store, aPut({ name: 'next' }, 'absent'));
     t.true(next.revision > published);
     t.true(BigInt(next.resourceVersion) > BigInt(texts[1]!));
@@ -607,20 +607,20 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
     await engine.compact();
 
-    t.is(store.compacted, revisions.at(-11)!);
+    t.is(store.revisions.compacted, revisions.at(-11)!);
     t.is((await list(store, aScope())).length, 2);
-    t.is((await list(store, aScope(), { revision: store.compacted })).length, 2);
-    t.is((await changesBehind(store, aScope(), store.compacted)).length, 10);
-    await t.throwsAsync(changesBehind(store, aScope(), store.compacted - 1), { instanceOf: Refused });
-    t.throws(() => store.snapshot(aScope(), store.compacted - 1), { instanceOf: Refused });
+    t.is((await list(store, aScope(), { revision: store.revisions.compacted })).length, 2);
+    t.is((await changesBehind(store, aScope(), store.revisions.compacted)).length, 10);
+    await t.throwsAsync(changesBehind(store, aScope(), store.revisions.compacted - 1), { instanceOf: Refused });
+    t.throws(() => store.objects.snapshot(aScope(), store.revisions.compacted - 1), { instanceOf: Refused });
     if (!engine.traits.keepsTombstones) return;
-    t.true(store.remembers(gone.revision));
+    t.true(store.history.remembers(gone.revision));
     t.deepEqual(
       (await touchedBehind(store, aScope(), quiet.revision)).map((text) => text.split('/').at(-1)),
       ['busy', 'gone'],
     );
     const again = await engine.restart();
-    t.is(again.compacted, store.compacted);
+    t.is(again.revisions.compacted, store.revisions.compacted);
   });
 
   test('at the compacted revision a delete carries its content; below it a delete is refused, never skipped', async (t) => {
@@ -633,7 +633,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       const behind: number[] = [];
       while (behind.length < offset + 20) behind.push((await mustWrite(store, aPut({ name: `n${behind.length}` }, 'absent'))).revision);
       await engine.compact();
-      t.is(store.compacted, [put, revision, behind[0]!][offset + 1]!);
+      t.is(store.revisions.compacted, [put, revision, behind[0]!][offset + 1]!);
 
       if (offset < 0) {
         const [change] = await changesBehind(store, aScope(), revision - 1);
@@ -642,8 +642,8 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
         t.true((await listTexts(store, aScope(), { revision: revision - 1 })).includes(`amber/acme/edge@${put}`));
       } else {
         await t.throwsAsync(changesBehind(store, aScope(), revision - 1), { instanceOf: Refused });
-        t.throws(() => store.snapshot(aScope(), revision - 1), { instanceOf: Refused });
-        t.is((await changesBehind(store, aScope(), store.compacted)).filter(({ key }) => key.name === 'edge').length, 0);
+        t.throws(() => store.objects.snapshot(aScope(), revision - 1), { instanceOf: Refused });
+        t.is((await changesBehind(store, aScope(), store.revisions.compacted)).filter(({ key }) => key.name === 'edge').length, 0);
         if (engine.traits.keepsTombstones)
           t.true((await touchedBehind(store, aScope(), revision - 1)).some((text) => text.endsWith('/edge')));
       }
@@ -655,13 +655,13 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const { store } = engine;
     const revisions: number[] = [];
     for (let i = 0; i < 20; i++) revisions.push((await mustWrite(store, aPut({ name: `n${i}` }, 'absent'))).revision);
-    const held = store.snapshot(aScope(), revisions[11]!);
+    const held = store.objects.snapshot(aScope(), revisions[11]!);
     const page = await held.page(undefined);
-    for (let i = 0; i < 20; i++) await store.submit(aDelete({ name: `n${i}` }));
+    for (let i = 0; i < 20; i++) await store.writer.submit(aDelete({ name: `n${i}` }));
     for (let i = 0; i < 76; i++) await mustWrite(store, aPut({ name: `later${i}` }, 'absent'));
 
     await engine.compact();
-    t.is(store.compacted, revisions[11]!);
+    t.is(store.revisions.compacted, revisions[11]!);
     const read = page.objects.map(textOf);
     for (let next = page.next; next !== undefined;) {
       const more = await held.page(next);
@@ -670,11 +670,11 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     }
     t.is(new Set(read).size, 12);
     t.is(read.length, 12);
-    t.throws(() => store.snapshot(aScope(), revisions[2]!), { instanceOf: Refused });
+    t.throws(() => store.objects.snapshot(aScope(), revisions[2]!), { instanceOf: Refused });
     held.close();
     await engine.compact();
 
-    t.is((await changesBehind(store, aScope(), store.compacted)).length, 100, 'nothing holds it back any more');
+    t.is((await changesBehind(store, aScope(), store.revisions.compacted)).length, 100, 'nothing holds it back any more');
   });
 
   test('a snapshot in progress is given up when it would carry the log a twentieth over its bounds', async (t) => {
@@ -682,13 +682,13 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const { store } = engine;
     const revisions: number[] = [];
     for (let i = 0; i < 20; i++) revisions.push((await mustWrite(store, aPut({ name: `n${i}` }, 'absent'))).revision);
-    const held = store.snapshot(aScope(), revisions[11]!);
+    const held = store.objects.snapshot(aScope(), revisions[11]!);
     const { next } = await held.page(undefined);
     for (let i = 0; i < 97; i++) await mustWrite(store, aPut({ name: `later${i}` }, 'absent'));
 
     await engine.compact();
 
-    t.is(store.compacted, revisions[16]!);
+    t.is(store.revisions.compacted, revisions[16]!);
     await t.throwsAsync(held.page(next), { instanceOf: Refused });
     held.close();
   });
@@ -709,23 +709,23 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
     await engine.compact();
 
-    t.is(store.compacted, store.published);
-    t.false(store.remembers(deletes[3]!));
-    t.true(store.remembers(deletes[4]!));
+    t.is(store.revisions.compacted, store.revisions.published);
+    t.false(store.history.remembers(deletes[3]!));
+    t.true(store.history.remembers(deletes[4]!));
     const names = (await touchedBehind(store, aScope(), deletes[4]!)).map((text) => text.split('/').at(-1));
     t.deepEqual(names, ['end', 'n5', 'n6', 'n7']);
   });
 
   test('a request for keys that the store does not remember any more is refused', async (t) => {
     const engine = await open(t, { changesMax: 0, tombstonesMax: 1 });
-    const from = engine.store.published;
+    const from = engine.store.revisions.published;
     for (let i = 0; i < 3; i++) {
       await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent'));
       await mustWrite(engine.store, aDelete({ name: `n${i}` }));
     }
     await engine.compact();
 
-    t.false(engine.store.remembers(from + 1));
+    t.false(engine.store.history.remembers(from + 1));
     await t.throwsAsync(touchedBehind(engine.store, aScope(), from + 1), { instanceOf: Refused });
   });
 
@@ -733,7 +733,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const engine = await open(t, { changesMax: 50 });
     const { store } = engine;
     const outcomes: Promise<Outcome>[] = [];
-    for (let i = 0; i < 1500; i++) outcomes.push(store.submit(aPut({ name: `n${i}` }, 'absent')));
+    for (let i = 0; i < 1500; i++) outcomes.push(store.writer.submit(aPut({ name: `n${i}` }, 'absent')));
     await outcomes[600];
 
     await engine.compact();
@@ -741,6 +741,6 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await engine.compact();
 
     t.is((await list(store, aScope())).length, 1500);
-    t.is((await changesBehind(store, aScope(), store.compacted)).length, 50);
+    t.is((await changesBehind(store, aScope(), store.revisions.compacted)).length, 50);
   });
 }

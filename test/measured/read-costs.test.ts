@@ -4,6 +4,7 @@ import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { openReader } from '../../src/store/sqlite/database.js';
+import type { Mutation } from '../../src/domain/mutation.js';
 import type { SqliteStore } from '../../src/store/sqlite/store.js';
 import { list, mustWrite } from '../contract/read-all.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
@@ -16,7 +17,7 @@ const rounds = 5;
 
 /** What a request for a page does: a snapshot of its own, read after a key until there are 500. */
 async function page(store: SqliteStore, scope: Scope, { revision, after }: { revision: Revision; after: Key }): Promise<number> {
-  const snapshot = store.snapshot(scope, revision);
+  const snapshot = store.objects.snapshot(scope, revision);
   let found = 0;
   for (let next: Key | undefined = after; next !== undefined && found < 500;) {
     const read = await snapshot.page(next);
@@ -29,16 +30,16 @@ async function page(store: SqliteStore, scope: Scope, { revision, after }: { rev
 
 test('a page after a key costs what it returns, whatever was deleted since, or came and went', async (t) => {
   const { store } = await SqliteEngine.start(t, { snapshot: { rowsMax: 128 }, queue: { mutationsMax: 100_000 } });
-  const written = async (count: number, make: (i: number) => Parameters<typeof store.submit>[0]): Promise<void> => {
-    for (let i = 0; i < count; i++) void store.submit(make(i));
-    await mustWrite(store, aPut({ name: `end${store.published}` }, 'absent'));
+  const written = async (count: number, make: (i: number) => Parameters<typeof store.writer.submit>[0]): Promise<void> => {
+    for (let i = 0; i < count; i++) void store.writer.submit(make(i));
+    await mustWrite(store, aPut({ name: `end${store.revisions.published}` }, 'absent'));
   };
   const name = (i: number): string => `n${String(i).padStart(6, '0')}`;
   const passing = (i: number): Place => ({ name: `${name(i % 500)}-${i}`, cluster: `c${i % 5}` });
   await written(30_000, (i) => aPut({ name: name(i), cluster: `c${i % 5}` }, 'absent'));
   // Beside which nothing is ever deleted.
   await written(1_000, (i) => aPut({ name: name(i), shard: 'birch' }, 'absent'));
-  const revision = store.published;
+  const revision = store.revisions.published;
   await written(25_000, (i) => aDelete({ name: name(i + 2_000), cluster: `c${(i + 2_000) % 5}` }));
   await written(25_000, (i) => aPut(passing(i), 'absent'));
   await written(25_000, (i) => aDelete(passing(i)));
@@ -61,16 +62,16 @@ test('a page after a key costs what it returns, whatever was deleted since, or c
 
 test('counting what remains after a page costs less than the page, or is not done at all', async (t) => {
   const { store } = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 } });
-  for (let i = 0; i < 25_000; i++) void store.submit(aPut({ name: `n${i}`, namespace: i % 2 ? 'x' : 'y' }, 'absent'));
+  for (let i = 0; i < 25_000; i++) void store.writer.submit(aPut({ name: `n${i}`, namespace: i % 2 ? 'x' : 'y' }, 'absent'));
   await mustWrite(store, aPut({ name: 'end' }, 'absent'));
   const [all, some] = [aScope({ shard: 'amber', cluster: 'acme' }), aScope({ namespace: 'y' })];
   const after = aKey({ namespace: 'y', name: 'n6' });
 
-  t.is(await store.count(all, undefined, 10_000), undefined);
-  t.is(await store.count(some, undefined, 10_000), undefined);
-  t.true(((await store.count(some, after, 10_000)) ?? 0) > 1_000);
+  t.is(await store.objects.count(all, undefined, 10_000), undefined);
+  t.is(await store.objects.count(some, undefined, 10_000), undefined);
+  t.true(((await store.objects.count(some, after, 10_000)) ?? 0) > 1_000);
   for (const scope of [all, some]) {
-    const ms = await fastestAnswerMs(() => store.count(scope, undefined, 10_000), rounds);
+    const ms = await fastestAnswerMs(() => store.objects.count(scope, undefined, 10_000), rounds);
     t.log(`10,000 keys looked at in ${ms.toFixed(1)} ms`);
     t.true(ms <= 8, `${ms} ms`);
   }
@@ -96,9 +97,9 @@ test('a delete does not read the objects of its cluster’s namesake on another 
 test('types of many identities are read in linear time, and identities that nothing remembers cost nothing', async (t) => {
   const engine = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 }, history: { historyAgeMs: 0, tombstoneAgeMs: 0 } });
   const identities = Array.from({ length: 4_000 }, (_, i) => `hash-${i}`);
-  const write = async (mutations: readonly Parameters<SqliteStore['submit']>[0][]): Promise<void> => {
-    for (const mutation of mutations) void engine.store.submit(mutation);
-    await mustWrite(engine.store, aPut({ name: `end${engine.store.published}` }, 'absent'));
+  const write = async (mutations: readonly Mutation[]): Promise<void> => {
+    for (const mutation of mutations) void engine.store.writer.submit(mutation);
+    await mustWrite(engine.store, aPut({ name: `end${engine.store.revisions.published}` }, 'absent'));
   };
   await write(identities.slice(0, 400).map((identity) => aPut({ identity, resource: 'few' }, 'absent')));
   await write(identities.map((identity) => aPut({ identity, resource: 'many' }, 'absent')));
@@ -113,7 +114,7 @@ test('types of many identities are read in linear time, and identities that noth
   }
 
   await write(identities.slice(1).map((identity) => aDelete({ identity, resource: 'many' })));
-  for (const identity of identities.slice(1)) await engine.store.lane().push([aDrop({ identity, resource: 'many' })]);
+  for (const identity of identities.slice(1)) await engine.store.writer.lane().push([aDrop({ identity, resource: 'many' })]);
   engine.clock.advance(10_000);
   await write([]);
   await engine.compact();

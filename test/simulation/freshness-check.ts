@@ -204,7 +204,9 @@ async function heldBy(
 ): Promise<ReadonlyMap<string, ModelObject>> {
   const { store } = cache;
   const held = new Map<string, ModelObject>();
-  for await (const page of snapshotPages(store.snapshot({ group, resource, identity, shard, cluster: '*' }, store.published)))
+  for await (const page of snapshotPages(
+    store.objects.snapshot({ group, resource, identity, shard, cluster: '*' }, store.revisions.published),
+  ))
     for (const object of page) held.set(textOfKey(object.key), object);
   return held;
 }

@@ -125,7 +125,7 @@ export class SimCache {
     const { time, network } = this.#world;
     const life = new ProcessLife(time, { skewMs });
     const store = this.#disk.open({ clock: life, soon: life.soon, random: this.#random }, this.#options.store);
-    this.#options.unanswered?.interpose(store);
+    this.#options.unanswered?.interpose(store.writer);
     this.#follow(store);
     const process = await this.#open(life, store);
     this.#process = process;
@@ -234,8 +234,8 @@ export class SimCache {
     };
     learn(store.state);
     store.state.follow(learn);
-    const history = new StoreHistory((problem) => this.#world.fault(`${this.name}: ${problem}`), store.published);
-    store.subscribe((commit) => {
+    const history = new StoreHistory((problem) => this.#world.fault(`${this.name}: ${problem}`), store.revisions.published);
+    store.commits.subscribe((commit) => {
       history.see(commit);
       this.#world.published(this.name, commit);
     });

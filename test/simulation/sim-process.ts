@@ -111,7 +111,7 @@ export class SimProcess implements PartyPlace {
       standbys: this.#standbys,
       isKnown: () => true,
       links: tier.freshness,
-      newest: { of: () => store.published },
+      newest: { of: () => store.revisions.published },
       removals,
       kept: undefined,
       clock: life,
@@ -132,7 +132,7 @@ export class SimProcess implements PartyPlace {
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
     const known = store.state;
-    const sessions = new PushSessions(store, life.now());
+    const sessions = new PushSessions(store.writer, life.now());
     const rules: IntakeRules = { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() };
     const boundedLog = new BoundedLog({ clock: life, log });
     const removals = new HeldRemovals({ clock: life, log }, holdLimits);
@@ -158,12 +158,15 @@ export class SimProcess implements PartyPlace {
       options,
     );
     const held = [...store.state.slices].filter(({ objects }) => objects > 0).map(({ slice: { resource } }) => resource);
-    const ports = { objects: store, revisions: store, pushes: store, commits: store };
+    const { objects, revisions, writer, commits } = store;
     const noWatches = { endOf: () => {} };
     const types = await DeclaredTypes.open(
       {
         catalogue,
-        ...ports,
+        objects,
+        revisions,
+        writer,
+        commits,
         watches: noWatches,
         sessions: {
           drop: (resource) => {
@@ -179,7 +182,7 @@ export class SimProcess implements PartyPlace {
     );
     const startedMs = life.now();
     const assumedSyncs = new AssumedSyncs(
-      { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs, isLeader: () => true },
+      { writer, known, clock: life, log, runningSinceMs: () => startedMs, isLeader: () => true },
       { quietMs: plainQuietMs },
     );
     store.state.follow(({ slices }) => {

@@ -49,7 +49,7 @@ export class SimRemoval implements PlainParty {
     const known = async () => [...store.state.shards].find((state) => state.shard === shard);
     const before = await known();
     if (this.#term === 0 || (before?.term ?? 0) < this.#term) {
-      await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: clock.wallMs() }]);
+      await store.writer.lane().push([{ kind: 'clear', shard, fence: true, nowMs: clock.wallMs() }]);
       const after = await known();
       if (run === this.#run && after?.removed === true && after.term > this.#term) [this.#term, this.origin] = [after.term, after.origin];
     }

@@ -70,7 +70,7 @@ export class SimWriter implements PlainParty {
     const { signal } = this.#session;
     const { shard } = this;
     const beganMs = clock.now();
-    const subscription = store.subscribe(({ changes }) => {
+    const subscription = store.commits.subscribe(({ changes }) => {
       if (changes.some(({ key }) => key.shard === shard)) this.#look();
     });
     const following = store.state.follow(({ shards }) => {
@@ -107,7 +107,7 @@ export class SimWriter implements PlainParty {
   async #write(store: Store, takes: boolean): Promise<boolean> {
     const held = new Map<string, StoredObject>();
     for (const { group, resource, identity } of this.#options.resources) {
-      const snapshot = store.snapshot({ group, resource, identity, shard: this.shard, cluster: '*' }, store.published);
+      const snapshot = store.objects.snapshot({ group, resource, identity, shard: this.shard, cluster: '*' }, store.revisions.published);
       for (let after, isFirst = true; isFirst || after !== undefined; isFirst = false) {
         const page = await snapshot.page(after);
         for (const object of page.objects) held.set(textOf(object), object);
@@ -121,7 +121,7 @@ export class SimWriter implements PlainParty {
         .map((object) => putOf(object, held.get(textOf(object)))),
       ...[...held.values()].filter((object) => !this.#objects.has(textOf(object))).map(deleteOf),
     ];
-    const outcomes = await Promise.all(mutations.map((mutation) => store.submit(takes ? { ...mutation, takes } : mutation)));
+    const outcomes = await Promise.all(mutations.map((mutation) => store.writer.submit(takes ? { ...mutation, takes } : mutation)));
     return outcomes.every(({ kind }) => kind === 'written');
   }
 

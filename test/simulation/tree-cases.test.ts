@@ -264,7 +264,7 @@ for (const [what, accept] of [
 
     tree.cache('us').crash();
     world.network.partition('eu', 'root');
-    void store.lane().push([{ kind: 'clear', shard: cedar, fence: true, nowMs: world.time.now() }]);
+    void store.writer.lane().push([{ kind: 'clear', shard: cedar, fence: true, nowMs: world.time.now() }]);
     await world.time.advance(1_000);
     const first = await forget();
     await world.time.awaited(tier.forgetting.leave('us'), 1_000);
@@ -296,7 +296,8 @@ test('a removed shard is not forgotten before a parent that had it from here has
     );
 
   world.network.partition('eu', 'root');
-  for (const shard of [amberShard, plum]) void eu.store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: world.time.now() }]);
+  for (const shard of [amberShard, plum])
+    void eu.store.writer.lane().push([{ kind: 'clear', shard, fence: true, nowMs: world.time.now() }]);
   await world.time.advance(1_000);
 
   t.regex(String(await forget(amberShard)), /the parent has not received its removal yet/);

@@ -3,7 +3,7 @@
  * pushes are answered, some of those that follow are stored, and none of these is answered. What the lane gives behind that is refused until its writer starts over.
  */
 import type { Push, PushOutcome } from '../../src/domain/push.js';
-import type { PushLane, Pushes } from '../../src/domain/store-port.js';
+import type { PushLane, Writer } from '../../src/domain/store-port.js';
 
 const unavailable: PushOutcome = {
   kind: 'unavailable',
@@ -22,9 +22,9 @@ export class UnansweredPushes {
   }
 
   /** From now on, to every lane that the store opens. */
-  interpose(store: Pick<Pushes, 'lane'>): void {
-    const open = store.lane.bind(store);
-    store.lane = () => this.#lane(open());
+  interpose(writer: Pick<Writer, 'lane'>): void {
+    const open = writer.lane.bind(writer);
+    writer.lane = () => this.#lane(open());
   }
 
   #lane(lane: PushLane): PushLane {

@@ -14,7 +14,8 @@ import type { Key } from '../../domain/key.js';
 import { formatResource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
-import type { LogChunk, LogType } from '../../domain/store-port.js';
+import type { History, LogChunk, LogType, Touch } from '../../domain/store-port.js';
+import { assertCovered } from '../compactor.js';
 import { KeyIndex } from './key-index.js';
 
 export type WindowLimits = Readonly<{ ageMs: number; changesMax: number; bytesMax: number }>;
@@ -39,7 +40,7 @@ export type ChangedKey = Run & Readonly<{ key: Key }>;
 
 const none = new KeyIndex<ChangedKey>();
 
-export class HistoryWindow {
+export class HistoryWindow implements History {
   readonly #limits: WindowLimits;
   readonly #all: Run = { changes: [], left: 0 };
   readonly #byType = new Map<string, Run>();
@@ -65,9 +66,9 @@ export class HistoryWindow {
     return this.#compacted;
   }
 
-  /** From here on a client may go on: of the revisions before, changes that it has not got may have left. */
-  get resumableFrom(): Revision {
-    return this.#hadSeveral ? this.#compacted + 1 : this.#compacted;
+  /** Of a revision that is left out, changes that a client has not got may have left. */
+  remembers(after: Revision): boolean {
+    return after >= (this.#hadSeveral ? this.#compacted + 1 : this.#compacted);
   }
 
   get size(): number {
@@ -124,14 +125,20 @@ export class HistoryWindow {
     return isMore;
   }
 
-  /** The first changes of a type that are wanted: as many as one turn of the event loop may read, and no revision in part. */
-  changes(type: LogType, range: Range, isWanted: (key: Key) => boolean): LogChunk {
+  /** No revision in part. */
+  async changes(type: LogType, range: Range, isWanted: (key: Key) => boolean): Promise<LogChunk> {
+    this.#assertCovered(range.after);
     return chunkOf(merged(this.#runsOf(type), range), range, ({ key }) => isWanted(key));
   }
 
-  /** The same of every type. Changes that move a canonical path are always wanted. */
-  everyChange(range: Range, isWanted: (key: Key) => boolean): LogChunk {
-    return chunkOf(within(this.#all, range), range, ({ key, movedPath }) => isWanted(key) || movedPath !== undefined);
+  async *everyChange({ after, upTo }: Range, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
+    for (let position = after; position < upTo;) {
+      this.#assertCovered(position);
+      const rest = { after: position, upTo };
+      const chunk = chunkOf(within(this.#all, rest), rest, ({ key, movedPath }) => isWanted(key) || movedPath !== undefined);
+      yield chunk;
+      position = chunk.upTo;
+    }
   }
 
   /** Those of a key, rising. */
@@ -150,20 +157,30 @@ export class HistoryWindow {
     return [...within(this.#all, { after, upTo: Infinity })].filter(({ movedPath }) => movedPath !== undefined);
   }
 
-  /** Changes of a type above a revision, rising. */
-  since(type: LogType, after: Revision): Iterable<Change> {
-    return merged(this.#runsOf(type), { after, upTo: Infinity });
+  async *touched(scope: Scope, range: Range): AsyncGenerator<readonly Touch[]> {
+    if (range.after >= range.upTo) return;
+    this.#assertCovered(range.after);
+    const found: Touch[] = [];
+    for (const change of merged(this.#runsOf(scope), range)) {
+      const { key, kind } = change;
+      if (matches(scope, key)) found.push({ key, kind, object: () => (change.kind === 'put' ? change.object : undefined) });
+    }
+    if (found.length > 0) yield found.toReversed();
   }
 
   /** Whether several objects of the scope may have changed at the revision: a transaction of others has one, whatever it changes. */
   hasSeveral(scope: Scope, revision: Revision): boolean {
-    if (revision < this.resumableFrom) return true;
+    if (!this.remembers(revision)) return true;
     let number = 0;
     for (const { key } of merged(this.#runsOf(scope), { after: revision - 1, upTo: revision })) {
       if (matches(scope, key)) number += 1;
       if (number === 2) return true;
     }
     return false;
+  }
+
+  #assertCovered(position: Revision): void {
+    assertCovered({ compacted: this.#compacted, format: String }, position);
   }
 
   #runsOf({ group, resource, identity }: LogType): readonly Run[] {

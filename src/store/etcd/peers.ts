@@ -19,6 +19,7 @@
  */
 import type { Log } from '../../diagnostics/log.js';
 import { pause } from '../../domain/pause.js';
+import { Listeners } from '../../domain/listeners.js';
 import type { Clock, Subscription } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Peers, PeerState } from '../../domain/store-port.js';
@@ -63,7 +64,7 @@ const idMax = 2 ** 47;
 export class EtcdPeers implements Peers {
   readonly #parts: EtcdPeersParts;
   readonly id: string;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners<void>();
   readonly #closing = new AbortController();
   #lease = 0;
   #leaseUntilMs = 0;
@@ -166,8 +167,7 @@ export class EtcdPeers implements Peers {
   }
 
   follow(listener: () => void): Subscription {
-    this.#listeners.add(listener);
-    return { cancel: () => this.#listeners.delete(listener) };
+    return this.#listeners.subscribe(listener);
   }
 
   /** What is published of servers may have changed. */
@@ -181,7 +181,7 @@ export class EtcdPeers implements Peers {
       this.#ledSinceMs = isLeader ? clock.now() : undefined;
       log.info(isLeader ? 'peers.leads' : 'peers.follows', { server: this.id });
     }
-    for (const listener of this.#listeners) listener();
+    this.#listeners.tell();
   }
 
   /** Resolves once its lease has ended, or that could not be done. */

@@ -5,23 +5,14 @@
  *   push ───▶ (lanes)                 ▲                           │
  *                                     └──────── published ◀───────┘   only then is the writer answered
  */
-import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
-import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred, type Deferred } from '../../domain/deferred.js';
-import { CacheError, expired, Refused, type Refusal } from '../../domain/errors.js';
-import type { Key } from '../../domain/key.js';
-import type { Mutation, Outcome } from '../../domain/mutation.js';
-import type { StoredObject } from '../../domain/object.js';
-import type { Subscription } from '../../domain/ports.js';
-import type { Resource } from '../../domain/resource.js';
-import type { Located, Revision } from '../../domain/revision.js';
-import { matches, type Scope } from '../../domain/scope.js';
-import type { ShardName } from '../../domain/shard.js';
-import type { LogChunk, LogType, PushLane, Snapshot, Store, Touch } from '../../domain/store-port.js';
+import { CacheError, Refused, type Refusal } from '../../domain/errors.js';
+import type { Outcome } from '../../domain/mutation.js';
+import { Listeners } from '../../domain/listeners.js';
+import type { Store } from '../../domain/store-port.js';
 import { Holds } from '../compactor.js';
-import { countDigits, formatInEpoch } from '../epochs.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';
 import { MutationQueue } from '../mutation-queue.js';
 import { State } from '../state.js';
@@ -36,10 +27,11 @@ import { EtcdError, refusalOf } from './etcd-error.js';
 import type { FollowedBatch, Follower } from './follower.js';
 import type { HistoryWindow } from './history-window.js';
 import { LeaderDuties } from './leader-duties.js';
+import { EtcdObjects } from './objects.js';
 import type { EtcdPeers } from './peers.js';
 import type { PublishedState } from './published-state.js';
 import type { RecentBodies } from './recent-bodies.js';
-import { EtcdSnapshot } from './snapshot.js';
+import { EtcdRevisions } from './revisions.js';
 import type { EtcdLimits, EtcdParts } from './store-options.js';
 
 /** What a store begins with: all that etcd had when it was opened. */
@@ -66,17 +58,19 @@ const unheardMsMax = 10_000;
 export class EtcdStore implements Store {
   readonly cacheId: string;
   readonly epoch: number;
-  readonly peers: EtcdPeers;
+  readonly revisions: EtcdRevisions;
+  readonly objects: EtcdObjects;
+  readonly history: HistoryWindow;
+  readonly paths: EtcdObjects;
+  readonly writer: MutationQueue;
+  readonly commits = new Listeners<Commit>();
   readonly state: State;
+  readonly peers: EtcdPeers;
   readonly #opened: Opened;
   readonly #parts: EtcdParts;
-  readonly #limits: EtcdLimits;
-  readonly #reader: BodyReader;
   readonly #decider: Decider;
   readonly #committer: EtcdCommitter;
-  readonly #queue: MutationQueue;
   readonly #holds: Holds;
-  readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #closed = deferred<void>();
   readonly #outlived = deferred<Error>();
   readonly #compaction: EtcdCompaction;
@@ -92,19 +86,24 @@ export class EtcdStore implements Store {
     const { clock } = parts;
     this.#opened = opened;
     this.#parts = parts;
-    this.#limits = limits;
     this.cacheId = cacheId;
     this.epoch = epoch;
     this.peers = opened.peers;
     this.state = new State({ shards: published.shards.states(), slices: published.shards.slices(), links: published.shards.links() });
-    this.#reader = new BodyReader({ client, prefix, bodies });
+    this.#holds = new Holds(limits.snapshotHoldMs);
+    this.revisions = new EtcdRevisions(opened);
+    this.history = window;
+    const reader = new BodyReader({ client, prefix, bodies });
+    const { revisions } = this;
+    this.objects = new EtcdObjects({ published, history: window, reader, revisions, holds: this.#holds, clock }, limits.snapshot);
+    this.paths = this.objects;
     this.#decider = new Decider({ prefix, cacheId, server: this.peers.id, published, underWay: new Syncs() });
     this.#committer = new EtcdCommitter({
       client,
       clock,
       decider: this.#decider,
       published,
-      reader: this.#reader,
+      reader,
       reach: (revision) => follower.reach(revision),
       reachNewest: () => follower.reachNewest(),
       fence: () => this.peers.fence,
@@ -112,12 +111,11 @@ export class EtcdStore implements Store {
       contradicted: () => opened.peers.contradicted(),
       changesOf: (key, after) => window.changesOf(key, after),
     });
-    this.#queue = new MutationQueue(limits.queue, {
+    this.writer = new MutationQueue(limits.queue, {
       send: (batch) => void this.#commit(batch),
       soon: setImmediate,
       objectsOf: (slice) => this.state.slice(slice)?.objects ?? 0,
     });
-    this.#holds = new Holds(limits.snapshotHoldMs);
     const isLeader = (): boolean => this.peers.leadsSinceMs !== undefined;
     this.#compaction = new EtcdCompaction({ ...parts, client, isLeader }, { ageMs: limits.history.ageMs });
     this.#duties = new LeaderDuties({
@@ -126,7 +124,7 @@ export class EtcdStore implements Store {
       clock,
       isLeader,
       clear: async (shards) => {
-        await this.#queue.lane().push(shards.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0, onlyRemoved: true })));
+        await this.writer.lane().push(shards.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0, onlyRemoved: true })));
       },
       rewrite: (mark) => this.#attempt(() => this.#committer.rewrite(mark)),
     });
@@ -149,12 +147,13 @@ export class EtcdStore implements Store {
   }
 
   get waiting(): Readonly<{ mutations: number; bytes: number }> {
-    return { mutations: this.#queue.length, bytes: this.#queue.bytes };
+    const { length, bytes } = this.writer;
+    return { mutations: length, bytes };
   }
 
   /** Of what is in memory; etcd's own log is etcd's. */
   get logged(): Readonly<{ changes: number; bytes: number }> {
-    const { size, bytes } = this.#opened.window;
+    const { size, bytes } = this.history;
     return { changes: size, bytes };
   }
 
@@ -167,169 +166,23 @@ export class EtcdStore implements Store {
     return new Map();
   }
 
-  get published(): Revision {
-    return this.#opened.published.revision;
-  }
-
-  get compacted(): Revision {
-    return this.#opened.window.compacted;
-  }
-
-  format(revision: Revision): string {
-    return String(revision);
-  }
-
-  locate(text: string): Located {
-    const revision = Number(text);
-    return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
-  }
-
-  formatPosition(revision: Revision): string {
-    return formatInEpoch(this.epoch, revision);
-  }
-
-  locatePosition(text: string): Located {
-    const revision = Number(text.slice(-countDigits));
-    if (this.formatPosition(revision) !== text) return { kind: 'below' };
-    return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
-  }
-
-  async reachNewest(): Promise<void> {
-    try {
-      await this.#opened.follower.reachNewest();
-    } catch (error) {
-      if (!(error instanceof EtcdError)) throw error;
-      throw new Refused({
-        reason: 'ServiceUnavailable',
-        message: 'etcd does not say what it holds now',
-        details: { retryAfterSeconds: 1 },
-      });
-    }
-  }
-
-  submit(mutation: Mutation): Promise<Outcome> {
-    return this.#queue.submit(mutation);
-  }
-
-  lane(): PushLane {
-    return this.#queue.lane();
-  }
-
-  subscribe(listener: (commit: Commit) => void): Subscription {
-    this.#listeners.add(listener);
-    return { cancel: () => this.#listeners.delete(listener) };
-  }
-
-  async get(key: Key): Promise<StoredObject | undefined> {
-    const held = this.#opened.published.objects.get(key);
-    return held && (await this.#reader.read([held], this.published))[0];
-  }
-
-  async find(scope: Scope): Promise<readonly StoredObject[]> {
-    return this.#reader.read(this.#opened.published.objects.at(scope), this.published);
-  }
-
-  async shardsWith({ resource, ...place }: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
-    return [...this.#opened.published.objects.at({ ...resource, ...place, shard: '*' })].map(({ key }) => key.shard);
-  }
-
-  snapshot(scope: Scope, revision: Revision): Snapshot {
-    assert(revision <= this.published, 'a snapshot of the future');
-    const { window, published } = this.#opened;
-    const assertCovered = (): void => this.#assertCovered(revision);
-    assertCovered();
-    const release = this.#holds.hold(revision, this.#parts.clock.now());
-    const parts = { objects: published.objects, history: window, reader: this.#reader, assertCovered, release };
-    return new EtcdSnapshot(scope, revision, parts, this.#limits.snapshot);
-  }
-
-  async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
-    let [looked, counted] = [0, 0];
-    for (const { key } of this.#opened.published.objects.look(scope, after)) {
-      looked += 1;
-      if (looked > max) return undefined;
-      if (matches(scope, key)) counted += 1;
-    }
-    return counted;
-  }
-
-  async changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk> {
-    this.#assertCovered(range.after);
-    return this.#opened.window.changes(type, range, isWanted);
-  }
-
-  async *everyChange({ after, upTo }: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
-    for (let position = after; position < upTo;) {
-      this.#assertCovered(position);
-      const chunk = this.#opened.window.everyChange({ after: position, upTo }, isWanted);
-      yield chunk;
-      position = chunk.upTo;
-    }
-  }
-
-  hasSeveral(scope: Scope, revision: Revision): boolean {
-    return this.#opened.window.hasSeveral(scope, revision);
-  }
-
-  remembers(after: Revision): boolean {
-    return after >= this.#opened.window.resumableFrom;
-  }
-
-  async *touched(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Touch[]> {
-    if (after >= upTo) return;
-    this.#assertCovered(after);
-    const found: Touch[] = [];
-    for (const change of this.#opened.window.since(scope, after)) {
-      if (change.revision > upTo) break;
-      const { key, kind } = change;
-      if (matches(scope, key)) found.push({ key, kind, object: () => (change.kind === 'put' ? change.object : undefined) });
-    }
-    if (found.length > 0) yield found.toReversed();
-  }
-
-  async clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]> {
-    return this.#opened.published.paths.clustersAt(path);
-  }
-
-  async ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]> {
-    return this.#opened.published.paths.ownersOf(path);
-  }
-
-  async pathsOf(
-    places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
-    at?: Revision,
-  ): Promise<readonly (CanonicalPath | undefined)[]> {
-    const { window, published } = this.#opened;
-    if (at !== undefined) this.#assertCovered(at);
-    const moves = at === undefined ? [] : window.movesSince(at);
-    return places.map((place) => {
-      const first = moves.find(({ key }) => key.shard === place.shard && key.cluster === place.cluster);
-      return first === undefined ? published.paths.pathOf(place) : first.movedPath?.before;
-    });
-  }
-
-  async resources(): Promise<readonly Resource[]> {
-    return this.#opened.published.objects.resources;
-  }
-
   beginClose(): void {
-    this.#queue.endSweeps(closing);
+    this.writer.endSweeps(closing);
   }
 
   close(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'closing';
-      this.#queue.close(closing);
-      if (this.#queue.idle) this.#end();
+      this.writer.close(closing);
+      if (this.writer.idle) this.#end();
     }
     return this.#closed.promise;
   }
 
   /** Lets go of history that is over its bounds. */
   trim(): void {
-    const { window } = this.#opened;
     const nowMs = this.#parts.clock.now();
-    if (window.trim(nowMs, Math.min(this.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();
+    if (this.history.trim(nowMs, Math.min(this.revisions.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();
   }
 
   /** What following etcd has brought. */
@@ -347,12 +200,7 @@ export class EtcdStore implements Store {
     const { record } = published.cache ?? {};
     if (record?.cacheId !== this.cacheId || record.epoch !== this.epoch) this.#outlived.resolve(new CacheError(outlived));
     this.state.publish({ shards, slices, links, invalidated });
-    if (commit.changes.length > 0) for (const listener of this.#listeners) listener(commit);
-  }
-
-  #assertCovered(position: Revision): void {
-    if (position >= this.compacted) return;
-    throw new Refused(expired(`too old resource version: ${this.format(position)} (${this.format(this.compacted)})`));
+    if (commit.changes.length > 0) this.commits.tell(commit);
   }
 
   async #commit(batch: readonly Part[]): Promise<void> {
@@ -369,15 +217,15 @@ export class EtcdStore implements Store {
       ...[...byLane.values()].map((parts) => this.#push(parts, done)),
     ]);
     this.#parts.observe.committed(done, this.#parts.clock.now() - startedMs);
-    this.#queue.settled();
-    if (!this.#queue.pump() && this.#state === 'closing') this.#end();
+    this.writer.settled();
+    if (!this.writer.pump() && this.#state === 'closing') this.#end();
   }
 
   async #mutate({ mutation, answer }: MutationJob, done: Done): Promise<void> {
     try {
       const mutated = await this.#committer.mutate(mutation);
       count(done, mutated);
-      answer(mutated.kind === 'refused' ? mutated : { ...mutated, resourceVersion: this.format(mutated.revision) });
+      answer(mutated.kind === 'refused' ? mutated : { ...mutated, resourceVersion: this.revisions.format(mutated.revision) });
     } catch (error) {
       answer(this.#failed(error));
     }
@@ -388,10 +236,10 @@ export class EtcdStore implements Store {
       try {
         const decisions = await this.#committer.push(part.asked, i < parts.length - 1);
         for (const decision of decisions) count(done, decision);
-        this.#queue.settlePushes(part, decisions as readonly PushDecision[]);
+        this.writer.settlePushes(part, decisions as readonly PushDecision[]);
       } catch (error) {
         const { refusal } = this.#failed(error);
-        return this.#queue.refuseBatch(parts.slice(i), refusal);
+        return this.writer.refuseBatch(parts.slice(i), refusal);
       }
     }
   }
@@ -448,8 +296,8 @@ export class EtcdStore implements Store {
     this.#duties.close();
     await this.peers.leave();
     this.#cancelTrim();
-    this.#queue.close(closing);
-    this.#queue.refuseAll(closing);
+    this.writer.close(closing);
+    this.writer.refuseAll(closing);
     this.#opened.follower.close();
     this.#opened.client.close();
     this.#closed.resolve();

@@ -7,9 +7,10 @@ import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
-import type { LogChunk, LogType, Touch } from '../../domain/store-port.js';
+import type { History, LogChunk, LogType, Revisions, Touch } from '../../domain/store-port.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
+import { assertCovered } from '../compactor.js';
 import { summedColumns, tombstone, type ChangeRow, type SummedRow } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
@@ -21,66 +22,69 @@ const everyChunkBytesMax = 1024 * 1024;
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
 
-type Reading = Readonly<{ isWanted: (key: Key) => boolean; assertCovered: (position: Revision) => void }>;
+type IsWanted = (key: Key) => boolean;
 
-type ChunkReading = Reading & Readonly<{ chunkBytesMax: number; takesMoves?: boolean }>;
+type Reading = Readonly<{ isWanted: IsWanted; chunkBytesMax: number; takesMoves?: boolean }>;
 
 /** With what the change did to its cluster's canonical path: null if nothing, '' where there was or is none. */
 type LogRow = SummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
 
 type ChangeLogParts = Readonly<{
-  format: (revision: Revision) => string;
+  revisions: Pick<Revisions, 'compacted' | 'format'>;
   /** Gives the event loop a turn. */
   turn: () => Promise<void>;
 }>;
 
-export class ChangeLog {
+export class ChangeLog implements History {
   readonly #rows: Rows;
-  readonly #format: ChangeLogParts['format'];
+  readonly #revisions: ChangeLogParts['revisions'];
   readonly #turn: ChangeLogParts['turn'];
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(rows: Rows, { format, turn }: ChangeLogParts) {
+  constructor(rows: Rows, { revisions, turn }: ChangeLogParts) {
     this.#rows = rows;
-    this.#format = format;
+    this.#revisions = revisions;
     this.#turn = turn;
     this.#statements = prepare(rows.database);
   }
 
-  /** `assertCovered(position)` throws when history above `position` is no longer whole. */
-  changes(type: LogType, range: Range, reading: Reading): LogChunk {
-    reading.assertCovered(range.after);
-    return this.#rows.read(() => this.#chunk(this.#page(type, range), range, { ...reading, chunkBytesMax }));
+  async changes(type: LogType, range: Range, isWanted: IsWanted): Promise<LogChunk> {
+    assertCovered(this.#revisions, range.after);
+    return this.#rows.read(() => this.#chunk(this.#page(type, range), range, { isWanted, chunkBytesMax }));
   }
 
-  /** The same of every type, chunk after chunk; a change that moves a path is wanted whatever its key. */
-  async *everyChange(range: Range, reading: Reading): AsyncGenerator<LogChunk> {
-    const whole = { ...reading, chunkBytesMax: everyChunkBytesMax, takesMoves: true };
+  async *everyChange(range: Range, isWanted: IsWanted): AsyncGenerator<LogChunk> {
+    const reading = { isWanted, chunkBytesMax: everyChunkBytesMax, takesMoves: true };
     let position = range.after;
     while (position < range.upTo) {
-      reading.assertCovered(position);
+      assertCovered(this.#revisions, position);
       const rest = { after: position, upTo: range.upTo };
-      const chunk = this.#rows.read(() => this.#chunk(this.#everything(rest), rest, whole));
+      const chunk = this.#rows.read(() => this.#chunk(this.#everything(rest), rest, reading));
       position = chunk.upTo;
       yield chunk;
       await this.#turn();
     }
   }
 
-  /** All deletes above this revision are remembered. Read from the database, where compaction may be ahead of its reports. */
-  get rememberedFrom(): Revision {
-    return this.#statements.rememberedFrom.get() ?? 0;
+  /** Each change has a revision of its own. */
+  hasSeveral(): boolean {
+    return false;
+  }
+
+  /** All deletes are remembered. Read from the database, where compaction may be ahead of its reports. */
+  remembers(after: Revision): boolean {
+    return after >= (this.#statements.rememberedFrom.get() ?? 0);
   }
 
   /**
    * Rows of the range as long as they exist: the newest of each key always does, and tombstones do. If the newest is above `upTo`, the
    * one in the range exists as long as `upTo` is covered.
    */
-  async *touched(scope: Scope, { after, upTo }: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Touch[]> {
+  async *touched(scope: Scope, { after, upTo }: Range): AsyncGenerator<readonly Touch[]> {
     for (let end = upTo; end > after;) {
-      assertCovered(upTo);
+      assertCovered(this.#revisions, upTo);
       const rows = this.#rows.read(() => {
-        if (after < this.rememberedFrom) throw new Refused(expired(`what was deleted since ${this.#format(after)} is forgotten`));
+        if (!this.remembers(after)) throw new Refused(expired(`what was deleted since ${this.#revisions.format(after)} is forgotten`));
         return this.#pageBack(scope, { after, upTo: end });
       });
       end = rows.length < rowsMax ? after : (rows.at(-1)?.revision ?? after) - 1;
@@ -90,7 +94,7 @@ export class ChangeLog {
     }
   }
 
-  #chunk(rows: readonly LogRow[], { upTo }: Range, { isWanted, takesMoves, chunkBytesMax: bytesMax }: ChunkReading): LogChunk {
+  #chunk(rows: readonly LogRow[], { upTo }: Range, { isWanted, takesMoves, chunkBytesMax: bytesMax }: Reading): LogChunk {
     const changes: Change[] = [];
     let bytes = 0;
     for (const row of rows) {
@@ -109,7 +113,7 @@ export class ChangeLog {
   change(row: ChangeRow, key: Key): Change | undefined {
     const { revision, replaced } = row;
     const previous = once(() => this.#rows.object(replaced));
-    if (row.kind === tombstone) return { kind: 'delete', key, revision, resourceVersion: this.#format(revision), previous };
+    if (row.kind === tombstone) return { kind: 'delete', key, revision, resourceVersion: this.#revisions.format(revision), previous };
     const object = this.#rows.object(revision);
     return object && { kind: 'put', key, revision, object, created: replaced === 0, previous };
   }

@@ -4,11 +4,11 @@ import { CacheError } from '../../domain/errors.js';
 import type { Checked } from '../checked.js';
 import { checkDatabase } from './check.js';
 import { isDamage } from './damage.js';
-import { openReader } from './database.js';
+import { openReader, type Connection } from './database.js';
 import { readEpochs } from './life.js';
 import { knownSchema, schemaOf } from './migrate.js';
 import { readMeta } from './meta.js';
-import { Epochs } from '../epochs.js';
+import { SqliteRevisions } from './revisions.js';
 import { lockStore } from './lock.js';
 import { bytesOf, databaseName } from './store-files.js';
 
@@ -46,9 +46,7 @@ export function inspect(file: string, migrations: string, how: Readonly<{ thorou
         if (schema < known) break;
       }
       const isSound = checks.every(({ problems }) => problems.length === 0);
-      const resourceVersion =
-        schema === known && isSound ? new Epochs(readEpochs(database)).format(readMeta(database, 'revision')) : undefined;
-      return { schema, resourceVersion, checks };
+      return { schema, resourceVersion: schema === known && isSound ? resourceVersionOf(database) : undefined, checks };
     } finally {
       database.close();
     }
@@ -57,4 +55,9 @@ export function inspect(file: string, migrations: string, how: Readonly<{ thorou
     if ((error as { code?: unknown }).code === 'SQLITE_CANTOPEN') throw new CacheError(`${file} cannot be opened`, { cause: error });
     throw error;
   }
+}
+
+function resourceVersionOf(database: Connection): string {
+  const revision = readMeta(database, 'revision');
+  return new SqliteRevisions({ epochs: readEpochs(database), revision, compacted: 0 }).format(revision);
 }

@@ -7,6 +7,7 @@ import type { Key } from '../../domain/key.js';
 import type { Outcome } from '../../domain/mutation.js';
 import type { Body, StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
+import type { Revisions } from '../../domain/store-port.js';
 import type { ChangeLog } from './change-log.js';
 import type { Byproduct, Committed, Decided } from './committer-messages.js';
 import type { MutationJob, Part, PushPart } from '../lane.js';
@@ -21,16 +22,16 @@ export type Answer =
 export class Publication {
   readonly #rows: Rows;
   readonly #changeLog: ChangeLog;
-  readonly #format: (revision: Revision) => string;
+  readonly #revisions: Pick<Revisions, 'format'>;
   readonly #keptNames: KeptNames;
   /** Of the commit that is being published. */
   #moves: ReadonlyMap<Revision, MovedPath> = new Map();
 
-  constructor(rows: Rows, changeLog: ChangeLog, format: (revision: Revision) => string, keptNames: KeptNames) {
+  constructor(rows: Rows, changeLog: ChangeLog, revisions: Pick<Revisions, 'format'>, keptNames: KeptNames) {
     this.#keptNames = keptNames;
     this.#rows = rows;
     this.#changeLog = changeLog;
-    this.#format = format;
+    this.#revisions = revisions;
   }
 
   of(
@@ -62,7 +63,7 @@ export class Publication {
     changes.push(change);
     const object = change.kind === 'put' ? change.object : change.previous();
     assert(object !== undefined, 'what was just replaced is still there');
-    return { kind: 'written', revision, resourceVersion: this.#format(revision), object };
+    return { kind: 'written', revision, resourceVersion: this.#revisions.format(revision), object };
   }
 
   #pushOutcomeOf(asked: Asked, decision: Decided, changes: Change[]): PushDecision {
@@ -78,7 +79,7 @@ export class Publication {
 
   /** The body is the one that was sent, undefined for a delete: nothing is read back but what the committer may have added kept names to. */
   #changeOf(key: Key, body: Body | undefined, revision: Revision, replaced: Revision): Change {
-    const resourceVersion = this.#format(revision);
+    const resourceVersion = this.#revisions.format(revision);
     let read: { previous: StoredObject | undefined } | undefined;
     const previous = (): StoredObject | undefined => (read ??= { previous: this.#rows.object(replaced) }).previous;
     const movedPath = this.#moves.get(revision);

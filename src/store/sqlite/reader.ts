@@ -1,18 +1,23 @@
 /**
- * Point reads at the published revision. The database may be ahead of it, because a commit is durable before it is
+ * Objects and canonical paths at the published revision. The database may be ahead of it, because a commit is durable before it is
  * published: such rows are followed back to what they replaced.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
+import type { Clock } from '../../domain/ports.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
+import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../../domain/store-port.js';
+import { assertCovered, type Holds } from '../compactor.js';
 import type { Connection } from './database.js';
 import { summedColumns, tombstone, type SummedRow } from './change-row.js';
+import type { RecentObjects } from './recent-objects.js';
 import type { Rows, Version } from './rows.js';
+import { SqliteSnapshot, type SnapshotLimits } from './snapshot.js';
 import type { Walks } from './walks.js';
 
 /** Of how many identities of one type keys are counted. */
@@ -20,14 +25,24 @@ const countedStretchesMax = 100;
 
 type Deleted = SummedRow & Version;
 
-export type ReaderParts = Readonly<{ rows: Rows; walks: Walks; published: () => Revision }>;
+export type ReaderParts = Readonly<{
+  rows: Rows;
+  walks: Walks;
+  recent: RecentObjects;
+  revisions: Revisions;
+  holds: Holds;
+  clock: Clock;
+  /** Gives the event loop a turn. */
+  turn: () => Promise<void>;
+}>;
 
 export type ReaderLimits = Readonly<{
   /** How many changes one commit may bring: no more are durable and not yet published. */
   commitMax: number;
+  snapshot: SnapshotLimits;
 }>;
 
-export class Reader {
+export class Reader implements Objects, CanonicalPaths {
   readonly #parts: ReaderParts;
   readonly #limits: ReaderLimits;
   readonly #statements: ReturnType<typeof prepare>;
@@ -38,15 +53,15 @@ export class Reader {
     this.#statements = prepare(parts.rows.database);
   }
 
-  get(key: Key): StoredObject | undefined {
-    return this.#current(key) ?? this.#parts.rows.read(() => this.#get(key));
+  async get(key: Key): Promise<StoredObject | undefined> {
+    return this.#parts.recent.current(key) ?? this.#onDisk(key);
   }
 
-  find(scope: Scope): readonly StoredObject[] {
+  async find(scope: Scope): Promise<readonly StoredObject[]> {
     const { cluster, shard, group, resource, identity, namespace, name } = scope;
     assert(cluster !== '*' && namespace !== undefined && name !== undefined, 'a place to find names cluster, namespace and name');
     if (shard !== '*' && identity !== '*') {
-      const only = this.get({ resource: { group, resource, identity }, shard, cluster, namespace, name });
+      const only = this.#onDisk({ resource: { group, resource, identity }, shard, cluster, namespace, name });
       return only === undefined ? [] : [only];
     }
     return this.#parts.rows.read(() => {
@@ -65,12 +80,21 @@ export class Reader {
     });
   }
 
-  shardsWith({ resource, cluster, namespace, name }: Omit<Key, 'shard'>): readonly ShardName[] {
+  async shardsWith({ resource, cluster, namespace, name }: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
     const [id] = this.#parts.rows.resourceIds(resource);
     return id === undefined ? [] : (this.#statements.shardsWith.all(cluster, id, namespace, name) as ShardName[]);
   }
 
-  count(scope: Scope, after: Key | undefined, max: number): number | undefined {
+  snapshot(scope: Scope, revision: Revision): Snapshot {
+    const { rows, walks, revisions, holds, clock, turn } = this.#parts;
+    assert(revision <= revisions.published, 'a snapshot of the future');
+    const isCovered = (): void => assertCovered(revisions, revision);
+    isCovered();
+    const release = holds.hold(revision, clock.now());
+    return new SqliteSnapshot(scope, revision, { rows, walks, assertCovered: isCovered, release, clock, turn }, this.#limits.snapshot);
+  }
+
+  async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
     let [looked, counted, stretches] = [0, 0, 0];
     for (const stretch of this.#parts.walks.stretches(scope, after, max + 1)) {
       const found = this.#parts.walks.count({ ...stretch, rowsMax: max - looked + 1 });
@@ -82,19 +106,19 @@ export class Reader {
     return counted;
   }
 
-  clustersAt(path: CanonicalPath): readonly ClusterName[] {
+  async clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]> {
     return this.#statements.clustersAt.all(path) as ClusterName[];
   }
 
-  ownersOf(path: CanonicalPath): readonly ClusterName[] {
+  async ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]> {
     return this.#statements.ownersOf.all(path) as ClusterName[];
   }
 
-  /** Paths at a revision that is not compacted, or as they are on disk. */
-  pathsOf(
+  async pathsOf(
     places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
-    at: Revision | undefined,
-  ): readonly (CanonicalPath | undefined)[] {
+    at?: Revision,
+  ): Promise<readonly (CanonicalPath | undefined)[]> {
+    if (at !== undefined) assertCovered(this.#parts.revisions, at);
     const { pathOf, pathBeforeMove } = this.#statements;
     return this.#parts.rows.read(() =>
       places.map(({ shard, cluster }) => {
@@ -105,9 +129,12 @@ export class Reader {
     );
   }
 
-  /** Resources that hold objects: group, resource and identity of each. */
-  resources(): readonly Resource[] {
+  async resources(): Promise<readonly Resource[]> {
     return this.#statements.resources.all();
+  }
+
+  #onDisk(key: Key): StoredObject | undefined {
+    return this.#current(key) ?? this.#parts.rows.read(() => this.#get(key));
   }
 
   /**
@@ -118,13 +145,13 @@ export class Reader {
     const [id] = this.#parts.rows.resourceIds(key.resource);
     if (id === undefined) return undefined;
     const current = this.#statements.current.get(id, key.shard, key.cluster, key.namespace, key.name);
-    return current === undefined || current > this.#parts.published() ? undefined : this.#parts.rows.objectOf(key, current);
+    return current === undefined || current > this.#parts.revisions.published ? undefined : this.#parts.rows.objectOf(key, current);
   }
 
   #get(key: Key): StoredObject | undefined {
     const [id] = this.#parts.rows.resourceIds(key.resource);
     if (id === undefined) return undefined;
-    const published = this.#parts.published();
+    const published = this.#parts.revisions.published;
     const current = this.#statements.version.get(id, key.shard, key.cluster, key.namespace, key.name);
     if (current !== undefined && current.revision <= published) return this.#parts.rows.standing(key, current.revision);
     const later = this.#deletedUnpublished({ ...key, ...key.resource })[0] ?? current;
@@ -134,7 +161,7 @@ export class Reader {
 
   /** Deletes that are durable but not yet published, rising, because their commit is on its way here: the key may exist again. */
   #deletedUnpublished(scope: Scope): readonly Deleted[] {
-    const after = this.#parts.published();
+    const after = this.#parts.revisions.published;
     return this.#parts.rows
       .sound(this.#statements.deletedSince.all(after, this.#limits.commitMax), { after })
       .filter((row) => matches(scope, this.#parts.rows.key(row)));

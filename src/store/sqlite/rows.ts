@@ -5,6 +5,7 @@ import type { StoredObject } from '../../domain/object.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
+import type { Revisions } from '../../domain/store-port.js';
 import { bodyColumns, bodyRowOf, sound, soundBody, type BodyColumns, type ChangeRow, type SummedRow } from './change-row.js';
 import { isDamage, Unsound } from './damage.js';
 import type { Connection } from './database.js';
@@ -18,7 +19,7 @@ type RowRange = Readonly<{ resource?: number; after: Revision; upTo?: Revision; 
 
 type RowsParts = Readonly<{
   recent: RecentObjects;
-  format: (revision: Revision) => string;
+  revisions: Pick<Revisions, 'format'>;
   /** Called when a row is read that is not the one that was written. */
   damaged: (error: Error) => void;
 }>;
@@ -46,7 +47,7 @@ export class Rows {
 
   /** The object put at `revision`; undefined when the row is compacted, or is a delete. One of many that are read stays in memory if there is room. */
   object(revision: Revision, isOneOfMany = false): StoredObject | undefined {
-    const { recent, format } = this.#parts;
+    const { recent, revisions } = this.#parts;
     const known = recent.get(revision);
     if (known !== undefined) return known;
     const columns = revision > 0 ? this.#statements.body.get(revision) : undefined;
@@ -54,7 +55,7 @@ export class Rows {
     const row = bodyRowOf(columns);
     const body = this.#received(() => soundBody(row));
     if (body === undefined) return undefined;
-    const object: StoredObject = { key: this.key(row), revision, resourceVersion: format(revision), body };
+    const object: StoredObject = { key: this.key(row), revision, resourceVersion: revisions.format(revision), body };
     if (isOneOfMany) recent.addIfRoom(object);
     else recent.add(object);
     return object;

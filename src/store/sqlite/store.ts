@@ -4,34 +4,22 @@
  *
  *   submit ─▶ MutationQueue ─▶ committer ─▶ #publish: raise `published`, tell subscribers, answer writers, all in one tick
  *   push ───▶ (lanes)
- *
- * I11 `published` rises only, and only here. I12 `compacted` is raised before the committer is asked to compact, so that
- * no reader starts below it.
  */
 import { sweepDeletesMax } from '../asked.js';
-import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
-import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred } from '../../domain/deferred.js';
-import { CacheError, expired, Refused, unreachable, type Refusal } from '../../domain/errors.js';
-import type { Key } from '../../domain/key.js';
-import type { Mutation, Outcome } from '../../domain/mutation.js';
-import type { StoredObject } from '../../domain/object.js';
-import type { Subscription } from '../../domain/ports.js';
-import type { PushLane, Snapshot, Store, LogChunk, LogType, Touch } from '../../domain/store-port.js';
+import { CacheError, unreachable, type Refusal } from '../../domain/errors.js';
+import { Listeners } from '../../domain/listeners.js';
+import type { Store } from '../../domain/store-port.js';
 import { halfRemoved } from '../../domain/push.js';
-import type { Resource } from '../../domain/resource.js';
-import type { Located, Revision } from '../../domain/revision.js';
-import type { Scope } from '../../domain/scope.js';
-import type { ShardName } from '../../domain/shard.js';
+import type { Revision } from '../../domain/revision.js';
 import { ChangeLog } from './change-log.js';
 import type { CommitterThread, FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
 import { commitBytesMax, Holds, type LogState } from '../compactor.js';
 import type { Connection } from './database.js';
 import { alone } from '../alone.js';
-import { Epochs } from '../epochs.js';
 import type { Life } from './life.js';
 import { askedOf, type Part } from '../lane.js';
 import type { Lock } from './lock.js';
@@ -40,12 +28,12 @@ import { MutationQueue } from '../mutation-queue.js';
 import { Publication } from './publication.js';
 import { Reader } from './reader.js';
 import { RecentObjects } from './recent-objects.js';
+import { SqliteRevisions } from './revisions.js';
 import { Rows } from './rows.js';
 import { readShards } from './shard-table.js';
 import { readLinks } from './link-table.js';
 import { readSlices } from './slice-table.js';
 import { State } from '../state.js';
-import { SqliteSnapshot } from './snapshot.js';
 import { bytesOf } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 import { Walks } from './walks.js';
@@ -66,34 +54,27 @@ export type Opened = Readonly<{
 }>;
 
 export class SqliteStore implements Store {
+  readonly cacheId: string;
+  readonly revisions: SqliteRevisions;
+  readonly objects: Reader;
+  readonly history: ChangeLog;
+  readonly paths: Reader;
+  readonly writer: MutationQueue;
+  readonly commits = new Listeners<Commit>();
+  readonly state: State;
   readonly peers = alone;
   readonly unreadableKeys = 0;
-  readonly cacheId: string;
-  readonly state: State;
-  readonly #lock: Opened['lock'];
-  readonly #worker: CommitterThread;
-  readonly #reader: Connection;
-  readonly #epochs: Epochs;
+  readonly #opened: Opened;
   readonly #recent: RecentObjects;
-  readonly #rows: Rows;
-  readonly #walks: Walks;
-  readonly #changeLog: ChangeLog;
-  readonly #queue: MutationQueue;
   readonly #holds: Holds;
-  readonly #limits: StoreLimits;
   readonly #parts: StoreParts;
   readonly #publication: Publication;
   readonly #health: WriteHealth;
-  readonly #points: Reader;
   readonly #compaction: CompactionSchedule;
   readonly #moments: Moments;
-  readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
-  readonly #turn: () => Promise<void>;
   #inFlight: readonly Part[] = [];
-  #published: Revision;
-  #compacted: Revision;
   /** How far the committer has compacted. */
   #compactedOnDisk: Revision;
   /** The committer's next turn is compaction's: commits wait. */
@@ -101,38 +82,32 @@ export class SqliteStore implements Store {
   #logBytes: number;
   #closing = false;
 
-  constructor({ lock, life, worker, reader, soon = setImmediate }: Opened, limits: StoreLimits, parts: StoreParts) {
-    this.#lock = lock;
-    this.#worker = worker;
-    this.#reader = reader;
-    this.#limits = limits;
+  constructor(opened: Opened, limits: StoreLimits, parts: StoreParts) {
+    const { life, worker, reader, soon = setImmediate } = opened;
+    const { clock } = parts;
+    this.#opened = opened;
     this.#parts = parts;
     this.cacheId = life.cacheId;
-    this.#epochs = new Epochs(life.epochs);
-    this.#published = life.revision;
-    this.#compacted = life.compacted;
+    this.revisions = new SqliteRevisions(life);
     this.#compactedOnDisk = life.compacted;
     this.#logBytes = life.logBytes;
     this.#recent = new RecentObjects(limits.recentBytesMax);
-    this.#rows = new Rows(reader, {
-      recent: this.#recent,
-      format: (revision) => this.format(revision),
-      damaged: (error) => this.damaged(error),
-    });
-    this.#walks = new Walks(this.#rows);
-    this.#turn = () => new Promise((resolve) => void soon(resolve));
-    this.#changeLog = new ChangeLog(this.#rows, { format: (revision) => this.format(revision), turn: this.#turn });
-    this.#publication = new Publication(this.#rows, this.#changeLog, (revision) => this.format(revision), limits.keptNames);
-    this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
     this.#holds = new Holds(limits.snapshotHoldMs);
-    this.#points = new Reader(
-      { rows: this.#rows, walks: this.#walks, published: () => this.#published },
-      { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
+    const { revisions } = this;
+    const rows = new Rows(reader, { recent: this.#recent, revisions, damaged: (error) => this.damaged(error) });
+    const turn = (): Promise<void> => new Promise((resolve) => void soon(resolve));
+    this.history = new ChangeLog(rows, { revisions, turn });
+    this.objects = new Reader(
+      { rows, walks: new Walks(rows), recent: this.#recent, revisions, holds: this.#holds, clock, turn },
+      { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax), snapshot: limits.snapshot },
     );
+    this.paths = this.objects;
+    this.#publication = new Publication(rows, this.history, revisions, limits.keptNames);
+    this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
     // The committer has not begun yet.
     this.state = new State({ shards: readShards(reader), slices: readSlices(reader), links: readLinks(reader) });
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
-    this.#queue = new MutationQueue(queueLimits, {
+    this.writer = new MutationQueue(queueLimits, {
       send: (batch) => this.#send(batch),
       soon,
       objectsOf: (slice) => this.state.slice(slice)?.objects ?? 0,
@@ -141,14 +116,14 @@ export class SqliteStore implements Store {
     worker.on('error', (error) => this.#fail(error));
     worker.on('exit', (code) => this.#fail(new CacheError(`the committer has stopped (exit code ${code})`)));
     const { historyAgeMs, tombstoneAgeMs } = limits.history;
-    this.#moments = new Moments(reader, historyAgeMs, parts.clock.now());
-    const tombstoneMoments = new Moments(reader, tombstoneAgeMs, parts.clock.now());
+    this.#moments = new Moments(reader, historyAgeMs, clock.now());
+    const tombstoneMoments = new Moments(reader, tombstoneAgeMs, clock.now());
     this.#compaction = new CompactionSchedule(
       {
-        clock: parts.clock,
+        clock,
         state: () => this.#logState(),
-        agedTombstones: () => tombstoneMoments.aged(parts.clock.now()),
-        raise: (compacted) => (this.#compacted = Math.max(this.#compacted, compacted)),
+        agedTombstones: () => tombstoneMoments.aged(clock.now()),
+        raise: (compacted) => revisions.raise(compacted),
         step: (order) => this.#post({ kind: 'compact', ...order }),
       },
       limits.history,
@@ -157,28 +132,21 @@ export class SqliteStore implements Store {
   }
 
   get epoch(): number {
-    return this.#epochs.current;
-  }
-
-  get published(): Revision {
-    return this.#published;
-  }
-
-  get compacted(): Revision {
-    return this.#compacted;
+    return this.revisions.epoch;
   }
 
   get waiting(): Readonly<{ mutations: number; bytes: number }> {
-    return { mutations: this.#queue.length, bytes: this.#queue.bytes };
+    const { length, bytes } = this.writer;
+    return { mutations: length, bytes };
   }
 
   /** As it is on the disk. */
   get logged(): Readonly<{ changes: number; bytes: number }> {
-    return { changes: this.#published - this.#compactedOnDisk, bytes: this.#logBytes };
+    return { changes: this.revisions.published - this.#compactedOnDisk, bytes: this.#logBytes };
   }
 
   get isOpen(): boolean {
-    return this.#reader.open;
+    return this.#opened.reader.open;
   }
 
   get lastFailure(): string | undefined {
@@ -193,110 +161,11 @@ export class SqliteStore implements Store {
   /** A read has met damage: nothing more is served. The store ends with the committer. */
   damaged(error: Error): void {
     this.#failure.resolve(new CacheError('the store is damaged', { cause: error }));
-    void this.#worker.terminate();
-  }
-
-  format(revision: Revision): string {
-    return this.#epochs.format(revision);
-  }
-
-  locate(text: string): Located {
-    return this.#epochs.locate(text, this.#published);
-  }
-
-  /** Every text names its life. */
-  formatPosition(revision: Revision): string {
-    return this.format(revision);
-  }
-
-  locatePosition(text: string): Located {
-    return this.locate(text);
-  }
-
-  /** Nobody else writes: it is. */
-  async reachNewest(): Promise<void> {}
-
-  submit(mutation: Mutation): Promise<Outcome> {
-    return this.#queue.submit(mutation);
-  }
-
-  lane(): PushLane {
-    return this.#queue.lane();
-  }
-
-  subscribe(listener: (commit: Commit) => void): Subscription {
-    this.#listeners.add(listener);
-    return { cancel: () => this.#listeners.delete(listener) };
-  }
-
-  async get(key: Key): Promise<StoredObject | undefined> {
-    return this.#recent.current(key) ?? this.#points.get(key);
-  }
-
-  async find(scope: Scope): Promise<readonly StoredObject[]> {
-    return this.#points.find(scope);
-  }
-
-  snapshot(scope: Scope, revision: Revision): Snapshot {
-    assert(revision <= this.#published, 'a snapshot of the future');
-    const assertCovered = (): void => this.#assertCovered(revision);
-    assertCovered();
-    const release = this.#holds.hold(revision, this.#parts.clock.now());
-    const parts = { rows: this.#rows, walks: this.#walks, assertCovered, release, clock: this.#parts.clock, turn: this.#turn };
-    return new SqliteSnapshot(scope, revision, parts, this.#limits.snapshot);
-  }
-
-  async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
-    return this.#points.count(scope, after, max);
-  }
-
-  async changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk> {
-    return this.#changeLog.changes(type, range, { isWanted, assertCovered: (position) => this.#assertCovered(position) });
-  }
-
-  everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk> {
-    return this.#changeLog.everyChange(range, { isWanted, assertCovered: (position) => this.#assertCovered(position) });
-  }
-
-  /** Each change has a revision of its own. */
-  hasSeveral(): boolean {
-    return false;
-  }
-
-  remembers(after: Revision): boolean {
-    return after >= this.#changeLog.rememberedFrom;
-  }
-
-  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]> {
-    return this.#changeLog.touched(scope, range, (position) => this.#assertCovered(position));
-  }
-
-  async shardsWith(place: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
-    return this.#points.shardsWith(place);
-  }
-
-  async clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]> {
-    return this.#points.clustersAt(path);
-  }
-
-  async ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]> {
-    return this.#points.ownersOf(path);
-  }
-
-  async pathsOf(
-    places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
-    at?: Revision,
-  ): Promise<readonly (CanonicalPath | undefined)[]> {
-    if (at !== undefined) this.#assertCovered(at);
-    return this.#points.pathsOf(places, at);
-  }
-
-  async resources(): Promise<readonly Resource[]> {
-    return this.#points.resources();
+    void this.#opened.worker.terminate();
   }
 
   fileBytes(): ReadonlyMap<string, number> {
-    const { name } = this.#reader;
+    const { name } = this.#opened.reader;
     return new Map([
       ['database', bytesOf(name) ?? 0],
       ['log', bytesOf(`${name}-wal`) ?? 0],
@@ -304,21 +173,16 @@ export class SqliteStore implements Store {
   }
 
   beginClose(): void {
-    this.#queue.endSweeps(closing);
+    this.writer.endSweeps(closing);
   }
 
   async close(): Promise<void> {
     if (this.#closing) return this.#closed.promise;
     this.#closing = true;
-    this.#queue.close(closing);
+    this.writer.close(closing);
     this.#cancelTasks();
-    if (this.#queue.idle) this.#post({ kind: 'close' });
+    if (this.writer.idle) this.#post({ kind: 'close' });
     await this.#closed.promise;
-  }
-
-  #assertCovered(position: Revision): void {
-    if (position >= this.#compacted) return;
-    throw new Refused(expired(`too old resource version: ${this.format(position)} (${this.format(this.#compacted)})`));
   }
 
   #send(batch: readonly Part[]): void {
@@ -332,7 +196,7 @@ export class SqliteStore implements Store {
   }
 
   #post(message: ToCommitter, handedOver: readonly ArrayBufferLike[] = []): void {
-    this.#worker.postMessage(message, handedOver as ArrayBuffer[]);
+    this.#opened.worker.postMessage(message, handedOver as ArrayBuffer[]);
   }
 
   #receive(message: FromCommitter): void {
@@ -370,10 +234,9 @@ export class SqliteStore implements Store {
     const batch = this.#inFlight;
     this.#inFlight = [];
     const decided = unpackDecisions(committed.decisions);
-    if (committed.begun !== undefined) this.#epochs.add(committed.begun);
+    if (committed.begun !== undefined) this.revisions.begin(committed.begun);
     const { changes, answers } = this.#publication.of(batch, { ...committed, decided });
-    assert(committed.revision >= this.#published, 'I11');
-    this.#published = committed.revision;
+    this.revisions.publish(committed.revision);
     this.#logBytes = committed.logBytes;
     for (const change of changes) {
       if (change.kind === 'put') this.#recent.publish(change.object);
@@ -383,10 +246,10 @@ export class SqliteStore implements Store {
     this.state.publish({ shards, slices, links, invalidated: [] });
     const movedPaths = moves.flatMap(({ before, after }) => [before, after].filter((path) => path !== undefined));
     const commit: Commit = { revision, changes, movedPaths, swept: new Set(swept.map((each) => each.revision)) };
-    if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
+    if (changes.length > 0) this.commits.tell(commit);
     for (const answer of answers) {
       if (answer.kind === 'mutation') answer.job.answer(answer.outcome);
-      else this.#queue.settlePushes(answer.part, answer.outcomes);
+      else this.writer.settlePushes(answer.part, answer.outcomes);
     }
     if (changes.length > 0) this.#health.wrote();
     const refused = decided.filter(({ kind }) => kind === 'refused' || kind === 'fenced').length;
@@ -398,12 +261,12 @@ export class SqliteStore implements Store {
     this.#inFlight = [];
     this.#parts.log.error('store.commit-failed', { code, message, mutations: batch.flatMap(askedOf).length });
     this.#health.failed(message);
-    this.#queue.refuseBatch(batch, { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` });
+    this.writer.refuseBatch(batch, { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` });
   }
 
   #goOn(): void {
-    this.#queue.settled();
-    if (!this.#queue.pump() && this.#closing) this.#post({ kind: 'close' });
+    this.writer.settled();
+    if (!this.writer.pump() && this.#closing) this.#post({ kind: 'close' });
   }
 
   #endWait(): void {
@@ -416,7 +279,7 @@ export class SqliteStore implements Store {
   #logState(): LogState {
     const nowMs = this.#parts.clock.now();
     return {
-      published: this.#published,
+      published: this.revisions.published,
       compacted: this.#compactedOnDisk,
       bytes: this.#logBytes,
       agedRevision: this.#moments.aged(nowMs),
@@ -430,7 +293,7 @@ export class SqliteStore implements Store {
     const { log } = this.#parts;
     const shards = halfRemoved(this.state.shards, this.state.slices);
     if (shards.length === 0) return;
-    void this.#queue
+    void this.writer
       .lane()
       .push(shards.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0 })))
       .then((outcomes) => shards.forEach((shard, i) => log.info('store.removal-finished', { shard, ...outcomes[i] })));
@@ -443,9 +306,9 @@ export class SqliteStore implements Store {
 
   #fail(error: Error): void {
     if (this.#closing && this.#inFlight.length === 0) return this.#finish();
-    this.#queue.close(failed);
-    this.#queue.refuse(this.#inFlight, failed);
-    this.#queue.refuseAll(failed);
+    this.writer.close(failed);
+    this.writer.refuse(this.#inFlight, failed);
+    this.writer.refuseAll(failed);
     this.#closing = true;
     this.#cancelTasks();
     this.#finish();
@@ -453,9 +316,9 @@ export class SqliteStore implements Store {
   }
 
   #finish(): void {
-    if (!this.#reader.open) return;
-    this.#reader.close();
-    this.#lock.release();
+    if (!this.#opened.reader.open) return;
+    this.#opened.reader.close();
+    this.#opened.lock.release();
     this.#closed.resolve();
   }
 }

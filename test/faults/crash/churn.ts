@@ -30,7 +30,7 @@ for (;;) {
     const place = { name: `n${random.below(names)}`, shard: random.chance(0.5) ? 'amber' : 'birch' };
     return random.chance(0.4) ? aDelete(place) : aPut(place, 'absent', { spec: 'x'.repeat(random.below(3000)) });
   });
-  const outcomes = await Promise.all(wanted.map((mutation) => store.submit(mutation)));
+  const outcomes = await Promise.all(wanted.map((mutation) => store.writer.submit(mutation)));
   for (const [i, outcome] of outcomes.entries()) {
     const { kind, key } = wanted[i]!;
     if (outcome.kind === 'written') send({ revision: outcome.revision, name: `${key.shard}/${key.name}`, kind });

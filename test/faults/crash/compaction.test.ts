@@ -53,20 +53,20 @@ test('a store that is killed while it compacts is whole, and goes on compacting'
     const teardowns: (() => unknown)[] = [];
     const engine = await SqliteEngine.start({ teardown: (run) => teardowns.push(run) }, {}, { directory });
     const { store } = engine;
-    t.true(store.published >= revision, `turn ${turn}: ${store.published} published, ${revision} acknowledged`);
-    t.true(store.compacted >= compacted, `turn ${turn}: compacted ${store.compacted}, reported ${compacted}`);
-    if (last !== undefined && last.revision >= store.compacted)
-      t.deepEqual(store.locate(last.text), { kind: 'ours', revision: last.revision });
-    last = { text: store.format(store.published), revision: store.published };
+    t.true(store.revisions.published >= revision, `turn ${turn}: ${store.revisions.published} published, ${revision} acknowledged`);
+    t.true(store.revisions.compacted >= compacted, `turn ${turn}: compacted ${store.revisions.compacted}, reported ${compacted}`);
+    if (last !== undefined && last.revision >= store.revisions.compacted)
+      t.deepEqual(store.revisions.locate(last.text), { kind: 'ours', revision: last.revision });
+    last = { text: store.revisions.format(store.revisions.published), revision: store.revisions.published };
 
     const now = (await list(store, aScope())).map(textOf);
     const replayed = new Map(
-      (await list(store, aScope(), { revision: store.compacted })).map((object) => [
+      (await list(store, aScope(), { revision: store.revisions.compacted })).map((object) => [
         `${object.key.shard}/${object.key.name}`,
         textOf(object),
       ]),
     );
-    for (const change of await changesBehind(store, aScope(), store.compacted)) {
+    for (const change of await changesBehind(store, aScope(), store.revisions.compacted)) {
       const at = `${change.key.shard}/${change.key.name}`;
       t.is(
         change.previous() === undefined ? undefined : textOf(change.previous()!),
@@ -77,7 +77,7 @@ test('a store that is killed while it compacts is whole, and goes on compacting'
       else replayed.set(at, textOf(change.object));
     }
     t.deepEqual([...replayed.values()].toSorted(), now.toSorted(), `turn ${turn}`);
-    ({ published: revision, compacted } = store);
+    ({ published: revision, compacted } = store.revisions);
     await store.close();
   }
 

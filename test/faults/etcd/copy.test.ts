@@ -17,7 +17,7 @@ async function contents(store: Store): Promise<unknown> {
     objects: objects.map(({ key, body }) => `${key.shard}/${key.name} ${Buffer.from(body.bytes).toString()}`).toSorted(),
     shards: [...store.state.shards].map(({ shard, removed, plain, via }) => ({ shard, removed, plain, via })).toSorted(byText),
     slices: [...store.state.slices].map(({ slice, digest }) => ({ slice, digest })).toSorted(byText),
-    paths: await store.pathsOf([aKey({ shard: 'amber' }), aKey({ shard: 'birch' })]),
+    paths: await store.paths.pathsOf([aKey({ shard: 'amber' }), aKey({ shard: 'birch' })]),
   };
 }
 
@@ -27,7 +27,7 @@ test('a store is copied into etcd and back: objects, who has the shards, which w
   await using _ = etcd;
   const [directory, back] = [storeDirectory(t), storeDirectory(t)];
   const filled = await openTestStore(directory);
-  const lane = filled.lane();
+  const lane = filled.writer.lane();
   const many = Array.from({ length: 300 }, (__, i) => anUpsert({ name: `n${i}` }, { spec: i, path: 'root:acme' }));
   await mustPush(lane, [aClaim(), ...aFullSync({}, many)]);
   for (let i = 0; i < 200; i += 1) await write(filled, aPut({ shard: 'birch', name: `p${i}` }, 'absent', { path: 'root:bold' }));

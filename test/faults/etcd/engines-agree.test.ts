@@ -26,7 +26,7 @@ class Asked {
 
   constructor(engine: Engine) {
     this.engine = engine;
-    this.#lane = engine.store.lane();
+    this.#lane = engine.store.writer.lane();
   }
 
   get store(): Store {
@@ -48,11 +48,11 @@ class Asked {
         });
       }
       case 'mutate':
-        return (await store.submit(await step.mutation(store))).kind;
+        return (await store.writer.submit(await step.mutation(store))).kind;
       case 'compact':
         return undefined;
       case 'restart':
-        this.#lane = (await this.engine.restart()).lane();
+        this.#lane = (await this.engine.restart()).writer.lane();
         return removalsEnd(this.store);
     }
   }

@@ -48,21 +48,21 @@ test('a full etcd takes deletes that change nothing else, by plain writers and b
   if (etcd === undefined) return;
   await using _ = etcd;
   const store = await opened(t, etcd);
-  const lane = store.lane();
-  for (const name of ['alone', 'other']) await store.submit(aPut({ shard: 'birch', name }, 'absent'));
-  await store.submit(aPut({ shard: 'cedar', name: 'other' }, 'absent'));
+  const lane = store.writer.lane();
+  for (const name of ['alone', 'other']) await store.writer.submit(aPut({ shard: 'birch', name }, 'absent'));
+  await store.writer.submit(aPut({ shard: 'cedar', name: 'other' }, 'absent'));
   await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert({ name: 'pushed' }), anUpsert({ name: 'retracted' })])]);
   await fill(etcd);
 
-  t.is((await store.submit(aDelete({ shard: 'birch', name: 'alone' }))).kind, 'written', 'of a plain writer');
+  t.is((await store.writer.submit(aDelete({ shard: 'birch', name: 'alone' }))).kind, 'written', 'of a plain writer');
   t.deepEqual(
     (await lane.push([aRetract({ name: 'retracted' })])).map(({ kind }) => kind),
     ['written'],
   );
   // Another shard has an object of this name, which is to be written again.
-  t.is((await store.submit(aDelete({ shard: 'birch', name: 'other' }))).kind, 'unavailable');
+  t.is((await store.writer.submit(aDelete({ shard: 'birch', name: 'other' }))).kind, 'unavailable');
   // The pusher of its shard is to sync again.
-  t.is((await store.submit(aDelete({ name: 'pushed' }))).kind, 'unavailable');
+  t.is((await store.writer.submit(aDelete({ name: 'pushed' }))).kind, 'unavailable');
 });
 
 test('a server that starts while etcd is full waits, and joins the one that runs once there is room', async (t) => {

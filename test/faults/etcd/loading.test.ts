@@ -42,7 +42,7 @@ test('a server that starts on many objects holds what one holds that saw them wr
     return { key: formatObjectKey(prefix, key), value };
   });
   await put(client, objects);
-  await before.reachNewest();
+  await before.revisions.reachNewest();
   client.close();
 
   const after = await opened(t, etcd, { recentBytesMax: 1024 * 1024, resumedRevisionsMax: 0 });
@@ -57,8 +57,8 @@ test('a server that starts on many objects holds what one holds that saw them wr
   const scope = aScope({ identity: '*' });
   t.deepEqual(await list(after, scope), await list(before, scope));
   const places = objects.slice(0, 120).map((_none, i) => aKey({ shard: i % 3 === 0 ? 'amber' : 'birch', cluster: `c${i % 40}` }));
-  const paths = await after.pathsOf(places);
-  t.deepEqual(paths, await before.pathsOf(places));
+  const paths = await after.paths.pathsOf(places);
+  t.deepEqual(paths, await before.paths.pathsOf(places));
   t.true(paths.some((path) => path === 'root:c7'));
 });
 
@@ -124,7 +124,7 @@ for (const { what, count, bytesEach, bytesPerSecond, timeoutMs } of [
     network.narrow(bytesPerSecond);
     const endpoints = [`http://127.0.0.1:${network.port}`];
     const store = await opened(t, etcd, { endpoints, timeoutMs, resumedRevisionsMax: 0 });
-    t.is(await store.count(aScope(), undefined, 10_000), count);
+    t.is(await store.objects.count(aScope(), undefined, 10_000), count);
   });
 
 test('a start takes as long as what happened before takes to come', async (t) => {
@@ -144,7 +144,7 @@ test('a start takes as long as what happened before takes to come', async (t) =>
   const begun = performance.now();
   const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
   t.true(performance.now() - begun > followerOptions.reachMsMax, 'it would have been long enough for anything else');
-  t.is(await store.count(aScope(), undefined, 1_000), 100);
+  t.is(await store.objects.count(aScope(), undefined, 1_000), 100);
 });
 
 test('a server that starts after somebody else has compacted etcd has the history that is left', async (t) => {
@@ -160,8 +160,9 @@ test('a server that starts after somebody else has compacted etcd has the histor
   client.close();
 
   const after = await opened(t, etcd);
-  const changes = async (store: typeof before) => (await changesBehind(store, aScope(), compacted, before.published)).map(changeText);
-  await after.reachNewest();
+  const changes = async (store: typeof before) =>
+    (await changesBehind(store, aScope(), compacted, before.revisions.published)).map(changeText);
+  await after.revisions.reachNewest();
   t.is((await changes(after)).length, 5);
   t.deepEqual(await changes(after), await changes(before));
   await t.throwsAsync(changesBehind(after, aScope(), compacted - 1), { instanceOf: Refused });

@@ -26,13 +26,13 @@ for (const [what, forMs, begin] of outages)
     const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
     t.teardown(() => network.close());
     const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
-    await store.submit(aPut({ name: 'before' }, 'absent'));
+    await store.writer.submit(aPut({ name: 'before' }, 'absent'));
     begin(network);
     await sleep(forMs);
 
     network.heal();
     const beganMs = performance.now();
-    const outcome = await store.submit(aPut({ name: 'after' }, 'absent'));
+    const outcome = await store.writer.submit(aPut({ name: 'after' }, 'absent'));
     t.is(outcome.kind, 'written');
     const tookMs = performance.now() - beganMs;
     t.log(`${Math.round(tookMs)} ms`);
@@ -51,13 +51,13 @@ test('a server that is behind refuses nothing for what another has acknowledged 
   network.delay(300);
   for (let i = 0; i < 5; i += 1) {
     const name = `n${i}`;
-    t.is((await one.submit(aPut({ name }, 'absent'))).kind, 'written');
-    await behind.reachNewest();
-    t.is((await one.submit(aDelete({ name }))).kind, 'written');
-    t.not(await behind.get(aKey({ name })), undefined, 'it is behind');
-    t.is((await behind.submit(aPut({ name }, 'absent'))).kind, 'written');
+    t.is((await one.writer.submit(aPut({ name }, 'absent'))).kind, 'written');
+    await behind.revisions.reachNewest();
+    t.is((await one.writer.submit(aDelete({ name }))).kind, 'written');
+    t.not(await behind.objects.get(aKey({ name })), undefined, 'it is behind');
+    t.is((await behind.writer.submit(aPut({ name }, 'absent'))).kind, 'written');
     // What is there is refused all the same.
-    const again = await one.submit(aPut({ name }, 'absent'));
+    const again = await one.writer.submit(aPut({ name }, 'absent'));
     t.is(again.kind, 'refused');
   }
 });
@@ -73,7 +73,7 @@ test('a member that keeps silent while etcd is compacted up to now ends the serv
     endpoints.map((__, i) => opened(t, etcd, { endpoints: [...endpoints.slice(i), ...endpoints.slice(0, i)] })),
   );
   networks[0]!.blackhole();
-  for (const name of ['unseen', 'too']) t.is((await stores[1]!.submit(aPut({ name }, 'absent'))).kind, 'written');
+  for (const name of ['unseen', 'too']) t.is((await stores[1]!.writer.submit(aPut({ name }, 'absent'))).kind, 'written');
   const client = etcd.client(etcd.endpoints.slice(1));
   await client.compact(await client.revision());
   client.close();
@@ -82,7 +82,7 @@ test('a member that keeps silent while etcd is compacted up to now ends the serv
   networks[0]!.heal();
   await sleep(5_000);
   for (const store of stores.slice(1)) {
-    await store.reachNewest();
+    await store.revisions.reachNewest();
     t.true(store.isOpen);
   }
 });

@@ -35,13 +35,13 @@ for (const [what, key] of poisons)
       await put('before');
       const store = await opened(t, etcd);
       await put('and once more, while it is open');
-      await store.reachNewest();
+      await store.revisions.reachNewest();
 
       if (ask === undefined) {
-        for (const name of ['one', 'two']) t.is((await store.submit(aPut({ name }, 'absent'))).kind, 'written');
-      } else await mustPush(store.lane(), ask as readonly Push[]);
+        for (const name of ['one', 'two']) t.is((await store.writer.submit(aPut({ name }, 'absent'))).kind, 'written');
+      } else await mustPush(store.writer.lane(), ask as readonly Push[]);
 
-      t.is(await store.count(aScope(), undefined, 10), 2);
+      t.is(await store.objects.count(aScope(), undefined, 10), 2);
       client.close();
     });
 
@@ -78,13 +78,13 @@ test('an object in etcd that Go cannot decode is passed over and counted, alone 
   t.is(store.unreadableKeys, undecodable.length);
   for (const [i, [metadata, rest]] of undecodable.entries()) await put(`behind-${i}`, textOf(`behind-${i}`, metadata, rest));
   await put('good', textOf('good', '', ',"spec":{"x":1E400}'));
-  await store.reachNewest();
+  await store.revisions.reachNewest();
   t.is(store.unreadableKeys, 2 * undecodable.length + 1);
-  t.is(await store.count(aScope(), undefined, 10), 0);
+  t.is(await store.objects.count(aScope(), undefined, 10), 0);
 
   await put('good', textOf('good'));
-  await store.reachNewest();
+  await store.revisions.reachNewest();
   t.is(store.unreadableKeys, 2 * undecodable.length);
-  t.is(await store.count(aScope(), undefined, 10), 1);
+  t.is(await store.objects.count(aScope(), undefined, 10), 1);
   client.close();
 });

@@ -25,7 +25,7 @@ const behindMs = 100;
 const everything: Scope = { ...aKey().resource, shard: '*', cluster: '*', namespace: undefined, name: undefined };
 
 async function namesOf(store: EtcdStore): Promise<readonly string[]> {
-  const page = await store.snapshot(everything, store.published).page(undefined);
+  const page = await store.objects.snapshot(everything, store.revisions.published).page(undefined);
   return page.objects.map(({ key }) => `${key.shard}/${key.name}`);
 }
 
@@ -40,12 +40,12 @@ test('what one server has acknowledged, another shows to whoever asks for the ne
   for (let i = 0; i < 200; i += 1) {
     const [writer, reader] = i % 2 === 0 ? stores : ([stores[1], stores[0]] as const);
     const name = `n${i}`;
-    const outcome = await writer.submit(aPut({ name }, 'absent'));
+    const outcome = await writer.writer.submit(aPut({ name }, 'absent'));
     if (outcome.kind !== 'written') return t.fail(outcome.kind);
-    if (reader.locate(outcome.resourceVersion).kind === 'above') behind += 1;
-    await Promise.all([reader.reachNewest(), reader.reachNewest()]);
-    t.deepEqual(reader.locate(outcome.resourceVersion), { kind: 'ours', revision: outcome.revision });
-    t.is((await reader.get(aKey({ name })))?.revision, outcome.revision);
+    if (reader.revisions.locate(outcome.resourceVersion).kind === 'above') behind += 1;
+    await Promise.all([reader.revisions.reachNewest(), reader.revisions.reachNewest()]);
+    t.deepEqual(reader.revisions.locate(outcome.resourceVersion), { kind: 'ours', revision: outcome.revision });
+    t.is((await reader.objects.get(aKey({ name })))?.revision, outcome.revision);
   }
   t.true(behind > 0, 'else nothing was shown');
 });
@@ -56,7 +56,7 @@ test('what has not changed is read though somebody else compacts etcd to now, an
   await using _ = etcd;
   const store = await opened(t, etcd, { recentBytesMax: 0 });
   const names = ['a', 'b', 'c'];
-  for (const name of names) await store.submit(aPut({ name }, 'absent'));
+  for (const name of names) await store.writer.submit(aPut({ name }, 'absent'));
   const other = etcd.client();
   t.teardown(() => other.close());
 
@@ -65,8 +65,8 @@ test('what has not changed is read though somebody else compacts etcd to now, an
     await other.txn({ compare: [], success: [{ kind: 'put', key: bytes('/else'), value: bytes('x') }], failure: [] });
     const now = await other.revision();
     await other.compact(now);
-    if (store.published < now) behind += 1;
-    t.is((await store.get(aKey({ name: 'b' })))?.key.name, 'b');
+    if (store.revisions.published < now) behind += 1;
+    t.is((await store.objects.get(aKey({ name: 'b' })))?.key.name, 'b');
     t.deepEqual(
       await namesOf(store),
       names.map((name) => `amber/${name}`),
@@ -101,7 +101,7 @@ test('a pusher that has moved to another server is fenced at the first', async (
   const etcd = await members(t);
   if (etcd === undefined) return;
   await using _ = etcd;
-  const [one, other] = [(await opened(t, etcd)).lane(), (await opened(t, etcd)).lane()];
+  const [one, other] = [(await opened(t, etcd)).writer.lane(), (await opened(t, etcd)).writer.lane()];
   await mustPush(one, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   // The same process in the same term, too: what its former connection has under way must not arrive any more.
   await mustPush(other, [aClaim()]);
@@ -116,8 +116,8 @@ test('a namesake that a server which died has not written again is written by th
   if (etcd === undefined) return;
   await using _ = etcd;
   const store = await opened(t, etcd);
-  await store.submit(aPut({ shard: 'amber' }, 'absent'));
-  await store.submit(aPut({ shard: 'birch' }, 'absent'));
+  await store.writer.submit(aPut({ shard: 'amber' }, 'absent'));
+  await store.writer.submit(aPut({ shard: 'birch' }, 'absent'));
   const [gone, left] = [aKey({ shard: 'amber' }), aKey({ shard: 'birch' })];
 
   const client = etcd.client();
@@ -130,7 +130,7 @@ test('a namesake that a server which died has not written again is written by th
     ],
     failure: [],
   });
-  await until(async () => ((await store.get(left))?.revision ?? 0) > revision, 10_000);
+  await until(async () => ((await store.objects.get(left))?.revision ?? 0) > revision, 10_000);
   t.is((await client.range({ key: bytes(mark) })).kvs.length, 0);
   client.close();
   t.deepEqual(await namesOf(store), ['birch/one']);
@@ -183,7 +183,7 @@ test('a removal that a server which died has not finished is finished by the one
   if (etcd === undefined) return;
   await using _ = etcd;
   const store = await opened(t, etcd);
-  await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
+  await mustPush(store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
   const client = etcd.client();
   const key = formatObjectKey(prefix, aKey());
   await client.txn({
@@ -202,20 +202,20 @@ test('what a server that runs removes of a type is left to it, and taken over on
   await using _ = etcd;
   const [one, other] = [await opened(t, etcd), await opened(t, etcd)];
   const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ name: `n${i}` }));
-  await mustPush(one.lane(), [aClaim(), ...aFullSync({}, many)]);
-  const dropped = one.lane().push([aDrop()]);
-  await until(async () => (await other.count(everything, undefined, 10_000)) !== many.length);
+  await mustPush(one.writer.lane(), [aClaim(), ...aFullSync({}, many)]);
+  const dropped = one.writer.lane().push([aDrop()]);
+  await until(async () => (await other.objects.count(everything, undefined, 10_000)) !== many.length);
 
-  t.deepEqual(await other.lane().push([aDrop()]), [{ kind: 'swept', removed: 0 }]);
+  t.deepEqual(await other.writer.lane().push([aDrop()]), [{ kind: 'swept', removed: 0 }]);
   one.beginClose();
   t.deepEqual(outcomeTexts(await dropped), ['unavailable']);
-  t.not(await other.count(everything, undefined, 10_000), 0);
-  t.deepEqual(await other.lane().push([aDrop()]), [{ kind: 'swept', removed: 0 }]);
+  t.not(await other.objects.count(everything, undefined, 10_000), 0);
+  t.deepEqual(await other.writer.lane().push([aDrop()]), [{ kind: 'swept', removed: 0 }]);
   await one.close();
-  await other.reachNewest();
+  await other.revisions.reachNewest();
 
-  t.not(await other.count(everything, undefined, 10_000), 0);
-  await mustPush(other.lane(), [aDrop()]);
+  t.not(await other.objects.count(everything, undefined, 10_000), 0);
+  await mustPush(other.writer.lane(), [aDrop()]);
   t.deepEqual(await namesOf(other), []);
   t.deepEqual([...other.state.slices], []);
 });
@@ -230,28 +230,28 @@ for (const [what, removal] of [
       if (etcd === undefined) return;
       await using _ = etcd;
       const [one, other] = [await opened(t, etcd), await opened(t, etcd)];
-      const lane = one.lane();
+      const lane = one.writer.lane();
       const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ name: `n${i}` }));
       await mustPush(lane, [aClaim(), ...aFullSync({}, many)]);
-      await other.reachNewest();
+      await other.revisions.reachNewest();
       const invalidated: string[] = [];
       one.state.follow((change) => invalidated.push(...change.invalidated.map(formatSlice)));
 
-      const from = one.published;
-      const removed = mustPush(other.lane(), [removal]);
-      if (when === 'while it goes on') await until(() => one.published > from + 20);
+      const from = one.revisions.published;
+      const removed = mustPush(other.writer.lane(), [removal]);
+      if (when === 'while it goes on') await until(() => one.revisions.published > from + 20);
       const ended = outcomeTexts(await lane.push(aFullSync({}, many))).at(-1);
       t.log(`its end: ${ended}; removed: ${(await removed)[0]}`);
-      await Promise.all([one.reachNewest(), other.reachNewest()]);
+      await Promise.all([one.revisions.reachNewest(), other.revisions.reachNewest()]);
 
       t.is(invalidated.length, 1, 'its pusher is asked to sync it again');
       // Or it had ended before the removal began.
       const isSynced = [...one.state.slices][0]?.syncedTerm === 1_000;
-      if (isSynced) t.is(await one.count(everything, undefined, 10_000), many.length);
+      if (isSynced) t.is(await one.objects.count(everything, undefined, 10_000), many.length);
       if (when === 'while it goes on') t.true(isSynced || ended === 'unbegun');
       await mustPush(lane, aFullSync({}, many));
-      await other.reachNewest();
-      t.is(await other.count(everything, undefined, 10_000), many.length);
+      await other.revisions.reachNewest();
+      t.is(await other.objects.count(everything, undefined, 10_000), many.length);
     });
 
 test('etcd is compacted up to where it stood an interval before, by one server, and by nobody while others do it', async (t) => {
@@ -303,13 +303,13 @@ test('an object that one server deletes and another writes is as the last of the
   await using _ = etcd;
   const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
   const outcomes = await Promise.all(
-    Array.from({ length: 200 }, (_, i) => stores[i % 2]!.submit(i % 3 === 0 ? aDelete({}) : aPut({}, 'absent', { spec: i }))),
+    Array.from({ length: 200 }, (_, i) => stores[i % 2]!.writer.submit(i % 3 === 0 ? aDelete({}) : aPut({}, 'absent', { spec: i }))),
   );
-  await Promise.all(stores.map((store) => store.reachNewest()));
+  await Promise.all(stores.map((store) => store.revisions.reachNewest()));
   const written = outcomes.flatMap((outcome) => (outcome.kind === 'written' ? [outcome.revision] : []));
   t.is(new Set(written).size, written.length, 'each has a revision of its own');
   t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'refused'));
-  t.deepEqual(await stores[0].get(aKey()), await stores[1].get(aKey()));
+  t.deepEqual(await stores[0].objects.get(aKey()), await stores[1].objects.get(aKey()));
 });
 
 test('records that somebody has copied here without their leases lead nobody astray', async (t) => {
@@ -352,7 +352,7 @@ test('servers that start together are of one life, and none ends another', async
       return opened(t, etcd);
     });
     const stores = await Promise.all(starting);
-    await Promise.all(stores.map((store) => store.reachNewest()));
+    await Promise.all(stores.map((store) => store.revisions.reachNewest()));
     t.is(new Set(stores.map(({ cacheId, epoch }) => `${cacheId} ${epoch}`)).size, 1, `round ${round}`);
     t.true(stores.every(({ isOpen }) => isOpen));
     await Promise.all(stores.map((store) => store.close()));
@@ -364,14 +364,14 @@ test('a slice that was synced while this very server removed it is not synced on
   if (etcd === undefined) return;
   await using _ = etcd;
   const store = await opened(t, etcd);
-  const lane = store.lane();
+  const lane = store.writer.lane();
   const many = Array.from({ length: 3_000 }, (__, i) => anUpsert({ shard: 'zinc', name: `n${i}` }));
   const few = [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })];
   await mustPush(lane, [aClaim(), aClaim('zinc'), ...aFullSync({}, few), ...aFullSync({ shard: 'zinc' }, many)]);
-  const first = mustPush(store.lane(), [aDrop()]);
-  await until(async () => (await store.count(everything, undefined, 10_000)) !== many.length + few.length);
+  const first = mustPush(store.writer.lane(), [aDrop()]);
+  await until(async () => (await store.objects.count(everything, undefined, 10_000)) !== many.length + few.length);
   await mustPush(lane, aFullSync({}, few));
-  await Promise.all([first, mustPush(store.lane(), [aDrop()])]);
+  await Promise.all([first, mustPush(store.writer.lane(), [aDrop()])]);
 
   t.deepEqual(await namesOf(store), []);
   t.deepEqual([...store.state.slices], []);
@@ -383,8 +383,8 @@ test('a shard that was removed is forgotten once, and whoever asks again is told
   await using _ = etcd;
   const store = await opened(t, etcd);
   const forget = { kind: 'forget', shard: shardName('amber') } as const;
-  await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
-  t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['unchanged']);
-  t.deepEqual(outcomeTexts(await store.lane().push([forget])), ['fenced by 0']);
+  await mustPush(store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()]), aClear()]);
+  t.deepEqual(outcomeTexts(await store.writer.lane().push([forget])), ['unchanged']);
+  t.deepEqual(outcomeTexts(await store.writer.lane().push([forget])), ['fenced by 0']);
   t.deepEqual([...store.state.shards], []);
 });

@@ -23,19 +23,19 @@ test('what was created and deleted does not come back when a create that was not
   await using _ = etcd;
   const one = await opened(t, etcd, { timeoutMs: 1_500 });
   const other = await opened(t, etcd, { endpoints: etcd.endpoints.slice(2) });
-  await one.submit(aPut({ name: 'first' }, 'absent'));
+  await one.writer.submit(aPut({ name: 'first' }, 'absent'));
 
   await etcd.freeze(0);
-  const created = await Promise.all(Array.from({ length: many }, (__, i) => one.submit(aPut({ name: `n${i}` }, 'absent'))));
+  const created = await Promise.all(Array.from({ length: many }, (__, i) => one.writer.submit(aPut({ name: `n${i}` }, 'absent'))));
   t.deepEqual([...new Set(created.map(({ kind }) => kind))], ['written']);
-  await other.reachNewest();
-  const deleted = await Promise.all(created.map((__, i) => other.submit(aDelete({ name: `n${i}` }))));
+  await other.revisions.reachNewest();
+  const deleted = await Promise.all(created.map((__, i) => other.writer.submit(aDelete({ name: `n${i}` }))));
   t.deepEqual([...new Set(deleted.map(({ kind }) => kind))], ['written']);
   etcd.thaw(0);
   await sleep(arrivesMs);
-  await other.reachNewest();
+  await other.revisions.reachNewest();
 
-  t.is(await other.count(aScope(), undefined, 10_000), 1);
+  t.is(await other.objects.count(aScope(), undefined, 10_000), 1);
 });
 
 test('what was pushed and retracted does not come back when a push that was not answered arrives', async (t) => {
@@ -43,7 +43,7 @@ test('what was pushed and retracted does not come back when a push that was not 
   if (etcd === undefined) return;
   await using _ = etcd;
   const store = await opened(t, etcd, { timeoutMs: 1_500 });
-  const lane = store.lane();
+  const lane = store.writer.lane();
   await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   const each = (push: (place: { name: string }) => Push): readonly Push[] =>
     Array.from({ length: many }, (__, i) => push({ name: `n${i}` }));
@@ -57,9 +57,9 @@ test('what was pushed and retracted does not come back when a push that was not 
   t.deepEqual([...new Set(outcomeTexts(await lane.push(each(aRetract))))], ['written']);
   etcd.thaw(0);
   await sleep(arrivesMs);
-  await store.reachNewest();
+  await store.revisions.reachNewest();
 
-  t.is(await store.count(aScope(), undefined, 10_000), 1);
+  t.is(await store.objects.count(aScope(), undefined, 10_000), 1);
 });
 
 test('pushes beside one that has failed do not arrive once whoever has the shard has come again, and has synced something else', async (t) => {
@@ -93,17 +93,17 @@ test('a create that was never sent is not taken for an earlier one of the same c
   const port = Number(new URL(etcd.endpoints[0]!).port);
   const proxy = await TcpProxy.start(port);
   const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${proxy.port}`], timeoutMs: 3_000 });
-  await store.submit(aPut({}, 'absent'));
-  await store.submit(aDelete({}));
+  await store.writer.submit(aPut({}, 'absent'));
+  await store.writer.submit(aDelete({}));
 
   proxy.refuse();
   proxy.cut();
-  const again = store.submit(aPut({}, 'absent'));
+  const again = store.writer.submit(aPut({}, 'absent'));
   await sleep(700);
   proxy.heal();
   t.is((await again).kind, 'written');
-  await store.reachNewest();
-  t.is((await store.get(aKey()))?.resourceVersion, await resourceVersionOf(again));
+  await store.revisions.reachNewest();
+  t.is((await store.objects.get(aKey()))?.resourceVersion, await resourceVersionOf(again));
   await store.close();
   await proxy.close();
 });
@@ -113,11 +113,13 @@ test('plain writes to a slice that a pusher had synced go on side by side, howev
   if (etcd === undefined) return;
   await using _ = etcd;
   const stores = [await opened(t, etcd), await opened(t, etcd)] as const;
-  await mustPush(stores[0].lane(), [aClaim(), ...aFullSync({}, [anUpsert({ name: 'first' })])]);
-  await stores[1].reachNewest();
+  await mustPush(stores[0].writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert({ name: 'first' })])]);
+  await stores[1].revisions.reachNewest();
 
   const before = await transactions(etcd);
-  const written = await Promise.all(Array.from({ length: 600 }, (__, i) => stores[i % 2]!.submit(aPut({ name: `n${i}` }, 'absent'))));
+  const written = await Promise.all(
+    Array.from({ length: 600 }, (__, i) => stores[i % 2]!.writer.submit(aPut({ name: `n${i}` }, 'absent'))),
+  );
   const sent = (await transactions(etcd)) - before;
   // Where all of them changed the record of the slice, each refused the others, which were sent again: 600 took 20 s.
   t.log(`${sent} transactions`);
@@ -152,9 +154,10 @@ test('hundreds of writes that are under way while the fence is renewed, as it is
   const objects = 3_000;
 
   let isPushing = true;
-  const pushing = mustPush(store.lane(), [aClaim(), ...Array.from({ length: objects }, (_none, i) => anUpsert({ name: `n${i}` }))]).finally(
-    () => (isPushing = false),
-  );
+  const pushing = mustPush(store.writer.lane(), [
+    aClaim(),
+    ...Array.from({ length: objects }, (_none, i) => anUpsert({ name: `n${i}` })),
+  ]).finally(() => (isPushing = false));
   let renewals = 0;
   for (; isPushing; renewals += 1) {
     await client.txn({ compare: [], success: [renew], failure: [] });
@@ -162,7 +165,7 @@ test('hundreds of writes that are under way while the fence is renewed, as it is
   }
   await pushing;
   t.true(renewals > 3);
-  t.is(await store.count(aScope(), undefined, 2 * objects), objects);
+  t.is(await store.objects.count(aScope(), undefined, 2 * objects), objects);
 });
 
 test('writes that are too large together for a slow network are written, or refused in time', async (t) => {
@@ -177,7 +180,7 @@ test('writes that are too large together for a slow network are written, or refu
   let left = Array.from({ length: many }, (__, i) => `n${i}`);
   // Whoever is refused asks again.
   for (let asked = 0; left.length > 0 && asked < 3; asked += 1) {
-    const outcomes = await Promise.all(left.map((name) => store.submit(aPut({ name }, 'absent', { spec }))));
+    const outcomes = await Promise.all(left.map((name) => store.writer.submit(aPut({ name }, 'absent', { spec }))));
     t.true(outcomes.every(({ kind }) => kind === 'written' || kind === 'unavailable'));
     const isLeft = outcomes.map(({ kind }) => kind !== 'written');
     t.log(`${isLeft.filter((is) => is).length} left`);

@@ -110,7 +110,7 @@ async function setUp(
         locatePosition: () => ({ kind: 'above' }),
         reachNewest: async () => {},
       },
-      pushes,
+      writer: pushes,
       commits: { subscribe: (listener) => (listeners.add(listener), { cancel: () => void listeners.delete(listener) }) },
       watches: { endOf: (resource) => void ended.push(resource) },
       sessions: { drop: () => {}, declared: () => void (asked.count += 1) },

@@ -22,7 +22,7 @@ function setUp(tree: TreeStatus = aRoot) {
   const pushes = new FakePushes();
   const sessions = new PushSessions(pushes, clock.now());
   const links = new ReportedFreshness(clock);
-  const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
+  const store = { cacheId: 'c1', epoch: 7, revisions: { published: 9, format: (revision: number) => `7-${revision}` } };
   const removals = new HeldRemovals({ clock, log: silent }, { percentMax: 50, removesMin: 100, graceMs: 3_600_000 });
   const parts = {
     store,

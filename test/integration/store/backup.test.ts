@@ -127,7 +127,7 @@ test('a copy is given up when more is written meanwhile than the log may grow by
 test('a restore sets the old store aside with its log, begins another epoch, and can be undone by another restore', async (t) => {
   const { engine, backup } = await backedUp(t, 10);
   await write(engine, 5, 'lost');
-  const lost = engine.store.format(engine.store.published);
+  const lost = engine.store.revisions.format(engine.store.revisions.published);
   const directory = killed(t, engine);
 
   const { before } = await restoreStore(backup, directory, restoring);
@@ -141,14 +141,14 @@ test('a restore sets the old store aside with its log, begins another epoch, and
   ]);
   const restored = await SqliteEngine.start(t, {}, { directory });
   t.is((await listTexts(restored.store, aScope())).length, 10);
-  t.not(restored.store.locate(lost).kind, 'ours');
+  t.not(restored.store.revisions.locate(lost).kind, 'ours');
   await restored.store.close();
 
   const second = await restoreStore(before!, directory, restoring);
   t.is(second.before, join(directory, 'strata.db.replaced-20261122T061501Z'), 'within one second too each keeps what it replaces');
   await restored.open();
   t.is((await listTexts(restored.store, aScope())).length, 15);
-  t.is(restored.store.locate(lost).kind, 'ours');
+  t.is(restored.store.revisions.locate(lost).kind, 'ours');
 });
 
 test('a restore that is cut short is finished by the next start, wherever it was', async (t) => {
@@ -443,7 +443,7 @@ test('once an operator has taken a damaged store away, an empty one may begin', 
 
   renameSync(damaged.file, join(storeDirectory(t), 'taken-away'));
 
-  t.is((await SqliteEngine.start(t, {}, { directory })).store.published, 0);
+  t.is((await SqliteEngine.start(t, {}, { directory })).store.revisions.published, 0);
 });
 
 test('the log of a newer store beside an older file is found, not served', async (t) => {
@@ -469,13 +469,13 @@ test('a first start that was cut short before there was a schema starts over', a
 
   const engine = await SqliteEngine.start(t, {}, { directory });
 
-  t.is(engine.store.published, 0);
+  t.is(engine.store.revisions.published, 0);
 });
 
 test('a store that meets damage while it runs ends, wherever it is met, and the next start sets it aside', async (t) => {
   const meet: Readonly<Record<string, (engine: SqliteEngine) => Promise<unknown>>> = {
     reading: (engine) => listTexts(engine.store, aScope()),
-    writing: (engine) => engine.store.submit(aPut({ name: 'one-more' }, 'absent')),
+    writing: (engine) => engine.store.writer.submit(aPut({ name: 'one-more' }, 'absent')),
   };
   for (const [name, act] of Object.entries(meet)) {
     const engine = await SqliteEngine.start(t);

@@ -26,7 +26,7 @@ largeTest('the write-ahead log stays small while many read: no page of a list an
     }
     writing = false;
   };
-  const revision = store.published;
+  const revision = store.revisions.published;
   // Lists that are read page by page and do not end while the writer is at work.
   const slowReader = async (): Promise<void> => {
     while (writing) {
@@ -50,19 +50,19 @@ largeTest('the write-ahead log stays small while many read: no page of a list an
 
 largeTest('a snapshot from before more deletes than one bucket of the log has is exact, and gives others their turns', async (t) => {
   const { store } = await SqliteEngine.start(t);
-  for (let i = 0; i < 3000; i++) void store.submit(aPut({ name: `n${i}`, cluster: `c${i % 3}` }, 'absent'));
+  for (let i = 0; i < 3000; i++) void store.writer.submit(aPut({ name: `n${i}`, cluster: `c${i % 3}` }, 'absent'));
   const { revision } = await mustWrite(store, aPut({ name: 'last' }, 'absent'));
   const scopes = [aScope(), aScope({ cluster: 'c1' }), aScope({ shard: 'amber' }), aScope({ shard: 'amber', cluster: 'c2' })];
   const expected = await Promise.all(scopes.map((scope) => listTexts(store, scope)));
-  for (let i = 0; i < 3000; i += 2) void store.submit(aDelete({ name: `n${i}`, cluster: `c${i % 3}` }));
+  for (let i = 0; i < 3000; i += 2) void store.writer.submit(aDelete({ name: `n${i}`, cluster: `c${i % 3}` }));
   // Two buckets of deletes: of keys that did not exist yet, and of others.
   for (let round = 0; round < 2; round++) {
-    for (let i = 0; i < 3000; i++) void store.submit(aPut({ name: `n${i}-later`, cluster: `c${i % 3}` }, 'absent'));
-    for (let i = 0; i < 3000; i++) void store.submit(aDelete({ name: `n${i}-later`, cluster: `c${i % 3}` }));
+    for (let i = 0; i < 3000; i++) void store.writer.submit(aPut({ name: `n${i}-later`, cluster: `c${i % 3}` }, 'absent'));
+    for (let i = 0; i < 3000; i++) void store.writer.submit(aDelete({ name: `n${i}-later`, cluster: `c${i % 3}` }));
     await mustWrite(store, aPut({ name: `end${round}` }, 'absent'));
   }
-  for (let i = 0; i < 3000; i += 4) void store.submit(aPut({ name: `n${i}`, cluster: `c${i % 3}` }, 'absent'));
-  for (let i = 1; i < 3000; i += 4) void store.submit(aDelete({ name: `n${i}`, cluster: `c${i % 3}` }));
+  for (let i = 0; i < 3000; i += 4) void store.writer.submit(aPut({ name: `n${i}`, cluster: `c${i % 3}` }, 'absent'));
+  for (let i = 1; i < 3000; i += 4) void store.writer.submit(aDelete({ name: `n${i}`, cluster: `c${i % 3}` }));
   await mustWrite(store, aPut({ name: 'end' }, 'absent'));
 
   for (const [i, scope] of scopes.entries()) t.deepEqual(await listTexts(store, scope, { revision }), expected[i]);
@@ -72,13 +72,13 @@ largeTest('an object that changed very often does not hold up a list of its past
   const { store } = await SqliteEngine.start(t);
   let { revision } = await mustWrite(store, aPut({ name: 'hot' }, 'absent'));
   await mustWrite(store, aPut({ name: 'cold' }, 'absent'));
-  const begun = store.published;
+  const begun = store.revisions.published;
   const update = async (): Promise<void> => {
     const { revision: next } = await mustWrite(store, aPut({ name: 'hot' }, revision));
     revision = next;
   };
   for (let i = 0; i < 100; i++) await update();
-  const lane = store.lane();
+  const lane = store.writer.lane();
   await mustPush(lane, [aClaim()]);
   // Pushes of one object that wait together are written one after the other.
   for (let round = 0; round < 40; round++)
@@ -97,7 +97,7 @@ largeTest('an object that changed very often does not hold up a list of its past
     elapsedMs = Math.min(elapsedMs, performance.now() - startedMs);
   }
 
-  t.log(`${store.published - begun} updates; two lists of their past in ${elapsedMs.toFixed(1)} ms`);
+  t.log(`${store.revisions.published - begun} updates; two lists of their past in ${elapsedMs.toFixed(1)} ms`);
   t.deepEqual(oldest, ['amber/acme/cold@2', 'amber/acme/hot@1']);
   t.deepEqual(older, ['amber/acme/cold@2', `amber/acme/hot@${middle}`]);
   t.true(elapsedMs < 20, `${elapsedMs} ms`);
@@ -107,18 +107,18 @@ test('a snapshot that is held too long is given up once it is compacted away, ne
   const engine = await SqliteEngine.start(t, { history: { historyChangesMax: 500 }, snapshot: { rowsMax: 5 }, snapshotHoldMs: 60_000 });
   const { store, clock } = engine;
   for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent'));
-  const snapshot = store.snapshot(aScope(), store.published);
+  const snapshot = store.objects.snapshot(aScope(), store.revisions.published);
   const { next } = await snapshot.page(undefined);
   for (let i = 0; i < 20; i++) await mustWrite(store, aDelete({ name: `n${String(i).padStart(2, '0')}` }));
-  for (let i = 0; i < 482; i++) void store.submit(aPut({ name: `m${i}` }, 'absent'));
+  for (let i = 0; i < 482; i++) void store.writer.submit(aPut({ name: `m${i}` }, 'absent'));
   await mustWrite(store, aPut({ name: 'end' }, 'absent'));
   await engine.compact();
-  t.is(store.compacted, 20);
+  t.is(store.revisions.compacted, 20);
 
   clock.advance(60_000);
   await engine.compact();
 
-  t.is(store.compacted, store.published - 500);
+  t.is(store.revisions.compacted, store.revisions.published - 500);
   await t.throwsAsync(snapshot.page(next), { instanceOf: Refused, message: /too old resource version/ });
   snapshot.close();
 });

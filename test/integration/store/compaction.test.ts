@@ -216,7 +216,7 @@ test('age follows the moments that commits note, at most one an interval; the ne
 test('history goes by age: what is older than the limit is compacted, in steps', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyAgeMs: 3_600_000, tombstoneAgeMs: 7_200_000 } });
   const { store, clock } = engine;
-  for (let i = 0; i < 450; i++) void store.submit(aPut({ name: `n${i}` }, 'absent'));
+  for (let i = 0; i < 450; i++) void store.writer.submit(aPut({ name: `n${i}` }, 'absent'));
   const old = await mustWrite(store, aDelete({ name: 'n0' }));
   clock.advance(60_000);
   await mustWrite(store, aPut({ name: 'a-minute-later' }, 'absent'));
@@ -224,16 +224,16 @@ test('history goes by age: what is older than the limit is compacted, in steps',
   await mustWrite(store, aPut({ name: 'young' }, 'absent'));
 
   await engine.compact();
-  t.is(store.compacted, 0);
+  t.is(store.revisions.compacted, 0);
   clock.advance(1_790_000);
   await engine.compact();
-  t.is(store.compacted, old.revision + 1);
-  t.true(store.remembers(old.revision - 1));
+  t.is(store.revisions.compacted, old.revision + 1);
+  t.true(store.history.remembers(old.revision - 1));
   clock.advance(7_200_000);
   await engine.compact();
 
-  t.is(store.compacted, store.published);
-  t.false(store.remembers(old.revision - 1));
+  t.is(store.revisions.compacted, store.revisions.published);
+  t.false(store.history.remembers(old.revision - 1));
   t.is((await list(store, aScope())).length, 451);
 });
 
@@ -243,7 +243,7 @@ test('history goes by bytes', async (t) => {
 
   await engine.compact();
 
-  const kept = await changesBehind(engine.store, aScope(), engine.store.compacted);
+  const kept = await changesBehind(engine.store, aScope(), engine.store.revisions.compacted);
   const bytes = kept.reduce((sum, change) => sum + (change.kind === 'put' ? change.object.body.bytes.length : 0), 0);
   t.true(bytes <= 50_000, `${bytes} bytes`);
 });
@@ -251,14 +251,14 @@ test('history goes by bytes', async (t) => {
 test('more tombstones than one step drops go too, without a further change', async (t) => {
   const engine = await SqliteEngine.start(t, { history: { historyChangesMax: 0, tombstonesMax: 10 } });
   for (let i = 0; i < 700; i++) {
-    void engine.store.submit(aPut({ name: `n${i}` }, 'absent'));
-    void engine.store.submit(aDelete({ name: `n${i}` }));
+    void engine.store.writer.submit(aPut({ name: `n${i}` }, 'absent'));
+    void engine.store.writer.submit(aDelete({ name: `n${i}` }));
   }
   await mustWrite(engine.store, aPut({ name: 'end' }, 'absent'));
 
   await engine.compact();
 
-  t.is((await touchedBehind(engine.store, aScope(), engine.store.published - 21)).length, 11);
+  t.is((await touchedBehind(engine.store, aScope(), engine.store.revisions.published - 21)).length, 11);
   await engine.store.close();
   const { database } = reopened(t, engine);
   t.is(database.prepare('SELECT count(*) FROM changes WHERE kind = 2').pluck().get(), 10);

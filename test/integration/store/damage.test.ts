@@ -39,11 +39,11 @@ type Read = (store: SqliteStore) => Promise<unknown>;
 
 const reads = {
   list: (store) => listTexts(store, aScope()),
-  get: (store) => store.get(aKey(place('old'))),
+  get: (store) => store.objects.get(aKey(place('old'))),
   'list of the past': (store) => listTexts(store, aScope(), { revision: gone }),
   changes: (store) => changesBehind(store, aScope(), first),
   'every change': async (store) => {
-    for await (const chunk of store.everyChange({ after: first, upTo: store.published }, () => true))
+    for await (const chunk of store.history.everyChange({ after: first, upTo: store.revisions.published }, () => true))
       for (const change of chunk.changes) change.previous();
   },
   healing: (store) => touchedBehind(store, aScope(), first),
@@ -155,7 +155,7 @@ test('a damaged survivor is not rewritten', async (t) => {
     const engine = await aStore(t);
     spoil(engine, `UPDATE changes SET ${column} WHERE revision = ${first}`);
 
-    t.is((await engine.store.submit(aDelete(place('old')))).kind, 'unavailable', column);
+    t.is((await engine.store.writer.submit(aDelete(place('old')))).kind, 'unavailable', column);
 
     t.regex((await engine.store.failed).message, /damaged/, column);
   }

@@ -28,7 +28,7 @@ test('a refused batch leaves no trace, and revisions go on without a gap', async
   await mustWrite(store, aPut({ name: 'another' }, 'absent'));
   const batch = [aPut({ name: 'good', resource: 'news' }, 'absent'), aDelete({ name: 'before' }), spoiled('bad', 'refused by SQLite')];
 
-  const outcomes = await Promise.all(batch.map((mutation) => store.submit(mutation)));
+  const outcomes = await Promise.all(batch.map((mutation) => store.writer.submit(mutation)));
 
   t.deepEqual(
     outcomes.map(({ kind }) => kind),
@@ -36,8 +36,8 @@ test('a refused batch leaves no trace, and revisions go on without a gap', async
   );
   t.like(outcomes[0], { refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (SQLITE_CONSTRAINT_DATATYPE)' } });
   t.truthy(store.lastFailure);
-  t.is(store.published, 2);
-  t.is((await store.get(aKey({ name: 'before' })))?.revision, 1);
+  t.is(store.revisions.published, 2);
+  t.is((await store.objects.get(aKey({ name: 'before' })))?.revision, 1);
   t.is((await mustWrite(store, aPut({ name: 'good', resource: 'news' }, 'absent'))).revision, 3);
   t.is(store.lastFailure, undefined);
   t.deepEqual(
@@ -49,14 +49,14 @@ test('a refused batch leaves no trace, and revisions go on without a gap', async
 test('a store that failed tries again by itself, and a refused mutation does not count as written', async (t) => {
   const { store, clock } = await SqliteEngine.start(t);
   await mustWrite(store, aPut({}, 'absent'));
-  await store.submit(spoiled('bad', 'refused by SQLite'));
+  await store.writer.submit(spoiled('bad', 'refused by SQLite'));
 
-  t.is((await store.submit(aPut({}, 'absent'))).kind, 'refused');
+  t.is((await store.writer.submit(aPut({}, 'absent'))).kind, 'refused');
   t.truthy(store.lastFailure, 'nothing was written');
   clock.advance(probeIntervalMs);
   await until(() => store.lastFailure === undefined);
 
-  t.is(store.published, 1, 'a probe is no change');
+  t.is(store.revisions.published, 1, 'a probe is no change');
 });
 
 test('a committer that dies takes the store with it: waiting writers are answered, the lock is free, no timer is left', async (t) => {
@@ -64,14 +64,17 @@ test('a committer that dies takes the store with it: waiting writers are answere
   const { store, clock } = engine;
   await mustWrite(store, aPut({}, 'absent'));
 
-  const outcomes = await Promise.all([store.submit(spoiled('bad', 'a bug')), store.submit(aPut({ name: 'behind' }, 'absent'))]);
+  const outcomes = await Promise.all([
+    store.writer.submit(spoiled('bad', 'a bug')),
+    store.writer.submit(aPut({ name: 'behind' }, 'absent')),
+  ]);
   const failure = await store.failed;
 
   for (const outcome of outcomes) t.like(outcome, { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
   t.true(failure instanceof Error);
   t.false(store.isOpen);
   t.is(clock.pending, 0);
-  t.like(await store.submit(aPut({ name: 'late' }, 'absent')), { kind: 'unavailable' });
+  t.like(await store.writer.submit(aPut({ name: 'late' }, 'absent')), { kind: 'unavailable' });
   await store.close();
   const again = await engine.open();
   t.is((await list(again, aScope())).length, 1);
@@ -92,18 +95,18 @@ test('a full disk: writers get an error, reads go on, the store is not ready, an
   fill(disk);
   t.is(statfsSync(disk).bfree, 0);
   const outcomes = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => store.submit(aPut({ name: `m${i}` }, 'absent', { spec: large }))),
+    Array.from({ length: 20 }, (_, i) => store.writer.submit(aPut({ name: `m${i}` }, 'absent', { spec: large }))),
   );
   const failed = outcomes.filter(({ kind }) => kind === 'unavailable');
   t.true(failed.length > 0);
   for (const outcome of failed) t.like(outcome, { refusal: { reason: 'ServiceUnavailable' } });
-  const { published } = store;
+  const { published } = store.revisions;
   t.is(published, 5 + outcomes.length - failed.length);
   t.truthy(store.lastFailure);
 
   t.is((await list(store, aScope())).length, published);
   t.is((await changesBehind(store, aScope(), 0)).length, published);
-  t.is((await store.submit(aPut({ name: 'n0' }, 'absent'))).kind, 'refused');
+  t.is((await store.writer.submit(aPut({ name: 'n0' }, 'absent'))).kind, 'refused');
   clock.advance(probeIntervalMs);
   await sleep(100);
   t.truthy(store.lastFailure, 'still full');
@@ -115,5 +118,5 @@ test('a full disk: writers get an error, reads go on, the store is not ready, an
   t.is(healed.revision, published + 1);
   await engine.restart();
   t.is((await list(engine.store, aScope())).length, published + 1);
-  t.is(engine.store.format(healed.revision), healed.resourceVersion, 'in the same epoch');
+  t.is(engine.store.revisions.format(healed.revision), healed.resourceVersion, 'in the same epoch');
 });

@@ -39,7 +39,7 @@ test('deleted keys are merged in where SQLite sorts them, whatever their names a
   ];
   const written = names.filter((name) => !/[\0\p{Surrogate}]/u.test(name));
   for (const name of written) await mustWrite(store, aPut({ name }, 'absent'));
-  const revision = store.published;
+  const revision = store.revisions.published;
   const expected = await listTexts(store, aScope());
 
   for (const [i, name] of written.entries()) if (i % 2 === 0) await mustWrite(store, aDelete({ name }));

@@ -6,7 +6,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import { openWriter } from '../../../src/store/sqlite/database.js';
 import { Committer } from '../../../src/store/sqlite/committer.js';
-import { Epochs } from '../../../src/store/epochs.js';
+import { SqliteRevisions } from '../../../src/store/sqlite/revisions.js';
 import { begin, readEpochs } from '../../../src/store/sqlite/life.js';
 import { changesBehind, listTexts, mustWrite } from '../../contract/read-all.js';
 import { aDelete, aPut, aScope } from '../../support/objects.js';
@@ -18,13 +18,13 @@ const epochOf = (resourceVersion: string): number => Number(resourceVersion.slic
 /** Writes objects until the store has reached `revision`; gives the acknowledged versions. */
 async function writeUpTo({ store }: SqliteEngine, revision: number, tag = ''): Promise<string[]> {
   const texts: string[] = [];
-  while (store.published < revision)
-    texts.push((await mustWrite(store, aPut({ name: `n${store.published}${tag}` }, 'absent'))).resourceVersion);
+  while (store.revisions.published < revision)
+    texts.push((await mustWrite(store, aPut({ name: `n${store.revisions.published}${tag}` }, 'absent'))).resourceVersion);
   return texts;
 }
 
 const nextVersion = async ({ store }: SqliteEngine): Promise<string> =>
-  (await mustWrite(store, aPut({ name: `next${store.published}` }, 'absent'))).resourceVersion;
+  (await mustWrite(store, aPut({ name: `next${store.revisions.published}` }, 'absent'))).resourceVersion;
 
 function epochsIn(engine: SqliteEngine): number[] {
   const database = openWriter(engine.file('strata.db'));
@@ -59,8 +59,8 @@ test('after a clean stop the database file alone is the whole store', async (t) 
   const elsewhere = mkdtempSync(join(tmpdir(), 'strata-store-'));
   copyFileSync(engine.file('strata.db'), join(elsewhere, 'strata.db'));
   const copy = await SqliteEngine.start(t, {}, { directory: elsewhere });
-  t.is(copy.store.published, 50);
-  t.is(copy.store.format(50), texts.at(-1)!);
+  t.is(copy.store.revisions.published, 50);
+  t.is(copy.store.revisions.format(50), texts.at(-1)!);
 });
 
 test('moments noted ahead of a clock that was set back count as noted when the store opens', async (t) => {
@@ -80,7 +80,7 @@ test('moments noted ahead of a clock that was set back count as noted when the s
 
 test('every start begins an epoch, and every earlier version stays as it was', async (t) => {
   const engine = await SqliteEngine.start(t);
-  const texts = [engine.store.format(0)];
+  const texts = [engine.store.revisions.format(0)];
 
   for (let i = 0; i < 4; i++) {
     texts.push(await nextVersion(engine), await nextVersion(engine));
@@ -89,11 +89,11 @@ test('every start begins an epoch, and every earlier version stays as it was', a
 
   t.is(new Set(texts.slice(1).map(epochOf)).size, 4);
   t.deepEqual(
-    texts.map((text) => engine.store.locate(text)),
+    texts.map((text) => engine.store.revisions.locate(text)),
     texts.map((_, revision) => ({ kind: 'ours', revision })),
   );
   t.deepEqual(
-    texts.map((_, revision) => engine.store.format(revision)),
+    texts.map((_, revision) => engine.store.revisions.format(revision)),
     texts,
   );
   t.is((await changesBehind(engine.store, aScope(), 3)).length, 5);
@@ -101,16 +101,16 @@ test('every start begins an epoch, and every earlier version stays as it was', a
 
 test('an epoch in which nothing was written leaves no row behind, however often the store starts', async (t) => {
   const engine = await SqliteEngine.start(t);
-  const born = engine.store.format(0);
+  const born = engine.store.revisions.format(0);
   for (let i = 0; i < 3; i++) await engine.restart();
-  t.deepEqual(engine.store.locate(born), { kind: 'ours', revision: 0 }, 'an empty store has a version too');
+  t.deepEqual(engine.store.revisions.locate(born), { kind: 'ours', revision: 0 }, 'an empty store has a version too');
   t.is(epochsIn(engine).length, 2);
   const written = await nextVersion(engine);
 
   for (let i = 0; i < 5; i++) await engine.restart();
 
   t.is(epochsIn(engine).length, 3, 'of the birth, of the change, and of now');
-  t.is(engine.store.format(1), written);
+  t.is(engine.store.revisions.format(1), written);
   t.true(engine.store.epoch > epochOf(written));
 });
 
@@ -144,10 +144,10 @@ test('counts that could run out begin another epoch with the next commit, and ve
   const third = committer.commit([aPut({ name: 'third' }, 'absent')], 1_000_000);
 
   t.deepEqual([first.begun, second.begun?.firstRevision, third.begun], [undefined, 2, undefined]);
-  const epochs = new Epochs(readEpochs(database));
-  const texts = [1, 2, 3].map((revision) => epochs.format(revision));
+  const revisions = new SqliteRevisions({ epochs: readEpochs(database), revision: 3, compacted: 0 });
+  const texts = [1, 2, 3].map((revision) => revisions.format(revision));
   t.deepEqual(
-    texts.map((text) => epochs.locate(text, 3)),
+    texts.map((text) => revisions.locate(text)),
     [1, 2, 3].map((revision) => ({ kind: 'ours', revision })),
   );
   t.deepEqual(texts.toSorted(), texts);
@@ -160,20 +160,20 @@ test('a restored older database begins a higher epoch than any before; lost vers
   restore();
   const store = await engine.open();
 
-  t.is(store.published, 10);
-  t.true(lost.every((text) => store.locate(text).kind !== 'ours'));
+  t.is(store.revisions.published, 10);
+  t.true(lost.every((text) => store.revisions.locate(text).kind !== 'ours'));
   const again = await writeUpTo(engine, 25, 'again');
   t.notDeepEqual(new Set(again.map(epochOf)), new Set(lost.map(epochOf)));
-  t.true(lost.every((text) => store.locate(text).kind !== 'ours'));
+  t.true(lost.every((text) => store.revisions.locate(text).kind !== 'ours'));
   t.deepEqual(
-    kept.map((text) => store.locate(text)),
+    kept.map((text) => store.revisions.locate(text)),
     kept.map((_, i) => ({ kind: 'ours', revision: i + 1 })),
   );
   t.is((await changesBehind(store, aScope(), 5)).length, 20);
   t.true((await listTexts(store, aScope(), { revision: 7 })).length === 7);
   await engine.restart();
-  t.is(engine.store.format(25), again.at(-1)!);
-  t.is(engine.store.format(10), kept.at(-1)!);
+  t.is(engine.store.revisions.format(25), again.at(-1)!);
+  t.is(engine.store.revisions.format(10), kept.at(-1)!);
 });
 
 test('a backup restored again and again within a second: no life takes the versions of another', async (t) => {
@@ -184,7 +184,7 @@ test('a backup restored again and again within a second: no life takes the versi
     restore();
     await engine.open();
     versions.push(await writeUpTo(engine, 15, `turn ${i}`));
-    for (const others of versions.slice(0, -1)) t.true(others.every((text) => engine.store.locate(text).kind !== 'ours'));
+    for (const others of versions.slice(0, -1)) t.true(others.every((text) => engine.store.revisions.locate(text).kind !== 'ours'));
     await engine.store.close();
   }
 });
@@ -201,9 +201,9 @@ test('a database that is copied elsewhere is another store from then on', async 
   const [here, there] = [await nextVersion(engine), await nextVersion(copy)];
 
   t.not(here, there);
-  t.not(copy.store.locate(here).kind, 'ours');
-  t.not(engine.store.locate(there).kind, 'ours');
-  for (const { store } of [engine, copy]) t.is(store.locate(texts[2]!).kind, 'ours');
+  t.not(copy.store.revisions.locate(here).kind, 'ours');
+  t.not(engine.store.revisions.locate(there).kind, 'ours');
+  for (const { store } of [engine, copy]) t.is(store.revisions.locate(texts[2]!).kind, 'ours');
 });
 
 test('a wiped database is born anew, and knows nothing of before', async (t) => {
@@ -214,8 +214,8 @@ test('a wiped database is born anew, and knows nothing of before', async (t) => 
   for (const suffix of ['', '-wal', '-shm']) rmSync(engine.file('strata.db') + suffix, { force: true });
   await engine.open();
 
-  t.is(engine.store.published, 0);
-  t.true(texts.every((text) => engine.store.locate(text).kind !== 'ours'));
+  t.is(engine.store.revisions.published, 0);
+  t.true(texts.every((text) => engine.store.revisions.locate(text).kind !== 'ours'));
 });
 
 test('a log that lost its tail is a valid prefix, and lost versions are foreign, also after new writes', async (t) => {
@@ -228,10 +228,10 @@ test('a log that lost its tail is a valid prefix, and lost versions are foreign,
   truncateSync(wal, statSync(wal).size - 20_000);
   const copy = await SqliteEngine.start(t, {}, { directory: elsewhere });
 
-  const { published } = copy.store;
+  const { published } = copy.store.revisions;
   t.true(published > 0 && published < 40, `at ${published}`);
   t.is((await listTexts(copy.store, aScope())).length, published);
   await writeUpTo(copy, 50, 'again');
-  t.deepEqual(copy.store.locate(texts[published - 1]!), { kind: 'ours', revision: published });
-  for (const text of texts.slice(published)) t.not(copy.store.locate(text).kind, 'ours');
+  t.deepEqual(copy.store.revisions.locate(texts[published - 1]!), { kind: 'ours', revision: published });
+  for (const text of texts.slice(published)) t.not(copy.store.revisions.locate(text).kind, 'ours');
 });

@@ -36,7 +36,7 @@ test('the lock holds between processes, and is gone with a process that was kill
   await exited;
 
   const store = await openTestStore(directory);
-  t.is(store.published, 1, 'what the other acknowledged is there');
+  t.is(store.revisions.published, 1, 'what the other acknowledged is there');
   await store.close();
 });
 

@@ -70,7 +70,7 @@ const received: readonly Push[] = [
 test('what was acknowledged before a crash is there after it', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  await machine.done(store.lane().push(received));
+  await machine.done(store.writer.lane().push(received));
 
   const { epoch } = store;
   machine.disk = store.crash();
@@ -87,7 +87,7 @@ test('a commit that was under way in a crash is lost, or is there without an ack
   for (const underWay of ['lost', 'kept'] as const) {
     const machine = new Machine();
     const store = machine.open({ commitMs: 5 });
-    const outcome = store.submit(aPut({}, 'absent'));
+    const outcome = store.writer.submit(aPut({}, 'absent'));
     await machine.run();
 
     machine.disk = store.crash(underWay);
@@ -103,8 +103,8 @@ test('changes that wait together are committed together, after the time that the
   const machine = new Machine();
   const store = machine.open({ commitMs: 5 });
   const commits: number[] = [];
-  store.subscribe(({ changes }) => commits.push(changes.length));
-  const submit = (name: string) => store.submit(aPut({ name }, 'absent'));
+  store.commits.subscribe(({ changes }) => commits.push(changes.length));
+  const submit = (name: string) => store.writer.submit(aPut({ name }, 'absent'));
 
   const first = [submit('a'), submit('b')];
   await machine.run();
@@ -123,11 +123,11 @@ test('changes that wait together are committed together, after the time that the
 test('a store that has crashed answers no writer and publishes nothing', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  await machine.done(store.submit(aPut({}, 'absent')));
-  store.subscribe(() => t.fail('a commit was published'));
+  await machine.done(store.writer.submit(aPut({}, 'absent')));
+  store.commits.subscribe(() => t.fail('a commit was published'));
 
   machine.disk = store.crash();
-  const asked = [store.submit(aPut({ name: 'two' }, 'absent')), store.lane().push(received)];
+  const asked = [store.writer.submit(aPut({ name: 'two' }, 'absent')), store.writer.lane().push(received)];
   await machine.run();
 
   t.false(await isAnswered(Promise.any(asked)));
@@ -136,10 +136,10 @@ test('a store that has crashed answers no writer and publishes nothing', async (
 test('later writes do not change a backup; after a restore, the positions that are lost are foreign', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  await machine.done(store.lane().push(received));
+  await machine.done(store.writer.lane().push(received));
   const backup = store.backup();
-  await machine.done(store.lane().push([{ kind: 'upsert', key: aKey({ name: 'two' }), body: aBody(aKey()), path: undefined, by }]));
-  const lost = store.format(store.published);
+  await machine.done(store.writer.lane().push([{ kind: 'upsert', key: aKey({ name: 'two' }), body: aBody(aKey()), path: undefined, by }]));
+  const lost = store.revisions.format(store.revisions.published);
   store.crash();
 
   machine.disk = backup;
@@ -148,8 +148,8 @@ test('later writes do not change a backup; after a restore, the positions that a
   t.deepEqual(await listTexts(again, aScope()), ['amber/acme/one@1']);
   t.is(again.cacheId, store.cacheId);
   t.true(again.epoch > store.epoch);
-  t.deepEqual(again.locate(store.format(1)), { kind: 'ours', revision: 1 });
-  t.not(again.locate(lost).kind, 'ours');
+  t.deepEqual(again.revisions.locate(store.revisions.format(1)), { kind: 'ours', revision: 1 });
+  t.not(again.revisions.locate(lost).kind, 'ours');
   t.like([...again.state.slices][0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
   t.deepEqual([...again.state.links], [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
   t.deepEqual(
@@ -157,7 +157,7 @@ test('later writes do not change a backup; after a restore, the positions that a
     ['parent'],
   );
   await machine.done(mustWrite(again, { ...aPut({ name: 'two' }, 'absent'), takes: true }));
-  t.deepEqual(again.locate(lost), { kind: 'below' }, 'the lost revision is not the new one');
+  t.deepEqual(again.revisions.locate(lost), { kind: 'below' }, 'the lost revision is not the new one');
 });
 
 test('a blank disk is another cache', async (t) => {
@@ -176,25 +176,27 @@ test('a blank disk is another cache', async (t) => {
 test('a full disk accepts nothing, and a sync whose begin was lost has not begun', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  const lane = store.lane();
+  const lane = store.writer.lane();
   await machine.done(lane.push(received.slice(0, 3)));
 
   store.isDiskFull = true;
   const refused = await machine.done(lane.push(received.slice(3, 4)));
   store.isDiskFull = false;
-  const ended = await machine.done(store.lane().push(received.slice(4, 5)));
+  const ended = await machine.done(store.writer.lane().push(received.slice(4, 5)));
 
   t.like(refused[0], { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
   t.is(ended[0]?.kind, 'unbegun');
-  t.is(store.published, 0);
+  t.is(store.revisions.published, 0);
 });
 
 test('a removal that a crash cut short is finished when the store is opened again', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  await machine.done(store.lane().push(received));
+  await machine.done(store.writer.lane().push(received));
   await machine.done(
-    store.lane().push([{ kind: 'claim', shard: amber, term: 9, process: '', removed: true, origin: 'root', via: 'parent', plain: false }]),
+    store.writer
+      .lane()
+      .push([{ kind: 'claim', shard: amber, term: 9, process: '', removed: true, origin: 'root', via: 'parent', plain: false }]),
   );
 
   machine.disk = store.crash();
@@ -217,13 +219,13 @@ test('compaction drops what was superseded up to there, and a backup made before
   store.compact(2);
   await machine.run();
 
-  t.is(store.compacted, 3);
-  t.throws(() => store.snapshot(aScope(), 2), { instanceOf: Refused });
+  t.is(store.revisions.compacted, 3);
+  t.throws(() => store.objects.snapshot(aScope(), 2), { instanceOf: Refused });
   t.is((await changesBehind(store, aScope(), 3)).length, 2);
   t.is((await changesBehind(store, aScope(), 3))[0]?.previous()?.revision, 3);
   machine.disk = backup;
   const older = machine.open();
-  t.is(older.compacted, 0);
+  t.is(older.revisions.compacted, 0);
   t.is((await changesBehind(older, aScope(), 0)).length, 5);
 });
 
@@ -231,8 +233,14 @@ test('the same seed and the same pushes make the same store', async (t) => {
   const texts = async (): Promise<readonly unknown[]> => {
     const machine = new Machine(3);
     const store = machine.open();
-    await machine.done(store.lane().push(received));
-    return [store.cacheId, store.format(store.published), [...store.state.slices], [...store.state.shards], [...store.state.links]];
+    await machine.done(store.writer.lane().push(received));
+    return [
+      store.cacheId,
+      store.revisions.format(store.revisions.published),
+      [...store.state.slices],
+      [...store.state.shards],
+      [...store.state.links],
+    ];
   };
 
   t.deepEqual(await texts(), await texts());

@@ -13,7 +13,7 @@ test('a durable commit that is not published is not seen: no create, no update, 
   const { store } = await SqliteEngine.start(t, { queue: { batchMutationsMax: 8 } });
   const names = ['updated', 'deleted', 'replaced', 'twice'];
   for (const name of names) await mustWrite(store, aPut({ name, namespace: 'x' }, 'absent'));
-  const fillers = Array.from({ length: 8 }, (_, i) => store.submit(aPut({ name: `filler${i}` }, 'absent')));
+  const fillers = Array.from({ length: 8 }, (_, i) => store.writer.submit(aPut({ name: `filler${i}` }, 'absent')));
   const place = (name: string) => ({ name, namespace: 'x' });
   const waiting = [
     aPut(place('updated'), 1),
@@ -24,17 +24,17 @@ test('a durable commit that is not published is not seen: no create, no update, 
     aPut(place('twice'), 'absent'),
     aDelete(place('twice')),
     aPut(place('created'), 'absent'),
-  ].map((mutation) => store.submit(mutation));
+  ].map((mutation) => store.writer.submit(mutation));
   await Promise.all(fillers);
-  const { published } = store;
+  const { published } = store.revisions;
   t.is(published, names.length + fillers.length);
 
   const reads: Promise<unknown>[] = [];
   for (const start = performance.now(); performance.now() - start < heldMs;) {
     for (const [i, name] of names.entries()) {
-      reads.push(store.get(aKey(place(name))).then((object) => t.is(object?.revision, i + 1, `get ${name}`)));
+      reads.push(store.objects.get(aKey(place(name))).then((object) => t.is(object?.revision, i + 1, `get ${name}`)));
       reads.push(
-        store.find(aScope({ ...place(name), cluster: 'acme' })).then((found) =>
+        store.objects.find(aScope({ ...place(name), cluster: 'acme' })).then((found) =>
           t.deepEqual(
             found.map(({ revision }) => revision),
             [i + 1],
@@ -43,9 +43,9 @@ test('a durable commit that is not published is not seen: no create, no update, 
         ),
       );
     }
-    reads.push(store.get(aKey(place('created'))).then((object) => t.is(object, undefined)));
-    reads.push(store.find(aScope({ ...place('created'), cluster: 'acme' })).then((found) => t.deepEqual(found, [])));
-    const snapshot = store.snapshot(aScope({ namespace: 'x' }), published);
+    reads.push(store.objects.get(aKey(place('created'))).then((object) => t.is(object, undefined)));
+    reads.push(store.objects.find(aScope({ ...place('created'), cluster: 'acme' })).then((found) => t.deepEqual(found, [])));
+    const snapshot = store.objects.snapshot(aScope({ namespace: 'x' }), published);
     reads.push(
       snapshot
         .page(undefined)
@@ -55,7 +55,7 @@ test('a durable commit that is not published is not seen: no create, no update, 
     );
     snapshot.close();
   }
-  t.is(store.published, published, 'the tick is still held');
+  t.is(store.revisions.published, published, 'the tick is still held');
   await Promise.all(reads);
   await Promise.all(waiting);
 

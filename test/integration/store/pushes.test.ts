@@ -51,7 +51,7 @@ function commitOnce(engine: SqliteEngine, push: Push): void {
 
 test('a batch that fails leaves claims, counts and syncs as if it had not been: an end after it has not begun', async (t) => {
   const { store } = await SqliteEngine.start(t);
-  const lane = store.lane();
+  const lane = store.writer.lane();
   await mustPush(lane, [aClaim(), anUpsert({ name: 'a' }), anUpsert({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
   const [shards, slices] = [[...store.state.shards], [...store.state.slices]];
 
@@ -61,7 +61,7 @@ test('a batch that fails leaves claims, counts and syncs as if it had not been: 
   t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
   t.deepEqual([[...store.state.shards], [...store.state.slices]], [shards, slices]);
   t.deepEqual(outcomeTexts(await lane.push([anUpsert({ name: 'c' })])), ['unavailable']);
-  t.deepEqual(outcomeTexts(await store.lane().push([anEnd(), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' })])), [
+  t.deepEqual(outcomeTexts(await store.writer.lane().push([anEnd(), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' })])), [
     'unbegun',
     'fenced by 0',
     'written',
@@ -125,7 +125,7 @@ test('a slice counts as not synced once a failed batch has voided the sync of on
 
 test('a batch that fails leaves neighbours, links, current slices and digests as if it had not been', async (t) => {
   const { store } = await SqliteEngine.start(t);
-  const lane = store.lane();
+  const lane = store.writer.lane();
   const known = () => ({ shards: [...store.state.shards], slices: [...store.state.slices], links: [...store.state.links] });
   await mustPush(lane, [aMeet('p1'), aReach('7'), aClaim({ via: 'parent' }), aClaim('birch')]);
   await mustPush(lane, aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'));
@@ -157,13 +157,13 @@ test('a batch that fails leaves neighbours, links, current slices and digests as
 
 test('a sweep that a failure cuts short is answered so, and what it had removed stays removed', async (t) => {
   const { store } = await SqliteEngine.start(t);
-  const lane = store.lane();
+  const lane = store.writer.lane();
   await mustPush(lane, [aClaim(), ...states(3 * sweepDeletesMax), aBegin()]);
-  const other = store.lane();
+  const other = store.writer.lane();
 
   const ended = lane.push([anEnd(), anUpsert({ name: 'behind' })]);
   await new Promise<void>((resolve) => {
-    const subscription = store.subscribe(() => {
+    const subscription = store.commits.subscribe(() => {
       subscription.cancel();
       void other.push([spoiled()]);
       resolve();
@@ -176,7 +176,7 @@ test('a sweep that a failure cuts short is answered so, and what it had removed 
 
 test('after a push that was not stored, nothing that follows on it is stored either, until its writer starts over', async (t) => {
   const { store } = await SqliteEngine.start(t);
-  const lane = store.lane();
+  const lane = store.writer.lane();
   await mustPush(lane, [aMeet('root'), aClaim(), aReach('7')]);
 
   const failing = lane.push([anUpsert(), spoiled()]);
@@ -315,7 +315,7 @@ test('a commit of pushes that change nothing writes nothing', (t) => {
 
 test('a removal that was cut short goes on by itself at the next start', async (t) => {
   const engine = await SqliteEngine.start(t);
-  await mustPush(engine.store.lane(), [
+  await mustPush(engine.store.writer.lane(), [
     aClaim(),
     ...states(3 * sweepDeletesMax),
     aClaim('birch'),
@@ -338,7 +338,7 @@ test('a removal that was cut short goes on by itself at the next start', async (
 
 test('a removal that came as a claim also goes on by itself at the next start, and keeps the term it came with', async (t) => {
   const engine = await SqliteEngine.start(t);
-  await mustPush(engine.store.lane(), [aClaim({ via: 'parent' }), anUpsert({}, {}, 'parent')]);
+  await mustPush(engine.store.writer.lane(), [aClaim({ via: 'parent' }), anUpsert({}, {}, 'parent')]);
   await engine.store.close();
   commitOnce(engine, aClaim({ via: 'parent', term: 2_000, removed: true }));
 
@@ -351,7 +351,7 @@ test('a removal that came as a claim also goes on by itself at the next start, a
 
 test('a removal without a fence that was cut short does not go on, because nothing durable asks for it', async (t) => {
   const engine = await SqliteEngine.start(t);
-  await mustPush(engine.store.lane(), [aClaim(), ...states(2 * sweepDeletesMax)]);
+  await mustPush(engine.store.writer.lane(), [aClaim(), ...states(2 * sweepDeletesMax)]);
   await engine.store.close();
   commitOnce(engine, aClear('amber', { fence: false }));
 
@@ -363,12 +363,12 @@ test('a removal without a fence that was cut short does not go on, because nothi
 
 test('a store that was rolled back is consistent: its slices are current as of a position that it had then', async (t) => {
   const engine = await SqliteEngine.start(t);
-  await mustPush(engine.store.lane(), [aMeet('p1'), aClaim({ via: 'parent' })]);
-  await mustPush(engine.store.lane(), [...aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'), aReach('77')]);
+  await mustPush(engine.store.writer.lane(), [aMeet('p1'), aClaim({ via: 'parent' })]);
+  await mustPush(engine.store.writer.lane(), [...aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'), aReach('77')]);
   await engine.store.close();
   copyFileSync(engine.file('strata.db'), `${engine.file('strata.db')}.backup`);
   await engine.open();
-  await mustPush(engine.store.lane(), [anUpsert({ name: 'lost' }, {}, 'parent'), aReach('78')]);
+  await mustPush(engine.store.writer.lane(), [anUpsert({ name: 'lost' }, {}, 'parent'), aReach('78')]);
   await engine.store.close();
 
   for (const suffix of ['-wal', '-shm']) rmSync(engine.file('strata.db') + suffix, { force: true });

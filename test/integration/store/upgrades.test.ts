@@ -78,7 +78,7 @@ test('a store from before neighbours gets digests that equal those of the same o
     { identity: 'hash' },
     { shard: 'birch' },
   ];
-  const lane = engine.store.lane();
+  const lane = engine.store.writer.lane();
   await mustPush(lane, [aClaim(), aClaim('birch'), ...places.map((place) => anUpsert(place, { spec: 'old' }))]);
   await mustPush(lane, [...places.map((place, spec) => anUpsert(place, { spec })), aBegin(), aKeep(), aKeep(places[1]), anEnd()]);
   await mustPush(lane, [anUpsert({ shard: 'birch', name: 'two' }), aClaim('gone'), aClear('gone', { nowMs: 5_000 })]);
@@ -96,12 +96,12 @@ test('a store from before neighbours gets digests that equal those of the same o
 
   const { store } = upgraded;
   const shards = before.map((state) => ({ ...state, process: '', origin: store.cacheId }));
-  t.not(store.locate('4500000000000000001').kind, 'ours', 'versions of the earlier form are foreign');
-  t.regex(store.format(1), new RegExp(`^${store.epoch}`));
-  t.deepEqual(store.locate(store.format(1)), { kind: 'ours', revision: 1 });
+  t.not(store.revisions.locate('4500000000000000001').kind, 'ours', 'versions of the earlier form are foreign');
+  t.regex(store.revisions.format(1), new RegExp(`^${store.epoch}`));
+  t.deepEqual(store.revisions.locate(store.revisions.format(1)), { kind: 'ours', revision: 1 });
   t.deepEqual([...upgraded.store.state.slices].map(sliceText).toSorted(), slices.map(sliceText).toSorted());
   t.deepEqual([...upgraded.store.state.shards].toSorted(byName), shards.toSorted(byName));
-  await mustPush(upgraded.store.lane(), [anUpsert({}, { spec: 'new' }), anUpsert({}, { spec: 0 })]);
+  await mustPush(upgraded.store.writer.lane(), [anUpsert({}, { spec: 'new' }), anUpsert({}, { spec: 0 })]);
   const digests = async ({ store }: SqliteEngine) => [...store.state.slices].map(({ digest }) => digest).toSorted();
   t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing must not need the old body');
 });
@@ -134,16 +134,16 @@ largeTest('a store from before epochs shows its past as it did', async (t) => {
   const engine = await SqliteEngine.start(t, history);
   const { store } = engine;
   const write = async (place: Place, isDeleted: boolean): Promise<void> => {
-    const held = await store.get(aKey(place));
+    const held = await store.objects.get(aKey(place));
     if (isDeleted && held !== undefined) await mustWrite(store, aDelete(place));
-    else await mustWrite(store, aPut(place, held?.revision ?? 'absent', { spec: { at: store.published } }));
+    else await mustWrite(store, aPut(place, held?.revision ?? 'absent', { spec: { at: store.revisions.published } }));
   };
   for (let i = 0; i < 800; i++) {
     await write({ name: `n${i % 23}`, cluster: i % 2 ? 'acme' : 'bold' }, i % 7 === 0);
     await write({ name: 'busy', shard: i % 50 === 0 ? 'birch' : 'amber' }, i === 700);
   }
   await engine.compact();
-  const { compacted, published } = store;
+  const { compacted, published } = store.revisions;
   const revisions = Array.from({ length: 61 }, (_, i) => compacted + i * 10).filter((revision) => revision <= published);
   const past = async (of: SqliteEngine): Promise<unknown> =>
     Promise.all(revisions.map(async (revision) => listTexts(of.store, aScope(), { revision })));
@@ -162,7 +162,7 @@ largeTest('a store from before epochs shows its past as it did', async (t) => {
   database.close();
   const upgraded = await SqliteEngine.start(t, history, { directory });
 
-  t.is(upgraded.store.compacted, compacted);
+  t.is(upgraded.store.revisions.compacted, compacted);
   t.true(revisions.length > 50);
   t.deepEqual(await past(upgraded), expected);
 });
@@ -200,24 +200,24 @@ test('the step that adds checksums reports a put without a body as damage', (t) 
 
 test('where paths moved is known by logical cluster of a store from before that was so', async (t) => {
   const engine = await SqliteEngine.start(t);
-  const lane = engine.store.lane();
+  const lane = engine.store.writer.lane();
   await mustPush(lane, [aClaim(), anUpsert({}, { path: 'root:a' })]);
-  const first = engine.store.published;
+  const first = engine.store.revisions.published;
   await mustPush(lane, [anUpsert({}, { path: 'root:b' })]);
   await engine.store.close();
   const moves = `INSERT INTO main.path_moves SELECT revision, before, after FROM now.path_moves`;
 
   const upgraded = await SqliteEngine.start(t, {}, { directory: asBefore(t, '0011', engine.directory, { path_moves: moves }) });
 
-  t.deepEqual((await upgraded.store.pathsOf([aKey()], first)).map(String), ['root:a']);
-  t.deepEqual((await upgraded.store.pathsOf([aKey()])).map(String), ['root:b']);
+  t.deepEqual((await upgraded.store.paths.pathsOf([aKey()], first)).map(String), ['root:a']);
+  t.deepEqual((await upgraded.store.paths.pathsOf([aKey()])).map(String), ['root:b']);
 });
 
 test('a slice that was current before slices said which link they came over says so; of a stale one it is not known', async (t) => {
   const engine = await SqliteEngine.start(t);
   const [eu, stale] = ['child/eu', { resource: 'apiresourceschemas' }] as const;
   const syncs = [{}, stale].flatMap((place) => aFullSync(place, [anUpsert(place, {}, eu)], eu, 'e1'));
-  await mustPush(engine.store.lane(), [aClaim({ via: eu }), ...syncs, anInvalidation(stale, eu)]);
+  await mustPush(engine.store.writer.lane(), [aClaim({ via: eu }), ...syncs, anInvalidation(stale, eu)]);
   await engine.store.close();
 
   const upgraded = await SqliteEngine.start(t, {}, { directory: asBefore(t, '0012', engine.directory) });

@@ -44,15 +44,15 @@ for (const isSlow of [false, true]) {
       await rig.settle();
       for (const shard of others) {
         const ofShard = aClaim({ shard, origin: root.store.cacheId });
-        await mustPush(root.store.lane(), [ofShard, ...aFullSync({ shard }, [])]);
+        await mustPush(root.store.writer.lane(), [ofShard, ...aFullSync({ shard }, [])]);
       }
-      await mustPush(far.store.lane(), [claimAt(far)]);
+      await mustPush(far.store.writer.lane(), [claimAt(far)]);
       for (let i = 0; i < 5; i++) await rig.advance(1_000);
       t.is(east.known.shard(amber)?.via, 'parent');
       t.true(others.every((shard) => east.known.isSynced(aSlice({ shard }))));
       east.stop();
       await rig.advance(1_000);
-      await mustPush(far.store.lane(), aFullSync({}, [anUpsert()]));
+      await mustPush(far.store.writer.lane(), aFullSync({}, [anUpsert()]));
       await rig.advance(1_000);
       t.true(root.known.isSynced(exports));
       far.stop();
@@ -82,12 +82,12 @@ test('a child that moves to another parent while the origin is away gets what th
   const far = await rig.cache('far', { urls: ['root'] });
   const leaf = await rig.cache('leaf', { urls: ['one'] });
   await rig.settle();
-  await mustPush(far.store.lane(), [claimAt(far), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(far.store.writer.lane(), [claimAt(far), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(1_000);
   t.is(leaf.known.slice(exports)?.objects, 1);
   leaf.stop();
   await rig.advance(1_000);
-  await mustPush(far.store.lane(), [anUpsert('two')]);
+  await mustPush(far.store.writer.lane(), [anUpsert('two')]);
   await rig.advance(1_000);
   far.stop();
   await rig.advance(1_000);
@@ -111,16 +111,16 @@ largeTest('a slice of a shard that leaves a link and comes back to it in one com
   ending(t, root, east, first, second, west);
   await rig.settle();
   const sync = aFullSync({}, [anUpsert()]);
-  await mustPush(first.store.lane(), [claimAt(first), ...sync]);
+  await mustPush(first.store.writer.lane(), [claimAt(first), ...sync]);
   await rig.advance(5_000);
   t.true(root.known.isSynced(exports));
 
   // The pusher moves to west for a moment, then at once to second; no clock and no term is wrong.
   gate.shut();
-  await mustPush(west.store.lane(), [claimAt(west)]);
+  await mustPush(west.store.writer.lane(), [claimAt(west)]);
   await rig.settle();
   const again: Push = { kind: 'acquire', shard: amber, process: aProcess(1_000), term: 1_001, nowMs: 0 };
-  await mustPush(second.store.lane(), [again, ...aFullSync({}, [anUpsert('one', { by: 1_002 })], 1_002)]);
+  await mustPush(second.store.writer.lane(), [again, ...aFullSync({}, [anUpsert('one', { by: 1_002 })], 1_002)]);
   await rig.settle();
   gate.open();
   for (let i = 0; i < 120; i++) await rig.advance(60_000);
@@ -135,7 +135,7 @@ test('what the other end holds is swept, though a commit is published between it
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
-  const lane = root.store.lane();
+  const lane = root.store.writer.lane();
   await mustPush(lane, [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east');
   const claim = claimSentTo({ end });
@@ -158,7 +158,7 @@ test('an end that waited for credit does not count for the claim that overtook i
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root');
-  const lane = root.store.lane();
+  const lane = root.store.writer.lane();
   await mustPush(lane, [
     claimAt(root),
     ...aFullSync(
@@ -191,7 +191,7 @@ test('an end that a later claim overtook counts for its own claim, also where an
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'], soon: gate.soon });
   ending(t, root, east);
-  const lane = root.store.lane();
+  const lane = root.store.writer.lane();
   await mustPush(lane, [claimAt(root), ...aFullSync({ resource: 'apiresourceschemas' }, [])]);
   await rig.advance(1_000);
   t.true(east.known.isSynced(schemas));
@@ -233,14 +233,14 @@ test('the objects of a removed shard leave, though the store could not commit th
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
   ending(t, root, east);
-  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(1_000);
   t.is(east.known.slice(exports)?.objects, 1);
   east.store.state.follow(({ shards }) => {
     if (shards.some(({ removed }) => removed)) east.store.isDiskFull = true;
   });
 
-  await root.store.lane().push([{ kind: 'clear', shard: amber, fence: true, nowMs: rig.clock.wallMs() }]);
+  await root.store.writer.lane().push([{ kind: 'clear', shard: amber, fence: true, nowMs: rig.clock.wallMs() }]);
   await rig.advance(1_000);
   t.true(east.known.shard(amber)?.removed);
   east.store.isDiskFull = false;
@@ -260,9 +260,9 @@ test('a copy of a cache beside the original makes terms of plain shards rise onl
   const first = await mustWrite(former, aPut({}, 'absent'));
   const copy = disk.copy();
   // A parent had it for a while after the copy was made, and somebody took it over.
-  await mustPush(former.lane(), [{ kind: 'meet', neighbour: 'parent', cacheId: 'far' }, aClaim({ term: 2, via: 'parent' })]);
+  await mustPush(former.writer.lane(), [{ kind: 'meet', neighbour: 'parent', cacheId: 'far' }, aClaim({ term: 2, via: 'parent' })]);
   await mustWrite(former, { ...aPut({}, first.revision), takes: true });
-  await mustPush(former.lane(), [{ kind: 'leave', neighbour: 'parent' }]);
+  await mustPush(former.writer.lane(), [{ kind: 'leave', neighbour: 'parent' }]);
   t.deepEqual(
     [...former.state.shards].map(({ shard, term, plain }) => [shard, term, plain]),
     [[amber, 3, true]],
@@ -292,7 +292,7 @@ test('a shard that nobody has since the parent’s parent changed does not count
   const middle = await rig.cache('middle', { urls: ['top'] });
   const leaf = await rig.cache('leaf', { urls: ['middle'] });
   await rig.settle();
-  await mustPush(top.store.lane(), [claimAt(top), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(top.store.writer.lane(), [claimAt(top), ...aFullSync({}, [anUpsert()])]);
   for (let i = 0; i < 4; i++) await rig.advance(5_000);
   t.true(leaf.tier.freshnessOf(exports).connected);
 
@@ -315,7 +315,7 @@ largeTest('a link over which a shard came and went 201 times is not cut off beca
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
-  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east');
   const claim = claimSentTo({ end });
   const held = Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `r${i}` }), filterHash: '', syncedTerm: 0 }));
@@ -334,7 +334,7 @@ test('a connected child that acknowledges nothing is sent away after a minute, t
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
-  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east', { acknowledges: false });
   const claim = claimSentTo({ end });
   child.send({ ...claim, path: [...claim.path, 'id-of-east'], isYours: true });
@@ -350,7 +350,7 @@ test('freshness is reported as complete once the other end has claimed every sha
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
-  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east');
   for (let i = 0; i < 4; i++) await rig.advance(5_000);
   const received = () => end.sent.flatMap((frame) => (frame.kind === 'report' ? [[frame.freshness.length, frame.isAll]] : []));

@@ -41,7 +41,7 @@ async function aPair(t: ExecutionContext, count: number) {
   const root = await rig.cache('root', { pushers });
   const slices = Array.from({ length: count }, (_, i) => aSlice({ resource: 'instances', identity: `i${i}` }));
   const places = slices.map(({ resource: { resource, identity } }) => ({ resource, identity }));
-  await root.store.lane().push([aClaim(), ...places.flatMap((place) => [aBegin(place), anEnd(place)])]);
+  await root.store.writer.lane().push([aClaim(), ...places.flatMap((place) => [aBegin(place), anEnd(place)])]);
   const report = (lagMs: number): void =>
     sessions.note(
       amber,

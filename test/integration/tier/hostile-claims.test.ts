@@ -75,7 +75,7 @@ test('a shard that a child claimed with the highest possible term gets a pusher 
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
   t.teardown(() => [root, east].forEach(({ stop }) => stop()));
-  const lane = root.store.lane();
+  const lane = root.store.writer.lane();
   const ofRoot = aClaim({ origin: root.store.cacheId });
   await mustPush(lane, [ofRoot, ...aFullSync({}, [anUpsert()])]);
   await rig.advance(1_000);
@@ -104,7 +104,7 @@ test('objects that a child makes up are not passed on, whatever path they have',
   const rig = new TierRig();
   const root = await rig.cache('root', { policies: nothingUp });
   t.teardown(() => root.stop());
-  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root);
   const ids = [[], [root.store.cacheId], Array.from({ length: 64 }, () => root.store.cacheId), ['id-of-west', 'id-of-west']];
   for (const path of ids)
@@ -123,7 +123,7 @@ test('a child that claims a shard with this cache as its origin does not send it
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
-  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root);
 
   child.send(aClaimFrame({ term: 1_005, origin: root.store.cacheId, path: [root.store.cacheId, 'id-of-west'] }));
@@ -150,7 +150,9 @@ largeTest('a shard that changes its origin all the time costs another link no mo
   }
   const tookMs = performance.now() - startedMs;
   const received = toEast.sent.slice(from).filter(({ kind }) => kind === 'claim').length;
-  t.log(`${received} claims to the other link for 100,000; ${Math.round(tookMs)} ms in all, and ${root.store.published} revisions`);
+  t.log(
+    `${received} claims to the other link for 100,000; ${Math.round(tookMs)} ms in all, and ${root.store.revisions.published} revisions`,
+  );
   t.true(received <= 4_000);
   await rig.advance(1_000);
   await rig.advance(1_000);
@@ -164,7 +166,7 @@ for (const how of ['resync', 'claim'] as const)
       policies: { ...nothingUp, children: new Map([['*', { accept: aPolicy(), offer: everything }]]) },
     });
     t.teardown(() => root.stop());
-    await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
+    await mustPush(root.store.writer.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
     const { child, end } = await scriptedChild(rig, root);
     const claim = claimSentTo({ end });
     child.send({ ...claim, isYours: true });
@@ -259,8 +261,8 @@ test.serial('slices that a child reports to hold of a shard with a plain writer 
     const rig = new TierRig();
     const root = await rig.cache('root');
     t.teardown(() => root.stop());
-    if (plain) await root.store.submit({ kind: 'put', key: aKey(), body: aBody(aKey()), path: undefined, expect: 'absent' });
-    else await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), anUpsert()]);
+    if (plain) await root.store.writer.submit({ kind: 'put', key: aKey(), body: aBody(aKey()), path: undefined, expect: 'absent' });
+    else await mustPush(root.store.writer.lane(), [aClaim({ origin: root.store.cacheId }), anUpsert()]);
     const { child, end } = await scriptedChild(rig, root);
     child.send({ ...claimSentTo({ end }), isYours: true });
     await rig.settle();
@@ -284,7 +286,7 @@ for (const count of [0, 10_000])
     const former = await rig.cache('root');
     const before = await rig.cache('middle', { urls: ['root'] });
     const earlier = await rig.cache('leaf', { urls: ['middle'] });
-    await mustPush(former.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
+    await mustPush(former.store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
     await rig.advance(5_000);
     t.is(earlier.known.slice(exports)?.objects, 1);
     for (const { stop } of [earlier, before, former]) stop();
@@ -292,7 +294,7 @@ for (const count of [0, 10_000])
     const pushers = { ...alwaysThere, leavesOut: ({ resource }: Slice) => resource.resource === 'apiexports' };
     const root = await rig.cache('root', { pushers });
     const middle = await rig.cache('middle', { urls: ['root'] });
-    await mustPush(root.store.lane(), [aClaim({ term: 2_000 }), ...aFullSync({ resource: 'apiresourceschemas' }, [], 2_000)]);
+    await mustPush(root.store.writer.lane(), [aClaim({ term: 2_000 }), ...aFullSync({ resource: 'apiresourceschemas' }, [], 2_000)]);
     await rig.advance(5_000);
     const hostile = await scriptedChild(rig, middle);
     hostile.child.send({ ...claimSentTo(hostile), isYours: true });
@@ -313,7 +315,7 @@ largeTest('a claim that a child sends again costs the same, however many slices 
     const rig = new TierRig();
     const root = await rig.cache('root');
     t.teardown(() => root.stop());
-    await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), anUpsert()]);
+    await mustPush(root.store.writer.lane(), [aClaim({ origin: root.store.cacheId }), anUpsert()]);
     const { child, end } = await scriptedChild(rig, root);
     const claim = { ...claimSentTo({ end }), isYours: true };
     child.send(claim);

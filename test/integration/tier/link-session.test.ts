@@ -27,7 +27,7 @@ async function aPair(t: ExecutionContext, pushes: readonly Push[] = []) {
   const east = await rig.cache('east', { urls: ['root'] });
   t.teardown(() => [east, root].forEach(({ stop }) => stop()));
   await rig.settle();
-  const lane = east.store.lane();
+  const lane = east.store.writer.lane();
   if (pushes.length > 0) await mustPush(lane, pushes);
   await rig.settle();
   return { rig, root, east, lane };
@@ -72,7 +72,7 @@ test('a quiet link sends its last position, so that a new connection goes on fro
   await rig.advance(5_000);
   t.is(
     [...root.store.state.links].find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
-    east.store.format(east.store.published),
+    east.store.revisions.format(east.store.revisions.published),
   );
 
   last(rig)[0].terminate();
@@ -86,7 +86,7 @@ test('a quiet link sends its last position, so that a new connection goes on fro
 test('a cache that connects to a parent in which nothing has happened since is sent its last position', async (t) => {
   const rig = new TierRig();
   const east = await rig.cache('east');
-  await mustPush(east.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(east.store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
   east.stop();
   const root = await rig.cache('root');
   const back = await rig.cache('east', { disk: east.disk, urls: ['root'] });
@@ -96,7 +96,7 @@ test('a cache that connects to a parent in which nothing has happened since is s
 
   t.is(
     [...root.store.state.links].find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
-    back.store.format(back.store.published),
+    back.store.revisions.format(back.store.revisions.published),
   );
 });
 
@@ -121,7 +121,7 @@ test('a change on a quiet link costs one frame, which carries its position, and 
   await mustPush(lane, [anUpsert('two')]);
   await rig.advance(0);
 
-  const position = east.store.format(east.store.published);
+  const position = east.store.revisions.format(east.store.revisions.published);
   t.like(down.sent.slice(before[0]), [{ kind: 'put', position }]);
   t.deepEqual(kinds(down).slice(before[0]), ['put']);
   t.deepEqual(kinds(up).slice(before[1]), ['ack']);
@@ -169,7 +169,7 @@ test('digests are compared now and then; a slice whose digests differ is resynce
 test('a cache that starts empty becomes ready once it has what its parent holds, and not before', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
-  await mustPush(root.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
   const east = await rig.cache('east', { urls: ['root'] });
   t.teardown(() => [east, root].forEach(({ stop }) => stop()));
   t.false(east.tier.isReady);
@@ -248,7 +248,7 @@ test('a delete made while a link is down reaches the other end, also where paths
   const east = await rig.cache('east', { urls: ['root'], policies: inTenant });
   t.teardown(() => [east, root].forEach(({ stop }) => stop()));
   await rig.settle();
-  const lane = east.store.lane();
+  const lane = east.store.writer.lane();
   const at = (cluster: string, path: string): Push => anUpsert('path', { cluster, path });
   await mustPush(lane, [
     aClaim(),
@@ -273,14 +273,14 @@ test('a plain writer’s cache learns what it lost once its parent has swept tho
   const east = await rig.cache('east', { urls: ['root'] });
   const put = async (name: string): Promise<void> => {
     const { key, body } = synced(name);
-    t.is((await east.store.submit({ kind: 'put', key, body, path: undefined, expect: 'absent' })).kind, 'written');
+    t.is((await east.store.writer.submit({ kind: 'put', key, body, path: undefined, expect: 'absent' })).kind, 'written');
   };
   await put('one');
   await rig.advance(5_000);
   const older = east.disk.copy();
   for (const name of ['lost', 'deleted']) await put(name);
   await rig.advance(5_000);
-  await east.store.submit({ kind: 'delete', key: synced('deleted').key, expect: 'any' });
+  await east.store.writer.submit({ kind: 'delete', key: synced('deleted').key, expect: 'any' });
   await rig.advance(5_000);
   t.is(root.known.slice(exports)?.objects, 2);
 
@@ -289,7 +289,7 @@ test('a plain writer’s cache learns what it lost once its parent has swept tho
   t.teardown(() => [back, root].forEach(({ stop }) => stop()));
   await rig.advance(5_000);
   t.deepEqual(back.absent, [], 'the parent still has it');
-  await mustPush(back.store.lane(), [anAssume()]);
+  await mustPush(back.store.writer.lane(), [anAssume()]);
   await rig.advance(5_000);
 
   t.is(root.known.slice(exports)?.objects, 1);
@@ -314,7 +314,7 @@ test('what a cache no longer offers leaves its child, though the cache has got a
   const second = await rig.cache('second', { urls: ['first'] });
   const before = await rig.cache('middle', { urls: ['first'] });
   const leaf = await rig.cache('leaf', { urls: ['middle'] });
-  const lane = first.store.lane();
+  const lane = first.store.writer.lane();
   await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
   await rig.advance(5_000);
   t.is(leaf.known.slice(exports)?.objects, 2);
@@ -354,7 +354,7 @@ for (const arrives of ['at once', 'later, with what took it back'] as const)
     const east = await rig.cache('east', { urls: ['root'] });
     t.teardown(() => [east, root].forEach(({ stop }) => stop()));
     const names = Array.from({ length: 120 }, (_, i) => `n${i}`);
-    await mustPush(east.store.lane(), [
+    await mustPush(east.store.writer.lane(), [
       aClaim(),
       ...aFullSync(
         {},
@@ -369,7 +369,7 @@ for (const arrives of ['at once', 'later, with what took it back'] as const)
     if (arrives !== 'at once') {
       end.receive = (frame) => void late.push(frame);
       end.drained = () => flowing.promise;
-      await mustPush(east.store.lane(), [anUpsert('n0', { path: 'root:acme' })]);
+      await mustPush(east.store.writer.lane(), [anUpsert('n0', { path: 'root:acme' })]);
       await rig.settle();
     }
 
@@ -403,7 +403,7 @@ largeTest(
         return { kind: 'upsert', key, body, path: undefined, by: { kind: 'pusher', term: by } };
       });
     const push = async ({ store }: RigCache, shard: string, states: readonly Push[], term: number): Promise<void> => {
-      await mustPush(store.lane(), [aClaim({ shard, term }), ...aFullSync({ shard }, states, term)]);
+      await mustPush(store.writer.lane(), [aClaim({ shard, term }), ...aFullSync({ shard }, states, term)]);
     };
     const former = await rig.cache('root');
     const middle = await rig.cache('middle', { urls: ['root'] });
@@ -415,11 +415,11 @@ largeTest(
     await rig.advance(5_000);
     const slice = aSlice({ shard: 'e' });
     let changed = 0;
-    middle.store.subscribe(({ changes }) => {
+    middle.store.commits.subscribe(({ changes }) => {
       for (const { key, revision } of changes) if (key.shard === slice.shard) changed = revision;
     });
     const another = async (turns: number): Promise<void> => {
-      void middle.store.lane().push(objects('f', 1, 1_000, `${turns}`));
+      void middle.store.writer.lane().push(objects('f', 1, 1_000, `${turns}`));
       await new Promise((resolve) => setImmediate(resolve));
     };
     t.is(leaf.known.slice(slice)?.objects, 1);
@@ -430,10 +430,10 @@ largeTest(
     t.teardown(() => [leaf, middle, root].forEach(({ stop }) => stop()));
     await rig.advance(5_000);
     const claims = [...large, 'e'].map((shard) => aClaim({ shard, term: 2_000 }));
-    await mustPush(root.store.lane(), [...claims, ...aFullSync({ shard: 'e' }, objects('e', 1, 2_000, 'new'), 2_000)]);
+    await mustPush(root.store.writer.lane(), [...claims, ...aFullSync({ shard: 'e' }, objects('e', 1, 2_000, 'new'), 2_000)]);
     for (let turns = 0; turns < 100 && changed === 0; turns += 1) await another(turns);
     const isPast = async (): Promise<boolean> => {
-      const located = middle.store.locate([...leaf.store.state.links][0]?.position ?? '');
+      const located = middle.store.revisions.locate([...leaf.store.state.links][0]?.position ?? '');
       return located.kind === 'ours' && located.revision >= changed;
     };
     for (let turns = 0; turns < 100 && !(await isPast()); turns += 1) await another(turns);

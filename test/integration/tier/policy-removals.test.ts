@@ -34,7 +34,7 @@ async function aRootAndLeaf(
   const root = await rig.cache('root', { policies: offering(everything) });
   const leaf = await rig.cache('leaf', { urls: ['root'], policies: following(follow), soon: gate.soon });
   t.teardown(() => [leaf, root].forEach(({ stop }) => stop()));
-  const lane = root.store.lane();
+  const lane = root.store.writer.lane();
   const objects = (by?: number) =>
     Array.from({ length: count }, (_, i) =>
       anUpsert(`e${i}`, { cluster: i < kept ? 'kept' : 'acme', ...(by === undefined ? {} : { by }) }),
@@ -43,7 +43,7 @@ async function aRootAndLeaf(
   await rig.advance(5_000);
   t.is(leaf.known.slice(exports)?.objects, count);
   const deletes: string[] = [];
-  leaf.store.subscribe(({ changes }) => {
+  leaf.store.commits.subscribe(({ changes }) => {
     for (const { kind, key } of changes) if (kind === 'delete') deletes.push(key.name);
   });
   return { rig, root, leaf, lane, gate, objects, deletes };

@@ -34,7 +34,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
   const clock = new ManualClock();
   const parts = { clock, soon: (task: () => void) => void setImmediate(task), random: () => 0.5 };
   const store = MemoryDisk.blank(() => 0.5).open(parts, { snapshot: page });
-  await mustPush(store.lane(), [
+  await mustPush(store.writer.lane(), [
     aClaim(),
     ...aFullSync(
       {},
@@ -56,14 +56,17 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
       isSynced: (slice) => known.isSynced(slice),
       canCome: () => true,
       unknown: () => {},
-      published: () => store.published,
+      published: () => store.revisions.published,
       clock,
       random: () => 0,
       notify,
     },
     { to: 'parent', filter: new LinkFilter(policy, everything), held: new HeldThere(), canResume: false },
   );
-  const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, notify }, store.published);
+  const tail = new Tail(
+    { history: store.history, revisions: store.revisions, commits: store.commits, isWanted: () => true, notify },
+    store.revisions.published,
+  );
   await syncs.learnChoice(aClaimFrame({ term: firstTerm, origin: store.cacheId, isYours: true }), async () => {});
   await syncs.open(async () => {});
   const resynced: string[] = [];
@@ -132,7 +135,7 @@ test('a slice of many objects that is resynced is compared first, and only the b
   };
   await walkAll();
   const objects: StoredObject[] = [];
-  for await (const each of snapshotPages(store.snapshot(aScope(), store.published))) objects.push(...each);
+  for await (const each of snapshotPages(store.objects.snapshot(aScope(), store.revisions.published))) objects.push(...each);
   const digestsOf = (some: readonly StoredObject[]): Uint8Array => {
     const summary = new Summary();
     summary.add(some);
@@ -187,9 +190,9 @@ test('a slice whose snapshot is gone while it is compared is sent whole, though 
   t.true(begin.compares);
 
   clock.advance(3_600_000);
-  await mustPush(store.lane(), [anUpsert('later')]);
+  await mustPush(store.writer.lane(), [anUpsert('later')]);
   store.compact();
-  while (tail.isBehind) await tail.next().catch(() => tail.jump(store.published));
+  while (tail.isBehind) await tail.next().catch(() => tail.jump(store.revisions.published));
   await sliceSender.walk();
   sliceSender.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence, digests: new Summary().digests() });
 

@@ -26,7 +26,7 @@ function below({ follow = everything, forward = everything }: Partial<Record<'fo
 
 async function pushTo(cache: RigCache): Promise<void> {
   const upserts = Array.from({ length: objects }, (_, i) => anUpsert(`e${i}`));
-  await mustPush(cache.store.lane(), [aClaim({ origin: cache.store.cacheId }), ...aFullSync({}, upserts)]);
+  await mustPush(cache.store.writer.lane(), [aClaim({ origin: cache.store.cacheId }), ...aFullSync({}, upserts)]);
 }
 
 /** Nothing behind the next begin comes to that end of the first connection. */
@@ -86,10 +86,10 @@ test('what came another way stays, though the link by which its shard comes now 
   const root = await rig.cache('root', {
     policies: above({ accept: aPolicy({ types: ['apiresourceschemas.apis.kcp.io'], shards: ['*'] }) }),
   });
-  await mustPush(root.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert('one')])]);
+  await mustPush(root.store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert('one')])]);
 
   const leaf = await rig.cache('leaf', { urls: ['root'], policies: below() });
-  await mustPush(leaf.store.lane(), [aClaim({ origin: leaf.store.cacheId, term: 2_000 })]);
+  await mustPush(leaf.store.writer.lane(), [aClaim({ origin: leaf.store.cacheId, term: 2_000 })]);
   await rig.advance(waitMs);
 
   t.is(root.known.shard(exports.shard)?.via, 'child/leaf');

@@ -27,7 +27,7 @@ async function leafBelow(rig: TierRig, names: readonly string[]): Promise<RigCac
   const [root] = caches;
   const leaf = caches.at(-1);
   if (root === undefined || leaf === undefined) throw new Error('there is no cache');
-  await mustPush(root.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
+  await mustPush(root.store.writer.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(10_000);
   for (const { stop } of caches.toReversed()) stop();
   return leaf;
@@ -49,7 +49,7 @@ test('a child loses what its shard no longer has, though another one two hops aw
   const root = await rig.cache('root', { pushers });
   const upper = await rig.cache('upper', { urls: ['root'] });
   const lower = await rig.cache('lower', { urls: ['upper'] });
-  await mustPush(root.store.lane(), newClaim);
+  await mustPush(root.store.writer.lane(), newClaim);
   await rig.advance(10_000);
   const hostile = await scriptedChild(rig, lower);
   hostile.child.send({ ...claimSentTo(hostile), isYours: true });
@@ -75,7 +75,7 @@ test('a child loses what its shard no longer has, though another one two hops aw
   const root = await rig.cache('root', { ...options, pushers: schemasOnly });
   const upper = await rig.cache('upper', { ...options, urls: ['root'] });
   const lower = await rig.cache('lower', { ...options, urls: ['upper'] });
-  await mustPush(root.store.lane(), newClaim);
+  await mustPush(root.store.writer.lane(), newClaim);
   await rig.advance(10_000);
   const hostile = await scriptedChild(rig, lower);
   hostile.child.send({ ...claimSentTo(hostile), isYours: true });
@@ -104,13 +104,13 @@ largeTest(
     const shards = [...Array.from({ length: 1_100 }, (_, i) => `s${i}`), 'amber'];
     const pushAll = async ({ store }: RigCache, term?: number): Promise<void> => {
       for (const shard of shards)
-        await mustPush(store.lane(), [
+        await mustPush(store.writer.lane(), [
           aClaim({ shard, ...(term && { term }) }),
           ...aFullSync({ shard, resource: 'apiresourceschemas' }, [], term),
         ]);
     };
     await pushAll(former);
-    await mustPush(former.store.lane(), aFullSync({}, [anUpsert()]));
+    await mustPush(former.store.writer.lane(), aFullSync({}, [anUpsert()]));
     await rig.advance(20_000);
     t.is(earlier.known.slice(exports)?.objects, 1);
     for (const { stop } of [earlier, before, former]) stop();
@@ -136,7 +136,7 @@ test('a slice that only a child holds is asked about once its type is declared',
     typeOf: (type, shard) => typeOf(type) ?? (isDeclared ? everyType(type, shard) : undefined),
   });
   t.teardown(() => [middle, root].forEach(({ stop }) => stop()));
-  await mustPush(root.store.lane(), newClaim);
+  await mustPush(root.store.writer.lane(), newClaim);
   await rig.advance(5_000);
   const [toRoot] = rig.connections;
   if (toRoot === undefined) throw new Error('there is no link');
@@ -148,7 +148,7 @@ test('a slice that only a child holds is asked about once its type is declared',
 
   isDeclared = true;
   const place = { group: 'cache.kcp.io', resource: 'clustercachedresources', name: 'instances' };
-  await mustPush(root.store.lane(), aFullSync(place, [aDeclaration()], newTerm));
+  await mustPush(root.store.writer.lane(), aFullSync(place, [aDeclaration()], newTerm));
   await rig.advance(5_000);
 
   t.deepEqual(askedOver(toRoot), [formatSlice(instances)]);
@@ -162,7 +162,7 @@ test('a slice that a child reports to hold while the parent is away is asked abo
   const former = await leafBelow(rig, ['root', 'middle']);
   const root = await rig.cache('root', { pushers });
   const middle = await rig.cache('middle', { urls: ['root'] });
-  await mustPush(root.store.lane(), newClaim);
+  await mustPush(root.store.writer.lane(), newClaim);
   await rig.advance(5_000);
   root.stop();
   await rig.advance(1_000);

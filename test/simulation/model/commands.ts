@@ -180,7 +180,7 @@ class Write implements Command {
     const outcomes = this.#asked.map((asked) => {
       const mutation = mutationOf(asked, model);
       expected.push(model.submit(mutation));
-      return store.submit(mutation);
+      return store.writer.submit(mutation);
     });
 
     const received = (await Promise.all(outcomes)).map((outcome) =>
@@ -188,7 +188,7 @@ class Write implements Command {
     );
 
     assert.deepEqual(received, expected);
-    assert.equal(store.published, model.published, 'published');
+    assert.equal(store.revisions.published, model.published, 'published');
   }
 
   toString = (): string =>
@@ -228,9 +228,9 @@ class Pushing implements Command {
       return together;
     });
 
-    assert.deepEqual(await store.lane().push(pushes), expected);
+    assert.deepEqual(await store.writer.lane().push(pushes), expected);
 
-    assert.equal(store.published, model.published, 'published');
+    assert.equal(store.revisions.published, model.published, 'published');
     assert.deepEqual([...store.state.shards].map(shardText).toSorted(), model.shards());
     assert.deepEqual([...store.state.links].map(linkText).toSorted(), model.links());
     const slices = [...store.state.slices].map(
@@ -257,8 +257,8 @@ class Open implements Command {
 
   async run(model: ModelStore, { engine: { store }, readings, begin }: Real): Promise<void> {
     const revision = revisionAt(model, begin, this.#back);
-    if (revision < store.compacted) return assertExpired(async () => store.snapshot(this.#scope, revision));
-    readings.push({ snapshot: store.snapshot(this.#scope, revision), scope: this.#scope, found: [], after: undefined });
+    if (revision < store.revisions.compacted) return assertExpired(async () => store.objects.snapshot(this.#scope, revision));
+    readings.push({ snapshot: store.objects.snapshot(this.#scope, revision), scope: this.#scope, found: [], after: undefined });
   }
 
   toString = (): string => `open ${JSON.stringify(this.#scope)} ${this.#back}/100 back`;
@@ -281,7 +281,7 @@ class ReadPage implements Command {
       snapshot.close();
       readings.splice(readings.indexOf(reading), 1);
     };
-    if (snapshot.revision < store.compacted) {
+    if (snapshot.revision < store.revisions.compacted) {
       await assertExpired(() => snapshot.page(reading.after));
       return close();
     }
@@ -309,7 +309,7 @@ class ReadHistory implements Command {
 
   async run(model: ModelStore, { engine: { store }, begin }: Real): Promise<void> {
     const [after, upTo] = this.#back.map((back) => revisionAt(model, begin, back)) as [Revision, Revision];
-    if (after < upTo && after < store.compacted) return assertExpired(() => changesBehind(store, this.#scope, after, upTo));
+    if (after < upTo && after < store.revisions.compacted) return assertExpired(() => changesBehind(store, this.#scope, after, upTo));
     assert.deepEqual((await changesBehind(store, this.#scope, after, upTo)).map(changeText), model.changes(this.#scope, after, upTo));
   }
 
@@ -330,7 +330,7 @@ class Touch implements Command {
   async run(model: ModelStore, { engine: { store }, begin }: Real): Promise<void> {
     const after = revisionAt(model, begin, this.#back);
     const { published } = model;
-    if (!store.remembers(after)) {
+    if (!store.history.remembers(after)) {
       if (after < published) await assertExpired(() => touchedBehind(store, this.#scope, after));
       return;
     }
@@ -352,13 +352,13 @@ class Look implements Command {
 
   async run(model: ModelStore, { engine: { store } }: Real): Promise<void> {
     const key = aKey(this.#place);
-    assert.equal((await store.get(key))?.revision, model.held(key));
+    assert.equal((await store.objects.get(key))?.revision, model.held(key));
     const { shard: _shard, ...anywhere } = this.#place;
     const there = aScope({ ...anywhere, identity: '*' });
-    const found = (await store.find(there)).map((object) => `${keyText(object.key)}@${object.revision}`);
+    const found = (await store.objects.find(there)).map((object) => `${keyText(object.key)}@${object.revision}`);
     assert.deepEqual(found.toSorted(), model.at(model.published, there).toSorted());
     const wide = aScope({ ...this.#place, shard: '*', cluster: '*', identity: '*' });
-    assert.equal(await store.count(wide, undefined, 1000), model.at(model.published, wide).length);
+    assert.equal(await store.objects.count(wide, undefined, 1000), model.at(model.published, wide).length);
     assert.deepEqual((await listTexts(store, wide)).length, model.at(model.published, wide).length);
   }
 
@@ -369,10 +369,10 @@ class Compact implements Command {
   check = (): boolean => true;
 
   async run(_model: ModelStore, { engine, readings, changesMax }: Real): Promise<void> {
-    const before = engine.store.compacted;
+    const before = engine.store.revisions.compacted;
     const lowest = Math.min(...readings.map(({ snapshot }) => snapshot.revision));
     await engine.compact();
-    const { compacted, published } = engine.store;
+    const { compacted, published } = engine.store.revisions;
     const wanted = Math.max(before, published - changesMax);
     assert.ok(compacted >= before, 'the compacted revision never falls');
     // An open reading holds it back, for a bounded time.
@@ -396,16 +396,16 @@ class Restart implements Command {
   check = (): boolean => this.#dice === 0;
 
   async run(model: ModelStore, { engine, readings }: Real): Promise<void> {
-    const { compacted, published } = engine.store;
-    const text = engine.store.format(published);
+    const { compacted, published } = engine.store.revisions;
+    const text = engine.store.revisions.format(published);
     readings.length = 0;
 
     model.forgetSyncs();
     const store = await engine.restart();
 
-    assert.equal(store.published, model.published);
-    assert.equal(store.compacted, compacted);
-    assert.equal(store.format(published), text);
+    assert.equal(store.revisions.published, model.published);
+    assert.equal(store.revisions.compacted, compacted);
+    assert.equal(store.revisions.format(published), text);
   }
 
   toString = (): string => 'restart';

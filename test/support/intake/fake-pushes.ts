@@ -1,7 +1,7 @@
 /** Pushes that go nowhere: they are kept, and answered as a test asks. */
 import type { ShardState } from '../../../src/domain/claim.js';
 import type { StateChange } from '../../../src/domain/published-state.js';
-import type { PushLane, Pushes } from '../../../src/domain/store-port.js';
+import type { PushLane, Writer } from '../../../src/domain/store-port.js';
 import type { Push, PushOutcome, SliceState } from '../../../src/domain/push.js';
 import { emptyDigest, formatDigest } from '../../../src/domain/digest.js';
 import type { ShardName } from '../../../src/domain/shard.js';
@@ -10,9 +10,10 @@ import { State } from '../../../src/store/state.js';
 
 const digest = formatDigest(emptyDigest);
 
-export class FakePushes implements Pushes {
+export class FakePushes implements Pick<Writer, 'lane'> {
   readonly pushed: Push[] = [];
   readonly state = new State({ shards: [], slices: [], links: [] });
+  readonly writer: Pick<Writer, 'lane'> = this;
   outcomeOf: (push: Push) => PushOutcome = () => ({ kind: 'unchanged' });
   lanes = 0;
 

@@ -20,7 +20,10 @@ async function someAssumedSyncs(shard: ShardState, { syncedTerm = 0 } = {}) {
   const log = { debug: write, info: write, warn: write, error: write, child: () => log };
   const known = pushes.state;
   const since = { ms: clock.now() };
-  const writers = new AssumedSyncs({ pushes, known, clock, log, runningSinceMs: () => since.ms, isLeader: () => true }, { quietMs });
+  const writers = new AssumedSyncs(
+    { writer: pushes, known, clock, log, runningSinceMs: () => since.ms, isLeader: () => true },
+    { quietMs },
+  );
   const changed = (): void => {
     const [state] = pushes.state.slices;
     if (state !== undefined) pushes.publish({ slices: [{ ...state, changedMs: clock.now() }] });

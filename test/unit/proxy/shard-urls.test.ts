@@ -6,7 +6,10 @@ import { aBody, aKey, shardName } from '../../support/objects.js';
 async function urlOf(baseURL: unknown): Promise<string | undefined> {
   const key = aKey({ shard: 'root', cluster: 'root', group: 'core.kcp.io', resource: 'shards', name: 'amber' });
   const shard = { key, body: aBody(key, { spec: { baseURL } }), revision: 1, resourceVersion: '1' };
-  const urls = new ShardUrls({ published: 1 as never, find: async ({ cluster }) => (cluster === 'root' ? [shard as never] : []) });
+  const urls = new ShardUrls({
+    revisions: { published: 1 as never },
+    objects: { find: async ({ cluster }) => (cluster === 'root' ? [shard as never] : []) },
+  });
   const place = await urls.of(shardName('amber'));
   return place && `${place.origin}${place.path}`;
 }

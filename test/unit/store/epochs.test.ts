@@ -1,29 +1,33 @@
 import { test } from '../../support/test.js';
-import { Epochs, isUsedUp, nextEpoch, nextNonce } from '../../../src/store/epochs.js';
+import type { Located } from '../../../src/domain/revision.js';
+import { isUsedUp, nextEpoch, nextNonce, type Epoch } from '../../../src/store/epochs.js';
+import { SqliteRevisions } from '../../../src/store/sqlite/revisions.js';
 
-const one = new Epochs([{ epoch: 217_234_567, firstRevision: 1, nonce: 0 }]);
+const of = (epochs: readonly Epoch[], revision = 0): SqliteRevisions => new SqliteRevisions({ epochs, revision, compacted: 0 });
+
+const one: readonly Epoch[] = [{ epoch: 217_234_567, firstRevision: 1, nonce: 0 }];
 /** Started three times: 1…500, 501…800, 801… were written in one life each. */
-const three = new Epochs([
+const three: readonly Epoch[] = [
   { epoch: 217_234_567, firstRevision: 1, nonce: 700 },
   { epoch: 217_234_890, firstRevision: 501, nonce: 0 },
   { epoch: 217_235_001, firstRevision: 801, nonce: 999_999_999 },
-]);
+];
 
 test('a revision is spelled as its epoch in 9 digits and a count since the epoch began in 10', (t) => {
-  t.is(one.format(0), '2172345670000000000');
-  t.is(one.format(1), '2172345670000000001');
-  t.is(one.format(9_999_999_999), '2172345679999999999');
-  t.is(three.format(1), '2172345670000000701');
-  t.is(three.format(500), '2172345670000001200');
-  t.is(three.format(501), '2172348900000000001');
-  t.is(three.format(801), '2172350011000000000');
+  t.is(of(one).format(0), '2172345670000000000');
+  t.is(of(one).format(1), '2172345670000000001');
+  t.is(of(one).format(9_999_999_999), '2172345679999999999');
+  t.is(of(three).format(1), '2172345670000000701');
+  t.is(of(three).format(500), '2172345670000001200');
+  t.is(of(three).format(501), '2172348900000000001');
+  t.is(of(three).format(801), '2172350011000000000');
 });
 
 test('a version is ours exactly when its count lies in the range of its epoch, and not in the future', (t) => {
   const ours = (revision: number) => ({ kind: 'ours', revision }) as const;
   const above = { kind: 'above' } as const;
   const below = { kind: 'below' } as const;
-  const cases: [string, Epochs, string, number, ReturnType<Epochs['locate']>][] = [
+  const cases: [string, readonly Epoch[], string, number, Located][] = [
     ['an empty store has a version', one, '2172345670000000000', 0, ours(0)],
     ['of an empty store, the future', one, '2172345670000000001', 0, above],
     ['what is published', one, '2172345670000000700', 700, ours(700)],
@@ -50,18 +54,17 @@ test('a version is ours exactly when its count lies in the range of its epoch, a
     ['right after the start, of the life before, what was lost', three, '2172348900000000301', 800, above],
     ['right after the start, of this life', three, '2172350011000000000', 800, above],
   ];
-  for (const [title, epochs, text, published, expected] of cases) t.deepEqual(epochs.locate(text, published), expected, title);
+  for (const [title, epochs, text, published, expected] of cases) t.deepEqual(of(epochs, published).locate(text), expected, title);
 });
 
 test('every revision leads back to itself, and texts rise with it across epochs', (t) => {
-  const many = new Epochs(
-    Array.from({ length: 333 }, (_, i) => ({ epoch: 217_000_000 + i, firstRevision: 3 * i + 1, nonce: (i * 7) % 10 })),
-  );
+  const many = Array.from({ length: 333 }, (_, i) => ({ epoch: 217_000_000 + i, firstRevision: 3 * i + 1, nonce: (i * 7) % 10 }));
   for (const epochs of [three, many]) {
+    const revisions = of(epochs, 1000);
     let last = -1n;
     for (let revision = 0; revision <= 1000; revision++) {
-      const text = epochs.format(revision);
-      t.deepEqual(epochs.locate(text, 1000), { kind: 'ours', revision });
+      const text = revisions.format(revision);
+      t.deepEqual(revisions.locate(text), { kind: 'ours', revision });
       t.true(BigInt(text) > last);
       last = BigInt(text);
     }
@@ -69,27 +72,29 @@ test('every revision leads back to itself, and texts rise with it across epochs'
 });
 
 test('lives that began with an empty store do not dispute revision 0', (t) => {
-  const epochs = new Epochs([
+  const epochs = [
     { epoch: 217_000_000, firstRevision: 1, nonce: 5 },
     { epoch: 217_000_500, firstRevision: 1, nonce: 5 },
-  ]);
+  ];
+  const [empty, filled] = [of(epochs), of(epochs, 5)];
 
-  t.is(epochs.format(0), '2170000000000000005');
-  t.is(epochs.format(1), '2170005000000000006');
-  t.deepEqual(epochs.locate(epochs.format(0), 0), { kind: 'ours', revision: 0 });
-  t.deepEqual(epochs.locate('2170000000000000006', 5), { kind: 'below' });
-  t.deepEqual(epochs.locate('2170005000000000006', 5), { kind: 'ours', revision: 1 });
+  t.is(empty.format(0), '2170000000000000005');
+  t.is(filled.format(1), '2170005000000000006');
+  t.deepEqual(empty.locate(empty.format(0)), { kind: 'ours', revision: 0 });
+  t.deepEqual(filled.locate('2170000000000000006'), { kind: 'below' });
+  t.deepEqual(filled.locate('2170005000000000006'), { kind: 'ours', revision: 1 });
 });
 
 test('an epoch that has begun now is the current one', (t) => {
-  const epochs = new Epochs([{ epoch: 217_000_000, firstRevision: 1, nonce: 0 }]);
+  const revisions = of([{ epoch: 217_000_000, firstRevision: 1, nonce: 0 }], 10);
 
-  epochs.add({ epoch: 217_000_009, firstRevision: 11, nonce: 3 });
+  revisions.begin({ epoch: 217_000_009, firstRevision: 11, nonce: 3 });
+  revisions.publish(11);
 
-  t.is(epochs.current, 217_000_009);
-  t.is(epochs.format(10), '2170000000000000010');
-  t.is(epochs.format(11), '2170000090000000004');
-  t.deepEqual(epochs.locate('2170000090000000004', 11), { kind: 'ours', revision: 11 });
+  t.is(revisions.epoch, 217_000_009);
+  t.is(revisions.format(10), '2170000000000000010');
+  t.is(revisions.format(11), '2170000090000000004');
+  t.deepEqual(revisions.locate('2170000090000000004'), { kind: 'ours', revision: 11 });
 });
 
 test('the next epoch follows the clock or the last epoch, whichever is higher, and adds a random step', (t) => {
@@ -117,7 +122,7 @@ test('the last epoch and any count stay below 2^63, and after it there is none',
 
   const last = nextEpoch(922_337_201, parts);
 
-  t.true(BigInt(new Epochs([{ epoch: last, firstRevision: 1, nonce: 0 }]).format(9_999_999_999)) < 2n ** 63n);
+  t.true(BigInt(of([{ epoch: last, firstRevision: 1, nonce: 0 }]).format(9_999_999_999)) < 2n ** 63n);
   t.throws(() => nextEpoch(last, parts), { message: /used up its epochs/ });
 });
 

@@ -16,7 +16,6 @@ test('what the store has forgotten without an answer is let go of when the opera
   const gone: string[] = [];
   const forgetting = new Forgetting({
     store,
-    known: store.state,
     children: { find: () => undefined, without: (_, run) => run() },
     routes: { claimants: () => [], hasRemoved: () => true },
     childShards: { leave: (neighbour) => gone.push(`shards of ${neighbour}`), forget: (shard) => gone.push(shard) },

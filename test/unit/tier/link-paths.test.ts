@@ -18,7 +18,7 @@ function somePaths(
   { from = 'child/east', stored = new Map<string, string>() }: { from?: Neighbour; stored?: Map<string, string> } = {},
 ) {
   const asked: (readonly ClusterName[])[] = [];
-  const store = {
+  const paths = {
     clustersAt: async () => [],
     ownersOf: async () => [],
     pathsOf: async (places: readonly Readonly<{ cluster: ClusterName }>[]) => {
@@ -28,7 +28,7 @@ function somePaths(
   };
   const own = aPolicy({ shards: ['*'], ...rule });
   const filters = new LinkFilters({ up: own, down: own }, everything, from);
-  return { paths: new LinkPaths({ store, from, filters: () => filters }), asked, stored };
+  return { paths: new LinkPaths({ store: { paths }, from, filters: () => filters }), asked, stored };
 }
 
 /** A frame with objects of these logical clusters. */

@@ -14,8 +14,7 @@ test('slices are marked stale until the store has taken that, and only then push
   const done: string[] = [];
   let ended = deferred<void>();
   const rollback = new Rollback({
-    store: { lane: () => pushes.lane(), published: 7, format: String, locatePosition: () => ({ kind: 'below' }) },
-    known: pushes.state,
+    store: { writer: pushes, state: pushes.state, revisions: { published: 7, format: String, locatePosition: () => ({ kind: 'below' }) } },
     log: { warn: () => {} },
     links: () => [{ bye: () => (done.push('link'), ended.resolve()) }],
     sendPushersAway: () => done.push('pushers'),

@@ -19,6 +19,7 @@ import type {
   Snapshot,
   SnapshotPage,
 } from '../../../src/domain/store-port.js';
+import { formatResource, type Resource } from '../../../src/domain/resource.js';
 import type { Located, Revision } from '../../../src/domain/revision.js';
 import { matches, type Scope } from '../../../src/domain/scope.js';
 import type { ShardName } from '../../../src/domain/shard.js';
@@ -97,6 +98,10 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
 
   async shardsWith({ resource, ...place }: Omit<Key, 'shard'>): Promise<readonly ShardName[]> {
     return (await this.find({ ...resource, ...place, shard: '*' })).map(({ key }) => key.shard);
+  }
+
+  async resources(): Promise<readonly Resource[]> {
+    return [...new Map(this.#standing(this.published).map(({ key: { resource } }) => [formatResource(resource), resource])).values()];
   }
 
   async find(scope: Scope): Promise<readonly StoredObject[]> {

@@ -1,0 +1,96 @@
+/**
+ * What is published, how far history goes back, and the epochs that revisions were given in (epochs.ts).
+ *
+ * I11 `published` rises only. I12 `compacted` is raised before the committer is asked to compact, so that no reader starts below it.
+ */
+import assert from 'node:assert/strict';
+import type { Located, Revision } from '../../domain/revision.js';
+import type { Revisions } from '../../domain/store-port.js';
+import { countDigits, countOf, epochDigits, formatInEpoch, type Epoch } from '../epochs.js';
+import type { Life } from './life.js';
+
+export class SqliteRevisions implements Revisions {
+  /** In rising order; the last one is the current one. */
+  readonly #epochs: Epoch[];
+  readonly #places: Map<number, number>;
+  #published: Revision;
+  #compacted: Revision;
+
+  constructor({ epochs, revision, compacted }: Pick<Life, 'epochs' | 'revision' | 'compacted'>) {
+    this.#epochs = [...epochs];
+    this.#places = new Map(epochs.map(({ epoch }, at) => [epoch, at]));
+    this.#published = revision;
+    this.#compacted = compacted;
+  }
+
+  get epoch(): number {
+    return this.#epochs.at(-1)?.epoch ?? 0;
+  }
+
+  get published(): Revision {
+    return this.#published;
+  }
+
+  get compacted(): Revision {
+    return this.#compacted;
+  }
+
+  begin(epoch: Epoch): void {
+    this.#places.set(epoch.epoch, this.#epochs.length);
+    this.#epochs.push(epoch);
+  }
+
+  publish(revision: Revision): void {
+    assert(revision >= this.#published, 'I11');
+    this.#published = revision;
+  }
+
+  raise(compacted: Revision): void {
+    this.#compacted = Math.max(this.#compacted, compacted);
+  }
+
+  /** The text of an object that never changes is the same in every life: a later epoch does not rename older revisions. */
+  format(revision: Revision): string {
+    const epoch = this.#epochs[this.#placeOf(revision)];
+    if (epoch === undefined) throw new Error('a store has at least one epoch');
+    return formatInEpoch(epoch.epoch, countOf(epoch, revision));
+  }
+
+  locate(text: string): Located {
+    const place = text.length === epochDigits + countDigits ? this.#places.get(Number(text.slice(0, epochDigits))) : undefined;
+    const epoch = place === undefined ? undefined : this.#epochs[place];
+    if (epoch !== undefined && place !== undefined) {
+      const revision = Number(text.slice(epochDigits)) - epoch.nonce + epoch.firstRevision - 1;
+      const end = this.#epochs[place + 1]?.firstRevision ?? this.#published + 1;
+      // The first epoch of a store also covers revision 0: an empty store has a version too.
+      const from = place === 0 ? epoch.firstRevision - 1 : epoch.firstRevision;
+      if (revision >= from && revision < end) return { kind: 'ours', revision };
+    }
+    return { kind: BigInt(text) > BigInt(this.format(this.#published)) ? 'above' : 'below' };
+  }
+
+  /** Every text names its life. */
+  formatPosition(revision: Revision): string {
+    return this.format(revision);
+  }
+
+  locatePosition(text: string): Located {
+    return this.locate(text);
+  }
+
+  /** Nobody else writes: it is. */
+  async reachNewest(): Promise<void> {}
+
+  /** Almost always the current one; otherwise found by halving, because old objects are read as often as new ones. */
+  #placeOf(revision: Revision): number {
+    let high = this.#epochs.length - 1;
+    if ((this.#epochs[high]?.firstRevision ?? 0) <= revision) return high;
+    let low = 0;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.#epochs[middle]?.firstRevision ?? 0) <= revision) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+}
