@@ -12,7 +12,7 @@ import type { TypesFile } from './config/types-file.js';
 import { Catalogue } from './domain/catalogue.js';
 import { pathTypes } from './domain/path-entry.js';
 import { Refused } from './domain/errors.js';
-import type { Shards } from './domain/ports.js';
+import type { Shards, Subscription } from './domain/ports.js';
 import type { Store } from './domain/store-port.js';
 import type { Resource } from './domain/resource.js';
 import type { Revision } from './domain/revision.js';
@@ -67,6 +67,8 @@ export type OpenServer = Readonly<{
   failed: Promise<Error>;
 }>;
 
+type Room = Readonly<{ close: () => void | Promise<void> }>;
+
 export type RoomParts = ServingParts &
   Readonly<{
     store: Store;
@@ -96,6 +98,8 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const catalogue = new Catalogue(typesFile.types, pathTypes);
   const pace = new Pace(turnBytesMax, setImmediate);
   const { objects, revisions, history, writer, commits, state: known, peers } = store;
+  /** What ends when the server stops, the last first. */
+  const open: (Room | Subscription)[] = [store];
   const newest = new NewestChanges({ commits, revisions });
   const changedAt = ({ identity, ...type }: Scope): Revision => newest.of({ ...type, identity: identity === '*' ? undefined : identity });
   const snapshots = new SharedSnapshots({ objects, revisions, clock, pace, changedAt }, { sharedBytesMax }, (chunks) =>
@@ -113,6 +117,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
       ...handOuts,
     },
   );
+  open.push(newest, snapshots, hub);
   const isLeader = (): boolean => peers.leadsSinceMs !== undefined;
   const elsewhere = new PushersElsewhere({ peers, state: known, clock });
   const sessions = new PushSessions(writer, clock.now(), elsewhere);
@@ -124,6 +129,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const emptied = known.follow(({ slices }) => {
     for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
   });
+  open.push(elsewhere, removals, emptied);
   const policies = linkPoliciesOf(settings);
   const tier = openTier(settings, policies, { store, known, sessions, removals, watches: hub, rules, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
@@ -144,18 +150,21 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     },
     await objects.resources(),
   );
+  open.push(declaredTypes);
   const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);
+  open.push(running);
   const runningSinceMs = (): number => running.ms();
   const keptNames = keptNamesOf(settings);
   const kept = keptNames.size === 0 ? undefined : await KeptObjects.open(keptNames, { objects, revisions, commits });
+  if (kept !== undefined) open.push(kept);
   const plainWrites = new PlainWrites(
     { own: store.cacheId, known, clock, seenMs, runningSinceMs, pushers: sessions },
     { holdMs: settings.parentHoldMs },
   );
   const intake = new Intake({ objects, writer, clock, plainWrites, keptNames });
-  const told = new ToldPeers({ peers, sessions, known, plainWrites, clock });
-  const assumedSyncs = new AssumedSyncs({ writer, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs });
+  open.push(new ToldPeers({ peers, sessions, known, plainWrites, clock }));
+  open.push(new AssumedSyncs({ writer, known, clock, log, runningSinceMs, isLeader }, { quietMs: plainQuietMs }));
   const originChanges = known.follow(({ shards: changed, invalidated }) => {
     for (const slice of invalidated) sessions.overwritten(slice);
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
@@ -164,6 +173,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     { own: store.cacheId, known, sessions, seenMs, runningSinceMs, isReached: tier.isReached.bind(tier), hasLinks: isLeader, clock },
     { holdMs: settings.parentHoldMs },
   );
+  open.push(originChanges, standbys);
   const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
@@ -182,7 +192,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
-  const migrated = new MigratedClusters({ objects, revisions, commits, writer, known, isLeader, clock, log });
+  open.push(removal, new MigratedClusters({ objects, revisions, commits, writer, known, isLeader, clock, log }));
   const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
   const tree = (): TreeStatus => treeReport({ tier, known, clock });
   const freshness = new Freshness({
@@ -210,6 +220,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     for (const path of commit.movedPaths) movedPaths.record(path, commit.revision);
   });
   const heavy = new HeavyThread({ clock, log }, heavyLimits);
+  open.push(heavy);
   const ports: KubePorts = {
     objects,
     history,
@@ -232,6 +243,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const console = settings.console
     ? openConsole({ cacheId: store.cacheId, freshness, catalogue, metrics, lastLines, clock, log })
     : undefined;
+  if (console !== undefined) open.push(console);
   const app = createApp(
     { ports, console, freshness, paths, shards, removals, caches: tier.forgetting, log, metrics, health, version: version(), publicPaths },
     settings,
@@ -245,6 +257,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
         { ...settings, filesPollMs: settings.tlsFilesPollMs },
       ),
     ));
+  if (front !== undefined) open.push(front);
   const asCache: Pick<ListenerParts, 'handle' | 'upgrade'> = {
     handle: app,
     upgrade: ({ request, socket, head, caller, refusal }) =>
@@ -252,6 +265,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   };
   const listener = openListener(settings, parts, front ?? asCache, { passesOn: front !== undefined });
   const delay = new EventLoopDelay({ clock }, eventLoop);
+  open.push(delay);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
   describeServer({ metrics, health, clock, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating }, settings);
   await listener.listen();
@@ -293,27 +307,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
     await pushersGone;
     await following;
     await listener.finishStop(settings.shutdownGraceMs);
-    front?.close();
-    await heavy.close();
-    hub.close();
-    snapshots.close();
-    removal.close();
-    migrated.close();
-    standbys.close();
-    assumedSyncs.close();
-    told.close();
-    elsewhere.close();
-    running.close();
-    originChanges.cancel();
-    emptied.cancel();
-    removals.close();
-    kept?.close();
-    newest.close();
-    const removalsEnded = declaredTypes.close();
-    await store.close();
-    await removalsEnded;
-    delay.close();
-    console?.close();
+    await Promise.all(open.toReversed().map((each) => ('close' in each ? each.close() : each.cancel())));
   };
   return { port: listener.port, reload: () => reloadables.reload(), stop, failed: store.failed };
 }

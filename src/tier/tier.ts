@@ -109,10 +109,7 @@ export class Tier {
   readonly #equalFilters = new EqualFilters();
   readonly #history: LogChunks;
   readonly #rollback: Rollback;
-  readonly #subscription: Subscription;
-  readonly #settled: Subscription;
-  readonly #naming: Subscription;
-  readonly #leading: Subscription;
+  readonly #subscriptions: readonly Subscription[];
   readonly #parentLane: PushLane;
   readonly #readiness: Readiness;
   #policies: LinkPolicies;
@@ -169,16 +166,18 @@ export class Tier {
       },
     });
     this.#freshness = reachedFreshness(this.#reported, this.#routes);
-    this.#settled = known.follow(({ shards }) => this.#routes.follow(shards));
-    this.#naming = sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) });
-    this.#subscription = store.commits.subscribe(({ changes }) => {
-      // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
-      if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
-    });
-    this.#leading = store.peers.follow(() => {
-      if (store.peers.leadsSinceMs !== undefined) return;
-      for (const { session } of this.#children.connected) session.bye('unavailable', notLeading, elsewhereRetryMs);
-    });
+    this.#subscriptions = [
+      known.follow(({ shards }) => this.#routes.follow(shards)),
+      sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
+      store.commits.subscribe(({ changes }) => {
+        // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
+        if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
+      }),
+      store.peers.follow(() => {
+        if (store.peers.leadsSinceMs !== undefined) return;
+        for (const { session } of this.#children.connected) session.bye('unavailable', notLeading, elsewhereRetryMs);
+      }),
+    ];
     this.#readiness = new Readiness({ known, reported: this.#reported, clock, hasParent: this.#link !== undefined }, options);
   }
 
@@ -291,10 +290,7 @@ export class Tier {
 
   /** Ends every child's session; the parent's ends with the signal of `run`. */
   close(): void {
-    this.#subscription.cancel();
-    this.#settled.cancel();
-    this.#naming.cancel();
-    this.#leading.cancel();
+    for (const subscription of this.#subscriptions) subscription.cancel();
     this.#news.close();
     this.#held.close();
     this.#routes.close();
