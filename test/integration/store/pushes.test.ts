@@ -76,7 +76,7 @@ test('a batch that fails leaves claims, counts and syncs as if it had not been: 
 /** Of a pusher that has synced two objects, and whose sync of their logical cluster, which leaves out the second, another lane's failed batch has come in between. */
 async function syncedBeside(t: ExecutionContext, fail: (store: SqliteStore) => Promise<unknown>) {
   const { store } = await SqliteEngine.start(t);
-  const lane = store.lane();
+  const lane = store.writer.lane();
   await mustPush(lane, [aClaim()]);
   const sent: string[] = [];
   const context = aPusherContext({ by: { kind: 'pusher', term: firstTerm } });
@@ -101,7 +101,7 @@ async function syncedBeside(t: ExecutionContext, fail: (store: SqliteStore) => P
 
 test('the failed batch of one pusher leaves the syncs of others as they are', async (t) => {
   const { sent, names, syncedTerm } = await syncedBeside(t, async (store) => {
-    const outcomes = await store.lane().push([aClaim('cedar'), spoiled(firstTerm, 'cedar')]);
+    const outcomes = await store.writer.lane().push([aClaim('cedar'), spoiled(firstTerm, 'cedar')]);
     t.deepEqual(outcomeTexts(outcomes), ['unavailable', 'unavailable']);
   });
 
@@ -114,7 +114,7 @@ test('a slice counts as not synced once a failed batch has voided the sync of on
   const { sent, names, syncedTerm } = await syncedBeside(t, async (store) => {
     const bad = aPut({ name: 'bad' }, 'absent');
     const spoilt = { ...bad, body: { ...bad.body, marks: { ...bad.body.marks, revisionAt: 0.5 } } };
-    const outcomes = await Promise.all([store.submit(aPut({ name: 'plain' }, 'absent')), store.submit(spoilt)]);
+    const outcomes = await Promise.all([store.writer.submit(aPut({ name: 'plain' }, 'absent')), store.writer.submit(spoilt)]);
     t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
   });
 
