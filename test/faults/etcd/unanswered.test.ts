@@ -57,7 +57,7 @@ test('what was pushed and retracted does not come back when a push that was not 
   t.deepEqual([...new Set(outcomeTexts(await lane.push(each(aRetract))))], ['written']);
   etcd.thaw(0);
   await sleep(arrivesMs);
-  await store.revisions.reachNewest();
+  await store.revisions.revisions.reachNewest();
 
   t.is(await store.objects.count(aScope(), undefined, 10_000), 1);
 });
@@ -69,7 +69,7 @@ test('pushes beside one that has failed do not arrive once whoever has the shard
   const network = await TcpProxy.start(Number(new URL(etcd.endpoints[0]!).port));
   t.teardown(() => network.close());
   const store = await opened(t, etcd, { endpoints: [`http://127.0.0.1:${network.port}`] });
-  const lane = store.lane();
+  const lane = store.writer.lane();
   const tooLarge = anUpsert({ name: 'large' }, { spec: { filling: 'x'.repeat(2_000_000) } });
 
   for (let round = 1; round <= 4; round += 1) {
@@ -80,7 +80,7 @@ test('pushes beside one that has failed do not arrive once whoever has the shard
     for (const push of [aClaim(), ...aFullSync({}, [])]) await mustPush(lane, [push]);
     await sleep(20 * slowMs);
     network.heal();
-    await store.reachNewest();
+    await store.revisions.reachNewest();
 
     t.like([...store.state.slices][0], { objects: 0, syncedTerm: 1_000 }, `round ${round}`);
   }
