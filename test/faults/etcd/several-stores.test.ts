@@ -144,15 +144,15 @@ test('informers end with a namesake that is written while another server, which 
   t.teardown(() => proxy.close());
   const [near, far] = [await opened(t, etcd), await opened(t, etcd, { endpoints: [`http://127.0.0.1:${proxy.port}`] })];
   const [gone, left] = [{ shard: 'amber' }, { shard: 'birch' }];
-  await near.submit(aPut(gone, 'absent'));
-  await far.reachNewest();
+  await near.writer.submit(aPut(gone, 'absent'));
+  await far.revisions.reachNewest();
   const shown: string[] = [];
-  near.subscribe(({ changes }) => shown.push(...changes.map(({ kind, key }) => `${kind} ${key.shard}`)));
+  near.commits.subscribe(({ changes }) => shown.push(...changes.map(({ kind, key }) => `${kind} ${key.shard}`)));
 
   proxy.delay(behindMs);
-  const outcomes = await Promise.all([far.submit(aDelete(gone)), near.submit(aPut(left, 'absent'))]);
+  const outcomes = await Promise.all([far.writer.submit(aDelete(gone)), near.writer.submit(aPut(left, 'absent'))]);
   proxy.heal();
-  await near.reachNewest();
+  await near.revisions.reachNewest();
 
   t.deepEqual(
     outcomes.map(({ kind }) => kind),
@@ -166,15 +166,15 @@ test('a namesake of what somebody has deleted who left no mark is written again 
   if (etcd === undefined) return;
   await using _ = etcd;
   const store = await opened(t, etcd);
-  await store.submit(aPut({ shard: 'amber' }, 'absent'));
-  await store.submit(aPut({ shard: 'birch' }, 'absent'));
+  await store.writer.submit(aPut({ shard: 'amber' }, 'absent'));
+  await store.writer.submit(aPut({ shard: 'birch' }, 'absent'));
   const client = etcd.client();
   t.teardown(() => client.close());
 
   const gone = bytes(formatObjectKey(prefix, aKey({ shard: 'amber' })));
   const { revision } = await client.txn({ compare: [], success: [{ kind: 'delete', key: gone }], failure: [] });
 
-  await until(async () => ((await store.get(aKey({ shard: 'birch' })))?.revision ?? 0) > revision, 10_000);
+  await until(async () => ((await store.objects.get(aKey({ shard: 'birch' })))?.revision ?? 0) > revision, 10_000);
   t.deepEqual(await namesOf(store), ['birch/one']);
 });
 

@@ -57,7 +57,7 @@ test('what was pushed and retracted does not come back when a push that was not 
   t.deepEqual([...new Set(outcomeTexts(await lane.push(each(aRetract))))], ['written']);
   etcd.thaw(0);
   await sleep(arrivesMs);
-  await store.revisions.revisions.reachNewest();
+  await store.revisions.reachNewest();
 
   t.is(await store.objects.count(aScope(), undefined, 10_000), 1);
 });
