@@ -131,7 +131,7 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   });
   open.push(elsewhere, removals, emptied);
   const policies = linkPoliciesOf(settings);
-  const tier = openTier(settings, policies, { store, known, sessions, removals, watches: hub, rules, clock, random, log, metrics });
+  const tier = openTier(settings, policies, { store, sessions, removals, watches: hub, rules, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);

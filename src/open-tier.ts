@@ -16,7 +16,6 @@ import { connectSocket, defaultConnectOptions, type ClientIdentity } from './fra
 import { connectPath } from './frames/socket-options.js';
 import type { IntakeRules } from './intake/receiver-state.js';
 import type { HeldRemovals } from './intake/held-removals.js';
-import type { PublishedState } from './domain/published-state.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
 import { ChildShards } from './tier/child-shards.js';
@@ -26,7 +25,6 @@ import { version } from './version.js';
 
 export type OpenTierParts = Readonly<{
   store: Store;
-  known: PublishedState;
   sessions: PushSessions;
   removals: HeldRemovals;
   watches: Pick<Watches, 'reportAbsent'>;
@@ -55,7 +53,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       ...parts,
       turn,
       boundedLog: new BoundedLog({ clock, log }),
-      childShards: new ChildShards(parts.known, settings.linkShardsPerChildMax),
+      childShards: new ChildShards(parts.store.state, settings.linkShardsPerChildMax),
       pushers: sessions,
       reportAbsent: (key) => parts.watches.reportAbsent(key),
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),

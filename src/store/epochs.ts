@@ -40,6 +40,7 @@ const clockMax = (Date.UTC(2045, 0, 1) - startMs) / 1000;
 const spread = 10_000;
 /** Beyond the clock's part of the epochs, what is left lasts for a million starts. */
 const spreadAtLast = 100;
+const idDigits = 16;
 
 /** The epoch of a start; `last` is the highest that the store knows, 0 at its birth. Throws a CacheError when none is left. */
 export function nextEpoch(last: number, { nowMs, random }: EpochParts): number {
@@ -67,4 +68,9 @@ export function isUsedUp(epoch: Epoch, revision: Revision): boolean {
 /** The text of a count; one of etcd has no nonce. */
 export function formatInEpoch(epoch: number, count: number): string {
   return `${epoch}${String(count).padStart(countDigits, '0')}`;
+}
+
+/** The id that a store gets at its birth, in all its lives: hexadecimal digits. `random` gives [0, 1). */
+export function newCacheId(random: () => number): string {
+  return Array.from({ length: idDigits }, () => Math.floor(random() * 16).toString(16)).join('');
 }

@@ -13,7 +13,6 @@ import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
 import type { Snapshot, Store } from '../domain/store-port.js';
 import type { FrameOf } from '../frames/frame.js';
-import type { PublishedState } from '../domain/published-state.js';
 import type { SliceSyncs } from './slice-syncs.js';
 import { filterObjects } from './filtered-changes.js';
 import type { LinkSenderQueue } from './link-sender-queue.js';
@@ -22,8 +21,7 @@ import type { SliceSync } from './slice-sync.js';
 import type { Tail } from './tail.js';
 
 export type ComparisonsParts = Readonly<{
-  store: Pick<Store, 'revisions' | 'paths'>;
-  known: Pick<PublishedState, 'slice'>;
+  store: Pick<Store, 'revisions' | 'paths' | 'state'>;
   queue: LinkSenderQueue;
   syncs: SliceSyncs;
   tail: Tail;
@@ -42,9 +40,9 @@ export class Comparisons {
   }
 
   isFor({ slice, phase, declaresTypes }: SliceSync): boolean {
-    const { known, syncs } = this.#parts;
+    const { store, syncs } = this.#parts;
     const { filter } = syncs;
-    const isMuch = (known.slice(slice)?.objects ?? 0) >= comparedMin;
+    const isMuch = (store.state.slice(slice)?.objects ?? 0) >= comparedMin;
     return phase === 'waiting' && isMuch && !declaresTypes && filter.covers(slice) && !filter.asksPath(slice);
   }
 

@@ -18,7 +18,6 @@ import { refusedFields } from '../intake/receiver-effects.js';
 import type { IntakeRules, NumberedFrame, ReceiverContext } from '../intake/receiver-state.js';
 import { Heartbeat } from './heartbeat.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { PublishedState } from '../domain/published-state.js';
 import type { LinkFilters } from './link-filters.js';
 import { LinkPaths } from './link-paths.js';
 import type { PolicyRemovals } from './policy-removals.js';
@@ -32,10 +31,9 @@ export type LinkReceiverParts = Readonly<{
   neighbour: Neighbour;
   /** As they are now; undefined before the policies of both ends are known: nothing is let in. */
   filters: () => LinkFilters | undefined;
-  known: PublishedState;
   removals: Pick<HeldRemovals, 'isHeld' | 'made'>;
   rules: IntakeRules;
-  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths' | 'state'>;
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
@@ -68,14 +66,14 @@ export class LinkReceiver {
 
   constructor(parts: LinkReceiverParts) {
     this.#parts = parts;
-    const { connection, clock, turn, neighbour, filters, known, removals, rules } = parts;
+    const { connection, clock, turn, neighbour, filters, store, removals, rules } = parts;
     this.#paths = new LinkPaths({ store: parts.store, from: neighbour, filters });
     const context: ReceiverContext = {
       ...rules,
       by: { kind: 'link', neighbour },
       takes: (slice) => filters()?.takes(slice, neighbour) ?? false,
       accepts: (object) => this.#paths.accepts(object),
-      holds: (slice) => known.slice(slice) !== undefined,
+      holds: (slice) => store.state.slice(slice) !== undefined,
       isHeld: (slice) => removals.isHeld(slice),
     };
     this.#receiver = new Receiver({

@@ -7,17 +7,15 @@ import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, FrameLimits } from '../frames/frame.js';
-import type { PublishedState } from '../domain/published-state.js';
 import type { HeldThere } from './held-there.js';
 import type { LinkSenderBounds } from './link-sender-queue.js';
 import type { FreshnessOf } from './outgoing-reports.js';
 import type { OutgoingClaimsParts } from './outgoing-claims.js';
 
 export type LinkSenderParts = Readonly<{
-  store: Pick<Store, 'objects' | 'revisions' | 'commits' | 'paths'>;
+  store: Pick<Store, 'objects' | 'revisions' | 'commits' | 'paths' | 'state'>;
   /** The change log, as all links of this cache read it. */
   history: Pick<History, 'everyChange'>;
-  known: PublishedState;
   /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
   /** Whether a slice of which nothing is known here can come from where its shard lives. */

@@ -76,7 +76,8 @@ export class LinkSender {
     { to, filters, receiver }: Readonly<{ to: Neighbour; filters: LinkFilters; receiver: Receiver }>,
     options: LinkSenderOptions,
   ) {
-    const { store, history, known, isSynced, canCome, unknown, clock, random } = parts;
+    const { store, history, isSynced, canCome, unknown, clock, random } = parts;
+    const known = store.state;
     this.#parts = parts;
     this.#options = options;
     this.#to = to;
@@ -97,9 +98,9 @@ export class LinkSender {
     );
     const progress = (): void => void this.#progress(true);
     const resync: SliceSenderParts['resync'] = (sync, afterMs, reason) => this.#resync(sync, afterMs, reason);
-    this.#sliceSender = new SliceSender({ store, known, queue: this.#queue, syncs: this.#syncs, tail: this.#tail, progress, resync });
+    this.#sliceSender = new SliceSender({ store, queue: this.#queue, syncs: this.#syncs, tail: this.#tail, progress, resync });
     if (resumed === undefined && receiver.held.isCurrentWithAny) this.#forgetPosition();
-    this.#claims = new OutgoingClaims({ ...parts, notify }, to);
+    this.#claims = new OutgoingClaims({ ...parts, known, notify }, to);
     this.#unanswered = new Set([...known.shards].filter(({ via }) => flows(via, to)).map(({ shard }) => shard));
     this.#reports = new OutgoingReports({
       ...parts,
@@ -120,7 +121,7 @@ export class LinkSender {
 
   /** Until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const subscription = this.#parts.known.follow(({ shards, slices }) => {
+    const subscription = this.#parts.store.state.follow(({ shards, slices }) => {
       for (const { shard } of shards) this.#claims.add(shard);
       for (const { shard } of shards) this.#syncs.followShard(shard);
       this.#syncs.followSlices(slices.map(({ slice }) => slice));

@@ -62,7 +62,7 @@ export class LinkSession {
     this.#own = policy;
     this.#options = options;
     const { neighbour } = peer;
-    this.#heldHere = new HeldSlices({ ...parts, connection }, neighbour);
+    this.#heldHere = new HeldSlices({ ...parts, known: parts.store.state, connection }, neighbour);
     const filters = (): LinkFilters | undefined => (this.#stop.signal.aborted ? undefined : this.#filters);
     const policyRemovals = new PolicyRemovals(parts, neighbour, filters);
     this.#linkReceiver = new LinkReceiver({ ...parts, neighbour, connection, filters, policyRemovals, lane, log: parts.boundedLog });

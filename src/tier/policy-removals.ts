@@ -23,15 +23,13 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { PublishedState } from '../domain/published-state.js';
 import type { Receiver } from '../intake/receiver.js';
 import { filterObjects } from './filtered-changes.js';
 import type { LinkFilter } from './link-filter.js';
 import type { LinkFilters } from './link-filters.js';
 
 export type PolicyRemovalsParts = Readonly<{
-  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
-  known: PublishedState;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths' | 'state'>;
   removals: HeldRemovals;
 }>;
 
@@ -60,12 +58,12 @@ export class PolicyRemovals {
     settled: () => Promise<void>,
     askAgain: () => void,
   ): Promise<boolean> {
-    const { known, removals } = this.#parts;
+    const { store, removals } = this.#parts;
     const isLittle = (this.#atBegin.get(formatSlice(slice)) ?? 0) < removals.removesMin;
     this.#atBegin.delete(formatSlice(slice));
     const filters = this.#filters();
     if (filters === undefined) return true;
-    if (known.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
+    if (store.state.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
     const filter = filters.from(this.#neighbour);
     // What this sync leaves out may cross by now.
     if (!isLittle && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) {
@@ -95,7 +93,7 @@ export class PolicyRemovals {
   }
 
   #objectsOf(slice: Slice): number {
-    return this.#parts.known.slice(slice)?.objects ?? 0;
+    return this.#parts.store.state.slice(slice)?.objects ?? 0;
   }
 
   /** How many objects are refused; all of them, if they cannot be read in time. */

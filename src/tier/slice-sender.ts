@@ -18,7 +18,6 @@ import { snapshotPages } from '../domain/snapshot-pages.js';
 import { Comparisons } from './comparisons.js';
 import type { SliceSyncs } from './slice-syncs.js';
 import { filterObjects } from './filtered-changes.js';
-import type { PublishedState } from '../domain/published-state.js';
 import type { LinkSenderQueue } from './link-sender-queue.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { SliceSync } from './slice-sync.js';
@@ -27,8 +26,7 @@ import type { Tail } from './tail.js';
 import { outgoingChange, outgoingObject } from './outgoing-change.js';
 
 export type SliceSenderParts = Readonly<{
-  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
-  known: PublishedState;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths' | 'state'>;
   queue: LinkSenderQueue;
   syncs: SliceSyncs;
   tail: Tail;
@@ -115,7 +113,7 @@ export class SliceSender {
 
   /** Sends the digest of a slice whose turn it is, or begins to read it. False: none is due. Called when all changes are sent. */
   digest(): boolean {
-    const { syncs, known, queue } = this.#parts;
+    const { syncs, store, queue } = this.#parts;
     const due = this.#digestsDue;
     for (let left = due.size; left > 0; left -= 1) {
       const sync = due.first;
@@ -132,7 +130,7 @@ export class SliceSender {
       sync.closeWalk();
       if (sync.isRefused) continue;
       if (sum !== undefined) this.#sendDigest(sync, formatDigest(sum));
-      else if (syncs.filter.isWhole(slice)) this.#sendDigest(sync, known.slice(slice)?.digest ?? formatDigest(emptyDigest));
+      else if (syncs.filter.isWhole(slice)) this.#sendDigest(sync, store.state.slice(slice)?.digest ?? formatDigest(emptyDigest));
       else if (!syncs.filter.covers(slice)) this.#sendDigest(sync, formatDigest(emptyDigest));
       else this.#check(sync);
       return true;

@@ -23,16 +23,15 @@ const keysPerFrame = 256;
 const keysPerTurn = 64;
 
 export type SweptParts = Readonly<{
-  store: Pick<Store, 'commits'>;
-  known: Pick<PublishedState, 'shard'>;
+  store: Pick<Store, 'commits' | 'state'>;
   /** Undefined while the link is not open. */
   sessionOf: (neighbour: Neighbour) => Pick<LinkSession, 'brings' | 'send' | 'bufferedBytes'> | undefined;
 }>;
 
-export function sendSwept({ store, known, sessionOf }: SweptParts): Subscription {
+export function sendSwept({ store, sessionOf }: SweptParts): Subscription {
   return store.commits.subscribe((commit) => {
     for (const { slice, keys } of sweptOf(commit)) {
-      const via = known.shard(slice.shard)?.via;
+      const via = store.state.shard(slice.shard)?.via;
       const session = via === undefined || via === 'local' ? undefined : sessionOf(via);
       // Where this end's own policy accepts nothing of the slice, it has removed that by itself.
       if (session?.brings(slice) !== true) continue;

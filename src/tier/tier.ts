@@ -48,7 +48,6 @@ import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
 
 export type TierParts = Readonly<{
   store: Store;
-  known: PublishedState;
   /** The pushers of this very cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
   childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
@@ -117,7 +116,8 @@ export class Tier {
 
   /** Does not connect to the parent until `run`. */
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
-    const { store, known, clock } = parts;
+    const { store, clock } = parts;
+    const known = store.state;
     this.#parts = parts;
     this.#history = new LogChunks({ history: store.history, clock });
     this.#options = options;
@@ -136,7 +136,7 @@ export class Tier {
       route: () => this.route,
     });
     this.#link = options.urls.length === 0 ? undefined : this.#linkToParent();
-    this.#news = new FreshnessNews({ ...parts, freshness: this.#reported, sessions: () => this.#neighbours() });
+    this.#news = new FreshnessNews({ ...parts, known, freshness: this.#reported, sessions: () => this.#neighbours() });
     this.#routes = new Routes({
       own: store.cacheId,
       known,
@@ -150,7 +150,7 @@ export class Tier {
         this.#news.notify([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
-    this.#held = new HeldShards({ ...parts, changed: (shard) => this.#sendClaim(shard) });
+    this.#held = new HeldShards({ ...parts, known, changed: (shard) => this.#sendClaim(shard) });
     this.forgetting = new Forgetting({
       ...parts,
       children: this.#children,
@@ -168,7 +168,7 @@ export class Tier {
     this.#freshness = reachedFreshness(this.#reported, this.#routes);
     this.#subscriptions = [
       known.follow(({ shards }) => this.#routes.follow(shards)),
-      sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
+      sendSwept({ store, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
       store.commits.subscribe(({ changes }) => {
         // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
         if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
@@ -344,7 +344,7 @@ export class Tier {
         routes: this.#routes,
         equalFilters: this.#equalFilters,
         history: this.#history,
-        swept: (frame) => takeSwept(frame, this.#parts),
+        swept: (frame) => takeSwept(frame, { ...this.#parts, known: this.#known }),
       },
       this.#options,
     );

@@ -19,7 +19,6 @@ import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { PublishedState } from '../domain/published-state.js';
 import { filterObjects } from './filtered-changes.js';
 import type { LinkFilters } from './link-filters.js';
 import type { LinkReceiver } from './link-receiver.js';
@@ -29,8 +28,7 @@ import type { PolicyRemovals } from './policy-removals.js';
 const slicesAtOnce = 256;
 
 export type UncoveredParts = Readonly<{
-  store: Pick<Store, 'objects' | 'revisions' | 'paths'>;
-  known: PublishedState;
+  store: Pick<Store, 'objects' | 'revisions' | 'paths' | 'state'>;
   linkReceiver: Pick<LinkReceiver, 'exclusively'>;
   policyRemovals: Pick<PolicyRemovals, 'holdsOwn'>;
   removals: Pick<HeldRemovals, 'forget' | 'made' | 'follow'>;
@@ -71,15 +69,15 @@ export class UncoveredSlices {
 }
 
 async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | undefined): Promise<void> {
-  const { known, linkReceiver, neighbour } = parts;
+  const { store, linkReceiver, neighbour } = parts;
   // What was accepted under the former policy is known once it is decided.
   await linkReceiver.exclusively(async () => {});
   const uncovered: Slice[] = [];
   const narrowed: Slice[] = [];
-  for (const { shard, via: viaNow } of known.shards) {
+  for (const { shard, via: viaNow } of store.state.shards) {
     const now = parts.filters();
     if (viaNow !== neighbour || now === undefined) continue;
-    for (const state of known.slicesOf(shard)) {
+    for (const state of store.state.slicesOf(shard)) {
       const { slice, objects, cameOver } = state;
       if (objects === 0 || cameOver !== neighbour || !hasChanged(state, { before, now, neighbour })) continue;
       if (!now.takes(slice, neighbour)) uncovered.push(slice);
@@ -93,11 +91,11 @@ async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | und
 
 /** Makes a removal that was held: this end where it takes nothing of the slice, otherwise the sync that the other end repeats. */
 function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
-  const { known, linkReceiver, neighbour, filters } = parts;
+  const { store, linkReceiver, neighbour, filters } = parts;
   const now = filters();
-  if (now === undefined || known.shard(slice.shard)?.via !== neighbour) return Promise.resolve();
+  if (now === undefined || store.state.shard(slice.shard)?.via !== neighbour) return Promise.resolve();
   if (now.takes(slice, neighbour)) return linkReceiver.exclusively(async ({ askAgain }) => askAgain(slice));
-  return known.slice(slice)?.cameOver === neighbour ? letGo([slice], parts) : Promise.resolve();
+  return store.state.slice(slice)?.cameOver === neighbour ? letGo([slice], parts) : Promise.resolve();
 }
 
 function hasChanged(

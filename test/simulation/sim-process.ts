@@ -139,7 +139,6 @@ export class SimProcess implements PartyPlace {
     const tier = new Tier(
       {
         store,
-        known,
         clock: life,
         random,
         turn: life.turn,

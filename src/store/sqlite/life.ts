@@ -7,9 +7,8 @@
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
-import { nextEpoch, nextNonce, type Epoch, type EpochParts } from '../epochs.js';
+import { newCacheId, nextEpoch, nextNonce, type Epoch, type EpochParts } from '../epochs.js';
 import { hasCacheId, readCacheId, readMeta } from './meta.js';
-import { newCacheId } from '../cache-id.js';
 
 export type Life = Readonly<{
   /** Made once, at birth; a copy has it too. */

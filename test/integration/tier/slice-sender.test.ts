@@ -74,7 +74,7 @@ async function aFilteringSender(policy: LinkPolicy, names: readonly string[]) {
     resynced.push(reason);
     syncs.want(sync, afterMs);
   };
-  const sliceSender = new SliceSender({ store, known, queue, syncs, tail, progress: () => {}, resync });
+  const sliceSender = new SliceSender({ store, queue, syncs, tail, progress: () => {}, resync });
   const sent = (): readonly string[] => {
     const frames: Frame[] = [];
     for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);

@@ -94,7 +94,6 @@ export class TierRig {
     const tier = new Tier(
       {
         store,
-        known,
         clock,
         random: () => 0,
         turn,

@@ -16,7 +16,7 @@
 import { EventEmitter } from 'node:events';
 import type { Clock } from '../../../src/domain/ports.js';
 import type { Neighbour } from '../../../src/domain/via.js';
-import { newCacheId } from '../../../src/store/cache-id.js';
+import { newCacheId } from '../../../src/store/epochs.js';
 import { AnsweringCommitter } from '../../../src/store/sqlite/answering-committer.js';
 import type { CommitterThread, FromCommitter, ToCommitter } from '../../../src/store/sqlite/committer-messages.js';
 import { openWriter, type Connection } from '../../../src/store/sqlite/database.js';
