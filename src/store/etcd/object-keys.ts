@@ -5,8 +5,8 @@
  *   PREFIX/GROUP/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME             a declared type
  *   PREFIX/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME                   one of the core group
  *
- * Six segments may be an object of a group without a namespace, or of the core group with one: an identity is 64 hexadecimal digits, which no shard's
- * name can be, so the place where it stands tells. Where none does, a group is what has a dot.
+ * Six segments may be an object of a group without a namespace, or of the core group with one. What has a dot is a group, because no resource's name has one. An identity
+ * is 64 hexadecimal digits, which neither a resource's nor a shard's name can be, so else the place where it stands first tells.
  *
  * Below PREFIX/apiextensions.k8s.io are the definitions that kcp's cache server keeps for itself: none of them is an object here.
  */
@@ -55,8 +55,8 @@ export function parseObjectKey(prefix: string, text: string): Key | undefined {
 }
 
 function isOfCore([first = '', second = '', third = '']: readonly string[]): boolean {
-  if (isKind(third)) return false;
-  return isKind(second) || !first.includes('.');
+  if (first.includes('.')) return false;
+  return isKind(second) || !isKind(third);
 }
 
 function isKind(segment: string): boolean {

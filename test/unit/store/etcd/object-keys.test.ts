@@ -60,7 +60,7 @@ test('every key comes back from its text', (t) => {
       fc.tuple(segment, segment).map((names) => names.join('.')),
     ),
     resource: segment,
-    shard: segment,
+    shard: fc.oneof(segment, fc.constant('customresources')),
     cluster: segment,
     namespace: fc.oneof(fc.constant(''), segment),
     name: fc.stringMatching(/^[^/\s]{1,20}$/),
