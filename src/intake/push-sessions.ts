@@ -75,7 +75,11 @@ export class PushSessions {
     this.#writer = writer;
     this.#startedMs = nowMs;
     this.#elsewhere = elsewhere;
-    elsewhere?.follow(() => this.#notify([]));
+    elsewhere?.follow((shards) => {
+      this.#notify([]);
+      const slices = shards.flatMap((shard) => [...pushes.state.slicesOf(shard)].map(({ slice }) => slice));
+      if (slices.length > 0) this.#notify(slices);
+    });
   }
 
   /** How many shards are held now. */

@@ -5,6 +5,7 @@
  *
  * Bound: one entry per shard that was ever pushed to another server, or given away there, since the start.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { Listeners } from '../domain/listeners.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { PublishedState } from '../domain/published-state.js';
@@ -30,7 +31,7 @@ export class PushersElsewhere {
   readonly #found = new Map<ShardName, PusherElsewhere>();
   readonly #heldUntilMs = new Map<ShardName, number>();
   #servers: ReadonlyMap<string, PeerState> = new Map();
-  readonly #listeners = new Listeners<void>();
+  readonly #listeners = new Listeners<readonly ShardName[]>();
   readonly #subscriptions: readonly Subscription[];
 
   constructor(parts: PushersElsewhereParts) {
@@ -61,8 +62,8 @@ export class PushersElsewhere {
     for (const [shard, { pusher }] of this.#found) if (pusher !== undefined) yield shard;
   }
 
-  /** Calls when one of them has come or gone, or reports something new. */
-  follow(listener: () => void): Subscription {
+  /** Calls when one of them has come or gone, or reports something new: with the shards of those that do. */
+  follow(listener: (shards: readonly ShardName[]) => void): Subscription {
     return this.#listeners.subscribe(listener);
   }
 
@@ -77,12 +78,14 @@ export class PushersElsewhere {
       if (!servers.has(id)) for (const [shard, { isHeld }] of pushers) if (isHeld) this.#heldUntilMs.set(shard, nowMs + enteredMsMax);
     this.#servers = servers;
     const told = new Map([...servers.values()].flatMap(({ pushers }) => [...pushers]));
+    const reported: ShardName[] = [];
     for (const [shard, pusher] of told) {
       const before = this.#found.get(shard);
+      if (!isDeepStrictEqual(before?.pusher, pusher)) reported.push(shard);
       this.#found.set(shard, { pusher, sinceMs: before?.pusher?.peer === pusher.peer ? before.sinceMs : nowMs });
     }
     for (const [shard, { pusher }] of this.#found)
       if (pusher !== undefined && !told.has(shard)) this.#found.set(shard, { pusher: undefined, sinceMs: nowMs });
-    this.#listeners.tell();
+    this.#listeners.tell(reported);
   }
 }

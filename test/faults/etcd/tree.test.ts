@@ -5,6 +5,7 @@ import { aModelShard } from '../crash/model-shard.js';
 import { seeded } from '../../support/crash/random.js';
 import { aTierTree } from '../../support/crash/tier-tree.js';
 import { converge, digestsOf } from '../crash/tree-model.js';
+import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { until } from '../../support/test-server.js';
 import { members } from './with-members.js';
@@ -66,4 +67,34 @@ test('objects go up and down through two servers of one etcd, whichever of them 
     const digests = await Promise.all([root, ...west, leaf].map(digestsOf));
     return digests.every((each) => JSON.stringify(each) === JSON.stringify(digests[0]));
   }, 10_000);
+});
+
+test('a parent hears what becomes of a pusher that is connected to the server which does not lead', async (t) => {
+  const etcd = await members(t);
+  if (etcd === undefined) return;
+  await using _ = etcd;
+  const tree = await aTierTree(t);
+  const flags = [`--etcd-servers=${etcd.endpoints.join(',')}`, '--etcd-prefix=/cache'];
+  const root = await tree.start('root');
+  await tree.start('west', { parent: root, flags });
+  const { process: server } = await tree.start('west', { parent: root, flags });
+  const slice = sliceOf('apiexports');
+  const pusher = await RawPusher.open(server);
+  pusher.types([slice]);
+  await pusher.sync(slice, [pushedExport('one')]);
+  const says = async (isThere: boolean): Promise<void> => {
+    pusher.socket.send({
+      kind: 'status',
+      freshness: [{ slice, connected: isThere, synced: true, lagMs: 0, whole: isThere }],
+      withdrawn: [],
+    });
+    await until(async () => {
+      const { shards } = await root.status();
+      const shown = shards.find(({ shard }) => shard === slice.shard)?.slices[0];
+      return shown?.whole === isThere && shown.sourceConnected === isThere;
+    }, 10_000);
+  };
+
+  for (const isThere of [true, false, true]) await says(isThere);
+  t.pass();
 });

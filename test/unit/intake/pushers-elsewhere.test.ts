@@ -49,6 +49,14 @@ test('a pusher that another server has counts as one, with what that server says
   t.is(sessions.held, 0, 'of this server alone');
 });
 
+test('what another server says anew of a pusher is news of all slices of its shard, and what it repeats is not', (t) => {
+  const { peers, pushes, news } = someSessions();
+  pushes.hold(apiExports);
+  for (const whole of [true, false, false, true]) peers.hear('b', { pushers: pushersOf(amber, { whole }) });
+
+  t.deepEqual(news, [0, 1, 0, 1, 0, 0, 1]);
+});
+
 test('of a pusher that another server has, types that lack are not whole, and the others are; where none is named, none is whole', (t) => {
   const { peers, sessions } = someSessions();
   const whole = (lacks: readonly string[] | undefined): boolean => {
