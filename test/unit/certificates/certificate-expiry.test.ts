@@ -85,11 +85,11 @@ for (const use of ['shard', 'cache'] as const)
 
 test('the report has every certificate in use, without unreadable ones', async (t) => {
   const { clock, log, events } = setUp();
-  const pem = (await aPem(clock, 29)) + (await aPem(clock, 40));
+  const authorities = certificatesIn('client-ca', 'ca.crt', (await aPem(clock, 29)) + (await aPem(clock, 40)));
   let isReadable = true;
   const read = (): UsedCertificates => {
     if (!isReadable) throw new Error('ENOENT');
-    return certificatesIn('client-ca', 'ca.crt', pem);
+    return authorities;
   };
   const serving = certificatesIn('serving', 'tls.crt', await aPem(clock, 365));
   const expiry = new CertificateExpiry({ clock, log }, [read, () => serving]);
