@@ -9,16 +9,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
-import { test } from './test.js';
-import { avaProgram } from './ava-program.js';
-import { spawn } from './children.js';
-import { findProjectRoot } from '../house/sources.js';
-import { until } from './test-server.js';
+import { test } from '../../support/test.js';
+import { avaProgram } from '../../support/ava-program.js';
+import { spawn } from '../../support/children.js';
+import { findProjectRoot } from '../../house/sources.js';
+import { until } from '../../support/test-server.js';
 
 const root = findProjectRoot();
-const children = fileURLToPath(new URL('./children.js', import.meta.url));
-const oneAfterTheOther = fileURLToPath(new URL('./test.js', import.meta.url));
-const endOfWorker = fileURLToPath(new URL('./end-of-worker.js', import.meta.url));
+const children = fileURLToPath(new URL('../../support/children.js', import.meta.url));
+const oneAfterTheOther = fileURLToPath(new URL('../../support/test.js', import.meta.url));
+const endOfWorker = fileURLToPath(new URL('../../support/end-of-worker.js', import.meta.url));
 const hasPdeathsig = process.platform === 'linux' && spawnSync('/usr/bin/setpriv', ['--pdeathsig', 'KILL', '--', 'true']).status === 0;
 
 /** A test that starts a child, leaves a server open, and then does `last`. */

@@ -2,11 +2,11 @@
  * A started server, watched in every way there is while objects come, change, flip and go, and while it is stopped and
  * killed: what its clients saw keeps every guarantee of docs/guarantees.md (G2–G8).
  */
-import { test } from './test.js';
-import { KubeError, type KubeClient, type KubeObject } from './kube-client.js';
-import { isForeign, StrataProcess } from './strata-process.js';
-import { validate } from './validators.js';
-import { positionOf, seenList, truthOf, WatchRecorder, type Covered, type SeenWatch } from './watch-history.js';
+import { test } from '../../support/test.js';
+import { KubeError, type KubeClient, type KubeObject } from '../../support/kube-client.js';
+import { isForeign, StrataProcess } from '../../support/strata-process.js';
+import { validate } from '../../support/validators.js';
+import { positionOf, seenList, truthOf, WatchRecorder, type Covered, type SeenWatch } from '../../support/watch-history.js';
 
 const exports = '/apis/apis.kcp.io/v1alpha2/apiexports';
 const everywhere = `/services/cache/shards/*/clusters/*${exports}`;

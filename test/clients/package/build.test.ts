@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { ExecutionContext } from 'ava';
-import { test } from '../support/test.js';
-import { runProgram, type Ran } from '../clients/installed.js';
-import { projectFile } from '../support/project.js';
-import { spawn } from '../support/children.js';
+import { test } from '../../support/test.js';
+import { runProgram, type Ran } from '../installed.js';
+import { projectFile } from '../../support/project.js';
+import { spawn } from '../../support/children.js';
 
 const compilerOptions = { target: 'es2023', lib: ['es2023'], module: 'nodenext', types: ['node'], rootDir: '.', skipLibCheck: true };
 const page = join('src', 'console', 'page');
