@@ -1,27 +1,14 @@
-/** What watches receive from a server in a process of its own, on the real clock: with a quiet scope, and where initial events end. */
-import type { ExecutionContext } from 'ava';
+/** What watches receive on the real clock: with a quiet scope, and where initial events end. */
 import { test } from '../../support/test.js';
-import type { KubeClient } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
-import { metricOf } from '../../support/process-figures.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
-import { StrataProcess } from '../../support/strata-process.js';
-import { until } from '../../support/test-server.js';
-
-type Known = Readonly<{ server: StrataProcess; client: KubeClient; metric: (name: string) => Promise<number> }>;
-
-async function aServer(t: ExecutionContext, ...flags: readonly string[]): Promise<Known> {
-  t.timeout(60_000);
-  const server = await StrataProcess.start({ flags });
-  t.teardown(() => server[Symbol.asyncDispose]());
-  const client = server.client();
-  return { server, client, metric: async (name) => (await metricOf(client, name)) ?? Number.NaN };
-}
+import { aServer, until } from '../../support/test-server.js';
 
 test.serial(
   'a watch without bookmarks on a scope in which nothing happens misses nothing when it falls behind, whatever was compacted meanwhile',
   async (t) => {
-    const { server, client, metric } = await aServer(t, '--history-changes-max=100', '--watcher-queue-bytes-max=64KiB');
+    const server = await aServer(t, { flags: { 'history-changes-max': '100', 'watcher-queue-bytes-max': '64KiB' } });
+    const client = server.client();
     const quiet = aPath({ cluster: 'quiet' });
     const { metadata } = await client.list(quiet);
     const reader = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 16_384, silent: true });
@@ -34,9 +21,9 @@ test.serial(
     await client.create(quiet, anApiExport({ name: 'q0' }, large));
     await until(() => watch.bytes > 0);
     for (let i = 0; i < 300; i++) await client.create(aPath({ cluster: 'busy' }), anApiExport({ name: `n${i}` }));
-    await until(async () => (await metric('strata_compacted_revision')) >= 200);
+    await until(async () => (await server.metric('strata_compacted_revision')) >= 200);
     for (let i = 1; i < 10; i++) await client.create(quiet, anApiExport({ name: `q${i}` }, large));
-    await until(async () => (await metric('strata_watch_fallbacks_total')) >= 1);
+    await until(async () => (await server.metric('strata_watch_fallbacks_total')) >= 1);
     for (const id of [0, watch.id]) reader.windowUpdate(id, 1 << 24);
     await until(() => watch.isOver || watch.text.split('\n').length > 10);
 
@@ -52,7 +39,7 @@ test.serial(
 );
 
 test.serial('a watch from 0 that takes bookmarks is shown where initial events end only if it asked for sendInitialEvents', async (t) => {
-  const { client } = await aServer(t, '--bookmark-interval=200ms');
+  const client = (await aServer(t, { flags: { 'bookmark-interval': '200ms' } })).client();
   await client.create(aPath(), anApiExport());
   const received = async (query: Readonly<Record<string, string>>): Promise<readonly string[]> => {
     const events: string[] = [];
