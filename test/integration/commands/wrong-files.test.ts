@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { ExecutionContext } from 'ava';
+import { someOf } from '../../support/sizes.js';
 import { test } from '../../support/test.js';
 import { Authority } from '../../../src/certificates/authority.js';
 import { systemClock } from '../../../src/clock.js';
@@ -111,7 +112,7 @@ test('each option of a file for the parent says what is wrong with the file', as
   const folder = await aFolder(t);
   const { certificateFile, keyFile } = await new TestAuthority(folder).issue({ user: 'eu', groups: [], uris: ['strata://cache/eu'] });
   const right = { 'parent-ca-file': certificateFile, 'parent-cert-file': certificateFile, 'parent-key-file': keyFile };
-  for (const flag of Object.keys(right)) {
+  for (const flag of someOf(Object.keys(right))) {
     const flags = {
       ...right,
       [flag]: empty,

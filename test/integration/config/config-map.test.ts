@@ -6,7 +6,7 @@ import { test } from '../../support/test.js';
 import { writeVolume } from '../../support/kubelet-volume.js';
 import { anApiExport, aPath } from '../../support/objects.js';
 import { StrataProcess } from '../../support/strata-process.js';
-import { until } from '../../support/test-server.js';
+import { aServer, until } from '../../support/test-server.js';
 
 const exportPath = aPath();
 
@@ -18,17 +18,16 @@ test('a server reads its policies again when kubelet swaps the ConfigMap of its 
   const root = await StrataProcess.start({ flags: [`--config=${join(folder, 'policies', 'strata.yaml')}`, '--policy-poll=100ms'] });
   t.teardown(() => root[Symbol.asyncDispose]());
   const link = root.authority.issue({ user: 'leaf', groups: ['strata'], uris: ['strata://cache/leaf'] });
-  const leaf = await StrataProcess.start({
+  const leaf = await aServer(t, {
     authority: root.authority,
     config: "parent: {follow: [{types: ['*']}]}",
-    flags: [
-      `--parent-urls=${root.url}`,
-      `--parent-ca-file=${root.certificateFile}`,
-      `--parent-cert-file=${link.certificateFile}`,
-      `--parent-key-file=${link.keyFile}`,
-    ],
+    flags: {
+      'parent-urls': root.url,
+      'parent-ca-file': root.certificateFile,
+      'parent-cert-file': link.certificateFile,
+      'parent-key-file': link.keyFile,
+    },
   });
-  t.teardown(() => leaf[Symbol.asyncDispose]());
   const made = await root.client().raw('POST', exportPath, { body: anApiExport() });
   t.is(made.status, 201, made.text);
   const held = async (): Promise<number> => (await leaf.client().raw('GET', `${exportPath}/one`)).status;
