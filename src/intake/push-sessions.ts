@@ -75,9 +75,8 @@ export class PushSessions {
     this.#writer = writer;
     this.#startedMs = nowMs;
     this.#elsewhere = elsewhere;
-    elsewhere?.follow((shards) => {
+    elsewhere?.follow((slices) => {
       this.#notify([]);
-      const slices = shards.flatMap((shard) => [...pushes.state.slicesOf(shard)].map(({ slice }) => slice));
       if (slices.length > 0) this.#notify(slices);
     });
   }

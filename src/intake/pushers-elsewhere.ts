@@ -11,10 +11,11 @@ import type { Clock, Subscription } from '../domain/ports.js';
 import type { PublishedState } from '../domain/published-state.js';
 import type { PeerPusher, PeerState, Peers } from '../domain/store-port.js';
 import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
 
 export type PushersElsewhereParts = Readonly<{
   peers: Pick<Peers, 'others' | 'follow'>;
-  state: Pick<PublishedState, 'follow'>;
+  state: Pick<PublishedState, 'follow' | 'slicesOf'>;
   clock: Pick<Clock, 'now'>;
 }>;
 
@@ -31,7 +32,7 @@ export class PushersElsewhere {
   readonly #found = new Map<ShardName, PusherElsewhere>();
   readonly #heldUntilMs = new Map<ShardName, number>();
   #servers: ReadonlyMap<string, PeerState> = new Map();
-  readonly #listeners = new Listeners<readonly ShardName[]>();
+  readonly #listeners = new Listeners<readonly Slice[]>();
   readonly #subscriptions: readonly Subscription[];
 
   constructor(parts: PushersElsewhereParts) {
@@ -62,8 +63,8 @@ export class PushersElsewhere {
     for (const [shard, { pusher }] of this.#found) if (pusher !== undefined) yield shard;
   }
 
-  /** Calls when one of them has come or gone, or reports something new: with the shards of those that do. */
-  follow(listener: (shards: readonly ShardName[]) => void): Subscription {
+  /** Calls when one of them has come or gone, or reports something new: with the slices of those that do. */
+  follow(listener: (slices: readonly Slice[]) => void): Subscription {
     return this.#listeners.subscribe(listener);
   }
 
@@ -72,16 +73,17 @@ export class PushersElsewhere {
   }
 
   #look(): void {
-    const nowMs = this.#parts.clock.now();
-    const servers = new Map(this.#parts.peers.others);
+    const { peers, state, clock } = this.#parts;
+    const nowMs = clock.now();
+    const servers = new Map(peers.others);
     for (const [id, { pushers }] of this.#servers)
       if (!servers.has(id)) for (const [shard, { isHeld }] of pushers) if (isHeld) this.#heldUntilMs.set(shard, nowMs + enteredMsMax);
     this.#servers = servers;
     const told = new Map([...servers.values()].flatMap(({ pushers }) => [...pushers]));
-    const reported: ShardName[] = [];
+    const reported: Slice[] = [];
     for (const [shard, pusher] of told) {
       const before = this.#found.get(shard);
-      if (!isDeepStrictEqual(before?.pusher, pusher)) reported.push(shard);
+      if (!isDeepStrictEqual(before?.pusher, pusher)) for (const { slice } of state.slicesOf(shard)) reported.push(slice);
       this.#found.set(shard, { pusher, sinceMs: before?.pusher?.peer === pusher.peer ? before.sinceMs : nowMs });
     }
     for (const [shard, { pusher }] of this.#found)
