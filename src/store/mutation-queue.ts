@@ -124,6 +124,7 @@ export class MutationQueue implements Writer {
       this.refuse(lane.takeAll(), refusal);
       this.#broken.set(lane, refusal);
     }
+    this.#admit();
   }
 
   refuse(parts: readonly Part[], refusal: Refusal): void {

@@ -412,3 +412,15 @@ test('no lane is let in before the last one has pushed, though a batch goes mean
   t.deepEqual(entered, [0]);
   t.is(queue.length, 1);
 });
+
+test('who waits for room in a lane gets it when all that waits there is refused with a failed batch', async (t) => {
+  const { queue, batches } = aQueue({ batchMutationsMax: 2 });
+  const lane = queue.lane();
+  const answers = [1, 2, 3, 4].map((each) => lane.push([anUpsert({ name: String(each) })]));
+  const room = lane.room();
+
+  queue.refuseBatch(batches[0]!, { reason: 'ServiceUnavailable', message: 'the disk is full' });
+
+  t.true((await Promise.all(answers)).flat().every(({ kind }) => kind === 'unavailable'));
+  await t.notThrowsAsync(room);
+});
