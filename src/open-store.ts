@@ -58,6 +58,7 @@ function etcdLimits(settings: Settings): EtcdLimits {
     snapshotHoldMs: Math.min(snapshotHoldMs, settings.etcdHistoryAgeMs),
     recentBytesMax: settings.etcdBodiesBytesMax,
     resumedRevisionsMax: settings.etcdResumedRevisionsMax,
+    dutiesIntervalMs: 1_000,
     keptNames: keptNamesOf(settings),
   };
 }

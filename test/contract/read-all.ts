@@ -74,8 +74,12 @@ export async function mustWrite(store: Pick<Store, 'writer'>, mutation: Mutation
 }
 
 /** A store that opens continues the removals that the previous process left undone. */
-export async function removalsEnd(store: Pick<Store, 'state'>): Promise<void> {
-  await until(async () => halfRemoved([...store.state.shards], [...store.state.slices]).length === 0);
+/** `look`: makes the store look for them. */
+export async function removalsEnd(store: Pick<Store, 'state'>, look: () => void = () => {}): Promise<void> {
+  await until(async () => {
+    look();
+    return halfRemoved([...store.state.shards], [...store.state.slices]).length === 0;
+  });
 }
 
 export function keyText(key: Key): string {

@@ -13,13 +13,13 @@ export type LeaderDutiesParts = Readonly<{
   published: Pick<PublishedState, 'owedRewrites'>;
   state: Pick<State, 'shards' | 'slices'>;
   clock: Clock;
+  intervalMs: number;
   isLeader: () => boolean;
   /** Resolves when there is nothing left of them, or that could not be done. */
   clear: (shards: readonly ShardName[]) => Promise<void>;
   rewrite: (mark: string) => Promise<void>;
 }>;
 
-const lookIntervalMs = 1_000;
 const removalsIntervalMs = 10_000;
 
 export class LeaderDuties {
@@ -60,7 +60,8 @@ export class LeaderDuties {
   }
 
   #lookLater(): () => void {
-    return this.#parts.clock.after(lookIntervalMs, () => {
+    const { clock, intervalMs } = this.#parts;
+    return clock.after(intervalMs, () => {
       this.#cancel = this.#lookLater();
       this.look();
     });

@@ -19,6 +19,8 @@ export type EtcdLimits = Readonly<{
   recentBytesMax: number;
   /** A start reads so many revisions of history, so that watches of other servers may go on here. */
   resumedRevisionsMax: number;
+  /** How often the leader looks for what other servers have left undone. */
+  dutiesIntervalMs: number;
   keptNames: KeptNames;
 }>;
 

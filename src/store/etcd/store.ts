@@ -122,6 +122,7 @@ export class EtcdStore implements Store {
       published,
       state: this.state,
       clock,
+      intervalMs: limits.dutiesIntervalMs,
       isLeader,
       clear: async (shards) => {
         await this.writer.lane().push(shards.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0, onlyRemoved: true })));
@@ -177,6 +178,11 @@ export class EtcdStore implements Store {
       if (this.writer.idle) this.#end();
     }
     return this.#closed.promise;
+  }
+
+  /** Does what the leader does at intervals, if this server is the leader. */
+  attend(): void {
+    this.#duties.look();
   }
 
   /** Lets go of history that is over its bounds. */

@@ -18,6 +18,7 @@ export const etcdLimits: EtcdLimits = {
   recentBytesMax,
   history: { ageMs: 3_600_000, changesMax: 1_000_000, bytesMax: 1024 ** 3 },
   resumedRevisionsMax: 100_000,
+  dutiesIntervalMs: 1_000,
   keptNames: storeLimits.keptNames,
 };
 
