@@ -274,8 +274,8 @@ export async function openRooms(settings: Settings, parts: RoomParts): Promise<O
   const polledTypes = typesFile.polled((types) => {
     const { begun, ended, widened } = catalogue.replaceTable(types);
     for (const type of ended) hub.endOf(type);
-    // What was refused of these is missing here: all of it is asked for.
-    for (const { group, resource, identity } of widened) dropType({ group, resource, identity });
+    // What was refused of these is missing here: all of it is asked for. One that begins may have been here before.
+    for (const { group, resource, identity } of [...widened, ...begun]) dropType({ group, resource, identity });
     sessions.declared();
     tier.followTypes(begun);
   });

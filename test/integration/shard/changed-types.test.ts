@@ -26,30 +26,38 @@ const widgets = (versions: readonly string[], scope = 'Cluster'): string =>
     ],
   });
 
-test('a version that the agent reads before the cache serves it comes whole once it does', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const [atCache, atAgent] = [join(folder, 'cache.yaml'), join(folder, 'agent.yaml')];
-  await Promise.all([atCache, atAgent].map((file) => writeFile(file, widgets(['v1']))));
-  const server = await aServer(t, { flags: { 'types-file': atCache, 'policy-poll': '100ms' } });
-  const shard = await ShardStandIn.start();
-  t.teardown(() => shard.close());
-  const serves = (version: string): void =>
-    shard.store.serve({ group: 'x.io', version, resource: 'widgets', kind: 'Widget', identity: '' });
-  serves('v1');
-  shard.store.put('widgets.x.io', 'acme', { metadata: { name: 'one' } });
-  pushing(t, server, { shard, typesFile: atAgent });
-  await until(async () => (await namesAt(server, 'v1')).join() === 'one');
+for (const [how, between] of [
+  ['', undefined],
+  [', though the cache has read a file without the type in between', '{}'],
+] as const)
+  test(`a version that the agent reads before the cache serves it comes whole once it does${how}`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
+    t.teardown(() => rm(folder, { recursive: true, force: true }));
+    const [atCache, atAgent] = [join(folder, 'cache.yaml'), join(folder, 'agent.yaml')];
+    await Promise.all([atCache, atAgent].map((file) => writeFile(file, widgets(['v1']))));
+    const server = await aServer(t, { flags: { 'types-file': atCache, 'policy-poll': '100ms' } });
+    const shard = await ShardStandIn.start();
+    t.teardown(() => shard.close());
+    const serves = (version: string): void =>
+      shard.store.serve({ group: 'x.io', version, resource: 'widgets', kind: 'Widget', identity: '' });
+    serves('v1');
+    shard.store.put('widgets.x.io', 'acme', { metadata: { name: 'one' } });
+    pushing(t, server, { shard, typesFile: atAgent });
+    await until(async () => (await namesAt(server, 'v1')).join() === 'one');
 
-  serves('v2');
-  await writeFile(atAgent, widgets(['v2', 'v1']));
-  await until(() => server.logged.some(({ event }) => event === 'push.refused'));
-  shard.store.put('widgets.x.io', 'acme', { metadata: { name: 'two' } });
-  await writeFile(atCache, widgets(['v2', 'v1']));
+    serves('v2');
+    await writeFile(atAgent, widgets(['v2', 'v1']));
+    await until(() => server.logged.some(({ event }) => event === 'push.refused'));
+    shard.store.put('widgets.x.io', 'acme', { metadata: { name: 'two' } });
+    if (between !== undefined) {
+      await writeFile(atCache, between);
+      await until(() => server.logged.some(({ event }) => event === 'types.reloaded'));
+    }
+    await writeFile(atCache, widgets(['v2', 'v1']));
 
-  await until(async () => (await namesAt(server, 'v2')).join() === 'one,two');
-  t.pass();
-});
+    await until(async () => (await namesAt(server, 'v2')).join() === 'one,two');
+    t.pass();
+  });
 
 test('a type that changes its scope at one end of a link before it does at the other one comes whole once both say the same', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-types-'));
