@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
 import { isForgotten, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
-import type { Slice } from '../../domain/slice.js';
+import { formatSlice, type Slice } from '../../domain/slice.js';
 import { neverSynced, sameFacts, type SliceFacts } from '../decide.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, SliceRange } from '../syncs.js';
@@ -97,12 +97,12 @@ export class SliceTable {
     return formatDigest(this.#rows.get(shard)?.get(id)?.digest ?? emptyDigest);
   }
 
-  /** The slices of the range that hold objects, by shard and id. */
+  /** The slices of the range that hold objects, in the order of their texts: ids are given in the order of a life, which a restart may not have. */
   held(range: SliceRange): readonly NumberedSlice[] {
     return this.#in(range)
       .filter(({ objects }) => objects > 0)
       .map(({ id, slice }) => ({ id, slice }))
-      .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
+      .toSorted((a, b) => (formatSlice(a.slice) < formatSlice(b.slice) ? -1 : 1));
   }
 
   /** Writes what the commit has touched, and returns it. */

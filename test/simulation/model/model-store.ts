@@ -37,8 +37,6 @@ export class ModelStore {
   readonly #syncs = new Map<string, { shard: string; unspoken: Unspoken; awaitedBy: Synced | undefined; ended: Set<string> }>();
   readonly #synced = new Map<string, Synced>();
   readonly #links = new Map<Neighbour, LinkState>();
-  /** Types in the order in which they first appeared. */
-  readonly #types = new Set<string>();
 
   constructor(own: string) {
     this.#own = own;
@@ -53,7 +51,6 @@ export class ModelStore {
     const shard = this.#shards.get(key.shard);
     const isElsewhere = shard !== undefined && !shard.removed && shard.via !== 'local' && shard.origin !== this.#own;
     if (isElsewhere && mutation.takes !== true) return { kind: 'refused', why: 'elsewhere' };
-    this.#types.add(formatResource(key.resource));
     const verdict = decide(mutation, this.held(key));
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     const term = this.termOf(key.shard) + 1;
@@ -78,7 +75,6 @@ export class ModelStore {
     const { by } = push;
     const isTheirs = by.kind === 'link' ? holder?.via === by.neighbour : holder?.via === 'local' && holder.term === by.term;
     if (!isTheirs) return { kind: 'fenced', holder };
-    this.#types.add(formatResource(slice.resource));
     switch (push.kind) {
       case 'begin':
         if (push.cluster === undefined) this.#invalidate(slice);
@@ -253,16 +249,15 @@ export class ModelStore {
     const process = this.#shards.get(shard)?.process ?? '';
     if (fence) this.#setShard({ shard, term, process, removed: true, origin: this.#own, via: undefined, plain: false });
     for (const facts of [this.#syncs, this.#synced]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
-    const types = [...this.#types];
-    const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));
+    const inTypes = (a: Key, b: Key): number =>
+      formatSlice(a) === formatSlice(b) ? inOrder(a, b) : formatSlice(a) < formatSlice(b) ? -1 : 1;
     const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => key.shard === shard);
-    for (const key of keys.toSorted((a, b) => place(a) - place(b) || inOrder(a, b))) this.#delete(key);
+    for (const key of keys.toSorted(inTypes)) this.#delete(key);
     return { kind: 'swept', removed: keys.length };
   }
 
   #drop({ resource }: Extract<Push, { kind: 'drop' }>): PushOutcome {
     const type = formatResource(resource);
-    this.#types.add(type);
     for (const facts of [this.#syncs, this.#synced]) for (const slice of facts.keys()) if (slice.endsWith(`|${type}`)) facts.delete(slice);
     const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => formatResource(key.resource) === type);
     const inShards = (a: Key, b: Key): number => (a.shard === b.shard ? inOrder(a, b) : a.shard < b.shard ? -1 : 1);
