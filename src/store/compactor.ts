@@ -8,6 +8,7 @@
  * I13 At full write speed the log is never over a bound by more than a tenth: writers wait from a twentieth on, and one commit brings
  *     no more than a fortieth of the bytes. A bound of few changes may be exceeded by one commit, on the disk: nobody reads below C.
  */
+import assert from 'node:assert/strict';
 import { expired, Refused } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
 import type { Revisions } from '../domain/store-port.js';
@@ -87,6 +88,14 @@ export class Holds {
     const hold = Symbol('hold');
     this.#held.set(hold, { revision, untilMs: nowMs + this.#holdMs });
     return () => this.#held.delete(hold);
+  }
+
+  /** For a snapshot, until `release`. This, and later `assertCovered`, throw Refused(Expired) when its history is no longer whole. */
+  cover(revisions: Revisions, revision: Revision, nowMs: number): Readonly<{ assertCovered: () => void; release: () => void }> {
+    assert(revision <= revisions.published, 'a snapshot of the future');
+    const isCovered = (): void => assertCovered(revisions, revision);
+    isCovered();
+    return { assertCovered: isCovered, release: this.hold(revision, nowMs) };
   }
 
   lowest(nowMs: number): Revision | undefined {

@@ -1,5 +1,4 @@
 /** Objects and canonical paths, as the index of what is published has them. */
-import assert from 'node:assert/strict';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -51,11 +50,7 @@ export class EtcdObjects implements Objects, CanonicalPaths {
 
   snapshot(scope: Scope, revision: Revision): Snapshot {
     const { published, history, reader, revisions, holds, clock } = this.#parts;
-    assert(revision <= revisions.published, 'a snapshot of the future');
-    const isCovered = (): void => assertCovered(revisions, revision);
-    isCovered();
-    const release = holds.hold(revision, clock.now());
-    const parts = { objects: published.objects, history, reader, assertCovered: isCovered, release };
+    const parts = { objects: published.objects, history, reader, ...holds.cover(revisions, revision, clock.now()) };
     return new EtcdSnapshot(scope, revision, parts, this.#limits);
   }
 

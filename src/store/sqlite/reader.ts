@@ -87,11 +87,8 @@ export class Reader implements Objects, CanonicalPaths {
 
   snapshot(scope: Scope, revision: Revision): Snapshot {
     const { rows, walks, revisions, holds, clock, turn } = this.#parts;
-    assert(revision <= revisions.published, 'a snapshot of the future');
-    const isCovered = (): void => assertCovered(revisions, revision);
-    isCovered();
-    const release = holds.hold(revision, clock.now());
-    return new SqliteSnapshot(scope, revision, { rows, walks, assertCovered: isCovered, release, clock, turn }, this.#limits.snapshot);
+    const covered = holds.cover(revisions, revision, clock.now());
+    return new SqliteSnapshot(scope, revision, { rows, walks, ...covered, clock, turn }, this.#limits.snapshot);
   }
 
   async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
