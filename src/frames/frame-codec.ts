@@ -11,7 +11,7 @@ import { pack, unpack } from './msgpack.js';
 const kinds = Object.entries(frames).map(([kind, { number, fields }]) => ({
   kind: kind as Frame['kind'],
   number,
-  members: record(fields),
+  members: record(fields, Infinity),
 }));
 const byNumber = new Map<unknown, (typeof kinds)[number]>(kinds.map((each) => [each.number, each]));
 const byKind = new Map(kinds.map((each) => [each.kind, each]));

@@ -30,8 +30,8 @@ function same<T>(value: T): T {
 
 function textOf(charactersMax: number, shorten: (value: string) => string = same): Field<string> {
   const read = (value: unknown): string => {
-    if (typeof value !== 'string') throw new BadFrame(` is no text`);
-    if (value.length > charactersMax) throw new BadFrame(` is too long`);
+    if (typeof value !== 'string') throw new BadFrame(' is no text');
+    if (value.length > charactersMax) throw new BadFrame(' is too long');
     return value;
   };
   return { read, write: (value) => whole(shorten(value)) };
@@ -54,7 +54,7 @@ export const message = textOf(frameBounds.messageCharactersMax, (value) => value
 /** 0 or above: msgpack-shape.ts has checked that. */
 export const count: Field<number> = {
   read: (value) => {
-    if (typeof value !== 'number') throw new BadFrame(` is no number`);
+    if (typeof value !== 'number') throw new BadFrame(' is no number');
     return value;
   },
   write: same,
@@ -62,7 +62,7 @@ export const count: Field<number> = {
 
 export const positive: Field<number> = {
   read: (value) => {
-    if (typeof value !== 'number' || value < 1) throw new BadFrame(` is no number above 0`);
+    if (typeof value !== 'number' || value < 1) throw new BadFrame(' is no number above 0');
     return value;
   },
   write: same,
@@ -70,7 +70,7 @@ export const positive: Field<number> = {
 
 export const flag: Field<boolean> = {
   read: (value) => {
-    if (typeof value !== 'boolean') throw new BadFrame(` is neither true nor false`);
+    if (typeof value !== 'boolean') throw new BadFrame(' is neither true nor false');
     return value;
   },
   write: same,
@@ -78,7 +78,7 @@ export const flag: Field<boolean> = {
 
 export const bytes: Field<Uint8Array> = {
   read: (value) => {
-    if (!(value instanceof Uint8Array)) throw new BadFrame(` is no bytes`);
+    if (!(value instanceof Uint8Array)) throw new BadFrame(' is no bytes');
     return value;
   },
   write: same,
@@ -88,7 +88,7 @@ export const bytes: Field<Uint8Array> = {
 export function parsed<T extends string>(parse: (text: string) => T | undefined): Field<T> {
   const read = (value: unknown): T => {
     const known = typeof value === 'string' ? parse(value) : undefined;
-    if (known === undefined) throw new BadFrame(` is none`);
+    if (known === undefined) throw new BadFrame(' is none');
     return known;
   };
   return { read, write: same };
@@ -109,25 +109,21 @@ export function late<T>(field: Field<T>): LateField<T> {
 
 export function listOf<T>({ read, write }: Field<T>, max: number = frameBounds.namesPerFrame): Field<readonly T[]> {
   return {
-    read: (value) => {
-      if (!Array.isArray(value)) throw new BadFrame(` is no list`);
-      if (value.length > max) throw new BadFrame(` is too long`);
-      return value.map((one) => read(one));
-    },
+    read: (value) => membersOf(value, max).map((one) => read(one)),
     write: (values) => values.map(write),
   };
 }
 
 /** A list with one member for each field, in order; those behind are ignored. Late ones that are undefined are left out at its end. */
-export function record<F extends Fields>(fields: F): Field<ValuesOf<F>> {
+export function record<F extends Fields>(fields: F, membersMax?: number): Field<ValuesOf<F>> {
   const named = Object.entries(fields).map(([name, { read, write, ...rest }]) => ({ name, read, write, isLate: 'isLate' in rest }));
   return {
     read: (value) => {
-      if (!Array.isArray(value)) throw new BadFrame(' is no list');
+      const members = membersOf(value, membersMax);
       const values: Record<string, unknown> = {};
       let at = 0;
       for (const { name, read, isLate } of named) {
-        const member = readMember(name, read, value[at]);
+        const member = readMember(name, read, members[at]);
         if (member !== undefined || !isLate) values[name] = member;
         at += 1;
       }
@@ -144,6 +140,12 @@ export function record<F extends Fields>(fields: F): Field<ValuesOf<F>> {
       return length === members.length ? members : members.slice(0, length);
     },
   };
+}
+
+function membersOf(value: unknown, max: number = frameBounds.listMax): readonly unknown[] {
+  if (!Array.isArray(value)) throw new BadFrame(' is no list');
+  if (value.length > max) throw new BadFrame(' is too long');
+  return value;
 }
 
 export function readMember<T>(name: string, read: (value: unknown) => T, value: unknown): T {
@@ -164,7 +166,7 @@ function rowsOf<T>(
     read: (value) => {
       if (!Array.isArray(value) || value.length === 0 || value.length % width !== 0)
         throw new BadFrame(` is no list of ${width} members each`);
-      if (value.length / width > frameBounds.listMax) throw new BadFrame(` is too long`);
+      if (value.length / width > frameBounds.listMax) throw new BadFrame(' is too long');
       const rows: T[] = [];
       for (let at = 0; at < value.length; at += width) rows.push(read(value, at));
       return rows;
@@ -228,13 +230,13 @@ const shard = parsed(parseShardName);
 /** Of the characters of a group, a plural and an identity in any Kubernetes API: none that separates the parts of a key. */
 export const slice: Field<Slice> = {
   read: (value) => {
-    if (!Array.isArray(value)) throw new BadFrame(' is no list');
+    const members = membersOf(value);
     return {
-      shard: readMember('shard', shard.read, value[0]),
+      shard: readMember('shard', shard.read, members[0]),
       resource: {
-        group: readMember('group', group.read, value[1]),
-        resource: readMember('resource', plural.read, value[2]),
-        identity: readMember('identity', identity.read, value[3]),
+        group: readMember('group', group.read, members[1]),
+        resource: readMember('resource', plural.read, members[2]),
+        identity: readMember('identity', identity.read, members[3]),
       },
     };
   },

@@ -127,6 +127,8 @@ const bad: readonly [string, unknown, string][] = [
   ['a claim by more than 64 caches', [9, 'amber', 1, 'p', false, 'c', Array(65).fill('c'), true, false], 'claim.path is too long'],
   ['a claim that does not say whose it is', [9, 'amber', 1, 'p', false, 'c', [], true], 'claim.isYours is neither true nor false'],
   ['a credit that is a number', [13, 1, 7], 'ack.credit is no list'],
+  ['a credit of more than 10,000 members', [13, 1, [1, 1, ...Array<number>(9_999).fill(1)]], 'ack.credit is too long'],
+  ['a slice of more than 10,000 members', [5, 1, [...amber, ...Array<number>(9_997).fill(1)], '1'], 'begin.slice is too long'],
   ['limits of 0', [2, 1, 'c', 1, 0, [1, 1], [0, 1, 1]], 'welcome.limits.frameBytesMax is no number above 0'],
   ['a role that is none', [1, 1, 'constructor', 'a', 'p', 1, false, [], '', null, null], 'hello.role is none'],
   ['a reason for a bye that is none', [16, 'constructor', '', null], 'bye.reason is none'],
