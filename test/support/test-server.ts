@@ -5,6 +5,7 @@
  * `hurried` makes the server's time run faster, so that waits of seconds take tenths; HTTP requests
  * still take real time.
  */
+import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -98,6 +99,7 @@ export class TestServer {
     const log = recording(logged);
     const watchPolicies: ServerParts['watchPolicies'] = (publish) => PolicyFile.watch({ clock, log, sources, running: settings }, publish);
     const { etcdServers, dataDirectory, certificateDirectory, bindAddress, tlsCertFile } = settings;
+    assert(settings.securePort < 32_768, 'a port that the system gives away by itself may be taken: freePorts()');
     const makesCertificate = tlsCertFile === undefined && bindAddress === '127.0.0.1' && clock === systemClock;
     if (etcdServers.length === 0) copyDatabase(dataDirectory);
     if (makesCertificate) copyCertificate(certificateDirectory);

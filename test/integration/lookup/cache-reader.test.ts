@@ -6,6 +6,7 @@ import type { HttpAnswer } from '../../../src/lookup/read-answer.js';
 import type { CachedObject } from '../../../src/client.js';
 import { ManualClock } from '../../support/store/manual-clock.js';
 import { aClusterCachedResource } from '../../support/objects.js';
+import { freePorts } from '../../support/free-ports.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { aServer } from '../../support/test-server.js';
@@ -209,12 +210,13 @@ test('a cache that is down, silent, or refuses is a fault, and never an absence'
 });
 
 test('a reader goes on by itself when the cache has restarted', async (t) => {
-  const server = await aServer(t);
+  const flags = { 'secure-port': String((await freePorts(1))[0]) };
+  const server = await aServer(t, { flags });
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
   t.like(await reader.get(aRef()), { kind: 'found' });
 
-  const again = await server.restart({ flags: { 'secure-port': String(server.port) } });
+  const again = await server.restart({ flags });
   t.teardown(() => again.close());
 
   t.like(await reader.get(aRef()), { kind: 'found' });

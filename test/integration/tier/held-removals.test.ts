@@ -3,6 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { test } from '../../support/test.js';
 import type { Slice } from '../../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../../src/domain/status.js';
+import { freePorts } from '../../support/free-ports.js';
 import { LeapingClock } from '../../support/leaping-clock.js';
 import { pushedExport, RawPusher, sliceOf } from '../../support/raw-pusher.js';
 import { claim, openChild } from '../../support/raw-child.js';
@@ -65,7 +66,8 @@ async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { 
   const policies = { root: above(all), east: below(all) };
   const tree = await aTree(t);
   const root = await tree.cache('root', { config: () => policies.root, flags: quick });
-  const eastOptions = { config: () => policies.east, flags: { ...quick, ...flags }, clock };
+  const [port] = await freePorts(1);
+  const eastOptions = { config: () => policies.east, flags: { ...quick, 'secure-port': String(port), ...flags }, clock };
   const east = await tree.cache('east', { parent: root, ...eastOptions });
   const leaf = await tree.cache('leaf', { parent: east });
   const pusher = await RawPusher.open(root);
@@ -75,7 +77,7 @@ async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { 
   const restart = async (former: TestServer): Promise<TestServer> => {
     const again = await former.restart({
       ...eastOptions,
-      flags: { ...(await tree.linkFlags('east', root)), ...eastOptions.flags, 'secure-port': String(former.port) },
+      flags: { ...(await tree.linkFlags('east', root)), ...eastOptions.flags },
       authority: tree.authority,
     });
     t.teardown(() => again.close());

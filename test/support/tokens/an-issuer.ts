@@ -1,6 +1,6 @@
 /** An OpenID Connect issuer: its configuration and its keys, over TLS. */
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { freePorts } from '../free-ports.js';
 import type { TestAuthority } from '../test-authority.js';
 import type { Teardown } from '../test-server.js';
 import { aJwt, aKeyPair, type TestKey } from './jwt.js';
@@ -39,8 +39,8 @@ export class AnIssuer {
 
   /** At the port that it had. */
   async start(): Promise<void> {
+    this.#port ||= (await freePorts(1))[0]!;
     await new Promise<void>((resolve) => this.#server.listen(this.#port, '127.0.0.1', resolve));
-    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
   async stop(): Promise<void> {
