@@ -1,4 +1,4 @@
-/** The peers of a store that one server has for itself. */
+/** `Peers` of a store that has only one server: it leads, and there are no others. */
 import type { Peers } from '../domain/store-port.js';
 
 export const alone: Peers = Object.freeze({

@@ -1,20 +1,23 @@
-/** What a commit is asked, and what becomes of it: the words that every engine's committer shares. */
+/** What an engine's committer receives and decides. Both engines share these types. */
 import type { Mutation } from '../domain/mutation.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 
 /** Pushes that may take more than one commit. */
 export type Sweeping = Extract<Push, { kind: 'end' | 'clear' | 'drop' }>;
 
-/** What a batch is made of. `resume`: the same sweep once more, because an earlier commit did not finish that walk. */
+/** An item of a batch. `resume`: continues a sweep whose walk an earlier commit did not finish. */
 export type Asked = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping; walk: number }>;
 
-/** Removed that many and is not done; the walk of that number goes on. */
+/** The sweep removed this many objects and is not done; walk number `walk` continues. */
 export type Unfinished = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
 
-/** What became of a push so far. */
+/** The outcome of a push, or the progress of a sweep. */
 export type PushDecision = PushOutcome | Unfinished;
 
-/** Objects deleted in one step. */
+/** Objects that one step of a sweep deletes at most. */
 export const sweepDeletesMax = 256;
-/** So many objects are little: a commit may end some hundred slices, each of which is read. */
+/**
+ * The `end` of a slice that holds at most this many objects is decided in one commit. One commit
+ * may contain the ends of some hundred slices, and the committer reads each slice.
+ */
 export const littleMax = 64;

@@ -1,5 +1,5 @@
-/** What one step of a check has looked at, and what it found wrong. */
+/** The result of one step of a check. `looked`: how many rows or keys it read. */
 export type Checked = Readonly<{ what: string; looked: number; problems: readonly string[] }>;
 
-/** What one step names; the rest is counted by nobody. */
+/** A step reports at most this many problems, and does not count the rest. */
 export const problemsMax = 20;

@@ -1,12 +1,14 @@
 /**
- * Decides how far the change log may be compacted and how much of the writer's time that may take. Pure; the schedule calls it.
+ * Decides up to which revision the change log may be compacted, and which share of the writer's
+ * time compaction may take. Pure; the schedule calls it.
  *
- *   over its bounds by    0 ──────────── a twentieth ────────── a tenth
- *   compaction's share    a tenth ─ rising ─ nine tenths ─────▶            Writers wait for it: the log stops growing.
- *   snapshots under way   hold it back ────┤ hold it back no more
+ *   log over its bounds by   0 ──────────── 1/20 ──────────── 1/10
+ *   compaction's share       1/10 ─ rising ─ 9/10 ─────────▶    writers wait: the log stops growing
+ *   snapshots in progress    delay it ───────┤ no longer delay it
  *
- * I13 At full write speed the log is never over a bound by more than a tenth: writers wait from a twentieth on, and one commit brings
- *     no more than a fortieth of the bytes. A bound of few changes may be exceeded by one commit, on the disk: nobody reads below C.
+ * I13 At full write speed the log exceeds no bound by more than a tenth. Writers wait from a
+ *     twentieth on, and one commit adds at most a fortieth of the bytes. One commit may exceed a
+ *     small bound of changes on the disk, because nobody reads below the compacted revision.
  */
 import assert from 'node:assert/strict';
 import { expired, Refused } from '../domain/errors.js';
@@ -23,29 +25,41 @@ export type HistoryLimits = Readonly<{
 
 export type LogState = Readonly<{
   published: Revision;
-  /** Up to where the log is compacted on the disk. */
+  /** The compacted revision on the disk. */
   compacted: Revision;
   /** Bytes of bodies above the compacted revision. */
   bytes: number;
-  /** The newest revision known to be older than the history's age; 0 when none is. */
+  /** The newest revision known to be older than `historyAgeMs`; 0 if there is none. */
   agedRevision: Revision;
-  /** For how long the oldest change has been older than that, as far as is known. */
+  /** For how long the oldest change is known to have been older than `historyAgeMs`. */
   overdueMs: number;
   /** The lowest revision that a snapshot in progress reads. */
   heldRevision: Revision | undefined;
 }>;
 
-/** How far C may rise, and the share of the writer's time that compaction may take for it. */
+/**
+ * How far the compacted revision may rise, and the share of the writer's time that compaction may
+ * take for it.
+ */
 export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 
 const shareMin = 0.1;
 const shareMax = 0.9;
-/** Changes that are only old do not grow with every write: writers wait for half the time at most. */
+/**
+ * The greatest share for changes that are only too old. Writes do not increase their number, so
+ * writers wait for half of the time at most.
+ */
 const agedShareMax = 0.5;
-/** This far over a bound, compaction has its greatest share, and nothing holds it back. */
+/**
+ * From this excess over a bound on, compaction has its greatest share, and snapshots no longer hold
+ * it back.
+ */
 const urgentExcess = 0.05;
 const commitBytesPart = 0.025;
-/** Only an average of the bytes of a change is known: C rises by no more at once when bytes ask for it. */
+/**
+ * The number of revisions that one decision compacts at most because of bytes. Only the average
+ * size of a change is known.
+ */
 const byBytesMax = 256;
 
 export function decideCompaction(state: LogState, limits: HistoryLimits): Allowed {
@@ -61,7 +75,10 @@ export function decideCompaction(state: LogState, limits: HistoryLimits): Allowe
   return { upTo, share: Math.max(shareOf(grown, shareMax), shareOf(aged, agedShareMax)) };
 }
 
-/** What one commit may add, so that it does not carry the log far over its bound. */
+/**
+ * The bytes that one commit may add. The limit keeps a commit from exceeding the log's bound by
+ * much.
+ */
 export function commitBytesMax({ historyBytesMax }: HistoryLimits): number {
   return Math.max(1, Math.floor(historyBytesMax * commitBytesPart));
 }
@@ -90,7 +107,10 @@ export class Holds {
     return () => this.#held.delete(hold);
   }
 
-  /** For a snapshot, until `release`. This, and later `assertCovered`, throw Refused(Expired) when its history is no longer whole. */
+  /**
+   * Holds the history that a snapshot at `revision` needs, until `release` or for `holdMs`. This
+   * call and `assertCovered` throw Refused(Expired) if that history is no longer complete.
+   */
   cover(revisions: Revisions, revision: Revision, nowMs: number): Readonly<{ assertCovered: () => void; release: () => void }> {
     assert(revision <= revisions.published, 'a snapshot of the future');
     const isCovered = (): void => assertCovered(revisions, revision);
@@ -106,7 +126,7 @@ export class Holds {
   }
 }
 
-/** Throws Refused(Expired) when history above `position` is no longer whole. */
+/** Throws Refused(Expired) if history above `position` is no longer complete. */
 export function assertCovered(revisions: Pick<Revisions, 'compacted' | 'format'>, position: Revision): void {
   const { compacted } = revisions;
   if (position >= compacted) return;

@@ -1,6 +1,10 @@
 /**
- * Copies what one store holds into another, empty one: the objects of shards that are written at this cache, who has these, and which were removed. What came over links is left out: it
- * comes over them again. Nothing counts as synced in the copy, so pushers send everything again, and what is the same is not written.
+ * Copies one store into another, empty one. It copies the objects that did not come over a link,
+ * which pusher has which shard, and which shards were removed. It leaves out objects that came over
+ * links, because the links bring them again.
+ *
+ * No slice counts as synced in the copy. So pushers send everything again, and the copy does not
+ * write objects that are the same.
  */
 import type { ShardState } from '../domain/claim.js';
 import { CacheError } from '../domain/errors.js';
@@ -14,10 +18,13 @@ import { nestingMax, scanObject } from '../json/object-text.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { PushLane, Store } from '../domain/store-port.js';
 
-/** `left`: objects that came over links. */
+/** `left`: objects that came over links and were not copied. */
 export type Copied = Readonly<{ objects: number; bytes: number; shards: number; left: number }>;
 
-/** `note` is called now and then with how many objects are copied. Throws CacheError, also when the copy does not have what it should. */
+/**
+ * Calls `note` now and then with the number of objects copied so far. Throws CacheError if a write
+ * fails, or if the copy differs from the source.
+ */
 export async function copyStore(from: Store, to: Store, note: (objects: number) => void): Promise<Copied> {
   if (to.state.names.size > 0) throw new CacheError('the store to copy to holds something already');
   const shards = new Map([...from.state.shards].map((state) => [state.shard, state]));
@@ -50,7 +57,10 @@ async function copyShard(state: ShardState, lane: PushLane, speakers: Map<ShardN
   }
 }
 
-/** What a pusher has brought comes from that again, the rest from plain writers. */
+/**
+ * Copies the objects of shards that have a pusher as pushes of that pusher. Copies all others as
+ * plain writes.
+ */
 async function copyObjects(
   objects: readonly StoredObject[],
   to: Store,
@@ -75,7 +85,7 @@ async function pushed(lane: PushLane, pushes: readonly Push[]): Promise<readonly
   return outcomes;
 }
 
-/** By the digests of slices, which both stores have counted themselves. */
+/** Compares the digests of slices, which each store has computed itself. */
 async function assertSame(from: Store, to: Store, shards: ReadonlyMap<ShardName, ShardState>): Promise<void> {
   const copied = new Map([...to.state.slices].map(({ slice, digest }) => [formatSlice(slice), digest]));
   for (const { slice, objects, digest } of from.state.slices) {

@@ -1,7 +1,10 @@
-/** A store that was found damaged as it was opened: nothing of it is served until an operator has acted (src/stand-aside.ts). */
+/**
+ * The store was found damaged when it was opened. The server serves none of it until an operator
+ * acts (src/stand-aside.ts).
+ */
 import { CacheError } from '../domain/errors.js';
 
-/** `file`: where the damaged database lies now. */
+/** `file`: where the damaged database is. */
 export class DamagedStore extends CacheError {
   readonly file: string;
   readonly problem: string;
@@ -13,7 +16,7 @@ export class DamagedStore extends CacheError {
   }
 }
 
-/** What was opened, or the damage that kept it from opening. */
+/** Resolves with the error, rather than rejecting, if the store is damaged. */
 export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | DamagedStore> {
   try {
     return await opening;

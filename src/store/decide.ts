@@ -1,22 +1,31 @@
 /**
- * What becomes of what an engine is asked: its rules, without a store. An engine reads the facts, in the order in which it was asked, and writes what follows.
+ * The rules by which an engine decides each mutation and push, without a store. An engine reads the
+ * facts in queue order, calls these functions, and writes the result.
  *
- *   put, delete   of a shard elsewhere: only if it takes it. A shard that is not local becomes local and plain, in the next term. What a pusher did not send
- *                 makes its slice unsynced
- *   what speaks   a pusher whose shard is local and of its term, a link that the shard comes over; all else is fenced
- *   begin         the whole slice is unsynced until its end; what it has of one logical cluster leaves it as it is
- *   upsert        the same body confirms; another is put, and came over the speaker's link
- *   invalidate    the slice is unsynced, and what is under way of it void
- *   end           synced, once nothing is left that was not sent; without a begin only if the slice is current under that filter already
- *   claim         `judgeClaim`; acquire: `arrived` (domain/claim.ts)
- *   meet          another cache at the other end: no slice that came over the link is current; if it is the parent, its shards are nobody's
- *   reach         without a position no slice that came over the link is current
- *   leave         the link goes, and its shards are nobody's
- *   forget        a shard that was removed and holds nothing goes with its slices
- *   clear, drop   its slices were never synced; what was written since stays
- *   assume        what a plain writer has written counts as synced
+ *   put, delete   Refused if the shard's origin is elsewhere, unless the mutation `takes` it.
+ *                 A shard that is not local becomes local and plain, with the next term.
+ *                 In a shard that is not plain, a write that does not come from the shard itself
+ *                 makes the slice unsynced, unless it changes kept names only.
+ *   speaker       A pusher speaks for a shard that is local and has its term. A link speaks for
+ *                 a shard whose via it is. Every other speaker is fenced.
+ *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster leaves
+ *                 the state of the slice as it is.
+ *   upsert        An equal body confirms the object. Another body is written, and the slice then
+ *                 came over the speaker's link.
+ *   invalidate    The slice is unsynced, and syncs of it that are under way are void.
+ *   end           The slice is synced once every object that was not sent is removed. Without a
+ *                 `begin`, only if the slice is current under the same link filter.
+ *   claim         `judgeClaim`; acquire: `arrived` (domain/claim.ts).
+ *   meet          If another cache is at the other end, no slice that came over the link is
+ *                 current. If the link is the parent's, its shards are nobody's.
+ *   reach         An empty position: no slice that came over the link is current.
+ *   leave         The store forgets the link, and its shards are nobody's.
+ *   forget        The store forgets a shard that was removed and holds nothing, and its slices.
+ *   clear, drop   The slices count as never synced. Objects written since then stay.
+ *   assume        What a plain writer has written counts as synced.
  *
- * DC1 A shard that comes by another neighbour now, or by none, has no slice that is synced, and nothing of it is under way.
+ * DC1 When a shard's via changes, or it becomes nobody's, none of its slices counts as synced, and
+ *     its syncs under way are void.
  */
 import assert from 'node:assert/strict';
 import { noBuckets } from '../domain/buckets.js';
@@ -27,7 +36,7 @@ import type { Revision } from '../domain/revision.js';
 import type { Neighbour } from '../domain/via.js';
 import type { Sync } from './syncs.js';
 
-/** How far a slice is synced, and over which link. */
+/** Which term has synced a slice, and over which link it came. */
 export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash' | 'cameOver'>;
 
 type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
@@ -40,17 +49,17 @@ export function sameFacts(one: SliceFacts, other: SliceFacts): boolean {
   return isSynced && one.filterHash === other.filterHash && one.cameOver === other.cameOver;
 }
 
-/** It counts as not synced, and is not current. */
+/** The slice counts as not synced, and is not current with a link. */
 export function unsynced<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, syncedTerm: 0, filterHash: '' };
 }
 
-/** It is not current with the link that it comes over. */
+/** The slice is not current with the link that it comes over. */
 export function stale<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, filterHash: '' };
 }
 
-/** As if it had never been synced; which link has brought it stays. */
+/** The slice counts as never synced. It keeps the link that brought it. */
 export function cleared<Facts extends SliceFacts>(facts: Facts): Facts {
   return { ...facts, ...neverSynced, cameOver: facts.cameOver };
 }
@@ -60,17 +69,20 @@ export function assumed<Facts extends SliceFacts>(facts: Facts, term: ShardState
   return { ...facts, syncedTerm: term, everSynced: true, cameOver: '' };
 }
 
-/** After the end of a sync of the whole slice. */
+/** The facts after the `end` of a sync of the whole slice. */
 export function synced({ by, filterHash, term }: PushOf<'end'>, shard: ShardState | undefined): SliceFacts {
   assert(shard !== undefined, 'whoever ends a sync has the shard');
   const cameOver = linkOf(by);
   return { syncedTerm: term ?? shard.term, everSynced: true, filterHash: cameOver === '' ? '' : filterHash, cameOver };
 }
 
-/** `shard`: the state in which it is written. `settles`: that is a new one. `unsyncs`: its slice counts as not synced from now on. */
+/**
+ * `shard`: the state in which the mutation writes the shard. `settles`: that state is new.
+ * `unsyncs`: the slice counts as not synced from now on.
+ */
 type Written = Readonly<{ kind: 'write'; shard: ShardState; settles: boolean; unsyncs: boolean }>;
 
-/** `held`: the revision of the object that the key has. */
+/** `held`: the revision of the object under the key. */
 export function judgeMutation(
   mutation: Mutation,
   { own, known, held }: Readonly<{ own: string; known: ShardState | undefined; held: Revision | undefined }>,
@@ -80,26 +92,33 @@ export function judgeMutation(
   if (verdict !== 'write') return { kind: 'refused', why: verdict };
   const isLocal = known?.via === 'local';
   const shard = isLocal ? known : writtenPlainly(own, known, mutation.key.shard);
-  // A pusher that comes back syncs again what others have written. While it is there, only the shard itself may (intake/plain-writes.ts).
+  // Another writer's change unsyncs the slice, so that a pusher that returns syncs the slice again.
+  // While a pusher is connected, only the shard itself may write (intake/plain-writes.ts).
   const unsyncs = mutation.bySource !== true && !keepsNames(mutation) && !shard.plain;
   return { kind: 'write', shard, settles: !isLocal, unsyncs };
 }
 
-/** Whether it changes names alone that are kept on copies: whether the shard still has the object, that does not say. */
+/**
+ * Whether the mutation changes only names that copies keep. Such a change does not show whether the
+ * shard still has the object.
+ */
 export function keepsNames(mutation: Mutation): boolean {
   return mutation.kind === 'put' && mutation.keeps === true;
 }
 
-/** Whether it is heard for a shard. */
+/** Whether the speaker may push in the name of the shard. */
 export function speaksFor(by: Speaker, shard: ShardState): boolean {
   if (by.kind === 'link') return shard.via === by.neighbour;
   return shard.via === 'local' && !shard.removed && shard.term === by.term;
 }
 
-/** What a link is that opens: that of the same cache, the first of its neighbour, or that of another cache than before. */
+/**
+ * What the committer finds when a link opens. `same`: the cache that this neighbour had last.
+ * `first`: this neighbour is new. `another`: the neighbour is another cache than the last time.
+ */
 export type Meeting = Readonly<{ kind: 'same' | 'first' | 'another' }> | Extract<PushOutcome, { kind: 'bound' | 'full' }>;
 
-/** `nameWith`: by which name the child last came that has the id. */
+/** `nameWith`: the name with which the child that has this id came last. */
 export function judgeMeeting(
   { neighbour, cacheId }: PushOf<'meet'>,
   {
@@ -117,27 +136,31 @@ export function judgeMeeting(
   return { kind: known === undefined ? 'first' : 'another' };
 }
 
-/** Whether the shards of the neighbour are nobody's from now on: what another parent has of them is not known. */
+/**
+ * Whether the neighbour's shards become nobody's: this cache does not know what a new parent has of
+ * them.
+ */
 export function losesShards(neighbour: Neighbour, { kind }: Meeting): boolean {
   return neighbour === 'parent' && kind === 'another';
 }
 
 /**
- * What an `end` does: `walk` removes first what was not sent; `ended` has nothing to remove; `synced` had no begin, and needs none. `resumed`: the walk that
- * an earlier step of it has begun.
+ * What an `end` does. `walk`: removes the objects that were not sent. `ended`: has nothing to
+ * remove. `synced`: had no `begin`, and needs none. `unbegun`: had no `begin`, but needs one.
+ * `resumed`: the number of the walk that an earlier step of this `end` began.
  */
 export function judgeEnd(
   { by, filterHash, buckets }: PushOf<'end'>,
   { sync, resumed, facts }: Readonly<{ sync: Sync | undefined; resumed: number | undefined; facts: Pick<SliceFacts, 'filterHash'> }>,
 ): 'walk' | 'ended' | 'synced' | 'unbegun' {
-  // A sync with another walk, or none, began meanwhile.
+  // Another sync has begun meanwhile. It has another walk, or none.
   if (sync !== undefined && resumed !== undefined && sync.walk?.number !== resumed) return 'unbegun';
   if (sync !== undefined) return buckets === noBuckets ? 'ended' : 'walk';
   const isCurrent = by.kind === 'link' && filterHash !== '' && facts.filterHash === filterHash;
   return resumed === undefined && isCurrent ? 'synced' : 'unbegun';
 }
 
-/** `digest`: that of what is here. */
+/** `digest`: the digest of the slice in this store. */
 export function compared(
   asked: PushOf<'compare'>,
   digest: string,
@@ -146,22 +169,22 @@ export function compared(
   return asked.digest === digest ? { kind: 'unchanged' } : { kind: 'differs', digest, isCurrent: filterHash !== '' };
 }
 
-/** Whether a shard may go; `holds`: it has objects. */
+/** Whether the store may forget a shard. `holds`: the shard has objects. */
 export function isForgettable(shard: ShardState | undefined, holds: boolean): shard is ShardState {
   return shard?.removed === true && !holds;
 }
 
-/** Whether what plain writers wrote to it may count as synced. */
+/** Whether what plain writers wrote to the shard may count as synced. */
 export function isAssumable(shard: ShardState | undefined): shard is ShardState {
   return shard?.via === 'local' && shard.plain;
 }
 
-/** Whether a `clear` has nothing to do, because somebody has the shard by now. */
+/** Whether a `clear` must do nothing, because a writer has claimed the shard since. */
 export function isOvertaken({ onlyRemoved = false }: PushOf<'clear'>, shard: ShardState | undefined): boolean {
   return onlyRemoved && shard?.removed !== true;
 }
 
-/** Nobody's: the cache that it came from is another one now, or gone. */
+/** The shard is nobody's, because the cache that it came from has changed or left. */
 export function withoutVia(shard: ShardState): ShardState {
   return { ...shard, via: undefined };
 }

@@ -1,20 +1,27 @@
 /**
- * The text of a revision, its resourceVersion: an epoch in 9 digits, then a count in 10. A plain decimal below 2^63.
+ * The text of a revision, its resourceVersion: an epoch in 9 digits, then a count in 10. Together
+ * they are a plain decimal below 2^63.
  *
  *   epoch 217000123 from 1 ────────┐ epoch 217086554 from 501 ────▶ revision
  *         count = nonce + 1 … 500  │       count = nonce + 1 …
  *
- * An epoch is one life of a store, from start to start. An older state (an old file, a snapshot of the volume, recovery) always comes back
- * with a start, so what was written in the lost life has an epoch or a count that this store never gave.
+ * An epoch is one life of a store, from start to start. A store can return to an older state (an
+ * old file, a snapshot of the volume, recovery) only at a start. So each resourceVersion of the
+ * lost life has an epoch or a count that this store never gave.
  *
- * I1 A resourceVersion is ours exactly when its epoch is and its count lies in the range of that epoch.
- * I21 No resourceVersion is given twice. Of two starts from one state the later has the higher epoch, by the clock. Within `spread` seconds of
- *     each other, or without a clock, they differ by chance; if they do not, their counts begin at different nonces.
+ * I1 This store gave a resourceVersion exactly when it knows the epoch, and the count lies in the
+ *    range of that epoch.
+ * I21 No resourceVersion is given twice. Of two starts from one state the later has the higher
+ *     epoch, by the clock. Within `spread` seconds of each other, or without a clock, their epochs
+ *     differ by chance. If they do not, their counts begin at different nonces.
  */
 import { CacheError } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
 
-/** The first count is `nonce + 1`, that of `firstRevision`; `nonce` stands for the state in which the epoch began. */
+/**
+ * The first count is `nonce + 1`, which belongs to `firstRevision`. The count `nonce` is the state
+ * in which the epoch began.
+ */
 export type Epoch = Readonly<{ epoch: number; firstRevision: Revision; nonce: number }>;
 
 export type EpochParts = Readonly<{
@@ -28,21 +35,27 @@ export const epochDigits = 9;
 export const countDigits = 10;
 const countMax = 10 ** countDigits - 1;
 const nonceMax = 10 ** (countDigits - 1);
-/** Above every change that one commit can make. */
+/** More than the changes that one commit can make. */
 const commitChangesMax = 1_000_000;
 
 const startMs = Date.UTC(2020, 0, 1);
 const epochMin = 10 ** (epochDigits - 1);
 /** Below 2^63 with any count after it. */
 const epochMax = 922_337_202;
-/** The year 2045 in seconds since 2020: a clock beyond it would use up the epochs, so it is not believed. */
+/**
+ * The year 2045, in seconds since 2020. A clock beyond it would use up the epochs, so `nextEpoch`
+ * ignores it.
+ */
 const clockMax = (Date.UTC(2045, 0, 1) - startMs) / 1000;
 const spread = 10_000;
-/** Beyond the clock's part of the epochs, what is left lasts for a million starts. */
+/** The spread once epochs have passed `clockMax`. The epochs above it last for a million starts. */
 const spreadAtLast = 100;
 const idDigits = 16;
 
-/** The epoch of a start; `last` is the highest that the store knows, 0 at its birth. Throws a CacheError when none is left. */
+/**
+ * The epoch of a start. `last`: the highest epoch that the store knows, 0 at its birth. Throws
+ * CacheError if none is left.
+ */
 export function nextEpoch(last: number, { nowMs, random }: EpochParts): number {
   const seconds = Math.floor((nowMs - startMs) / 1000);
   const least = Math.max(last + 1, epochMin, seconds < clockMax ? seconds : 0);
@@ -55,7 +68,7 @@ export function nextNonce({ random }: Pick<EpochParts, 'random'>): number {
   return Math.floor(random() * nonceMax);
 }
 
-/** Which of the epoch's counts a revision has. */
+/** The count of a revision in its epoch. */
 export function countOf({ firstRevision, nonce }: Epoch, revision: Revision): number {
   return nonce + revision - firstRevision + 1;
 }
@@ -65,12 +78,15 @@ export function isUsedUp(epoch: Epoch, revision: Revision): boolean {
   return countOf(epoch, revision) > countMax - commitChangesMax;
 }
 
-/** The text of a count; one of etcd has no nonce. */
+/** The text of an epoch and a count. The etcd engine has no nonce. */
 export function formatInEpoch(epoch: number, count: number): string {
   return `${epoch}${String(count).padStart(countDigits, '0')}`;
 }
 
-/** The id that a store gets at its birth, in all its lives: hexadecimal digits. `random` gives [0, 1). */
+/**
+ * The id that a store gets at its birth and keeps in all its lives: 16 hexadecimal digits. `random`
+ * gives [0, 1).
+ */
 export function newCacheId(random: () => number): string {
   return Array.from({ length: idDigits }, () => Math.floor(random() * 16).toString(16)).join('');
 }

@@ -1,14 +1,20 @@
 /**
- * One writer's queue: what it was given waits in order and goes to the committer in parts. Many pushes given together are one job
- * with one answer, so that an object costs no promise.
+ * The queue of one writer. Its jobs wait in order and go to the committer in parts. Pushes that are
+ * given together are one job with one answer, so that an object costs no promise.
  *
- *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]      A job may be spread over several commits; it is answered
- *                                                                when all of it is decided.
- * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what follows it waits until it is done, which may
- * take several commits. Between them the job is put back in front. The end of a slice that holds little is done at once (sweep.ts), and
- * nothing waits for it. A pusher that comes for the shard of a running `end` is also sent ahead of that `end`: if it gets the shard, the `end` is
- * void and nothing waits for it. It is answered in its own place. A link's claims keep their places: what came before them is true of the
- * term before.
+ *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]
+ *
+ * Several commits may share one job. The lane answers it when all of it is decided.
+ *
+ * A sweep (an `end`, `clear` or `drop`) is the last item of its lane in a batch. The items behind
+ * it wait until it is done, which may take several commits. Between these commits its job returns
+ * to the front of the lane. The `end` of a slice that holds little is done at once (sweep.ts), so
+ * nothing waits for it.
+ *
+ * An `acquire` that waits behind a running `end` of its shard also goes ahead of that `end`. If the
+ * pusher gets the shard, the `end` is void, and nothing waits for it. The lane answers the
+ * `acquire` in its own place. A link's claims keep their places, because the items before them
+ * belong to the earlier term.
  *
  *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
  */
@@ -25,26 +31,29 @@ export type PushJob = {
   readonly pushes: readonly Push[];
   readonly answer: (outcomes: readonly PushOutcome[]) => void;
   readonly outcomes: PushOutcome[];
-  /** How many have gone to the committer. */
+  /** How many of the pushes the committer has received. */
   taken: number;
-  /** The sweep under way, and what it has removed so far. */
+  /** The sweep under way, and the number of objects that it has removed so far. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
-  /** The walk that it was also sent ahead of. */
+  /** The walk of the `end` ahead of which this job was already sent. */
   aheadOf: number | undefined;
 };
 
 export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; asked: readonly Asked[] }>;
 
-/** What goes to the committer together. */
+/** What one batch takes of one job. */
 export type Part = MutationJob | PushPart;
 
-/** How much a batch may take; a mutation counts by its weight. */
+/** How much a batch may take. `mutations` is a sum of weights. */
 export type Allowance = { mutations: number; bytes: number };
 
-/** How many objects a slice holds, as published: nothing is under way to the committer when a batch is taken. */
+/**
+ * The number of objects of a slice, as published. A batch is taken while the committer has none, so
+ * this number is current.
+ */
 export type ObjectsOf = (slice: Slice) => number;
 
-/** Whether there is room for the item in the batch; if so, the room is taken. */
+/** If the batch has room for the item, takes the room and returns true. */
 type Admit = (item: Mutation | Push, weight: number) => boolean;
 
 export class Lane {
@@ -73,7 +82,7 @@ export class Lane {
     for (const item of items) this.#bytes += sizeOf(item);
   }
 
-  /** The last sweep that was taken is not done. */
+  /** Puts the last sweep taken back in front, because it is not done. */
   putBack(job: PushJob): void {
     if (job.taken === job.pushes.length) this.#jobs.unshift(job);
     job.taken -= 1;
@@ -82,8 +91,9 @@ export class Lane {
   }
 
   /**
-   * Moves into `parts` what `share` allows, but at least one item if `left` or an empty batch allows it, and subtracts it from `left`. Returns
-   * whether the lane could use another share.
+   * Moves items into `parts`, as many as `share` allows, and subtracts them from `left`. Takes at
+   * least one item if `left` allows it, or if the batch is empty. Returns whether the lane could
+   * use another share.
    */
   take(parts: Part[], share: Readonly<Allowance>, left: Allowance): boolean {
     const taken: Allowance = { mutations: 0, bytes: 0 };
@@ -155,7 +165,7 @@ export function askedOf(part: Part): readonly Asked[] {
   return part.kind === 'mutation' ? [part.mutation] : part.asked;
 }
 
-/** The bytes that it keeps waiting: its body and an allowance for its key. */
+/** The bytes that the item occupies while it waits: its body, and an allowance for its key. */
 export function sizeOf(item: Mutation | Push): number {
   const keyBytes = 256;
   return keyBytes + (item.kind === 'put' || item.kind === 'upsert' ? item.body.bytes.length : 0);
@@ -204,7 +214,10 @@ function isComingFor({ pushes }: PushJob, shard: ShardName): boolean {
   return pushes.every((push) => push.kind === 'acquire' && push.shard === shard);
 }
 
-/** How many objects a push may delete: what it counts as in a commit. A sweep that may delete as many as a step may take several commits. */
+/**
+ * The weight of a push in a commit: how many objects it may delete. A sweep that may delete
+ * `sweepDeletesMax` objects may take several commits.
+ */
 function deletesOf(push: Push, { sweep }: PushJob, objectsOf: ObjectsOf): number {
   if (!isSweeping(push)) return 0;
   const held = push.kind === 'end' && sweep === undefined ? objectsOf(push.slice) : Infinity;

@@ -1,17 +1,21 @@
 /**
- * What waits for the committer, in lanes that take turns: one for requests over HTTP, one for every pusher. No timer: an idle
- * committer gets what this turn of the event loop brings, and batches form by themselves while it works.
+ * What waits for the committer, in lanes that take turns: one for requests over HTTP, one for each
+ * pusher. There is no timer. An idle committer gets the items of the current turn of the event
+ * loop; while it works, the next batch forms.
  *
  *   submit ──▶ requests ┐
- *   push ────▶ lane     ├─(committer idle)──▶ in flight ──committed──▶ published, then answered, in one tick
- *   push ────▶ lane     ┘
+ *   push ────▶ lane     ├─(committer idle)──▶ in flight ──committed──▶ published, then answered,
+ *   push ────▶ lane     ┘                                              in one tick
  *
- * I7 At most `mutationsMax` or `bytesMax` requests wait; one more is answered 429 and nothing of it is kept. Pushers wait: a lane has
- *    room while less than a commit waits in it, and less than `pushMutationsMax` and `pushBytesMax` in all lanes. A lane that was
- *    given room may push once, however much. One lane may always wait.
- * I8 Answers of a lane come in the order of its submissions.
- * I16 A batch gives every lane an even share and what others leave of theirs; a lane that got nothing is first in the next. While
- *    several lanes have something, batches are a fraction as large, because the other lanes wait for each commit.
+ * I7 At most `mutationsMax` requests wait, with at most `bytesMax` bytes. The queue answers one
+ *    more with 429, and keeps nothing of it. Pushers wait for room. A lane has room while it holds
+ *    less than one commit, and all lanes together hold less than `pushMutationsMax` and
+ *    `pushBytesMax`. A lane that got room may push once, however much. When nothing waits, the
+ *    queue accepts any one item.
+ * I8 A lane is answered in the order of its submissions.
+ * I16 A batch gives every lane an even share, and what other lanes leave of theirs. A lane that got
+ *     nothing is first in the next batch. While several lanes hold items, batches are smaller by
+ *     `sharedDivisor`, because the other lanes wait for each commit.
  */
 import type { PushDecision } from './asked.js';
 import { tooManyRequests, type Refusal } from '../domain/errors.js';
@@ -27,19 +31,22 @@ export type QueueLimits = Readonly<{
   pushBytesMax: number;
   batchMutationsMax: number;
   batchBytesMax: number;
-  /** What both bounds of a batch are divided by while lanes share it. */
+  /** While lanes share a batch, both of its bounds are divided by this. */
   sharedDivisor: number;
 }>;
 
 export type QueueParts = Readonly<{
-  /** Hands a batch to the committer; `settled` must follow. */
+  /** Hands a batch to the committer. `settled` must follow. */
   send: (batch: readonly Part[]) => void;
   /** Runs a task after everything that this turn of the event loop still brings. */
   soon: (task: () => void) => void;
   objectsOf: ObjectsOf;
 }>;
 
-/** For so many batches after a shared one: whoever writes now and then will write again. */
+/**
+ * How many batches after a shared one are small too: a lane that writes now and then will write
+ * again.
+ */
 const sharedBatches = 64;
 
 type Waiter = Readonly<{ lane: Lane; enter: () => void }>;
@@ -59,9 +66,9 @@ export class MutationQueue implements Writer {
   #isPumping = false;
   #busy = false;
   #closed: Refusal | undefined;
-  /** Lanes of which something was not stored, and why. */
+  /** Lanes that lost an item which was not stored, with the reason. */
   readonly #broken = new Map<Lane, Refusal>();
-  /** Why sweeps do not go on. */
+  /** Why sweeps do not continue. */
   #sweepsEnded: Refusal | undefined;
 
   constructor(limits: QueueLimits, parts: QueueParts) {
@@ -95,14 +102,19 @@ export class MutationQueue implements Writer {
     });
   }
 
-  /** Lanes stay: one for every shard that ever pushes, and a few of our own. */
+  /**
+   * Lanes are never removed: there is one for each shard that ever pushed, and a few internal ones.
+   */
   lane(): PushLane {
     const lane = new Lane(this.#parts.objectsOf);
     this.#pushers.push(lane);
     return { room: () => this.#room(lane), push: (pushes) => this.#push(lane, pushes) };
   }
 
-  /** A part of the batch is decided: `outcomes` of its pushes, the last of which may be a sweep that is not done. */
+  /**
+   * A part of the batch is decided. `outcomes`: those of its pushes; the last may be a sweep that
+   * is not done.
+   */
   settlePushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
     for (const outcome of outcomes) {
       const before = job.sweep?.removed ?? 0;
@@ -115,8 +127,8 @@ export class MutationQueue implements Writer {
   }
 
   /**
-   * Nobody knows what became of these parts. What follows them in their lanes is not decided, because it builds on them. Until a lane's writer starts
-   * over, nothing more of that kind is accepted.
+   * The outcome of these parts is unknown. The queue also refuses everything behind them in their
+   * lanes, because it builds on them. A lane accepts such pushes again when its writer starts over.
    */
   refuseBatch(parts: readonly Part[], refusal: Refusal): void {
     this.refuse(parts, refusal);
@@ -143,7 +155,7 @@ export class MutationQueue implements Writer {
     this.#busy = false;
   }
 
-  /** Sends the next batch when the committer is idle; returns whether it is busy now. */
+  /** Sends the next batch if the committer is idle. Returns whether the committer is busy then. */
   pump(): boolean {
     if (!this.#busy && this.length > 0) {
       this.#busy = true;
@@ -153,12 +165,12 @@ export class MutationQueue implements Writer {
     return this.#busy;
   }
 
-  /** From here on a sweep that is not done with a commit is refused the next. Everything else goes on. */
+  /** From now on, a sweep that a commit does not finish is refused. Everything else continues. */
   endSweeps(refusal: Refusal): void {
     this.#sweepsEnded = refusal;
   }
 
-  /** Accepts nothing more; what waits is still decided, but sweeps do not go on. */
+  /** Accepts nothing more. The committer still decides what waits, but sweeps do not continue. */
   close(refusal: Refusal): void {
     this.#closed = refusal;
     this.endSweeps(refusal);
@@ -181,7 +193,8 @@ export class MutationQueue implements Writer {
   }
 
   #pumpSoon(): void {
-    // Requests come in bursts, as the answers did: those of one turn of the event loop go together.
+    // Requests come in bursts, because their answers did. All requests of one turn of the event
+    // loop go into one batch.
     if (this.#busy || this.#isPumping) return;
     this.#isPumping = true;
     this.#parts.soon(() => {
@@ -211,7 +224,10 @@ export class MutationQueue implements Writer {
     });
   }
 
-  /** Gives room to the lane that has waited longest, one in a turn of the event loop: what it pushes counts before the next is admitted. */
+  /**
+   * Gives room to the lane that has waited longest, one lane per turn of the event loop. So the
+   * pushes of that lane count before the queue admits the next.
+   */
   #admit(): void {
     if (this.#isAdmitting) return;
     const at = this.#waiters.findIndex(({ lane }) => this.#hasRoom(lane));
@@ -252,12 +268,14 @@ export class MutationQueue implements Writer {
   }
 }
 
-/** The first push of a pusher or a link that has connected again, and resumes from what was stored. */
+/**
+ * The first push of a pusher or a link that has connected again, and resumes from what was stored.
+ */
 function beginsAnew(push: Push): boolean {
   return push.kind === 'meet' || push.kind === 'acquire';
 }
 
-/** A push that means something else when what came before it is missing. */
+/** Whether the push would have another effect if the pushes before it were missing. */
 function followsOn(push: Push): boolean {
   return 'by' in push || push.kind === 'reach';
 }

@@ -1,7 +1,9 @@
 /**
- * What an engine publishes of shards, slices and links. Slices are found by shard and by type. Bound: one entry per shard and link, and two per slice.
+ * What an engine publishes of shards, slices and links, indexed by shard and by type. Bound: one
+ * entry per shard and link, and two per slice.
  *
- * P1 It changes by `publish` alone: state first, then its followers, in one tick. P4 A shard that is unknown has no slices.
+ * P1 Only `publish` changes it: first the state, then its followers, in one tick.
+ * P4 An unknown shard has no slices.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
 import { entryOf } from '../domain/entry-of.js';
@@ -20,12 +22,14 @@ export class State implements PublishedState {
   readonly #slices = new Map<ShardName, Map<string, SliceState>>();
   /** By group and resource, then by identity. */
   readonly #types = new Map<string, Map<string, Map<ShardName, SliceState>>>();
-  /** What `isPlainSynced` has found, until something of the shard changes. */
+  /**
+   * Results of `isPlainSynced`, each valid until a commit changes the shard or one of its slices.
+   */
   readonly #plainSynced = new Map<ShardName, boolean>();
   readonly #followers = new Listeners<StateChange>();
   #changes = 0;
 
-  /** Of what an engine finds when it opens. */
+  /** `found`: what the engine finds when it opens. */
   constructor(found: Readonly<{ shards: Iterable<ShardState>; slices: Iterable<SliceState>; links: Iterable<LinkState> }>) {
     for (const state of found.shards) this.#shards.set(state.shard, state);
     for (const state of found.slices) this.#keep(state);

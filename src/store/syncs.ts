@@ -1,15 +1,19 @@
 /**
- * What the committer remembers of syncs and removals under way. None of it is on disk: a restart forgets it, a failed commit
- * forgets the syncs of those who had something in it, and an `end` then finds that it never began.
+ * What the committer remembers of syncs and removals under way, in memory only. A restart forgets
+ * it. A failed commit forgets the syncs of the shards and links that had a push in it; their `end`
+ * is then answered `unbegun`.
  *
- * I17 A removal keeps the revision it began at for as long as it takes: what was written or synced since stays. Only the failure of
- *     a commit that it was part of ends it early. Two removals of one shard do not affect each other.
+ * I17 A removal keeps the revision at which it began until it ends: objects written or synced since
+ *     then stay. Only the failure of a commit that it was part of ends it early. Two removals of
+ *     one shard do not affect each other.
  *
- * A sync of one logical cluster has marks of its own, which begin when it does. What is synced in it counts for the sync of the whole slice as well. A slice
- * is synced once its own sync has ended and so has, once since it began, each of its logical clusters that was under way then: of the others not all may be
- * here.
+ * A sync of one logical cluster has its own marks, from its own `begin`. What it syncs also counts
+ * for the sync of the whole slice. A slice is synced after two things: its own `end`, and an `end`
+ * of each logical cluster whose sync was under way then. An `end` of the logical cluster since the
+ * slice's `begin` is enough. Until then, not all objects of these logical clusters may be here.
  *
- * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per lane, each with its marks.
+ * Bound: one sync per slice, one per logical cluster that a pusher has begun, and one removal per
+ * lane, each with its marks.
  */
 import { inBuckets, type BucketSet } from '../domain/buckets.js';
 import type { ClusterName } from '../domain/cluster.js';
@@ -20,25 +24,25 @@ import type { Slice } from '../domain/slice.js';
 import type { Asked } from './asked.js';
 import { Marks } from './marks.js';
 
-/** A slice, and the id that the tables know its type by. */
+/** A slice, and the id of its type in the tables. */
 export type NumberedSlice = Readonly<{ id: number; slice: Slice }>;
 
 /** All slices of a shard, or of a type. */
 export type SliceRange = Readonly<{ shard: ShardName } | { resource: number }>;
 
-/** Which revision a removal begins at. */
+/** `now`: the revision of the last commit. `through`: see `beginRemoval`. */
 type RemovalStart = Readonly<{ now: Revision; through: Revision | undefined }>;
 
-/** Walks the objects of its slices in key order and removes those that its marks do not have. */
+/** Walks the objects of its slices in key order and removes those that its marks do not contain. */
 export type Walk = {
-  /** Names it when it is resumed: above 0, and unique. */
+  /** Unique and above 0. A `resume` names the walk by it. */
   readonly number: number;
   readonly marks: Marks;
   /** Whether an object without a mark may be removed. */
   readonly covers: ReturnType<typeof inBuckets>;
   /** The only logical cluster that it walks through; '' for all of them. */
   readonly cluster: ClusterName | '';
-  /** The slices still to be walked; the first one after `after`. */
+  /** The slices still to be walked. In the first one, the walk continues after the key `after`. */
   readonly slices: NumberedSlice[];
   after: readonly [cluster: string, namespace: string, name: string];
 };
@@ -48,17 +52,18 @@ export type Sync = { readonly marks: Marks; walk: Walk | undefined };
 type End = Extract<Push, { kind: 'end' }>;
 
 /**
- * `running`: by their logical clusters; '' is the sync of all of it. `ended`: logical clusters, since that one began. `awaits`: that one has ended, and
- * these were under way and had not.
+ * `running`: syncs by logical cluster; '' is the sync of the whole slice. `ended`: logical clusters
+ * whose sync ended since the sync of the whole slice began. `awaits`: the `end` of the whole slice,
+ * and the logical clusters whose own `end` is still missing.
  */
 type SyncsOfSlice = Readonly<{ running: Map<string, Sync>; ended: Set<string> }> & {
   awaits: Readonly<{ end: End; clusters: Set<string> }> | undefined;
 };
 
-/** Where an object is; its namespace and name may follow. */
+/** Where an object is. Its namespace and name may follow. */
 type Place = readonly [resource: number, shard: string, cluster: string, ...names: readonly string[]];
 
-/** `spared`: logical clusters of which nothing is removed. */
+/** `spared`: logical clusters from which the walk removes nothing. */
 type WalkBounds = Readonly<{ buckets?: BucketSet | undefined; cluster?: ClusterName | ''; spared?: ReadonlySet<string> | undefined }>;
 
 const nothing: ReadonlySet<string> = new Set();
@@ -75,7 +80,10 @@ export class Syncs {
     this.#moved.clear();
   }
 
-  /** The commit of this batch has failed: `revision` is still the last one. What it has made void stays void, and so is all of links that it has something of. */
+  /**
+   * The commit of this batch has failed; `revision` is still the last one. Syncs that the batch
+   * made void stay void. If the batch has a push of a link, all syncs become void.
+   */
   undo(revision: Revision, batch: readonly Asked[]): void {
     for (const asked of batch) {
       const push = asked.kind === 'resume' ? asked.push : asked;
@@ -88,7 +96,10 @@ export class Syncs {
     for (const { walk } of this.#removals.values()) walk.marks.undo(revision);
   }
 
-  /** Replaces the one that is under way; that of a whole slice replaces those of its logical clusters too. */
+  /**
+   * Replaces the sync under way. The sync of a whole slice also replaces those of its logical
+   * clusters.
+   */
   begin(shard: ShardName, resource: number, start: Revision, cluster: ClusterName | '' = ''): void {
     const ofShard = this.#syncs.get(shard) ?? new Map<number, SyncsOfSlice>();
     this.#syncs.set(shard, ofShard);
@@ -102,7 +113,10 @@ export class Syncs {
     return this.#syncs.get(shard)?.get(resource)?.running.get(cluster);
   }
 
-  /** One has come to its end, others of the slice go on. Returns the end of the whole slice, if the slice is synced now and was not before. */
+  /**
+   * One sync has ended; others of the slice continue. Returns the `end` of the whole slice if this
+   * makes the slice synced.
+   */
   ended(resource: number, end: End): End | undefined {
     const { shard } = end.slice;
     const ofSlice = this.#syncs.get(shard)?.get(resource);
@@ -132,14 +146,17 @@ export class Syncs {
     else for (const ofShard of this.#syncs.values()) ofShard.delete(range.resource);
   }
 
-  /** The logical clusters of a slice whose own syncs are under way: what they have is removed at their own ends. */
+  /**
+   * The logical clusters of a slice whose own syncs are under way. The ends of these syncs remove
+   * their objects.
+   */
   clustersUnderWay(shard: ShardName, resource: number): ReadonlySet<string> {
     const clusters = new Set(this.#syncs.get(shard)?.get(resource)?.running.keys());
     clusters.delete('');
     return clusters;
   }
 
-  /** Nothing outside of the buckets, or of the logical cluster, is removed. */
+  /** The walk removes nothing outside the buckets, or outside the logical cluster. */
   walk(marks: Marks, slices: readonly NumberedSlice[], { buckets, cluster = '', spared = nothing }: WalkBounds = {}): Walk {
     this.#walks += 1;
     const covers = buckets === undefined ? () => true : inBuckets(buckets);
@@ -158,7 +175,10 @@ export class Syncs {
     return this.#removals.get(number)?.walk;
   }
 
-  /** `now`: the revision of the last commit. What is written after `through` stays, if that is before it. */
+  /**
+   * `now`: the revision of the last commit. Objects written after `through` stay, if `through` is
+   * below `now`.
+   */
   beginRemoval(range: SliceRange, { now, through = now }: RemovalStart, slices: readonly NumberedSlice[]): Walk {
     const walk = this.walk(new Marks(Math.min(now, through)), slices);
     this.#removals.set(walk.number, { range, walk });
