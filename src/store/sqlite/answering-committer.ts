@@ -1,4 +1,7 @@
-/** The committer behind its messages: each is answered with one. It runs in a thread of its own, and dies with the first bug it meets. */
+/**
+ * Answers each message to the committer with one message. It runs in the committer's thread, and a
+ * bug ends that thread.
+ */
 import { performance } from 'node:perf_hooks';
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { CacheError, unreachable } from '../../domain/errors.js';
@@ -55,7 +58,8 @@ export class AnsweringCommitter {
       case 'close':
         this.#leave();
         failpoint('close.noted');
-        // The reader is still open, so closing makes no checkpoint; with this one a copy of the database file alone is a whole backup.
+        // SQLite makes no checkpoint at close while the reader is open. After this one, a copy of
+        // the database file alone is a complete backup.
         this.#database.pragma('wal_checkpoint(TRUNCATE)');
         failpoint('close.truncated');
         this.#database.close();
@@ -65,7 +69,7 @@ export class AnsweringCommitter {
     }
   }
 
-  /** On a disk that takes nothing the next start checks what it finds. */
+  /** Records a clean end. If the disk refuses that, the next start checks the store. */
   #leave(): void {
     try {
       noteOpen(this.#database, false);
@@ -75,7 +79,7 @@ export class AnsweringCommitter {
   }
 }
 
-/** Refusals of the disk or of SQLite are reported; damage, and anything else, which is a bug, ends the thread. */
+/** Reports what the disk or SQLite refused. Rethrows damage and bugs, and so ends the thread. */
 function refusalOf(error: unknown): { message: string; code: string } {
   if (isDamage(error)) throw new CacheError(`the store is damaged: ${error.message}`);
   if (!isRefusal(error)) throw error;

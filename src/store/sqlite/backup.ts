@@ -1,11 +1,13 @@
 /**
- * Copies a database while it is written to, by SQLite's online backup, page by page, through a connection of its own that only reads.
+ * Copies a database while the store writes to it: SQLite's online backup, page by page, through a
+ * connection of its own that only reads.
  *
- * The copy is of one moment, which is held until the copy is done. The writer does not wait meanwhile; but its log (-wal) cannot start over, and
- * grows by what is written. Without holding the moment SQLite restarts the copy after each commit, and never ends.
+ * The copy shows one moment. A read transaction holds that moment until the copy is done, because
+ * otherwise SQLite restarts the copy after each commit, and it would never end. The writer does not
+ * wait, but its log (-wal) cannot start over, and grows by all that is written meanwhile.
  *
- * K1 A file with the requested name is whole and on the disk: until then it has another name.
- * Bound: the copy is given up once the log has grown by `logGrowthBytesMax` meanwhile.
+ * K1 A file with the requested name is complete and on the disk. An unfinished copy has another
+ *    name. Bound: the copy fails once the log has grown by `logGrowthBytesMax`.
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,11 +17,11 @@ import { openPlain, openReader, type Connection } from './database.js';
 import { ensurePrivate } from './private-files.js';
 import { bytesOf } from './store-files.js';
 
-/** 2 MiB: a few milliseconds. */
+/** 2 MiB, which take a few milliseconds. */
 const pagesInStep = 256;
 const logGrowthBytesMax = 1024 * 1024 * 1024;
 
-/** Returns the bytes of the copy, which replaces whatever was there. */
+/** Returns the bytes of the copy. The copy replaces any file `to`. */
 export async function copyDatabase(from: string, to: string, growthBytesMax = logGrowthBytesMax): Promise<number> {
   const unfinished = `${to}.partial`;
   removeDatabase(unfinished);
@@ -32,7 +34,8 @@ export async function copyDatabase(from: string, to: string, growthBytesMax = lo
     } finally {
       source.close();
     }
-    // One file that can be read wherever it lies; a store turns it into its own when it opens it.
+    // Without WAL mode the copy is one file, readable in any directory. A store that opens it
+    // switches to WAL mode.
     const copy = openPlain(unfinished);
     copy.pragma('journal_mode = DELETE');
     copy.close();
@@ -46,12 +49,12 @@ export async function copyDatabase(from: string, to: string, growthBytesMax = lo
   }
 }
 
-/** Removes a database with all that belongs to it. */
+/** Removes a database and the files that SQLite keeps beside it. */
 export function removeDatabase(file: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(file + suffix, { force: true });
 }
 
-/** In a way that survives a loss of power. */
+/** Renames in a way that survives a loss of power. */
 export function rename(from: string, to: string): void {
   renameSync(from, to);
   sync(dirname(to));

@@ -1,7 +1,8 @@
 /**
- * Reads the change log between two revisions, in chunks of rising revision, each in one short read transaction.
+ * Reads the change log between two revisions, in chunks of rising revision. Each chunk is one short
+ * read transaction.
  *
- * I10 No gap: the reader is refused (410) as soon as its position falls below the compacted revision.
+ * I10 No gap: a reader gets 410 as soon as its position is below the compacted revision.
  */
 import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
@@ -17,7 +18,9 @@ import type { Rows } from './rows.js';
 
 const rowsMax = 256;
 const chunkBytesMax = 256 * 1024;
-/** A link reads more at once: what was read beyond a chunk is read again. */
+/**
+ * Larger for a link, because rows read beyond the end of a chunk are read again for the next chunk.
+ */
 const everyChunkBytesMax = 1024 * 1024;
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
@@ -26,7 +29,10 @@ type IsWanted = (key: Key) => boolean;
 
 type Reading = Readonly<{ isWanted: IsWanted; chunkBytesMax: number; takesMoves?: boolean }>;
 
-/** With what the change did to its cluster's canonical path: null if nothing, '' where there was or is none. */
+/**
+ * A row, and how the change moved the canonical path of its logical cluster: null if it did not, ''
+ * for no path.
+ */
 type LogRow = SummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
 
 type ChangeLogParts = Readonly<{
@@ -66,19 +72,23 @@ export class ChangeLog implements History {
     }
   }
 
-  /** Each change has a revision of its own. */
+  /** In SQLite, each change has its own revision. */
   hasSeveral(): boolean {
     return false;
   }
 
-  /** All deletes are remembered. Read from the database, where compaction may be ahead of its reports. */
+  /**
+   * The log keeps all deletes above `tombstones_from`. This reads it from the database, because
+   * compaction may have raised it further than it has reported.
+   */
   remembers(after: Revision): boolean {
     return after >= (this.#statements.rememberedFrom.get() ?? 0);
   }
 
   /**
-   * Rows of the range as long as they exist: the newest of each key always does, and tombstones do. If the newest is above `upTo`, the
-   * one in the range exists as long as `upTo` is covered.
+   * Reads the rows of the range that still exist. The newest row of each key and all remembered
+   * tombstones exist. If the newest row is above `upTo`, the one in the range exists while `upTo`
+   * is covered.
    */
   async *touched(scope: Scope, { after, upTo }: Range): AsyncGenerator<readonly Touch[]> {
     for (let end = upTo; end > after;) {
@@ -109,7 +119,7 @@ export class ChangeLog implements History {
     return { changes, upTo: rows.length < rowsMax ? upTo : (rows.at(-1)?.revision ?? upTo) };
   }
 
-  /** The change of a row; undefined for a put whose row was compacted while it was read. */
+  /** The change of a row; undefined for a put whose row was compacted meanwhile. */
   change(row: ChangeRow, key: Key): Change | undefined {
     const { revision, replaced } = row;
     const previous = once(() => this.#rows.object(replaced));

@@ -1,11 +1,13 @@
 /**
- * A row of the change log and its checksums: every reader checks that the row is the one that was written, so that a bit which the disk turned
- * is not served. CRC-32 finds every damage of up to 32 bits in a row, and nearly every other.
+ * A row of the change log and its checksums. Every reader verifies them, so that the store never
+ * serves a bit that the disk has flipped. CRC-32 detects every error burst of up to 32 bits, and
+ * nearly all other errors.
  *
  *   revision … name │ checksum │ born │ version, marks │ body_checksum │ body
- *   └─ of these ────┘                 └─ of these, begun with `checksum` ─┘
+ *   └── checksum ───┘                 └── body_checksum, begun with `checksum` ──┘
  *
- * `born` is not covered: it changes when a delete becomes a tombstone, and is read from indexes alone.
+ * No checksum covers `born`: it changes when a delete becomes a tombstone, and readers read it from
+ * indexes alone.
  */
 import { crc32 } from 'node:zlib';
 import type { Body, Marks } from '../../domain/object.js';
@@ -15,7 +17,10 @@ import type { Connection } from './database.js';
 
 /** The values of the column `kind`. */
 export const put = 1;
-/** The key holds nothing from here on. Outlives what it deleted, so that readers can still learn of the delete. */
+/**
+ * The key holds nothing from this revision on. The row outlives the object, so that readers can
+ * still learn of the delete.
+ */
 export const tombstone = 2;
 
 /** A row without its body. */
@@ -30,7 +35,7 @@ export type ChangeRow = Readonly<{
   name: string;
 }>;
 
-/** As it is read. */
+/** A row as it is read, with its checksum. */
 export type SummedRow = ChangeRow & Readonly<{ checksum: number }>;
 
 export type BodyRow = SummedRow &
@@ -85,19 +90,19 @@ export function checksumOf({ revision, resource, kind, replaced, shard, cluster,
   return crc32(`${revision} ${resource} ${kind} ${replaced}\0${shard}\0${cluster}\0${namespace}\0${name}`);
 }
 
-/** The checksum of the body, in the row with that checksum. */
+/** The checksum of a body. `checksum`: that of the row. */
 export function bodyChecksumOf(checksum: number, { version, marks, bytes }: Body): number {
   const { metadataStart, metadataEnd, annotationsAt, revisionAt } = marks;
   return crc32(bytes, crc32(`${version} ${metadataStart} ${metadataEnd} ${annotationsAt} ${revisionAt}`, checksum));
 }
 
-/** The row; throws Unsound when it is not the one that was written. */
+/** Returns the row. Throws Unsound if its checksum is wrong. */
 export function sound<Row extends SummedRow>(row: Row): Row {
   if (checksumOf(row) !== row.checksum) throw new Unsound(`revision ${row.revision} is not the row that was written`);
   return row;
 }
 
-/** The body of a row, undefined of a delete; throws Unsound as `sound` does. */
+/** The body of a row; undefined for a delete. Throws Unsound if a checksum is wrong. */
 export function soundBody(row: BodyRow): Body | undefined {
   if (sound(row).kind !== put) return undefined;
   const { version, metadata_start: metadataStart, metadata_end: metadataEnd, annotations_at: annotationsAt, revision_at: revisionAt } = row;
@@ -108,7 +113,10 @@ export function soundBody(row: BodyRow): Body | undefined {
   return body;
 }
 
-/** Gives SQL the functions that rows are copied with: in a migration, and when an object is written again. */
+/**
+ * Defines the SQL functions that compute checksums. Migrations and rewrites of objects copy rows
+ * with them.
+ */
 export function teachChecksums(database: Connection): void {
   type Names = [shard: string, cluster: string, namespace: string, name: string];
   const rowChecksum = (revision: Revision, resource: number, kind: number, replaced: Revision, ...names: Names): number => {

@@ -1,9 +1,9 @@
 /**
- * Writes changes, and updates all that follows from them: the index of current objects, canonical paths, survivors of
- * deletes, and the counts of slices. Part of the committer's transaction.
+ * Writes changes, and updates all that follows from them: the index of current objects, canonical
+ * paths, survivors of deletes, and the counts of slices. Part of the committer's transaction.
  *
- * I2 Revisions are gapless: each change takes the last one + 1, in queue order.
- * I4 `objects` names, for every key, the newest put in `changes`; a body stands there once.
+ * I2 Revisions are gapless: each change takes the last revision + 1, in queue order.
+ * I4 For every key, `objects` names the newest put in `changes`. A body is stored only there, once.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath } from '../../domain/cluster.js';
@@ -36,12 +36,18 @@ import type { Syncs } from '../syncs.js';
 
 export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 
-/** What a key holds; `bytes` of body. `versions`: how often it has changed since it was born. */
+/**
+ * What a key holds. `bytes`: of its body. `versions`: how often the object changed since its
+ * create.
+ */
 export type Held = Counted & Version & Readonly<{ versions: number }>;
 
 type Put = Readonly<{ body: Body; path: CanonicalPath | undefined; cameOver: SliceState['cameOver'] }>;
 
-/** Every so many versions of an object one is a milestone: a reader of the past makes at most so many steps (0004-lives.sql). */
+/**
+ * One version in this many is a milestone. A reader of the past follows at most this many steps
+ * (0004-lives.sql).
+ */
 const versionsPerMilestone = 16;
 
 export class ChangeWriter {
@@ -73,12 +79,12 @@ export class ChangeWriter {
     return this.#logBytes;
   }
 
-  /** Survivors written again since `open`. */
+  /** Survivors rewritten since `open`. */
   get rewritten(): readonly Byproduct[] {
     return this.#rewritten;
   }
 
-  /** Where canonical paths of logical clusters moved since `open`. */
+  /** Moves of canonical paths since `open`. */
   get moves(): readonly PathMove[] {
     return this.#paths.moves;
   }
@@ -101,7 +107,7 @@ export class ChangeWriter {
     this.#resources.clear();
   }
 
-  /** So many bytes have left the log. */
+  /** Compaction has removed this many bytes from the log. */
   shrink(bytes: number): void {
     this.#logBytes -= bytes;
   }
@@ -115,13 +121,16 @@ export class ChangeWriter {
     return row && heldOf(row);
   }
 
-  /** As `held`, and whether it is this very body. Bytes are compared where they are, and only when their number is the same. */
+  /**
+   * As `held`, and whether the body is the same. SQLite compares the bytes itself, and only if
+   * lengths and versions are equal, so no body crosses into JavaScript.
+   */
   compare(place: Place, { bytes, version }: Body): Readonly<{ held: Held | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
     return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
   }
 
-  /** What the key holds. */
+  /** The body that the key holds. */
   body(place: Place): Body | undefined {
     const columns = this.#statements.body.get(...place);
     return columns && soundBody(bodyRowOf(columns));
@@ -168,7 +177,7 @@ export class ChangeWriter {
     return revision;
   }
 
-  /** The id of a type, assigned when it is first seen. */
+  /** The id of a type. The first use of a type assigns it. */
   resource(resource: Resource): number {
     const text = formatResource(resource);
     const known = this.#resources.get(text);
@@ -180,7 +189,10 @@ export class ChangeWriter {
     return id;
   }
 
-  /** Informers' keys have no shard: when a namesake elsewhere survives, it is written again so that they end with it. */
+  /**
+   * Informers' keys have no shard. If a namesake of the deleted object survives on another shard,
+   * this rewrites it: the informers' last event is then a put of the survivor.
+   */
   #rewriteSurvivor(key: Key, resource: number): void {
     const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);
     if (survivor === undefined) return;
@@ -196,7 +208,7 @@ export class ChangeWriter {
     this.#rewritten.push({ key: { ...key, shard }, revision, replaced });
   }
 
-  /** The life of a key continues with this revision. */
+  /** This revision is one more version of the object. */
   #age({ born, versions }: Pick<Held, 'born' | 'versions'>, revision: Revision): Pick<Held, 'born' | 'versions'> {
     if ((versions + 1) % versionsPerMilestone === 0) this.#statements.addMilestone.run(revision, born);
     return { born, versions: versions + 1 };
@@ -251,7 +263,7 @@ function prepare(database: Connection) {
     appendDelete:
       database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, born, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body)
                VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, 0, NULL)`),
-    // Only what is sound is copied.
+    // The statement copies a row only if its checksums are correct.
     rewrite: pluck<
       [{ revision: Revision; replaced: Revision }],
       number

@@ -1,12 +1,12 @@
 /**
- * Looks for damage in a database that nobody writes to: first whether it is a sound SQLite file, then whether its tables agree with the
- * change log, which is the truth.
+ * Looks for damage in a database to which nobody writes. It checks first whether the file is a
+ * sound SQLite database, then whether its tables agree with the change log, which is the truth.
  *
- *   quick      the structure of every page, that every row of the log is the one that was written, and counts. A start does this after an
- *              unclean end.
- *   thorough   also that indexes name the rows they should, and that bodies have their digests
+ *   quick      the structure of every page, the checksums of every row of the log, and counts.
+ *              A start does this after an unclean end.
+ *   thorough   also whether indexes name the right rows, and whether bodies match their digests
  *
- * Bounds: at most `problemsMax` of each step are reported. Memory: the sums of the slices.
+ * Bounds: each step reports at most `problemsMax` problems. Memory: the sums of the slices.
  */
 import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
@@ -17,7 +17,7 @@ import { readEpochs } from './life.js';
 import { readMeta } from './meta.js';
 import { bodyColumns, put, soundBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
 
-/** Steps as they are done; after one that finds the file itself unsound there are no more. */
+/** Yields each step when it is done. If the file itself is unsound, there are no further steps. */
 export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<Checked> {
   const file = checked('file', (found) => checkFile(database, thorough, found));
   yield file;
@@ -34,7 +34,7 @@ export function* checkDatabase(database: Connection, { thorough }: Readonly<{ th
 
 type Found = (problem: string) => void;
 
-/** `look` returns how many it has looked at. */
+/** `look` returns how many rows it has read. */
 function checked(what: string, look: (found: Found) => number): Checked {
   const problems: string[] = [];
   const found = (problem: string): void => void (problems.length < problemsMax && problems.push(problem));
@@ -76,7 +76,7 @@ function checkObjects(database: Connection, found: Found): number {
 
 type SliceRow = Digest & { shard: string; resource: number; objects: number; bytes: number };
 
-/** What a slice counts is the sum over its objects (`slice-table.ts` I15). */
+/** The counts of a slice are the sums over its objects (`slice-table.ts` I15). */
 function checkSlices(database: Connection, found: Found): number {
   const sums = new Map<string, SliceRow>();
   const objects = database.prepare<[], Digest & { shard: string; resource: number; bytes: number }>(/*sql*/ `
@@ -103,7 +103,9 @@ function checkSlices(database: Connection, found: Found): number {
   return countOf(database, 'slices');
 }
 
-/** Every row is of a known kind and type, and a put is current, or something has replaced it. */
+/**
+ * Every row has a known kind and type. Every put is either current or replaced by another change.
+ */
 function checkChanges(database: Connection, found: Found): number {
   const strange = database.prepare<[number, number, number], number>(/*sql*/ `
     SELECT revision FROM changes WHERE kind NOT IN (?, ?) OR replaced >= revision OR resource NOT IN (SELECT id FROM resources) LIMIT ?`);
@@ -115,7 +117,7 @@ function checkChanges(database: Connection, found: Found): number {
   return countOf(database, 'changes');
 }
 
-/** Every row is the one that was written, by its checksums. */
+/** Every row has the checksums of its content. */
 function checkRows(database: Connection, found: Found): number {
   let looked = 0;
   for (const row of database.prepare<[], BodyRow>(/*sql*/ `SELECT ${bodyColumns} FROM changes`).iterate()) {
@@ -147,7 +149,7 @@ function checkDigests(database: Connection, found: Found): number {
   return looked;
 }
 
-/** A canonical path exists as long as its logical cluster has objects on the shard. */
+/** A canonical path exists only while its logical cluster has objects on the shard. */
 function checkPaths(database: Connection, found: Found): number {
   const idle = database.prepare<[number], { shard: string; cluster: string; path: string }>(/*sql*/ `
     SELECT shard, cluster, path FROM paths AS p

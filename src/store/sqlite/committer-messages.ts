@@ -1,4 +1,7 @@
-/** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool. */
+/**
+ * The messages between the serving thread and the committer's thread. Bodies are copied as whole
+ * buffers, never as views of a pool.
+ */
 import type { Worker } from 'node:worker_threads';
 import type { Unfinished } from '../asked.js';
 import type { MovedPath } from '../../domain/change.js';
@@ -15,7 +18,7 @@ import type { WireDecisions } from './wire-decisions.js';
 
 export type CommitterOptions = Readonly<{ databaseFile: string; momentIntervalMs: number; keptNames: KeptNames }>;
 
-/** Where the committer runs. */
+/** The thread in which the committer runs. */
 export type CommitterThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
 
 export type StartCommitter = (options: CommitterOptions) => Promise<CommitterThread>;
@@ -23,7 +26,7 @@ export type StartCommitter = (options: CommitterOptions) => Promise<CommitterThr
 export type ToCommitter =
   | Readonly<{ kind: 'commit'; batch: WireBatch; nowMs: number }>
   | (CompactionOrder & Readonly<{ kind: 'compact' }>)
-  /** Asks whether the disk takes a write. */
+  /** Asks whether the disk accepts a write. */
   | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
 
@@ -33,31 +36,37 @@ export type Decided =
   | Exclude<PushOutcome, { kind: 'written' | 'unavailable' }>
   | Unfinished;
 
-/** `settled`: it is done, and the files are no longer than they should be. */
+/**
+ * `settled`: compaction is done, and the database file and the log are no longer than they should
+ * be.
+ */
 export type SettledStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
 
-/** A change that nobody asked for by name. */
+/** A change that no writer asked for by its key. */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
 
 /** How the change of that revision moved the canonical path of its logical cluster. */
 export type PathMove = MovedPath & Readonly<{ revision: Revision }>;
 
-/** What a commit has done. */
+/** The result of a commit. */
 export type Committed = Readonly<{
   revision: Revision;
   /** One for each item of the batch, in order. */
   decided: readonly Decided[];
-  /** Survivors that were written again because their namesakes on another shard were deleted. */
+  /** Survivors that were rewritten because their namesakes on another shard were deleted. */
   rewritten: readonly Byproduct[];
-  /** What ends and removals have deleted. */
+  /** What sweeps have deleted. */
   swept: readonly Byproduct[];
   moves: readonly PathMove[];
-  /** Those that it has changed. */
+  /** The shards, slices and links that the commit has changed. */
   shards: readonly ShardState[];
   slices: readonly SliceState[];
   links: readonly LinkState[];
   logBytes: number;
-  /** An epoch that began before the first of these changes, because the epoch before could have run out of counts. */
+  /**
+   * The epoch that began before the first of these changes, because the previous one could have run
+   * out of counts.
+   */
   begun: Epoch | undefined;
 }>;
 

@@ -1,4 +1,4 @@
-/** The committer's thread: receives one message at a time. */
+/** The committer's thread. It receives one message at a time. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { AnsweringCommitter } from './answering-committer.js';
 import { openWriter } from './database.js';

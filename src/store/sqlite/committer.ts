@@ -1,10 +1,11 @@
 /**
- * The only writer: one transaction per batch, with the decision on each mutation and push inside it, in queue order.
- * Revisions are gapless (change-writer.ts I2).
+ * The only writer: one transaction per batch. The decision on each mutation and push is part of the
+ * transaction, in queue order. Revisions are gapless (change-writer.ts I2).
  *
- * I3 A batch is durable before anyone learns of it. A batch that fails leaves no trace: memory
- *    is as before, and syncs under way are forgotten, because some of their objects are lost. So are the removals that
- *    were in the batch: their callers are answered.
+ * I3 A batch is durable before anyone learns of it. A batch that fails changes nothing, except that
+ *    it ends syncs and removals. It ends the syncs that it was part of, because some of their
+ *    objects are lost. It ends the removals that it was part of, because their callers are
+ *    answered.
  */
 import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -34,7 +35,7 @@ export class Committer {
   readonly #slices: SliceTable;
   readonly #writer: ChangeWriter;
   readonly #decider: Decider;
-  /** Made once, because making one costs a tenth of a small commit. */
+  /** Created once, because that costs a tenth of a small commit. */
   readonly #transaction: Transaction<(batch: readonly Asked[], nowMs: number) => Done>;
   #epoch: Epoch | undefined;
   #momentMs: number;
@@ -61,7 +62,7 @@ export class Committer {
     this.#momentMs = this.#statements.lastMoment.get() ?? 0;
   }
 
-  /** Throws what SQLite throws when the disk takes nothing; the state is then as before. */
+  /** Throws SQLite's error if the disk refuses the batch. The state is then as before. */
   commit(batch: readonly Asked[], nowMs: number): Committed {
     const momentMs = this.#momentMs;
     this.#writer.open();
@@ -94,22 +95,28 @@ export class Committer {
     return { decided, slices, begun };
   }
 
-  /** A compaction has taken that many bytes out of the log, and has recorded it itself. */
+  /**
+   * Compaction has taken this many bytes out of the log, and has recorded that in the database
+   * itself.
+   */
   shrink(bytes: number): number {
     this.#writer.shrink(bytes);
     return this.#writer.logBytes;
   }
 
-  /** What the disk did not synchronise stands in the log of SQLite, where a start after a crash would find it: something without meaning takes its place. */
+  /**
+   * After a failed fsync, SQLite's log still contains the transaction, and a start after a crash
+   * would find it there. So this overwrites it with a write that means nothing.
+   */
   #replaceWritten(): void {
     try {
       this.probe();
     } catch {
-      // Nor is that synchronised, but it was written.
+      // This write was not synchronised either, but it has overwritten the transaction.
     }
   }
 
-  /** Writes something without meaning. Throws what SQLite throws when the disk takes nothing. */
+  /** Writes something that means nothing. Throws SQLite's error if the disk refuses it. */
   probe(): void {
     this.#statements.countProbe.run();
   }
@@ -130,7 +137,8 @@ export class Committer {
   #nextEpoch(nowMs: number): Epoch | undefined {
     const { revision } = this.#writer;
     if (this.#epoch === undefined || !isUsedUp(this.#epoch, revision)) return undefined;
-    // Two lives that began with one state do not get here, nine thousand million changes later, in one second.
+    // No random part is needed: two lives from one state cannot both make nine thousand million
+    // changes and get here in the same second.
     return beginEpoch(this.#database, this.#epoch, revision + 1, { nowMs, random: () => 0 });
   }
 
@@ -147,7 +155,7 @@ export class Committer {
 function prepare(database: Connection) {
   return {
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),
-    // A page that does not change is not written, hence the count.
+    // SQLite does not write a page that does not change, so each probe counts up.
     countProbe: database.prepare(
       /*sql*/ `INSERT INTO meta (name, value) VALUES ('probes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1`,
     ),

@@ -1,14 +1,18 @@
 /**
- * Gives compaction its turns (compactor.ts): a step follows a commit as soon as the log is over a bound, and the next one after a rest
- * that keeps compaction within its share of the writer's time. Every commit adds to what compaction is owed; while it is
- * owed more than a step, steps come first and commits wait.
+ * Gives compaction its turns (compactor.ts). A step follows a commit as soon as the log is over a
+ * bound. The next step follows after a rest that keeps compaction within its share of the writer's
+ * time. Every commit adds to the time that compaction is owed. While it is owed more than a step,
+ * steps come first and commits wait.
  *
- * A step should take `stepMs`, or what it is owed up to `stepMsMax`, its sync to the disk included. How much of that is left for work
- * depends on the disk, so it is learnt from the steps before.
+ * A step should take `stepMs`, or the time owed up to `stepMsMax`, including its fsync. How much of
+ * that is left for work depends on the disk, so the schedule learns it from the steps before.
  *
- *   idle ──over a bound──▶ stepping ──owed nothing──▶ resting ──timer──▶ stepping      The timer of idle finds what has become too old,
- *                           ▲    └──owed a step───┐                                    and files that were not short when a step was done.
- *                           └─────────────────────┘  commits wait
+ *   idle ──over a bound──▶ stepping ──owed less than a step──▶ resting ──timer──▶ stepping
+ *                           ▲    └──owed a step──┐
+ *                           └────────────────────┘  commits wait
+ *
+ * The timer of `idle` finds changes that have become too old, and files that were still too long
+ * when the last step was done.
  */
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
@@ -19,9 +23,12 @@ import { decideCompaction, type HistoryLimits, type LogState } from '../compacto
 export type CompactionParts = Readonly<{
   clock: Clock;
   state: () => LogState;
-  /** The newest revision older than tombstones are kept. */
+  /** The newest revision that is older than `tombstoneAgeMs`. */
   agedTombstones: () => Revision;
-  /** Nobody may read below `compacted` any more: the committer may remove it from now on. */
+  /**
+   * From now on no reader may read below `compacted`, because the committer may remove those
+   * changes.
+   */
   raise: (compacted: Revision) => void;
   /** Makes the committer take a step; `stepped` or `failed` follows. */
   step: (order: CompactionOrder) => void;
@@ -29,18 +36,24 @@ export type CompactionParts = Readonly<{
 
 const stepMs = 5;
 const stepMsMax = 20;
-/** The part of a step's time that it works before it is written to the disk: at first, at least and at most. */
+/**
+ * The part of a step's time that is work; the rest is the fsync. The first, least and greatest
+ * value.
+ */
 const workPart = { first: 0.25, min: 0.05, max: 0.8 };
-/** Changes that grow old, and a disk that takes writes again, are noticed this fast. */
+/**
+ * The schedule finds changes that have become too old, and a disk that accepts writes again, within
+ * this time.
+ */
 const idleMsMax = 1_000;
-/** … and in this part of the history's age. */
+/** The same time is at most this part of `historyAgeMs`. */
 const idlePart = 0.02;
 
 export class CompactionSchedule {
   readonly #parts: CompactionParts;
   readonly #limits: HistoryLimits;
   readonly #idleMs: number;
-  /** At first nobody knows what the previous life has left undone. */
+  /** False at first, because the previous life may have left compaction undone. */
   #isSettled = false;
   #rememberedFrom: Revision = 0;
   #state: 'idle' | 'stepping' | 'resting' | 'closed' = 'idle';
@@ -78,7 +91,8 @@ export class CompactionSchedule {
     this.#rememberedFrom = tombstonesFrom;
     this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
     const { upTo, compacted, share } = this.#decide();
-    // Files that a reader keeps long are tried again no faster, however young the history must be.
+    // If a reader keeps the files long, the next attempt follows after `idleMsMax`, even if a short
+    // history makes `#idleMs` shorter.
     if (done && upTo === compacted) this.#rest(settled ? this.#idleMs : idleMsMax);
     else if (this.#owedMs >= stepMs) this.#step(upTo);
     else this.#wait('resting', elapsedMs * (1 / share - 1));
@@ -134,7 +148,7 @@ export class CompactionSchedule {
   }
 }
 
-/** From a step that took `times` as long as it should. */
+/** `times`: the duration of a step, divided by the target. */
 function learnt(part: number, times: number): number {
   const next = times > 1.2 ? part * 0.8 : times < 0.8 ? part * 1.1 : part;
   return Math.min(workPart.max, Math.max(workPart.min, next));

@@ -1,16 +1,22 @@
 /**
- * Removes from the change log what no reader above the compacted revision C can need, in small steps in the committer's
- * thread. A row goes when what superseded it is at or below C, never by its own age:
+ * Removes from the change log what no reader above the compacted revision C can need, in small
+ * steps in the committer's thread. A row is removed when the change that superseded it is at or
+ * below C. Its own age does not count.
  *
- *   revision   10 put a ── 25 put a ── 31 delete a        C = 25: row 10 goes, row 25 stays (superseded by 31).
- *                 └ replaced by 25  └ replaced by 31      C = 31: row 25 goes, row 31 stays as a tombstone of `a`.
+ *   revision   10 put a ── 25 put a ── 31 delete a
+ *                 └ replaced by 25  └ replaced by 31
+ *   C = 25: removes row 10; row 25 stays, because 31 superseded it
+ *   C = 31: removes row 25; row 31 stays as a tombstone of `a`
  *
- * I5 A live object's row never goes. I6 C never falls; a step that was cut short is repeated without harm.
- * When nothing is left to remove, a step gives free pages of the file back, until at most an eighth of it is free: what is
- * written next uses those.
+ * I5 The row of a live object is never removed.
+ * I6 C never falls. A step that was cut short is repeated without harm.
  *
- * Bounds: a step works for `budgetMs` and one page of rows, its transaction's end not counted; its cost does not depend on how
- * many tombstones there are, because they are counted once and leave oldest first.
+ * When nothing is left to remove, steps give free pages back, until at most an eighth of the file
+ * is free. The next writes use those pages.
+ *
+ * Bounds: a step works for `budgetMs` and one page of rows, not counting the end of its
+ * transaction. Its cost does not depend on the number of tombstones: they are counted once, and the
+ * oldest are removed first.
  */
 import { performance } from 'node:perf_hooks';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -19,20 +25,23 @@ import { readMeta } from './meta.js';
 import { sound, summedColumns, tombstone, type SummedRow } from './change-row.js';
 import type { Connection } from './database.js';
 
-/** C may rise to `upTo`; tombstones at or below C go when they are at or below `tombstonesUpTo`, or not among the `tombstonesMax` newest. */
+/**
+ * C may rise to `upTo`. A tombstone at or below C is removed if it is at or below `tombstonesUpTo`,
+ * or not among the `tombstonesMax` newest.
+ */
 export type CompactionOrder = Readonly<{ upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; budgetMs: number }>;
 
-/** `bytes` of bodies have left the log. Deletes above `tombstonesFrom` are all remembered. */
+/** `bytes`: bodies removed from the log. The log keeps all deletes above `tombstonesFrom`. */
 export type CompactionStep = Readonly<{ compacted: Revision; tombstonesFrom: Revision; bytes: number; done: boolean }>;
 
-/** Rows between two looks at the time, unless they are large. */
+/** A step checks its time after this many rows, or after `pageBytes` if the rows are large. */
 const pageRows = 32;
 const pageBytes = 512 * 1024;
 
-/** The part of the file that may be free, and how many pages always may. */
+/** The part of the file that may be free, and the number of pages that may always be free. */
 const freePart = 1 / 8;
 const freePagesMin = 1024;
-/** Pages given back between two looks at the time. */
+/** A step checks its time after it has given back this many pages. */
 const vacuumPages = 32;
 
 type Passed = SummedRow & Readonly<{ bytes: number | null }>;
@@ -41,7 +50,7 @@ export class Compaction {
   readonly #database: Connection;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #nowMs: () => number;
-  /** Tombstones at or below C. */
+  /** The number of tombstones at or below C. */
   #tombstones: number;
 
   constructor(database: Connection, nowMs = () => performance.now()) {
@@ -74,7 +83,7 @@ export class Compaction {
       const passed = this.#pass(compacted, upTo);
       compacted = passed.at(-1)?.revision ?? Math.max(compacted, upTo);
       bytes += total(passed);
-      // Twice as many as a page can add, so that they become fewer.
+      // Twice as many as a page can add, so that their number falls.
       const forgotten = this.#forget(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
       done = compacted >= upTo && forgotten.done && this.#giveBack();
@@ -84,12 +93,13 @@ export class Compaction {
     return { compacted, tombstonesFrom, bytes, done };
   }
 
-  /** Removes what a page of changes superseded. */
+  /** Removes the rows that one page of changes superseded. */
   #pass(from: Revision, upTo: Revision): readonly Passed[] {
     const passed: Passed[] = [];
     let bytes = 0;
     for (const row of this.#statements.passed.all(from, upTo, pageRows)) {
-      // What it replaced is about to go, and a damaged row would name another.
+      // The next line deletes the row that `replaced` names, and a damaged row could name the wrong
+      // one.
       sound(row);
       if (row.replaced > 0) this.#statements.remove.run(row.replaced);
       if (row.kind === tombstone) this.#bury(row.revision);
@@ -100,13 +110,19 @@ export class Compaction {
     return passed;
   }
 
-  /** A delete has become a tombstone: nobody reads what was before it any more. */
+  /**
+   * A delete has become a tombstone. Its life is no longer needed, because no reader reads
+   * revisions before it.
+   */
   #bury(revision: Revision): void {
     this.#statements.forgetLife.run(revision);
     this.#tombstones += 1;
   }
 
-  /** Drops tombstones, the oldest first: those up to `aged`, and those that are too many. `upTo`: no more is remembered up to there. */
+  /**
+   * Removes the oldest tombstones: those up to `aged`, and those above `tombstonesMax`. `upTo`:
+   * deletes up to this revision are forgotten.
+   */
   #forget(
     aged: Revision,
     { compacted, tombstonesMax, rowsMax }: { compacted: Revision; tombstonesMax: number; rowsMax: number },
@@ -124,7 +140,7 @@ export class Compaction {
     return { upTo: isEnd ? Math.max(upTo, aged) : upTo, done: isEnd };
   }
 
-  /** Gives a few free pages back; returns whether that is all. */
+  /** Gives a few free pages back. Returns whether no more have to be given back. */
   #giveBack(): boolean {
     const free = this.#pragma('freelist_count');
     const allowed = Math.max(freePagesMin, this.#pragma('page_count') * freePart);
@@ -157,7 +173,7 @@ function prepare(database: Connection) {
       /*sql*/ `SELECT ${summedColumns}, length(body) AS bytes FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
     ),
     remove: database.prepare(/*sql*/ `DELETE FROM changes WHERE revision = ?`),
-    // Nobody reads changes at or below C any more.
+    // No reader reads changes at or below C.
     forgetMoves: database.prepare(/*sql*/ `DELETE FROM path_moves WHERE revision <= ?`),
     forgetMilestones: database.prepare(/*sql*/ `DELETE FROM milestones WHERE revision <= ?`),
     forgetLife: database.prepare(/*sql*/ `UPDATE changes SET born = 0 WHERE revision = ?`),

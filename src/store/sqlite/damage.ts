@@ -1,6 +1,7 @@
 /**
- * A database that is not what was written: it is moved out of the way, whole and with its log, and neither served nor deleted. An operator
- * decides about the store, because an empty one would look like the truth.
+ * A damaged database. The start that finds it moves it aside with its log, and neither serves nor
+ * deletes it. An operator decides what happens, because clients would take an empty store for the
+ * truth.
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
@@ -9,16 +10,19 @@ import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-file
 
 const damaged = `${databaseName}.damaged-`;
 
-/** What a check has found. */
+/** A check has found damage. */
 export class Unsound extends CacheError {}
 
-/** Whether the error means that the file is not SQLite's, or broken; not that the disk is full or fails, or that another has the file open. */
+/**
+ * Whether the error means that the file is damaged, or is no SQLite database. A full or failing
+ * disk, or a file that another process holds, is no damage.
+ */
 export function isDamage(error: unknown): error is Error {
   const code = (error as { code?: unknown }).code;
   return error instanceof Unsound || (typeof code === 'string' && (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB'));
 }
 
-/** Whether the disk has not done what it was asked. One that is full is another matter. */
+/** Whether the disk has failed an operation. A full disk does not count. */
 export function isFailureOfDisk(error: unknown): boolean {
   return String((error as { code?: unknown }).code).startsWith('SQLITE_IOERR');
 }
@@ -29,7 +33,11 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
   return new DamagedStore(join(directory, name), problem);
 }
 
-/** One that an earlier start has moved out of the way, with its log, and that is still there. A second log is not its own. */
+/**
+ * The newest damaged database that an earlier start has moved aside, if it is still there. If that
+ * start was cut short before it moved the log, this moves the log. If the damaged database already
+ * has a log, a second one is not its own, and stays.
+ */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);
   const isThere = (each: string): boolean => bytesOf(join(directory, each)) !== undefined;

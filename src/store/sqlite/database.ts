@@ -1,7 +1,7 @@
 /**
- * Opens SQLite as this store needs it: WAL, `synchronous=FULL` (better-sqlite3 is compiled with NORMAL, under which an
- * acknowledged commit may vanish with the power), and a library new enough to be free of the WAL-reset bug (fixed in 3.51.3),
- * which loses committed writes.
+ * Opens SQLite as this store needs it: WAL mode, `synchronous=FULL`, and a library without the
+ * WAL-reset bug (fixed in 3.51.3), which loses committed writes. better-sqlite3 is compiled with
+ * `synchronous=NORMAL`, under which a loss of power may undo an acknowledged commit.
  */
 import { CacheError } from '../../domain/errors.js';
 import { Unsound } from './damage.js';
@@ -14,14 +14,14 @@ const sqliteVersionMin = [3, 51, 3] as const;
 const pageBytes = 8192;
 const pageCacheKiB = 8192;
 const walPagesBeforeCheckpoint = 2000;
-/** What the write-ahead log's file is cut to when it starts over. */
+/** SQLite cuts the file of the write-ahead log to this length when it starts over. */
 export const walKeptBytes = walPagesBeforeCheckpoint * pageBytes;
 export const busyTimeoutMs = 5000;
 
-/** The one connection that writes and checkpoints. */
+/** The only connection that writes and makes checkpoints. */
 export function openWriter(file: string): Connection {
   const database = open(file, false);
-  // Both only in a new file; the order matters.
+  // The next two settings have an effect only in a new file. The order matters.
   database.pragma(`page_size = ${pageBytes}`);
   database.pragma('auto_vacuum = INCREMENTAL');
   database.pragma('journal_mode = WAL');
@@ -32,8 +32,9 @@ export function openWriter(file: string): Connection {
 }
 
 /**
- * One that only reads. A process that was killed before the database had a write-ahead log leaves a rollback journal beside it (a first
- * start, or the first after a restore). A connection that only reads cannot roll it back, so another one does so first.
+ * A connection that only reads. A process that was killed before the database had a write-ahead log
+ * leaves a rollback journal beside it. That can happen at a first start, or at the first start
+ * after a restore. A read-only connection cannot roll it back, so another one does so first.
  */
 export function openReader(file: string): Connection {
   if (bytesOf(file) !== undefined && bytesOf(`${file}-journal`) !== undefined) rollBack(file);
@@ -42,7 +43,7 @@ export function openReader(file: string): Connection {
   return database;
 }
 
-/** As SQLite opens it: for a file that is no store yet, or that no store has open. */
+/** Opens a file with SQLite's defaults: a file that is no store yet, or that no store has open. */
 export function openPlain(file: string): Connection {
   return open(file, false);
 }
@@ -57,7 +58,7 @@ function rollBack(file: string): void {
   }
 }
 
-/** Throws a CacheError on a library that may lose commits. */
+/** Throws CacheError if the library may lose commits. */
 export function assertSqliteVersion(version: string): void {
   const parts = version.split('.').map(Number);
   for (const [i, least] of sqliteVersionMin.entries()) {
@@ -68,20 +69,23 @@ export function assertSqliteVersion(version: string): void {
   }
 }
 
-/** Whether the disk or SQLite refused something; any other error is a bug. */
+/** Whether the disk or SQLite refused something. Any other error is a bug. */
 export function isRefusal(error: unknown): error is Error & { code: string } {
   const code = (error as { code?: unknown }).code;
   return typeof code === 'string' && code.startsWith('SQLITE_');
 }
 
-/** Whoever opens an empty database deletes its log, and with it what was answered. Throws Unsound, and opens nothing then. */
+/**
+ * Throws Unsound, without opening the file, if the database is empty and its log is not. SQLite
+ * would delete the log of an empty database, and with it acknowledged writes.
+ */
 function open(file: string, readonly: boolean): Connection {
   if ((bytesOf(file) ?? 0) === 0 && (bytesOf(`${file}-wal`) ?? 0) > 0) throw new Unsound(`${file} is empty, and its log is not`);
   const database = new Database(file, { readonly, fileMustExist: readonly, timeout: busyTimeoutMs });
   const version = database.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get()?.version ?? '0';
   assertSqliteVersion(version);
   database.pragma(`cache_size = -${pageCacheKiB}`);
-  // A container may have no folder for files that are temporary.
+  // A container may have no directory for temporary files.
   database.pragma('temp_store = MEMORY');
   return database;
 }

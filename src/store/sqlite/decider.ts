@@ -1,9 +1,10 @@
 /**
- * Decides what the committer is asked, one after the other, inside its transaction: the result of a mutation or a push, given who
- * has the shard, what the key holds and what is under way.
+ * Decides the items of a batch one after the other, inside the committer's transaction. The result
+ * depends on who has the shard, what the key holds, and which syncs are under way.
  *
- * I20 Only who has a shard speaks for it, in queue order (shard-table.ts). When a shard changes its via, what was synced of it no longer
- *     counts and syncs under way are forgotten; its objects stay until the new via has ended its own sync.
+ * I20 Only the speaker that has a shard may push for it, in queue order (shard-table.ts). When a
+ *     shard changes its via, its slices no longer count as synced, and its syncs under way are
+ *     void. Its objects stay until the new via has ended its own sync.
  */
 import { type Asked, type Sweeping, littleMax } from '../asked.js';
 import assert from 'node:assert/strict';
@@ -65,12 +66,12 @@ export class Decider {
     this.#parts = parts;
   }
 
-  /** What ends and removals have deleted since `open`. */
+  /** What sweeps have deleted since `open`. */
   get swept(): readonly Byproduct[] {
     return this.#swept;
   }
 
-  /** Begins a commit of so many items. */
+  /** Begins a commit. `asked`: the number of its items. */
   open(asked: number): void {
     this.#swept = [];
     this.#asked = asked;
@@ -125,7 +126,10 @@ export class Decider {
     return written(writer.delete(key, place, held), held.revision);
   }
 
-  /** A pusher that comes for its shard starts over: a sync that another connection left unfinished does not count. */
+  /**
+   * A pusher that acquires its shard starts over: syncs that an earlier connection left unfinished
+   * are void.
+   */
   #acquire(arrival: PushOf<'acquire'>): Decided {
     const { shards, underWay } = this.#parts;
     const { shard } = arrival;
@@ -134,7 +138,7 @@ export class Decider {
     return decided;
   }
 
-  /** A sync of the shard's former via is void for the new one. */
+  /** If the change gives the shard another via, syncs of the former via are void. */
   #moved<T>(shard: ShardName, change: () => T): T {
     const { shards, slices, underWay } = this.#parts;
     const viaNow = (): Via | undefined => shards.known(shard)?.via;
@@ -182,7 +186,7 @@ export class Decider {
     return unchanged;
   }
 
-  /** What a pusher sends of an object, with the names that are kept on its copy (KEPT-1). */
+  /** The body that a pusher sends, with the kept names of the copy under the key added (KEPT-1). */
   #keeping({ key, body, by }: PushOf<'upsert'>, place: Place): Body {
     const names = by.kind === 'link' ? undefined : namesOfType(this.#parts.keptNames, key.resource);
     const copy = names && this.#parts.writer.body(place);
@@ -237,7 +241,8 @@ export class Decider {
     if (verdict === 'unbegun' || sync === undefined) return unbegun;
     const spared = (): ReadonlySet<string> | undefined => (cluster === undefined ? underWay.clustersUnderWay(slice.shard, id) : undefined);
     sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], { ...push, spared: spared() });
-    // If the slice held little before this commit, others of its lane follow in the same commit: it must finish.
+    // If the slice held little before this commit, other pushes of the lane follow in the same
+    // commit. So the `end` must finish in one step.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     return decided.kind === 'partial' ? decided : this.#ended(push, id, decided);
@@ -265,7 +270,7 @@ export class Decider {
   #assume({ shard }: PushOf<'assume'>): Decided {
     const { shards, slices } = this.#parts;
     const known = shards.known(shard);
-    // A slice that this very commit has emptied again does not exist.
+    // A slice that this commit has emptied does not exist.
     if (isAssumable(known)) slices.restateAll({ shard }, (facts) => (isForgotten(facts) ? facts : assumed(facts, known.term)));
     return unchanged;
   }
@@ -283,13 +288,13 @@ export class Decider {
     return unchanged;
   }
 
-  /** No slice of it is current, and no sync of it goes on. */
+  /** No slice of the shard is current, and its syncs under way are void. */
   #makeStale(shard: ShardName): void {
     this.#parts.slices.restateAll({ shard }, stale);
     this.#parts.underWay.forgetRange({ shard });
   }
 
-  /** Without a position no slice that comes over the link is current with it. */
+  /** Without a position, no slice that comes over the link is current. */
   #reach({ neighbour, position }: PushOf<'reach'>): Decided {
     const { shards, links } = this.#parts;
     const isKnown = links.reach(neighbour, position);
@@ -304,7 +309,10 @@ export class Decider {
     return unchanged;
   }
 
-  /** Its slices go with it: those that hold nothing but were synced would bring its name back at the next start. */
+  /**
+   * Also forgets the slices of the shard. Otherwise slices that hold nothing but were synced would
+   * bring its name back at the next start.
+   */
   #forget({ shard }: PushOf<'forget'>): Decided {
     const { shards, slices, underWay } = this.#parts;
     const fenced = shards.forget(shard, slices.held({ shard }).length > 0);
@@ -314,7 +322,10 @@ export class Decider {
     return unchanged;
   }
 
-  /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
+  /**
+   * Begins a removal. Objects that are written after `through`, or written or synced while the
+   * removal is under way, belong to the time after it and stay.
+   */
   #beginRemoval(range: SliceRange, through: Revision | undefined): Decided {
     const { slices, writer, underWay } = this.#parts;
     underWay.forgetRange(range);

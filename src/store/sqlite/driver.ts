@@ -1,13 +1,17 @@
 /**
- * better-sqlite3, in the release that this Node can run. They have the same API and the same files.
+ * better-sqlite3, in the release that this Node can run. Both releases have the same API and the
+ * same files.
  *
- *   Node 20, 22.0 to 22.13    12.9: compiled for one version of Node at a time, from 24.19 on it ends the process when a statement is collected
- *   Node 22.14 and later      13: by Node-API 10, which earlier ones lack, and then crash in
+ *   Node 20, 22.0 to 22.13   12.9: compiled for one version of Node. From Node 24.19 on, it ends the
+ *                            process when a statement is garbage-collected.
+ *   Node 22.14 and later     13: uses Node-API 10. A Node without that crashes in it.
  *
- * npm installs the second only where it runs. https://github.com/WiseLibs/better-sqlite3/releases/tag/v13.0.0
+ * npm installs release 13 only where it runs.
+ * https://github.com/WiseLibs/better-sqlite3/releases/tag/v13.0.0
  *
- * Either package may be there without what it loads: npm was called with --ignore-scripts, or its script failed. It looks for that only when it opens
- * a database, so one in memory is opened first: whoever cannot have SQLite learns why from the first thread that loads this.
+ * Either package may lack its binary: npm ran with --ignore-scripts, or the package's script
+ * failed. The package looks for the binary only when it opens a database. So `load` opens one in
+ * memory, and the first thread that loads this file reports why SQLite is missing.
  */
 import type Sqlite from 'better-sqlite3';
 import { createRequire } from 'node:module';
@@ -34,7 +38,10 @@ function load(): typeof Sqlite {
   }
 }
 
-/** On one line: where the module and the binding were looked for takes a dozen. */
+/**
+ * One line. Node's own message has a dozen: every place where the module or the binary was looked
+ * for.
+ */
 export function explainLoading(error: unknown, { isNewer, node }: Readonly<{ isNewer: boolean; node: string }>): string {
   const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
   const needs = isNewer ? '' : ', which before Node 22.14 takes a download from GitHub or a compiler, and npm without --ignore-scripts';

@@ -1,14 +1,17 @@
 /**
- * From the files in a data directory to a database that the committer can open: finishes a restore, looks for damage after an unclean
- * end, keeps a copy from before a migration, and begins a life. The lock is held.
+ * Turns the files of a data directory into a database that the committer can open. It finishes a
+ * restore, looks for damage after an unclean end, keeps a copy from before a migration, and begins
+ * a life. The caller holds the lock.
  *
- *   small                checked thoroughly
- *   closed cleanly       not checked
- *   not closed           checked quickly, if it is no larger than `startCheckBytesMax`
- *   damaged              moved out of the way; no store opens here until an operator has put one back, or has taken the damaged one away
+ *   small            checked thoroughly
+ *   closed cleanly   not checked
+ *   not closed       checked quickly, if it is not larger than `startCheckBytesMax`
+ *   damaged          moved aside. No store opens here until an operator has put one back, or has
+ *                    removed the damaged one.
  *
- * SQLite also calls damaged what the disk does not give. So all of it is read once more: if that fails, the start ends, and the files stay as they are; what is
- * damaged still is.
+ * SQLite also reports damage if the disk cannot be read. So after such an error the start reads all
+ * files once more. If that fails, the start ends and the files stay as they are. If the files are
+ * readable, it checks again whether they are damaged.
  */
 import { join } from 'node:path';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -26,7 +29,7 @@ import { bytesOf, databaseName, namesOf, readWhole } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
-/** 100 to 300 ms of work, depending on how small the objects are. */
+/** A thorough check of that takes 100 to 300 ms, depending on how small the objects are. */
 const smallBytesMax = 8 * 1024 * 1024;
 
 const olderSchema = `${databaseName}.schema-`;
@@ -55,14 +58,14 @@ export async function enterStore(directory: string, migrations: string, parts: E
   }
 }
 
-/** Through a connection that only reads, so that a damaged file stays as it was found. */
+/** Opens the file read-only, so that a damaged file stays as it is. */
 function checkAtStart(file: string, migrations: string, { log, startCheckBytesMax }: EnterParts): void {
   const database = openReader(file);
   try {
     const schema = schemaOf(database);
     const bytes = bytesOf(file) ?? 0;
     const thorough = bytes <= Math.min(smallBytesMax, startCheckBytesMax);
-    // Schema 0: its very first start was cut short.
+    // Schema 0: the very first start was cut short.
     if (schema === 0 || !(thorough || wasLeftOpen(database))) return;
     if (bytes > startCheckBytesMax) return log.warn('store.not-checked', { file, bytes, startCheckBytesMax });
     const problem = firstProblem(database, { thorough, isOlder: schema < knownSchema(migrations) });
@@ -73,7 +76,10 @@ function checkAtStart(file: string, migrations: string, { log, startCheckBytesMa
   }
 }
 
-/** What the tables of an older schema should hold is not known here. */
+/**
+ * Only the first step checks a database of an older schema, because this release does not know what
+ * its tables should contain.
+ */
 function firstProblem(database: Connection, { thorough, isOlder }: { thorough: boolean; isOlder: boolean }): string | undefined {
   for (const { problems } of checkDatabase(database, { thorough })) if (isOlder || problems.length > 0) return problems[0];
   return undefined;
@@ -100,7 +106,7 @@ async function migrateAndBegin(directory: string, migrations: string, parts: Ent
   }
 }
 
-/** One copy is kept, from before the last migration, until an operator removes it. */
+/** Keeps one copy, from before the last migration, until an operator removes it. */
 function dropCopies(directory: string, kept: string): void {
   for (const name of namesOf(directory, olderSchema)) if (name !== kept) removeDatabase(join(directory, name));
 }

@@ -1,16 +1,16 @@
 /**
- * The first keys after a position, out of several runs of keys that are each in order. No run is read further than the
- * others need.
+ * The first `max` keys of several runs of keys. Each run is in order, and no run is read further
+ * than the others need.
  *
  *   run 1   a c e g i k …
- *   run 2   b c d ┊              first 4: a b c d; from now on nobody reads beyond d
+ *   run 2   b c d ┊              first 4: a b c d; from then on, no run is read beyond d
  *
- * Invariant: of every run that was added, all keys up to `last` are here.
+ * Invariant: this holds all keys up to `last` of every run that was added.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** A key and the revision it held; undefined when that cannot be found. */
+/** A key and the revision that it held; undefined if that cannot be found. */
 export type Held = Readonly<{ key: Key; revision: Revision | undefined }>;
 
 export class FirstKeys {
@@ -24,12 +24,14 @@ export class FirstKeys {
     this.#max = max;
   }
 
-  /** Up to where to read; undefined: to the end. */
+  /** The key up to which runs must be read; undefined: to their end. */
   get last(): Key | undefined {
     return this.#last;
   }
 
-  /** `last`: the run goes on behind that; undefined when this is all of it up to `this.last`. */
+  /**
+   * `last`: the run continues behind this key; undefined if it contains all keys up to `this.last`.
+   */
   add(run: readonly Held[], last: Key | undefined): void {
     this.#held = this.#held.length === 0 ? run : [...this.#held, ...run];
     if (last !== undefined && (this.#last === undefined || this.#order(last, this.#last) < 0)) this.#last = last;

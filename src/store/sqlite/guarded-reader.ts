@@ -1,13 +1,13 @@
 /**
- * The reading connection, which reports damage: the reader gets the error, and the store ends, so that nothing more of it is
- * served. The start that follows finds a store that was not closed, and checks it.
+ * A read-only connection that reports damage. A read that meets damage throws, and the store ends,
+ * so that it serves nothing more. The next start finds a store that was not closed, and checks it.
  */
 import { isDamage } from './damage.js';
 import { openReader, type Connection } from './database.js';
 
 type Read = (...parameters: unknown[]) => unknown;
 
-/** `damaged` is called for each read that meets damage, within it. */
+/** Each read that meets damage calls `damaged` before it throws. */
 export function openGuardedReader(file: string, damaged: (error: Error) => void): Connection {
   const reader = openReader(file);
   const prepare = reader.prepare.bind(reader);

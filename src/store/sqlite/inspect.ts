@@ -1,4 +1,4 @@
-/** Opens a database only to inspect it: what it is, and whether it is sound. */
+/** Opens a database only to inspect it: its schema, and whether it is sound. */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
 import type { Checked } from '../checked.js';
@@ -14,12 +14,17 @@ import { bytesOf, databaseName } from './store-files.js';
 
 export type Inspected = Readonly<{
   schema: number;
-  /** Undefined for an older schema: only a start, which migrates it, reads its tables. */
+  /**
+   * Undefined for an older schema. Only a start, which migrates such a store, can read its tables.
+   */
   resourceVersion: string | undefined;
   checks: readonly Checked[];
 }>;
 
-/** A directory's store, which no server may have open; of a running one, check a backup. Throws CacheError. */
+/**
+ * Inspects the store of a directory. No server may have it open: of a running server, check a
+ * backup instead. Throws CacheError.
+ */
 export function inspectStopped(directory: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
   if (bytesOf(join(directory, databaseName)) === undefined) throw new CacheError(`there is no store in ${directory}`);
   const lock = lockStore(directory);
@@ -30,7 +35,10 @@ export function inspectStopped(directory: string, migrations: string, how: Reado
   }
 }
 
-/** Throws a CacheError when the file is no store, or one of a newer release. Damage is among the checks. */
+/**
+ * Throws CacheError if the file is no store, or if a newer release wrote it. Reports damage as a
+ * problem of the checks.
+ */
 export function inspect(file: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
   try {
     const database = openReader(file);
@@ -42,7 +50,7 @@ export function inspect(file: string, migrations: string, how: Readonly<{ thorou
       const checks: Checked[] = [];
       for (const check of checkDatabase(database, how)) {
         checks.push(check);
-        // The further checks know only the tables of the present schema.
+        // The other checks know only the tables of this release's schema.
         if (schema < known) break;
       }
       const isSound = checks.every(({ problems }) => problems.length === 0);

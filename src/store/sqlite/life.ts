@@ -1,8 +1,9 @@
 /**
- * A store's life: its birth, its epochs, and what it holds when it is opened. Runs before the committer does, with the
- * lock held, and leaves a database that every other file here may rely on.
+ * A store's life: its birth, its epochs, and its state at a start. This runs before the committer,
+ * with the lock held. All other files here may rely on the database that it leaves.
  *
- * Bound: an epoch for each start after which something was written that is still here or remembered.
+ * Bound: one epoch for each start that was followed by writes, while those are stored or
+ * remembered.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
@@ -11,9 +12,9 @@ import { newCacheId, nextEpoch, nextNonce, type Epoch, type EpochParts } from '.
 import { hasCacheId, readCacheId, readMeta } from './meta.js';
 
 export type Life = Readonly<{
-  /** Made once, at birth; a copy has it too. */
+  /** Created once, at the birth of the store. A copy of the store has the same. */
   cacheId: string;
-  /** The last one begins now. */
+  /** The last epoch begins with this life. */
   epochs: readonly Epoch[];
   revision: Revision;
   compacted: Revision;
@@ -33,7 +34,8 @@ export function begin(database: Connection, parts: EpochParts): Life {
       const last = readEpochs(database).at(-1);
       dropEpochs(database, revision);
       dropResources(database);
-      // What is there without an epoch had resourceVersions of another form, which nobody may mistake for present ones.
+      // The revisions of a store without epochs had resourceVersions of another form. The first
+      // epoch covers all these revisions, and the old texts are invalid.
       beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
       failpoint('epoch.before');
       return {
@@ -49,7 +51,10 @@ export function begin(database: Connection, parts: EpochParts): Life {
   return life;
 }
 
-/** Types that hold nothing and that nothing remembers, because identities come and go. Not while a process runs, which may know their ids; and a few are no trouble. */
+/**
+ * Drops types that hold nothing and that the log does not mention, because identities come and go.
+ * It does so only at a start, because a running process may know their ids. It keeps a few.
+ */
 function dropResources(database: Connection): void {
   const unused = database
     .prepare<[], number>(/*sql*/ `SELECT id FROM resources WHERE id NOT IN (SELECT resource FROM slices)
@@ -60,12 +65,15 @@ function dropResources(database: Connection): void {
   if (unused.length > unusedResourcesMax) for (const id of unused) drop.run(id);
 }
 
-/** A store of an older schema may have had no id when it was migrated: what is local gets its origin here. */
+/**
+ * A store of an older schema may have had no id at its migration. Its local shards get their origin
+ * here.
+ */
 function noteOrigins(database: Connection): void {
   database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE via = 'local' AND origin = ''`).run(readCacheId(database));
 }
 
-/** Within a transaction: begins the epoch that counts from `firstRevision` on. */
+/** Begins the epoch that counts from `firstRevision` on. The caller has opened a transaction. */
 export function beginEpoch(database: Connection, last: Epoch | undefined, firstRevision: Revision, parts: EpochParts): Epoch {
   const epoch = { epoch: nextEpoch(last?.epoch ?? 0, parts), firstRevision, nonce: nextNonce(parts) };
   database
@@ -74,7 +82,10 @@ export function beginEpoch(database: Connection, last: Epoch | undefined, firstR
   return epoch;
 }
 
-/** Whether the last life has ended without closing: the process was killed, or this is a copy of a store that was open. */
+/**
+ * Whether the last life did not end with a close. The process was killed, or this is a copy of an
+ * open store.
+ */
 export function wasLeftOpen(database: Connection): boolean {
   return readMeta(database, 'open') === 1;
 }
@@ -83,13 +94,16 @@ export function noteOpen(database: Connection, isOpen: boolean): void {
   database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = 'open'`).run(isOpen ? 1 : 0);
 }
 
-/** If the clock was set back since, times ahead of it count as now: otherwise nothing would age until the clock is there again. */
+/**
+ * If the clock was set back, times in the future become the present. Otherwise nothing would age
+ * until the clock reaches them.
+ */
 function forgetFuture(database: Connection, nowMs: number): void {
   database.prepare(/*sql*/ `UPDATE moments SET at_ms = @nowMs WHERE at_ms > @nowMs`).run({ nowMs });
   database.prepare(/*sql*/ `UPDATE slices SET changed_ms = @nowMs WHERE changed_ms > @nowMs`).run({ nowMs });
 }
 
-/** What every store needs and an older one may lack. */
+/** Adds what every store needs and an older one may lack. */
 function bear(database: Connection, random: () => number): void {
   const born = {
     revision: 0,
@@ -105,8 +119,9 @@ function bear(database: Connection, random: () => number): void {
 }
 
 /**
- * Drops epochs of which nobody can hold a resourceVersion, because nothing was written in them, and those of which nothing is left: no row, and no
- * revision since which deletes are still remembered. Their resourceVersions are then foreign, with the same result: 410.
+ * Drops two kinds of epochs. Of those in which nothing was written, nobody can have a
+ * resourceVersion. Of the others, it drops those whose rows are all removed and whose deletes are
+ * forgotten. Their resourceVersions become foreign, with the same result: 410.
  */
 function dropEpochs(database: Connection, revision: Revision): void {
   const epochs = readEpochs(database);
@@ -117,7 +132,7 @@ function dropEpochs(database: Connection, revision: Revision): void {
   const drop = database.prepare(/*sql*/ `DELETE FROM epochs WHERE epoch = ?`);
   epochs.forEach(({ epoch, firstRevision }, i) => {
     const end = (epochs[i + 1]?.firstRevision ?? revision + 1) - 1;
-    // An empty store has a resourceVersion too, the one of its birth.
+    // An empty store has a resourceVersion too: that of its birth.
     const isUnused = end < firstRevision && i > 0;
     if (isUnused || (end < remembered && anyRow.get(firstRevision, end) === undefined)) drop.run(epoch);
   });

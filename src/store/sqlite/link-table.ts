@@ -1,10 +1,13 @@
 /**
- * The links of this cache: which cache is at the other end of each, and the position up to which that has sent everything (the table `links`,
- * held in memory as well).
+ * The links of this cache (the table `links`, also held in memory). For each link: the cache at the
+ * other end, and the position up to which that cache has sent everything.
  *
- * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 No two children have one id: the last
- *     that a child came with is that child's, until it comes with another or is forgotten. Bound: `linksMax` rows; beyond them new children
- *     are refused, and known ones come in as before.
+ * I18 A position belongs to the cache that the link last met. Another cache at the other end voids
+ *     it.
+ * I19 No two children have one id. An id belongs to the child that last came with it, until that
+ *     child comes with another id or is forgotten.
+ *
+ * Bound: `linksMax` rows. Beyond them the store refuses new children, and still accepts known ones.
  */
 import { leftLink, type LinkState, type Push } from '../../domain/push.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
@@ -14,7 +17,7 @@ import type { Connection } from './database.js';
 export class LinkTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #links: Map<Neighbour, LinkState>;
-  /** What the commit under way has changed, as it was before. */
+  /** The links that the commit under way has changed, as they were before it. */
   readonly #before = new Map<Neighbour, LinkState | undefined>();
 
   constructor(database: Connection) {
@@ -22,7 +25,7 @@ export class LinkTable {
     this.#links = new Map(readLinks(database).map((state) => [state.neighbour, state]));
   }
 
-  /** Another cache than before is met, or a first one: it has sent nothing yet. */
+  /** Records a new cache at the other end. It has sent nothing yet. */
   meet(asked: Extract<Push, { kind: 'meet' }>): Meeting {
     const { neighbour, cacheId } = asked;
     const [known, links] = [this.#links.get(neighbour), this.#links.size];
@@ -31,7 +34,7 @@ export class LinkTable {
     return met;
   }
 
-  /** Whether there is such a link: a position of a forgotten one is dropped. */
+  /** Returns whether the link is known. The position of a forgotten link is dropped. */
   reach(neighbour: Neighbour, position: string): boolean {
     const known = this.#links.get(neighbour);
     if (known !== undefined && known.position !== position) this.#set({ ...known, position });
@@ -44,7 +47,7 @@ export class LinkTable {
     this.#statements.remove.run(neighbour);
   }
 
-  /** What the commit under way has changed. */
+  /** The links that the commit under way has changed. */
   get changed(): readonly LinkState[] {
     return [...this.#before.keys()].map((neighbour) => this.#links.get(neighbour) ?? leftLink(neighbour));
   }

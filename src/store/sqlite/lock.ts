@@ -1,6 +1,7 @@
 /**
- * One server per data directory. The lock is SQLite's own exclusive lock on an empty database beside the store: the kernel
- * drops it when the process ends, however it ends, so it can never be stale.
+ * One server per data directory. The lock is SQLite's exclusive lock on an empty database beside
+ * the store. The kernel releases it when the process ends, however that ends, so it can never be
+ * stale.
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
@@ -11,13 +12,17 @@ import { lockName } from './store-files.js';
 
 export type Lock = Readonly<{ release: () => void }>;
 
-/** Throws a CacheError when a server, or any other process, holds the directory, or the disk does not let anybody hold it. */
+/**
+ * Throws CacheError if another process holds the directory, or if the disk does not permit a lock.
+ */
 export function lockStore(directory: string): Lock {
   const file = join(directory, lockName);
   ensurePrivate(file);
   const database = new Database(file, { timeout: 0 });
   try {
-    // Nothing is ever written, so that a full disk keeps nobody out. Before the mode that keeps what a read has locked: two that start at once would refuse each other.
+    // With the journal in memory, nothing is ever written, so the lock works on a full disk. It
+    // must come before the exclusive mode, which keeps the locks of a read: two processes that
+    // start at once would refuse each other.
     database.pragma('journal_mode = MEMORY');
     database.pragma('locking_mode = EXCLUSIVE');
     database.exec('BEGIN EXCLUSIVE');

@@ -1,4 +1,4 @@
-/** The table `meta`: one value per fact about this store's life. */
+/** The table `meta`: one value for each fact about this store's life. */
 import type { Connection } from './database.js';
 
 export function readCacheId(database: Connection): string {

@@ -1,10 +1,12 @@
 /**
- * Brings a database to the newest schema, forward only, all steps in one transaction. `user_version` counts the steps
- * taken. A database from a newer release is refused, because this one cannot read it. One that an older release made without
- * `auto_vacuum` is rewritten first, so that it can give free pages back.
+ * Brings a database to the newest schema, forward only, all steps in one transaction.
+ * `user_version` counts the steps taken. It refuses a database of a newer release, because this one
+ * cannot read it. It first rewrites a database that an older release made without `auto_vacuum`, so
+ * that the file can shrink.
  *
- * A migration that is cut short leaves the old schema, so the next start does all of it again. If it stopped between two steps, the schema
- * could be one that no release ever had, and the next start's copy would have it too.
+ * A migration that is cut short leaves the old schema, and the next start repeats all of it. If it
+ * stopped between two steps, the schema could be one that no release ever had. The next start's
+ * copy would have it too.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +21,7 @@ import { isRefusal, type Connection } from './database.js';
 
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
-/** How many steps a database has taken. */
+/** How many steps the database has taken. */
 export function schemaOf(database: Connection): number {
   return Number(database.pragma('user_version', { simple: true }));
 }
@@ -29,7 +31,7 @@ export function knownSchema(directory: string): number {
   return stepsIn(directory).length;
 }
 
-/** Where the steps of this release lie. */
+/** The directory of this release's steps. */
 export const ownMigrations = fileURLToPath(new URL('../../../../migrations', import.meta.url));
 
 export function migrate(database: Connection, directory: string): void {
@@ -53,7 +55,10 @@ export function migrate(database: Connection, directory: string): void {
   })();
 }
 
-/** Needs the file's length twice, on the disk, while it runs. Where there is no room, free pages stay and are used again. */
+/**
+ * While it runs, it needs twice the file's length on the disk. Without that room, free pages stay
+ * in the file, and SQLite uses them again.
+ */
 function rewrite(database: Connection): void {
   if (Number(database.pragma('auto_vacuum', { simple: true })) !== 0) return;
   try {
@@ -71,7 +76,10 @@ function stepsIn(directory: string): readonly string[] {
     .toSorted();
 }
 
-/** Defines SQL functions: the halves of an object's digest, for objects from before digests were kept, and a check of them afterwards. */
+/**
+ * Defines SQL functions for objects that are older than digests: they compute the two halves of an
+ * object's digest, and verify it.
+ */
 function teachDigests(database: Connection): void {
   type Names = [cluster: Key['cluster'], namespace: string, name: string];
   database.function('confirm_digest', { varargs: true }, ((

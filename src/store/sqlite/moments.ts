@@ -1,17 +1,21 @@
 /**
- * When revisions were reached, as the committer records it at intervals: what "older than" means to compaction. Used with every
- * commit, so it goes on from the moment it found last. What has aged once stays aged, whatever the clock does.
+ * When revisions were reached, as the committer records it at intervals. Compaction uses it to find
+ * revisions older than an age. Each call continues at the last moment found, because every commit
+ * calls it. A revision that has aged stays aged, whatever the clock does.
  */
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
 
 type Moment = Readonly<{ revision: Revision; atMs: number }>;
 
-/** The part of an age that may pass between two moments, and the most. */
+/** The time between two moments is at most this part of an age, and at most `intervalMsMax`. */
 const intervalPart = 0.02;
 const intervalMsMax = 60_000;
 
-/** How often a moment is noted, so that the shortest of these ages is kept closely. */
+/**
+ * How often the committer records a moment, in milliseconds. The shortest age decides, so that it
+ * is kept closely.
+ */
 export function momentInterval(...agesMs: readonly number[]): number {
   return Math.min(intervalMsMax, ...agesMs.map((ageMs) => Math.ceil(ageMs * intervalPart)));
 }
@@ -20,7 +24,7 @@ export class Moments {
   readonly #ageMs: number;
   readonly #statements: ReturnType<typeof prepare>;
   #aged: Revision;
-  /** The moment after it, when known. */
+  /** The moment after `#aged`, if known. */
   #next: Moment | undefined;
 
   constructor(database: Connection, ageMs: number, nowMs: number) {
@@ -29,7 +33,7 @@ export class Moments {
     this.#aged = this.#statements.reachedBefore.get(nowMs - ageMs) ?? 0;
   }
 
-  /** The newest revision known to be older than that; 0 when none is. */
+  /** The newest revision known to be older than the age; 0 if there is none. */
   aged(nowMs: number): Revision {
     for (;;) {
       this.#next ??= this.#statements.behind.get(this.#aged);
@@ -39,7 +43,7 @@ export class Moments {
     }
   }
 
-  /** For how long the change after `compacted` has been older, as far as is known. */
+  /** For how long the change after `compacted` is known to have been older than the age. */
   overdueMs(compacted: Revision, nowMs: number): number {
     if (this.aged(nowMs) <= compacted) return 0;
     const oldest = this.#statements.behind.get(compacted);

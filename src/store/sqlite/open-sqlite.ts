@@ -1,4 +1,7 @@
-/** Opens the SQLite engine: lock, what is in the directory (enter-store.ts), the committer's thread, then the store. */
+/**
+ * Opens the SQLite engine: the lock, the files of the directory (enter-store.ts), the committer's
+ * thread, then the store.
+ */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -13,7 +16,7 @@ import { SqliteStore } from './store.js';
 import { databaseName } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 
-/** Opens or creates the store in `directory`. Throws a CacheError that says what is wrong. */
+/** Opens or creates the store in `directory`. Throws CacheError, with the reason in its message. */
 export async function openSqlite(
   directory: string,
   migrations: string,

@@ -1,7 +1,9 @@
 /**
- * The canonical path of each logical cluster on each shard, as its objects name it: part of the committer's transaction. The newest one that names a path
- * has the say, unless the path entry of the logical cluster names one of its own (PATH-2): while it does, what others name is only noted. It goes with the last
- * object.
+ * The canonical path of each logical cluster on each shard. Part of the committer's transaction.
+ *
+ * If the path entry of a logical cluster names a path, that path counts (PATH-2). Otherwise the path
+ * counts that the newest object names. The table records the latter in both cases. A path is removed
+ * with the last object of its logical cluster on the shard.
  */
 import type { CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
@@ -22,7 +24,7 @@ export class PathTable {
     this.#statements = prepare(database);
   }
 
-  /** Where canonical paths of logical clusters moved since `open`. */
+  /** Moves of canonical paths since `open`. */
   get moves(): readonly PathMove[] {
     return this.#moves;
   }
@@ -32,7 +34,7 @@ export class PathTable {
     this.#moves = [];
   }
 
-  /** The key holds an object that names this path, or none. */
+  /** The key now holds an object that names this path, or no path. */
   put(key: Key, path: CanonicalPath | undefined, revision: Revision): void {
     const isEntry = isClusterEntry(key.resource);
     if (path === undefined && !isEntry) return;
@@ -47,7 +49,7 @@ export class PathTable {
     if (after !== before) this.#noteMove(key, { revision, before, after });
   }
 
-  /** The key holds nothing any more. */
+  /** The key now holds nothing. */
   delete(key: Key, revision: Revision): void {
     const { shard, cluster } = key;
     const [before] = this.#statements.path.get(shard, cluster) ?? [];
@@ -69,7 +71,8 @@ function prepare(database: Connection) {
     set: database.prepare(/*sql*/ `INSERT INTO paths (shard, cluster, path, owned, named) VALUES (?, ?, ?, ?, ?)
                ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path, owned = excluded.owned, named = excluded.named`),
     remove: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
-    // One seek for each type that the cluster has on any shard: without `types`, all its objects elsewhere would be read.
+    // One seek for each type that the logical cluster has on any shard. Without `types`, SQLite
+    // would read all its objects on other shards.
     anyOfCluster: database
       .prepare<[Pick<Key, 'shard' | 'cluster'>], number>(/*sql*/ `WITH RECURSIVE types (resource) AS (
                  SELECT min(resource) FROM objects INDEXED BY objects_by_cluster WHERE cluster = @cluster

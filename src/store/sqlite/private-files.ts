@@ -1,8 +1,10 @@
 /**
- * The files of a store belong to their owner alone, whatever their folder allows. SQLite makes a file as the umask lets it, and its
- * WAL and shared memory with the mode of the database. So the database is made before SQLite sees it.
+ * Only their owner may access the files of a store, whatever the permissions of their directory.
+ * SQLite creates a database with the umask's mode, and its WAL and shared memory with the mode of
+ * the database. So this creates the database before SQLite does.
  *
- * Existing files are not opened here: closing one would release the locks that this process has on it (POSIX), SQLite's among them.
+ * This opens no existing file. Closing one would release the locks that this process has on it
+ * (POSIX), including SQLite's.
  */
 import { chmodSync, closeSync, fchownSync, fstatSync, openSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,10 +13,13 @@ import type { Log } from '../../diagnostics/log.js';
 const privateMode = 0o600;
 const othersMask = 0o077;
 const permissionsMask = 0o7777;
-/** Also of copies that an operator keeps beside them. */
+/** Also matches copies that an operator keeps beside the store's files. */
 const ours = /^strata\./;
 
-/** Makes an empty file where there is none. What root makes belongs to the owner of its folder, as whom the server may run. */
+/**
+ * Creates an empty file if there is none. A file that root creates gets the owner of its directory,
+ * because the server may run as that user.
+ */
 export function ensurePrivate(file: string): void {
   try {
     const made = openSync(file, 'wx', privateMode);
@@ -26,7 +31,10 @@ export function ensurePrivate(file: string): void {
   }
 }
 
-/** Takes other users' permissions off older files. Links are left alone: what they lead to may be anybody's. */
+/**
+ * Removes the permissions of other users from existing files. It skips symbolic links, because
+ * their targets may belong to somebody else.
+ */
 export function tighten(directory: string, { log }: Readonly<{ log: Log }>): void {
   for (const { name } of readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isFile() && ours.test(entry.name))) {
     const file = join(directory, name);

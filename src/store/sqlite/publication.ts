@@ -1,4 +1,7 @@
-/** Turns a commit into changes for its followers, in rising revision, and an outcome for each writer, in its order. */
+/**
+ * Turns a commit into changes for its followers, in rising revision, and into an outcome for each
+ * writer, in the writer's order.
+ */
 import type { Asked, PushDecision } from '../asked.js';
 import assert from 'node:assert/strict';
 import type { Change, MovedPath } from '../../domain/change.js';
@@ -14,7 +17,7 @@ import type { MutationJob, Part, PushPart } from '../lane.js';
 import { put } from './change-row.js';
 import type { Rows } from './rows.js';
 
-/** What a writer is answered once everybody else has the commit. */
+/** A writer's answer. It is sent after all followers have the commit. */
 export type Answer =
   | Readonly<{ kind: 'mutation'; job: MutationJob; outcome: Outcome }>
   | Readonly<{ kind: 'pushes'; part: PushPart; outcomes: readonly PushDecision[] }>;
@@ -24,7 +27,7 @@ export class Publication {
   readonly #changeLog: ChangeLog;
   readonly #revisions: Pick<Revisions, 'format'>;
   readonly #keptNames: KeptNames;
-  /** Of the commit that is being published. */
+  /** Moves of paths in the commit that is being published. */
   #moves: ReadonlyMap<Revision, MovedPath> = new Map();
 
   constructor(rows: Rows, changeLog: ChangeLog, revisions: Pick<Revisions, 'format'>, keptNames: KeptNames) {
@@ -77,7 +80,10 @@ export class Publication {
     return { kind: 'written', revision };
   }
 
-  /** The body is the one that was sent, undefined for a delete: nothing is read back but what the committer may have added kept names to. */
+  /**
+   * `body`: as the writer sent it; undefined for a delete. Bodies are read back only where the
+   * committer may have added kept names.
+   */
   #changeOf(key: Key, body: Body | undefined, revision: Revision, replaced: Revision): Change {
     const resourceVersion = this.#revisions.format(revision);
     let read: { previous: StoredObject | undefined } | undefined;

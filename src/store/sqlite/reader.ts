@@ -1,6 +1,7 @@
 /**
- * Objects and canonical paths at the published revision. The database may be ahead of it, because a commit is durable before it is
- * published: such rows are followed back to what they replaced.
+ * Objects and canonical paths at the published revision. The database may be ahead of it, because a
+ * commit is durable before it is published. The reader follows such rows back to what they
+ * replaced.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -20,7 +21,7 @@ import type { Rows, Version } from './rows.js';
 import { SqliteSnapshot, type SnapshotLimits } from './snapshot.js';
 import type { Walks } from './walks.js';
 
-/** Of how many identities of one type keys are counted. */
+/** `count` gives up on a type with more identities than this. */
 const countedStretchesMax = 100;
 
 type Deleted = SummedRow & Version;
@@ -37,7 +38,7 @@ export type ReaderParts = Readonly<{
 }>;
 
 export type ReaderLimits = Readonly<{
-  /** How many changes one commit may bring: no more are durable and not yet published. */
+  /** The most changes of one commit. No more than these can be durable and not yet published. */
   commitMax: number;
   snapshot: SnapshotLimits;
 }>;
@@ -135,8 +136,9 @@ export class Reader implements Objects, CanonicalPaths {
   }
 
   /**
-   * The object where it is now, as nearly every read wants. Undefined when it needs a more careful look: it is not there, it was
-   * written by a commit that is not published, or it went between the two looks at it, which no transaction binds together.
+   * The current object, which nearly every read wants. It makes two reads without a transaction.
+   * Returns undefined if the caller must use `#get`: there is no object, an unpublished commit
+   * wrote it, or it was removed between the two reads.
    */
   #current(key: Key): StoredObject | undefined {
     const [id] = this.#parts.rows.resourceIds(key.resource);
@@ -156,7 +158,7 @@ export class Reader implements Objects, CanonicalPaths {
     return held === undefined ? undefined : this.#parts.rows.standing(key, held);
   }
 
-  /** Deletes that are durable but not yet published, rising, because their commit is on its way here: the key may exist again. */
+  /** Deletes that are durable but not published, in rising revision. Their keys may exist again. */
   #deletedUnpublished(scope: Scope): readonly Deleted[] {
     const after = this.#parts.revisions.published;
     return this.#parts.rows

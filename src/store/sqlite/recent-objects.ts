@@ -1,28 +1,34 @@
 /**
- * Objects that were recently published or read, by revision, and the published one of their key. What a revision holds
- * never changes, so nothing here is ever wrong. The oldest leave first, and a reader who misses one reads it from the change log.
+ * Objects that were recently published or read, by revision, and the published object of each of
+ * their keys. The content of a revision never changes, so no entry can be wrong. The oldest entries
+ * leave first. A reader that misses one reads it from the change log.
  *
- * Bound: `bytesMax` of the buffers that bodies lie in, and of what each object takes beside its body; several may share one buffer, and one alone keeps it. Informers that start, writers that repeat
- * themselves and watchers a little behind find nearly everything here, without a row being read and copied.
+ * Informers that start, writers that repeat themselves and watchers a little behind find nearly
+ * everything here. The store then reads and copies no row for them.
+ *
+ * Bound: `bytesMax` of the buffers that contain bodies, plus `objectBytes` for each object. Several
+ * bodies may share a buffer, and one of them is enough to keep it.
  */
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** What an object takes in memory beside its body: measured with path entries, of which 20,000 take 10 MiB. */
+/** The memory of an object without its body. Measured with path entries: 20,000 take 10 MiB. */
 const objectBytes = 512;
 
 export class RecentObjects {
   readonly #bytesMax: number;
   /** In the order in which they leave. */
   readonly #objects = new Map<Revision, StoredObject>();
-  /** By the text of their key: published ones. */
+  /** Published objects, by the text of their key. */
   readonly #current = new Map<string, StoredObject>();
-  /** The text of an object's key in `#current`. */
+  /** The text of the key under which an object is in `#current`. */
   readonly #places = new Map<Revision, string>();
-  /** Continues where it was: from the front, it would step over all that has left already. */
+  /**
+   * Continues from call to call. A new iterator would first step over all entries that have left.
+   */
   #oldest: Iterator<StoredObject>;
-  /** How many of the objects lie in each buffer. */
+  /** How many of the objects each buffer contains. */
   readonly #buffers = new Map<ArrayBufferLike, number>();
   #bytes = 0;
 
@@ -40,7 +46,7 @@ export class RecentObjects {
     return this.#current.get(formatKey(key));
   }
 
-  /** The newest object of its key has become visible. */
+  /** The object is now the published one of its key. */
   publish(object: StoredObject): void {
     const place = formatKey(object.key);
     const before = this.#current.get(place);
@@ -50,7 +56,7 @@ export class RecentObjects {
     this.add(object);
   }
 
-  /** A key has become empty. */
+  /** The key now holds nothing. */
   forget(key: Key): void {
     const place = formatKey(key);
     const before = this.#current.get(place);
@@ -67,7 +73,10 @@ export class RecentObjects {
     while (this.#bytes > this.#bytesMax) this.#leave();
   }
 
-  /** One of many that are read together: it displaces nothing, because most of them would have left before anybody wanted them again. */
+  /**
+   * For one of many objects that are read together. It displaces no other object, because most of
+   * these would leave before anybody reads them again.
+   */
   addIfRoom(object: StoredObject): void {
     if (this.#bytes + objectBytes + object.body.bytes.buffer.byteLength <= this.#bytesMax) this.add(object);
   }

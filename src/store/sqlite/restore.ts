@@ -1,10 +1,15 @@
 /**
- * Puts a copy in the place of a store that nobody has open.
+ * Replaces a store that no process has open with a copy.
  *
- *   copy ─▶ strata.db.restoring ─checked─▶ strata.db.restored-TIME ─▶ strata.db becomes strata.db.replaced-TIME ─▶ strata.db
- *                                                   └── from here on the next start or restore finishes it, however often it is cut short
+ *   copy ─▶ strata.db.restoring ─checked─▶ strata.db.restored-TIME
+ *        ─▶ strata.db becomes strata.db.replaced-TIME
+ *        ─▶ strata.db.restored-TIME becomes strata.db
  *
- * K2 The log of the old database never meets the new one. K3 What was there is kept, and so is the copy.
+ * Once strata.db.restored-TIME exists, the next start or restore finishes the restore, however
+ * often it is cut short.
+ *
+ * K2 The log of the old database never meets the new one.
+ * K3 The old store is kept, and so is the copy.
  */
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +25,10 @@ import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-file
 const restored = `${databaseName}.restored-`;
 const replaced = `${databaseName}.replaced-`;
 
-/** Where the old store lies now, if there was one, and the state of the restored one. Throws a CacheError, and then nothing has changed. */
+/**
+ * Returns where the old store is, if there was one, and the state of the restored one. If it throws
+ * CacheError, nothing has changed.
+ */
 export async function restoreStore(
   file: string,
   directory: string,
@@ -29,7 +37,9 @@ export async function restoreStore(
   if (bytesOf(file) === undefined) throw new CacheError(`${file} is not there`);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const copy = join(directory, `${databaseName}.restoring`);
-  // A restore removes the first. Of one that was cut short it puts the next in the place of the last, before it looks at the file.
+  // Every restore deletes `strata.db.restoring`. If an earlier restore was cut short, this one
+  // moves `strata.db` aside and puts `restored-TIME` in its place, before it reads `file`. So
+  // `file` must be none of these.
   const cutShort = namesOf(directory, restored).map((name) => join(directory, name));
   const passing = [copy, ...cutShort, ...(cutShort.length > 0 ? [join(directory, databaseName)] : [])];
   if (passing.some((each) => bytesOf(each) !== undefined && realpathSync(each) === realpathSync(file)))
@@ -37,14 +47,15 @@ export async function restoreStore(
   const lock = lockStore(directory);
   try {
     finishRestore(directory);
-    // Its log belongs to it, where a start was cut short before that had moved.
+    // If a start was cut short while it moved a damaged database aside, this also moves the log.
     damagedBefore(directory);
     removeDatabase(copy);
     await copyDatabase(file, copy);
     const { checks, resourceVersion } = inspect(copy, migrations, { thorough: true });
     const [problem] = checks.flatMap(({ problems }) => problems);
     if (problem !== undefined) throw new CacheError(`${file} is damaged and was not restored: ${problem}`);
-    // With a log of its own, as a store has it: a start need not wait for whoever reads it then.
+    // Switches the copy to WAL mode, which a store has. A start then need not wait for readers of
+    // the copy.
     openWriter(copy).close();
     failpoint('restore.checked');
     rename(copy, join(directory, restored + freeName(directory, replaced, nowMs).slice(replaced.length)));
@@ -59,7 +70,10 @@ export async function restoreStore(
   }
 }
 
-/** Finishes a restore that was cut short; returns where the old store lies now, if there was one. The lock is held. */
+/**
+ * Finishes a restore that was cut short. Returns where the old store is, if there was one. The
+ * caller holds the lock.
+ */
 export function finishRestore(directory: string): string | undefined {
   const name = namesOf(directory, restored).at(-1);
   if (name === undefined) return undefined;

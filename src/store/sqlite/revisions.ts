@@ -1,7 +1,10 @@
 /**
- * What is published, how far history goes back, and the epochs that revisions were given in (epochs.ts).
+ * The published and the compacted revision, and the epochs in which revisions were given
+ * (epochs.ts).
  *
- * I11 `published` rises only. I12 `compacted` is raised before the committer is asked to compact, so that no reader starts below it.
+ * I11 `published` only rises.
+ * I12 `compacted` is raised before the committer is asked to compact, so that no reader starts
+ *     below it.
  */
 import assert from 'node:assert/strict';
 import type { Located, Revision } from '../../domain/revision.js';
@@ -10,7 +13,7 @@ import { countDigits, countOf, epochDigits, formatInEpoch, type Epoch } from '..
 import type { Life } from './life.js';
 
 export class SqliteRevisions implements Revisions {
-  /** In rising order; the last one is the current one. */
+  /** In rising order. The last one is the current epoch. */
   readonly #epochs: Epoch[];
   readonly #places: Map<number, number>;
   #published: Revision;
@@ -49,7 +52,10 @@ export class SqliteRevisions implements Revisions {
     this.#compacted = Math.max(this.#compacted, compacted);
   }
 
-  /** The text of an object that never changes is the same in every life: a later epoch does not rename older revisions. */
+  /**
+   * A later epoch does not rename older revisions. So the resourceVersion of an unchanged object is
+   * the same in every life.
+   */
   format(revision: Revision): string {
     const epoch = this.#epochs[this.#placeOf(revision)];
     if (epoch === undefined) throw new Error('a store has at least one epoch');
@@ -62,14 +68,14 @@ export class SqliteRevisions implements Revisions {
     if (epoch !== undefined && place !== undefined) {
       const revision = Number(text.slice(epochDigits)) - epoch.nonce + epoch.firstRevision - 1;
       const end = this.#epochs[place + 1]?.firstRevision ?? this.#published + 1;
-      // The first epoch of a store also covers revision 0: an empty store has a version too.
+      // The first epoch also covers revision 0, because an empty store has a resourceVersion too.
       const from = place === 0 ? epoch.firstRevision - 1 : epoch.firstRevision;
       if (revision >= from && revision < end) return { kind: 'ours', revision };
     }
     return { kind: BigInt(text) > BigInt(this.format(this.#published)) ? 'above' : 'below' };
   }
 
-  /** Every text names its life. */
+  /** Every resourceVersion names the life of the store. */
   formatPosition(revision: Revision): string {
     return this.format(revision);
   }
@@ -78,10 +84,15 @@ export class SqliteRevisions implements Revisions {
     return this.locate(text);
   }
 
-  /** Nobody else writes: it is. */
+  /**
+   * Nothing to wait for: this server is the only writer, and acknowledges only published commits.
+   */
   async reachNewest(): Promise<void> {}
 
-  /** Almost always the current one; otherwise found by halving, because old objects are read as often as new ones. */
+  /**
+   * Mostly the current epoch. Otherwise a binary search, because old objects are read as often as
+   * new ones.
+   */
   #placeOf(revision: Revision): number {
     let high = this.#epochs.length - 1;
     if ((this.#epochs[high]?.firstRevision ?? 0) <= revision) return high;

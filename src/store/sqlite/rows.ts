@@ -1,4 +1,7 @@
-/** Reads rows of the change log and makes objects of them. Shared by all readers: objects, snapshots, change log. */
+/**
+ * Reads rows of the change log and makes objects of them. All readers share it: objects, snapshots,
+ * change log.
+ */
 import assert from 'node:assert/strict';
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -11,16 +14,19 @@ import { isDamage, Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
 
-/** A version of a life of a key, which is named by the revision it was born with. */
+/** A revision of a key, and the revision of the create that began this life of the key. */
 export type Version = Readonly<{ revision: Revision; born: Revision }>;
 
-/** Rows above `after` up to `upTo`, rising unless they fall; of one type, if its number is given. */
+/**
+ * Rows with after < revision ≤ upTo, in rising order, or falling if `isFalling`. `resource`: of
+ * this type only.
+ */
 type RowRange = Readonly<{ resource?: number; after: Revision; upTo?: Revision; isFalling?: boolean }>;
 
 type RowsParts = Readonly<{
   recent: RecentObjects;
   revisions: Pick<Revisions, 'format'>;
-  /** Called when a row is read that is not the one that was written. */
+  /** Called when a row is read whose checksum is wrong, or which is not where it belongs. */
   damaged: (error: Error) => void;
 }>;
 
@@ -36,16 +42,19 @@ export class Rows {
     this.database = database;
     this.#parts = parts;
     this.#statements = prepare(database);
-    // Made once, because making one costs more than most reads.
+    // Created once, because that costs more than most reads.
     this.#transaction = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T;
   }
 
-  /** One read transaction: all that it reads is of one moment. */
+  /** One read transaction: everything in it is read at one moment. */
   read<T>(read: () => T): T {
     return this.#transaction(read);
   }
 
-  /** The object put at `revision`; undefined when the row is compacted, or is a delete. One of many that are read stays in memory if there is room. */
+  /**
+   * The object put at `revision`; undefined if the row is compacted, or is a delete. With
+   * `isOneOfMany`, it stays in memory only if there is room.
+   */
   object(revision: Revision, isOneOfMany = false): StoredObject | undefined {
     const { recent, revisions } = this.#parts;
     const known = recent.get(revision);
@@ -61,7 +70,10 @@ export class Rows {
     return object;
   }
 
-  /** The object of a key at a revision that an index names for it; undefined when it has gone since. */
+  /**
+   * The object of a key, at the revision that an index names; undefined if the row is removed
+   * since.
+   */
   objectOf(key: Key, revision: Revision, isOneOfMany = false): StoredObject | undefined {
     const object = this.object(revision, isOneOfMany);
     if (object !== undefined && !isSameKey(object.key, key))
@@ -69,13 +81,19 @@ export class Rows {
     return object;
   }
 
-  /** The same in the transaction that the index was read in, or of a covered revision: it cannot have gone. */
+  /**
+   * As `objectOf`, in the transaction that has read the index, or at a covered revision. Its row
+   * cannot have been removed.
+   */
   standing(key: Key, revision: Revision | undefined, isOneOfMany = false): StoredObject {
     const object = revision === undefined ? undefined : this.objectOf(key, revision, isOneOfMany);
     return object ?? this.#fail(`the row of ${formatClientKey(key)} is not there`);
   }
 
-  /** The rows of a range, each as it was written and where it belongs: a damaged index may name one twice, or in another order. */
+  /**
+   * Verifies that each row of a range has its checksum and is where it belongs. A damaged index may
+   * name a row twice, or in the wrong order.
+   */
   sound<Row extends SummedRow>(rows: readonly Row[], { resource, after, upTo = Infinity, isFalling = false }: RowRange): readonly Row[] {
     return this.#received(() => {
       let [low, high] = [after, upTo];
@@ -91,8 +109,10 @@ export class Rows {
   }
 
   /**
-   * The revision that a life held at `at`, from a later version of it on; undefined when the life had not begun, or is compacted. Milestones are
-   * close enough for a few steps along `replaced` (0004-lives.sql). A damaged step leads to a row of another key, or to none, and is found there.
+   * The revision that a life of a key held at `at`. `revision`: a later one of this life. Undefined
+   * if the life had not begun, or if that row is compacted. From a milestone, a few steps along
+   * `replaced` lead there (0004-lives.sql). A damaged step leads to a row of another key, or to
+   * none, and the caller finds that.
    */
   heldAt({ revision, born }: Version, at: Revision): Revision | undefined {
     let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);
@@ -114,14 +134,17 @@ export class Rows {
     return known;
   }
 
-  /** The ids of the resources a scope covers, rising; an identity '*' may cover many, of which `max` are wanted. */
+  /**
+   * The ids of the types that a scope covers, in rising order. An identity '*' may cover many:
+   * returns at most `max`.
+   */
   resourceIds({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>, max = everyOne): readonly number[] {
     if (identity === '*') return this.#statements.resourceIds.all({ group, resource, identity, max });
     const text = formatResource({ group, resource, identity });
     const known = this.#ids.get(text);
     if (known !== undefined) return known;
     const ids = this.#statements.resourceIds.all({ group, resource, identity, max });
-    // A resource that exists stays; one that does not may come.
+    // A type keeps its id. A type without one may get one later.
     if (ids.length > 0) this.#ids.set(text, ids);
     return ids;
   }
@@ -142,7 +165,7 @@ export class Rows {
   }
 }
 
-/** SQLite's LIMIT of what has none. */
+/** SQLite's LIMIT for all rows. */
 const everyOne = -1;
 
 function isSameKey(a: Key, b: Key): boolean {
@@ -152,7 +175,7 @@ function isSameKey(a: Key, b: Key): boolean {
 
 function prepare(database: Connection) {
   return {
-    // As an array: sixteen columns by name cost more than the row is worth.
+    // As an array: reading sixteen columns by name costs more than the rest of the row.
     body: database.prepare<[Revision], BodyColumns>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision = ?`).raw(),
     link: database.prepare<[Revision], { revision: Revision; replaced: Revision }>(
       /*sql*/ `SELECT revision, replaced FROM changes WHERE revision = ?`,
