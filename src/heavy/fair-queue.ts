@@ -1,9 +1,12 @@
 /**
- * Work that waits, of several owners who take turns: an owner who asks for much waits behind itself, the others behind one task of it.
+ * A queue whose owners take turns. An owner with many items waits for its own items; every other
+ * owner waits for only one of them.
  *
  *   owner a: ■ ■ ■ ■ ┐
- *   owner b: ■       ├▶ a b c a c a a        Bounds: `itemsMax` and `bytesMax` in all, half as much of each for one owner.
+ *   owner b: ■       ├▶ a b c a c a a
  *   owner c: ■ ■     ┘
+ *
+ * Bounds: `itemsMax` and `bytesMax` in all, and half of each for one owner.
  */
 export type FairQueueLimits = Readonly<{ itemsMax: number; bytesMax: number }>;
 
@@ -11,7 +14,7 @@ type Waiting<Item> = Readonly<{ item: Item; bytes: number }>;
 
 export class FairQueue<Item> {
   readonly #limits: FairQueueLimits;
-  /** In the order of their turns; none is empty. */
+  /** In the order of their turns. None is empty. */
   readonly #owners = new Map<string, Waiting<Item>[]>();
   #items = 0;
   #bytes = 0;
@@ -20,7 +23,7 @@ export class FairQueue<Item> {
     this.#limits = limits;
   }
 
-  /** False when there is no room for it, and then it is not in the queue. */
+  /** Returns false, and does not add the item, if there is no room. */
   add(owner: string, item: Item, bytes: number): boolean {
     const { itemsMax, bytesMax } = this.#limits;
     const own = this.#owners.get(owner) ?? [];
@@ -34,7 +37,7 @@ export class FairQueue<Item> {
     return true;
   }
 
-  /** The next one, of the owner whose turn it is. */
+  /** Removes and returns the next item of the owner whose turn it is. */
   take(): Item | undefined {
     for (const [owner, own] of this.#owners) {
       const next = own.shift();

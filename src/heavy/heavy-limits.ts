@@ -1,9 +1,10 @@
 import type { HeavyLimits } from './heavy-thread.js';
 
 /**
- * Work in the serving thread takes some 10 ms for 32 KiB where somebody means harm; usual patches and updates take a tenth of that.
- * Of heavy work, 32 documents may wait, half of them one caller's. Documents with more than half a million values are refused, so that
- * the memory limit of the thread is only the last resort.
+ * A hostile document of 32 KiB takes some 10 ms in the serving thread; usual patches and updates
+ * take a tenth of that. At most 32 heavy documents wait, half of them from one caller. Documents
+ * with more than half a million values are refused, so that the thread's memory limit is only the
+ * last resort.
  */
 export const heavyLimits: HeavyLimits = {
   lightBytesMax: 32 * 1024,

@@ -1,13 +1,18 @@
 /**
- * Work on whole documents in a thread of its own, so that it never delays the serving one.
+ * Works on whole documents in its own thread, so that such work never delays the serving thread.
  *
- *   light ─────────────────────────────▶ done here and now     Most patches and updates weigh a few kilobytes: crossing over would
- *   heavy ─▶ queue, owners take turns ─▶ the thread            cost them more than they do.
+ *   light ─────────────────────────────▶ done at once, in the calling thread
+ *   heavy ─▶ queue, owners take turns ─▶ the thread
  *
- * Bounds: `lightBytesMax` decides what is light; the queue's own; `taskTimeMaxMs` for a task that runs, and `threadMemoryMaxMiB` for the
- * thread. A queue without room: 429. A task beyond its time or the thread's memory: 413, and the thread starts again.
+ * Most patches and updates have a few kilobytes: sending them to the thread would cost more than
+ * the work itself.
  *
- * One thread, because each may take that much memory; it ends when it has had nothing to do for a while.
+ * Bounds: tasks up to `lightBytesMax` are light. The queue has its own bounds. A task may run for
+ * `taskTimeMaxMs`, and the thread may use `threadMemoryMaxMiB`. If the queue is full, the answer is
+ * 429. If a task exceeds its time or the thread's memory, the answer is 413 and the thread
+ * restarts.
+ *
+ * There is one thread, because each may use that much memory. It ends after `idleMs` without work.
  */
 import type { Log } from '../diagnostics/log.js';
 import { CacheError, Refused, tooManyRequests, type Refusal } from '../domain/errors.js';
@@ -44,11 +49,13 @@ export class HeavyThread implements HeavyWorks {
       maxThreads: 1,
       concurrentTasksPerWorker: 1,
       idleTimeout: limits.idleMs,
-      // What survives of a large young generation at once may pass the limit so far that V8 ends the process, and not the thread (Node 24).
+      // Many objects of a large young generation may survive at once. They may exceed the limit by
+      // so much that V8 ends the process instead of the thread (Node 24).
       resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB, maxYoungGenerationSizeMb: youngMaxMiB },
       recordTiming: false,
     });
-    // A thread may be lost after its task is done and answered: that it ran out of memory is noticed at a garbage collection.
+    // A thread may be lost after its task is answered, because V8 notices at a garbage collection
+    // that memory has run out.
     this.#pool.on('error', (error: unknown) => log.warn('heavy.thread-lost', { error }));
   }
 
@@ -63,7 +70,7 @@ export class HeavyThread implements HeavyWorks {
     };
   }
 
-  /** What is waiting or running is refused. */
+  /** Refuses all tasks that wait or run. */
   async close(): Promise<void> {
     await this.#pool.destroy();
   }
@@ -105,7 +112,10 @@ export class HeavyThread implements HeavyWorks {
   }
 }
 
-/** Copies that may leave this thread: the bytes may belong to an object that is kept, or to a larger buffer, which would cross with them. */
+/**
+ * Copies the bytes of a task, so that they can be transferred. The original bytes may belong to an
+ * object that is kept, or to a larger buffer, which would be transferred as a whole.
+ */
 function owned(task: HeavyTask): HeavyTask {
   const whole = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(bytes);
   switch (task.kind) {

@@ -1,12 +1,14 @@
-/** What the thread for heavy work runs: one task after another, pure work on bytes. */
+/** What the heavy thread runs: one task after another, pure work on bytes. */
 import { move } from 'piscina';
 import type { Refusal } from '../domain/errors.js';
 import type { HeavyTask } from '../domain/heavy-task.js';
 import { performTask } from './perform-task.js';
 
 /**
- * What crosses back: the result, or why there is none. Only a buffer of its own is moved instead of copied: a short one is a view of a pool that Node
- * shares out, which later versions refuse to move, and `slice` of a Buffer is another view of it.
+ * What returns to the serving thread: the result, or the reason why there is none. Only a result
+ * that owns its whole buffer is moved; any other is copied first. A short Buffer is a view of a
+ * pool that Node shares, which later versions refuse to move. `slice` of a Buffer is only another
+ * view.
  */
 export type Crossing = Uint8Array | boolean | Readonly<{ refusal: Refusal }>;
 

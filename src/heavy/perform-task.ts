@@ -1,10 +1,12 @@
 /**
- * How work on whole documents is done. Pure, so that it can be done in whichever thread has the time.
+ * The work on whole documents. Pure, so that any thread can do it.
  *
- * The *weight* of a task decides where it is done: the bytes that it reads, or more where they cost more than their length.
+ * The *weight* of a task decides which thread does it. It is the number of bytes that the task
+ * reads, or more if they cost more than their length.
  *
- * Bounds: `valuesMax` in each document, because a tree takes some 200 bytes for a value of two, and a refusal is gentler than
- * the end of a thread's memory. Usual text has a value in fifteen bytes.
+ * Bounds: `valuesMax` in each document, because a tree needs some 200 bytes for a value of two
+ * bytes. A refusal is better than a thread that runs out of memory. Usual text has one value in
+ * fifteen bytes.
  */
 import { Buffer } from 'node:buffer';
 import { badRequest, Refused, unreachable } from '../domain/errors.js';
@@ -25,7 +27,7 @@ export function performTask<Task extends HeavyTask>(task: Task): Parsed<HeavyRes
   return attempt(() => perform(task) as HeavyResult<Task>);
 }
 
-/** The bytes that a task holds on to. */
+/** The bytes of a task's documents. */
 export function bytesOf(task: HeavyTask): number {
   switch (task.kind) {
     case 'patch':
@@ -37,7 +39,10 @@ export function bytesOf(task: HeavyTask): number {
   }
 }
 
-/** YAML takes a hundred times as long as JSON, and a `copy` in a JSON patch up to 3 MiB of work for a few bytes. */
+/**
+ * YAML takes a hundred times as long as JSON. A `copy` in a JSON patch can cause up to 3 MiB of
+ * work with a few bytes.
+ */
 export function weightOf(task: HeavyTask): number {
   switch (task.kind) {
     case 'patch':
@@ -61,7 +66,7 @@ function perform(task: HeavyTask): Uint8Array | boolean {
     case 'yaml from json':
       return Buffer.from(formatYaml(mustParse(parseJson(task.text, { surrogates: 'replaced' }))));
     case 'compare':
-      // What cannot be compared counts as different: that costs an event, and is never wrong.
+      // Documents with too many values count as different. That costs an event, and is never wrong.
       return hasFewValues(task.left, task.right) && sameContent(task.left, task.right);
     default:
       return unreachable(task);
@@ -102,7 +107,7 @@ function bounded(text: string, bytesMax: number): Uint8Array {
   return bytes;
 }
 
-/** Spelled out or, letter by letter, as escapes. */
+/** A `copy` may be written in letters, or as escapes. */
 function mayCopy(patch: Uint8Array): boolean {
   const bytes = Buffer.from(patch.buffer, patch.byteOffset, patch.byteLength);
   return bytes.includes('copy') || bytes.includes('\\u');

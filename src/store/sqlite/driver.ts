@@ -2,8 +2,8 @@
  * better-sqlite3, in the release that this Node can run. Both releases have the same API and the
  * same files.
  *
- *   Node 20, 22.0 to 22.13   12.9: compiled for one version of Node. From Node 24.19 on, it ends the
- *                            process when a statement is garbage-collected.
+ *   Node 20, 22.0 to 22.13   12.9: compiled for one version of Node. From Node 24.19 on, it ends
+ *                            the process when a statement is garbage-collected.
  *   Node 22.14 and later     13: uses Node-API 10. A Node without that crashes in it.
  *
  * npm installs release 13 only where it runs.

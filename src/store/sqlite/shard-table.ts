@@ -1,18 +1,20 @@
 /**
- * Which via and which term has a shard, and which shards were removed: the table `shards`, held in memory as well. The committer
- * decides in queue order, so that nothing of an older process, or of a neighbour that has lost the shard, slips in after a
- * newer claim. domain/claim.ts decides which of two claims has it, and which term a pusher gets that comes.
+ * Which via and which term a shard has, and which shards were removed (the table `shards`, also
+ * held in memory). The committer decides in queue order. So no push of an older process, or of a
+ * neighbour that has lost the shard, takes effect after a newer claim. domain/claim.ts decides
+ * which of two claims has the shard, and which term a new pusher gets.
  *
- *   known                      a pusher of 7     a link at S        a plain write
- *   nothing                    fenced            fenced             makes it local, plain, term 1
- *   local, 7                   passes            fenced             passes
- *   local, another             fenced            fenced             passes
- *   via S, whatever term       fenced            passes             refused, or takes it with the next term
- *   nobody's, of another cache fenced            fenced             refused, or takes it with the next term
- *   removed, or nobody's       fenced            fenced             makes it local, plain, with the next term
+ *   known                       pusher, term 7   link to S   plain write
+ *   nothing                     fenced           fenced      makes it local, plain, term 1
+ *   local, term 7               accepted         fenced      accepted
+ *   local, another term         fenced           fenced      accepted
+ *   via S, any term             fenced           accepted    refused, or takes it, next term
+ *   nobody's, of another cache  fenced           fenced      refused, or takes it, next term
+ *   removed, or nobody's        fenced           fenced      makes it local, plain, next term
  *
- * I14 The order of what is known of a shard never falls (claim.ts R1), until the shard is forgotten. Bound: one entry per shard
- * that was ever claimed, written to or removed, and not forgotten.
+ * I14 The order of what is known of a shard never falls (claim.ts R1), until the shard is
+ *     forgotten. Bound: one entry per shard that was ever claimed, written to or removed, and not
+ *     forgotten.
  */
 import { arrived, claimed, judgeClaim, removedAt, unknownShard, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
@@ -28,9 +30,9 @@ export type Acquired = Extract<PushOutcome, { kind: 'acquired' }>;
 export class ShardTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #shards: Map<ShardName, ShardState>;
-  /** The id of this cache, the origin of what becomes local. */
+  /** The id of this cache, which is the origin of shards that become local. */
   readonly own: string;
-  /** What the commit under way has changed, as it was before. */
+  /** The shards that the commit under way has changed, as they were before it. */
   readonly #before = new Map<ShardName, ShardState | undefined>();
 
   constructor(database: Connection) {
@@ -43,7 +45,7 @@ export class ShardTable {
     return this.#shards.get(shard);
   }
 
-  /** A pusher comes for its shard. */
+  /** A pusher asks for its shard. */
   acquire(arrival: Arrival): Acquired | Fenced {
     const known = this.#shards.get(arrival.shard);
     const state = arrived(this.own, known, arrival);
@@ -52,7 +54,7 @@ export class ShardTable {
     return { kind: 'acquired', term: state.term };
   }
 
-  /** Undefined when the claim takes the shard, or stands already. */
+  /** Undefined if the claim takes the shard, or if the shard already has that claim. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.#shards.get(claim.shard);
     const verdict = judgeClaim(known, claim);
@@ -61,7 +63,7 @@ export class ShardTable {
     return undefined;
   }
 
-  /** Undefined when the speaker has the shard. */
+  /** Undefined if the speaker has the shard. */
   refuse(shard: ShardName, by: Speaker): Fenced | undefined {
     const known = this.#shards.get(shard);
     if (known !== undefined && speaksFor(by, known)) return undefined;
@@ -72,7 +74,7 @@ export class ShardTable {
     this.set(removedAt(this.own, this.#shards.get(shard), { shard, nowMs }));
   }
 
-  /** Undefined when the shard is forgotten: it was removed, and holds nothing. */
+  /** Undefined if the shard is forgotten: it was removed, and holds nothing. */
   forget(shard: ShardName, holds: boolean): Fenced | undefined {
     const known = this.#shards.get(shard);
     if (!isForgettable(known, holds)) return { kind: 'fenced', holder: known };
@@ -82,12 +84,12 @@ export class ShardTable {
     return undefined;
   }
 
-  /** The shards of a neighbour. */
+  /** The shards that have this via. */
   of(via: Via): readonly ShardState[] {
     return [...this.#shards.values()].filter((state) => state.via === via);
   }
 
-  /** What the commit under way has changed. */
+  /** The shards that the commit under way has changed. */
   get changed(): readonly ShardState[] {
     return [...this.#before.keys()].map((shard) => this.#shards.get(shard) ?? unknownShard(shard));
   }

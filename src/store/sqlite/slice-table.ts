@@ -1,9 +1,10 @@
 /**
- * What each slice holds and whether it is synced: the table `slices`, held in memory as well and written once per commit and slice
- * that the commit touched.
+ * What each slice holds, and whether it is synced (the table `slices`, also held in memory). The
+ * table is written once per commit, for each slice that the commit changed.
  *
- * I15 A slice counts exactly its objects and the bytes of their bodies, and sums up exactly their digests, whoever wrote them. A
- *     slice that holds nothing and was never synced has no row. Bound: one row per shard and type.
+ * I15 A slice counts exactly its objects and the bytes of their bodies, and sums up exactly their
+ *     digests, whoever wrote them. A slice that holds nothing and was never synced has no row.
+ *     Bound: one row per shard and type.
  */
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
@@ -14,7 +15,7 @@ import { neverSynced, sameFacts, type SliceFacts } from '../decide.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, SliceRange } from '../syncs.js';
 
-/** What a change has added to a slice, or removed. */
+/** What a change has added to a slice, or removed from it. */
 export type Counted = Readonly<{ bytes: number; digest: Digest }>;
 
 type Facts = { -readonly [Name in keyof SliceFacts]: SliceFacts[Name] } & {
@@ -39,7 +40,7 @@ const nothing: Facts = {
 export class SliceTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #rows = new Map<ShardName, Map<number, Row>>();
-  /** What the commit under way has touched, as it was before. */
+  /** The slices that the commit under way has changed, as they were before it. */
   readonly #before = new Map<Row, Facts | undefined>();
   #nowMs = 0;
 
@@ -48,12 +49,15 @@ export class SliceTable {
     for (const row of readRows(database)) this.#add(row);
   }
 
-  /** Begins a commit: its changes happen now. */
+  /** Begins a commit. `nowMs` is the time of its changes. */
   open(nowMs: number): void {
     this.#nowMs = nowMs;
   }
 
-  /** A change of the slice has replaced one object by another; undefined where there is or was none. */
+  /**
+   * Records that a change replaced the object `taken` by `put`. Undefined: there is none, or was
+   * none.
+   */
   count(slice: Slice, id: number, put: (Counted & Pick<SliceState, 'cameOver'>) | undefined, taken: Counted | undefined): void {
     const row = this.#touch(slice, id);
     row.changedMs = this.#nowMs;
@@ -69,18 +73,18 @@ export class SliceTable {
     row.digest = subtractDigest(row.digest, taken.digest);
   }
 
-  /** Its facts are these now. */
+  /** Sets the facts of a slice. */
   set(slice: Slice, id: number, facts: SliceFacts): void {
     Object.assign(this.#touch(slice, id), facts);
   }
 
-  /** Its facts follow from what they are. One that is not known has none. */
+  /** Derives new facts from the known ones. Does nothing for an unknown slice. */
   restate({ shard }: Slice, id: number, rule: Rule): void {
     const known = this.#rows.get(shard)?.get(id);
     if (known !== undefined) this.#restate(known, rule);
   }
 
-  /** The same of all slices of the range. */
+  /** As `restate`, for all slices of the range. */
   restateAll(range: SliceRange, rule: Rule): void {
     for (const row of this.#in(range)) this.#restate(row, rule);
   }
@@ -97,7 +101,10 @@ export class SliceTable {
     return formatDigest(this.#rows.get(shard)?.get(id)?.digest ?? emptyDigest);
   }
 
-  /** The slices of the range that hold objects, in the order of their texts: ids are given in the order of a life, which a restart may not have. */
+  /**
+   * The slices of the range that hold objects, ordered by their texts. Types get their ids in the
+   * order in which they first come, so an order by id could differ after a restart.
+   */
   held(range: SliceRange): readonly NumberedSlice[] {
     return this.#in(range)
       .filter(({ objects }) => objects > 0)
@@ -105,7 +112,7 @@ export class SliceTable {
       .toSorted((a, b) => (formatSlice(a.slice) < formatSlice(b.slice) ? -1 : 1));
   }
 
-  /** Writes what the commit has touched, and returns it. */
+  /** Writes the slices that the commit has changed, and returns them. */
   write(): readonly SliceState[] {
     const changed: SliceState[] = [];
     for (const row of this.#before.keys()) {

@@ -1,15 +1,19 @@
 /**
- * A scope at a revision R, read page by page in key order. Nothing is remembered from page to page, and nothing pins the WAL between
- * two turns. A page is what exists after its key, merged with what was deleted since R:
+ * A scope at a revision R, read page by page in key order. It keeps nothing from page to page. No
+ * read transaction stays open between two turns, so nothing pins the WAL. A page consists of the
+ * keys that exist behind `after`, merged with those deleted since R:
  *
- *   exists, at r ≤ R          → as it is
- *   exists, at r > R          → born after R: it was not there; else what it held at R (`Rows.heldAt`)
- *   deleted since R, born ≤ R → what it held at R; found in key order, bucket by bucket of the log
+ *   exists, at r ≤ R            as it is
+ *   exists, at r > R            what it held at R (`Rows.heldAt`); nothing if born after R
+ *   deleted since R, born ≤ R   what it held at R; found in key order, bucket by bucket of the log
  *
- * What exists is read first: a key that is deleted meanwhile was found there, one that is recreated is found among the deleted.
+ * It reads existing keys first. If a key is deleted meanwhile, the first read has found it. If a
+ * key is recreated meanwhile, the read of deleted keys finds it.
  *
- * Bounds: a page looks at `rowsMax` existing keys and returns as many at most, and stops at `bytesMax` of bodies. A turn works for
- * about `turnMs`. I9 Within a snapshot every key that existed at R comes exactly once.
+ * I9 Within a snapshot, every key that existed at R comes exactly once.
+ *
+ * Bounds: a page looks at `rowsMax` existing keys, returns at most as many, and stops at `bytesMax`
+ * of bodies. A turn works for about `turnMs`.
  */
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -25,13 +29,16 @@ const turnMs = 4;
 
 export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 
-/** What existed in a stretch of keys, in order; `last` is the last key looked at, undefined at the end. */
+/**
+ * The keys of a stretch that existed, in order. `last`: the last key that was read; undefined at
+ * the end.
+ */
 type Looked = Readonly<{ held: readonly Held[]; last: Key | undefined }>;
 
 type SnapshotParts = Readonly<{
   rows: Rows;
   walks: Walks;
-  /** Throws when history no longer covers the snapshot. */
+  /** Throws if history no longer covers the snapshot. */
   assertCovered: () => void;
   release: () => void;
   clock: Clock;
@@ -53,7 +60,7 @@ export class SqliteSnapshot implements Snapshot {
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
-    // Also for a type that holds nothing: it may have held something then.
+    // Also for a type that holds nothing: it may have held objects at that revision.
     this.#parts.assertCovered();
     const isOneOfMany = this.#scope.identity === '*';
     let untilMs = this.#parts.clock.now() + turnMs;
@@ -98,7 +105,9 @@ export class SqliteSnapshot implements Snapshot {
     return { held: keys.inOrder(), last: keys.last };
   }
 
-  /** What these lives held at R: those that are in the scope and had begun. */
+  /**
+   * What these lives held at R. Leaves out keys outside the scope, and lives that began after R.
+   */
   #heldOf(entries: readonly Entry[]): readonly Held[] {
     const found: Held[] = [];
     for (const { key, revision, born } of entries) {

@@ -13,7 +13,7 @@ export type StoreLimits = Readonly<{
   snapshot: SnapshotLimits;
   snapshotHoldMs: number;
   recentBytesMax: number;
-  /** A start after an unclean end does not check a larger database. */
+  /** A start after an unclean end does not check a database larger than this. */
   startCheckBytesMax: number;
   keptNames: KeptNames;
 }>;

@@ -1,9 +1,9 @@
 /**
- * The SQLite engine behind the Store port: a committer in its own thread writes, this thread reads with its own
- * connection, and shows one published revision.
+ * The SQLite engine behind the Store port. A committer in its own thread writes. This thread reads
+ * through its own connection, and shows one published revision.
  *
- *   submit ─▶ MutationQueue ─▶ committer ─▶ #publish: raise `published`, tell subscribers, answer writers, all in one tick
- *   push ───▶ (lanes)
+ *   submit ─▶ MutationQueue ─▶ committer ─▶ #publish: raise `published`, notify subscribers,
+ *   push ───▶ (lanes)                                 answer writers, all in one tick
  */
 import { sweepDeletesMax } from '../asked.js';
 import { setImmediate } from 'node:timers';
@@ -44,7 +44,10 @@ import { WriteHealth } from './write-health.js';
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has failed' };
 
-/** What opening has made of a data directory. `soon` runs a task in a later turn of the event loop; a simulation has one of its own. */
+/**
+ * The opened data directory. `soon`: runs a task in a later turn of the event loop; a simulation
+ * has its own.
+ */
 export type Opened = Readonly<{
   lock: Pick<Lock, 'release'>;
   life: Life;
@@ -75,9 +78,9 @@ export class SqliteStore implements Store {
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
   #inFlight: readonly Part[] = [];
-  /** How far the committer has compacted. */
+  /** The compacted revision on the disk. */
   #compactedOnDisk: Revision;
-  /** The committer's next turn is compaction's: commits wait. */
+  /** The committer's next turn belongs to compaction; commits wait. */
   #isWaiting = false;
   #logBytes: number;
   #closing = false;
@@ -104,7 +107,7 @@ export class SqliteStore implements Store {
     this.paths = this.objects;
     this.#publication = new Publication(rows, this.history, revisions, limits.keptNames);
     this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
-    // The committer has not begun yet.
+    // The committer has not begun yet, so these reads agree.
     this.state = new State({ shards: readShards(reader), slices: readSlices(reader), links: readLinks(reader) });
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
     this.writer = new MutationQueue(queueLimits, {
@@ -140,7 +143,7 @@ export class SqliteStore implements Store {
     return { mutations: length, bytes };
   }
 
-  /** As it is on the disk. */
+  /** What the log contains on the disk. */
   get logged(): Readonly<{ changes: number; bytes: number }> {
     return { changes: this.revisions.published - this.#compactedOnDisk, bytes: this.#logBytes };
   }
@@ -153,12 +156,12 @@ export class SqliteStore implements Store {
     return this.#health.lastFailure;
   }
 
-  /** Resolves when the committer has died. */
+  /** Resolves when the committer's thread has ended without a `close`. */
   get failed(): Promise<Error> {
     return this.#failure.promise;
   }
 
-  /** A read has met damage: nothing more is served. The store ends with the committer. */
+  /** A read has met damage. The store serves nothing more, and ends together with the committer. */
   damaged(error: Error): void {
     this.#failure.resolve(new CacheError('the store is damaged', { cause: error }));
     void this.#opened.worker.terminate();
@@ -288,7 +291,7 @@ export class SqliteStore implements Store {
     };
   }
 
-  /** Removals that the previous life has left undone: their fences stand. */
+  /** Continues removals that the previous life left unfinished. The shards are still fenced. */
   #finishRemovals(): void {
     const { log } = this.#parts;
     const shards = halfRemoved(this.state.shards, this.state.slices);

@@ -1,12 +1,12 @@
 /**
- * Removes, in steps, what the marks do not have: at the `end` of a sync, and at the removal of a shard or a type. Between two steps
- * other mutations commit.
+ * Removes, in steps, the objects that the marks do not contain. It does so at the `end` of a sync,
+ * and when a shard or a type is removed. Other mutations commit between two steps.
  *
- * If a slice held very little before the commit, its end is done in one step, whatever that commit has
- * added to it: then others of its lane follow in the same commit (lane.ts).
+ * If a slice held very little before the commit, its `end` is done in one step, however much that
+ * commit has added to the slice. Other pushes of the lane then follow in the same commit (lane.ts).
  *
- * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on after the
- * last key it looked at.
+ * Bounds: a step reads about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects. The
+ * walk continues behind the last key that it has read.
  */
 import { sweepDeletesMax } from '../asked.js';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -17,7 +17,7 @@ import type { Byproduct } from './committer-messages.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, Walk } from '../syncs.js';
 
-/** Keys looked at in one step: about two milliseconds of the committer's time. */
+/** Keys read in one step: about two milliseconds of the committer's time. */
 const sweepRowsMax = 2_000;
 /** Keys read at once. */
 const pageRows = 250;
@@ -42,7 +42,10 @@ export class Sweep {
     this.#statements = prepare(database);
   }
 
-  /** Takes the walk a step further; it is done when no slices are left, which is so if they hold no more than `atOnce` in all. */
+  /**
+   * Takes the walk one step further. The walk is done when it has no slices left. One step is
+   * enough if its slices hold at most `atOnce` objects in all.
+   */
   step(walk: Walk, atOnce = 0): readonly Byproduct[] {
     const [rowsMax, deletesMax] = [Math.max(sweepRowsMax, atOnce + pageRows), Math.max(sweepDeletesMax, atOnce + 1)];
     const removed: Byproduct[] = [];

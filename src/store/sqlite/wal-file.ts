@@ -1,19 +1,23 @@
 /**
- * Keeps the file of the write-ahead log small (F28). SQLite checkpoints by itself after a commit, without waiting for anybody; the log starts
- * over only if at that moment no reader uses it. Readers that follow each other without a gap put that off for ever:
+ * Keeps the file of the write-ahead log small (F28). SQLite makes a checkpoint after a commit,
+ * without waiting for readers. The log starts over only if no reader uses it at that moment.
+ * Readers that follow each other without a gap prevent that for ever:
  *
  *   reads    ──[    ]──[     ]──      each shorter than a tick, but there is always one
- *   commits    │   │   │   │   │      each finds one that began before it
+ *   commits    │   │   │   │   │      each finds a reader that began before it
  *
- * So after a commit that finds the file too long the writer waits for the readers in it. Those that come meanwhile read the
- * database file alone, so it waits for no more than two ticks. `journal_size_limit` then cuts the file.
+ * So after a commit that finds the file too long, the writer waits for the readers of the log.
+ * Readers that begin meanwhile read only the database file, so the writer waits for at most two
+ * ticks. `journal_size_limit` then cuts the file.
  *
- * Readers of the log do not see the pages that compaction gave back, but the database file keeps its length until a checkpoint comes to the
- * log's end. When nothing more is written no commit brings one, so compaction asks for it after its last step (`cut`). That waits for nobody:
- * once writers rest, readers leave the log by themselves.
+ * Readers of the log do not see the pages that compaction gave back. But the database file keeps
+ * its length until a checkpoint reaches the end of the log. Without further writes no commit brings
+ * such a checkpoint, so compaction asks for one after its last step (`cut`). `cut` waits for no
+ * reader: once writes stop, readers leave the log.
  *
- * Bounds: of the log `walBytesMax` and a commit, unless somebody reads on for longer than `patienceMs`. Of both files together, a second after
- * compaction is done: the pages of the database and `behindBytesMax`, unless somebody still reads an older state.
+ * Bounds: the log has at most `walBytesMax` and one commit, unless a reader goes on for longer than
+ * `patienceMs`. Both files together have at most the pages of the database and `behindBytesMax`, a
+ * second after compaction is done. They have more only while a reader reads an older state.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { busyTimeoutMs, isRefusal, walKeptBytes, type Connection } from './database.js';
@@ -21,11 +25,14 @@ import { bytesOf } from './store-files.js';
 
 const mebibyte = 1024 * 1024;
 const walBytesMax = 32 * mebibyte;
-/** More than the log that SQLite's own checkpoints leave: while commits go on they are enough. */
+/**
+ * More than the log that SQLite's own checkpoints leave, because these are enough while commits
+ * continue.
+ */
 const behindBytesMax = walKeptBytes + 8 * mebibyte;
 /** How long the writer waits for readers. */
 const patienceMs = 100;
-/** After it waited in vain it tries again when the log has grown by so much more. */
+/** After the writer has waited in vain, it tries again when the log has grown by this much. */
 const retryBytes = 8 * mebibyte;
 
 export class WalFile {
@@ -49,7 +56,9 @@ export class WalFile {
     failpoint('log.after-restart');
   }
 
-  /** Cuts both files to their content when they are much longer. Returns whether they are short. */
+  /**
+   * Cuts both files to their content if they are much longer. Returns whether they are short then.
+   */
   cut(): boolean {
     const held = this.#pragma('page_count') * this.#pragma('page_size');
     const bytes = (bytesOf(this.#databaseFile) ?? 0) + (bytesOf(this.#file) ?? 0);
@@ -64,7 +73,7 @@ export class WalFile {
       this.#triesAt = walBytesMax;
       return true;
     } catch (error) {
-      // What was committed is in the log, whether or not the disk takes it a second time.
+      // The commit is in the log, whether or not the disk also accepts the checkpoint.
       if (isRefusal(error)) return false;
       throw error;
     } finally {

@@ -1,6 +1,7 @@
 /**
- * The two orders in which keys are walked: by (shard, cluster, namespace, name); and, for one logical cluster on whichever
- * shards have it, by (namespace, name, shard) through its index. Existing and deleted keys are walked alike.
+ * The two orders of walks over keys. One is (shard, cluster, namespace, name). The other is for one
+ * logical cluster on all its shards: (namespace, name, shard), through an index. Existing and
+ * deleted keys are walked in the same way.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
@@ -9,23 +10,23 @@ import { tombstone } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
 
-/** A key, the newest revision of a life of it, and the one that life began with. */
+/** A key with the newest and the first revision of one of its lives. */
 export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 
-/** Keys of one resource after `after`. */
+/** Keys of one type that follow `after`. */
 export type Stretch = Readonly<{ scope: Scope; resource: number; after: Key | undefined; rowsMax: number }>;
 
 type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, name: string, revision: Revision, born: Revision];
 
 type Names = Pick<Key, 'shard' | 'cluster' | 'namespace' | 'name'>;
 
-/** There may be thousands of identities, and most pages begin and end in one of them. */
+/** Identities read at once. A type may have thousands, and most pages begin and end within one. */
 const resourcesAtOnce = 16;
 
-/** After every possible name. */
+/** Greater than every possible name. */
 const end = '\u{10FFFF}';
 
-/** Revisions of one bucket of deletes (0004-lives.sql), as a power of two. */
+/** A bucket of deletes contains 2^13 revisions (0004-lives.sql). */
 const bucketBits = 13;
 
 export class Walks {
@@ -37,7 +38,10 @@ export class Walks {
     this.#statements = prepare(rows.database);
   }
 
-  /** The stretches of a scope that hold or held something, in the order of their identities; from a key on. */
+  /**
+   * The stretches of a scope that hold or held objects, from `after` on, in the order of
+   * identities.
+   */
   *stretches(scope: Scope, after: Key | undefined, rowsMax: number): Generator<Stretch> {
     if (scope.identity !== '*') {
       for (const resource of this.#rows.resourceIds(scope)) yield { scope, resource, after, rowsMax };
@@ -50,25 +54,31 @@ export class Walks {
       found = resources.length;
       for (const { id, identity } of resources) {
         yield { scope, resource: id, after: identity === after?.resource.identity ? after : undefined, rowsMax };
-        // The text that comes next.
+        // The smallest text above `identity`.
         from = `${identity}\0`;
       }
     }
   }
 
-  /** What exists now. */
+  /** The keys that exist now. */
   standing(stretch: Stretch): readonly Entry[] {
     return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].standing.all(bound(stretch)));
   }
 
-  /** How many keys exist there, and how many of them have the namespace and the name that the scope asks for. */
+  /**
+   * `looked`: how many keys the stretch has. `counted`: how many of them have the namespace and the
+   * name of the scope.
+   */
   count(stretch: Stretch): Readonly<{ looked: number; counted: number }> {
     const { namespace, name } = stretch.scope;
     const range = { ...bound(stretch), inNamespace: namespace ?? null, inName: name ?? null };
     return this.#statements[shapeOf(stretch.scope)].count.get(range) ?? { looked: 0, counted: 0 };
   }
 
-  /** Lives that existed at `at` and ended since, at a revision of this bucket; up to a key, or to the end. */
+  /**
+   * Lives that existed at `at` and ended later, at a revision of this bucket. `upTo`: the last key;
+   * undefined for all.
+   */
   ended(stretch: Stretch, { bucket, at, upTo }: { bucket: number; at: Revision; upTo: Key | undefined }): readonly Entry[] {
     const { shard, cluster, namespace, name }: Names | Record<keyof Names, string> = upTo ?? {
       shard: end,
@@ -80,7 +90,10 @@ export class Walks {
     return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].ended.all(range));
   }
 
-  /** The buckets in which a life ended that existed at that revision. Deletes that are not published yet count. */
+  /**
+   * The buckets in which lives ended that existed at `at`. They include deletes that are not
+   * published.
+   */
   bucketsSince(at: Revision): readonly number[] {
     const newest = this.#statements.newestDelete.get(at);
     return newest === undefined ? [] : this.#statements.buckets.all({ at, first: at >> bucketBits, last: newest >> bucketBits });
@@ -119,7 +132,7 @@ function compareBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Halves of a pair stand for code points above all others. */
+/** Surrogates encode the code points above U+FFFF, so they rank above all other code units. */
 function rankOf(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
@@ -138,7 +151,7 @@ function bound({ scope, resource, after, rowsMax }: Stretch) {
 }
 
 function prepare(database: Connection) {
-  // Rows as arrays: columns of many rows come noticeably faster without a name each.
+  // Rows as arrays: reading many rows is noticeably faster without column names.
   const walk = ({ within, order, byCluster }: { within: string; order: string; byCluster?: true }) => {
     const columns = order.split(', ');
     const behind = `(${order}) > (${columns.map((column) => `@${column}`).join(', ')})`;

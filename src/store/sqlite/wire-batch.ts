@@ -1,14 +1,17 @@
 /**
- * What the committer is asked, as it crosses to its thread. What names an object comes in thousands: it is one text, its cuts, one array of numbers and one buffer, all
- * but the text handed over whole. Cloning a tree of small objects for each costs the serving thread several times as much. The rest is cloned.
+ * A batch as it crosses to the committer's thread. Pushes and mutations that name an object come in
+ * thousands. Together they are one text, its cuts, one array of numbers and one buffer. All but the
+ * text are transferred, not copied. Cloning a tree of small objects for each would cost the serving
+ * thread several times as much. All other items are cloned.
  *
- *   text     shard·cluster·namespace·name·version·path·shard·cluster …      nothing where there is none
- *   cuts     where each of them ends
- *   numbers  kind resource expect start end marks×4 │ kind resource …       expect: 0 absent, -1 any; of a push the place of its speaker
+ *   text     shard·cluster·namespace·name·version·path·shard·cluster …     empty if missing
+ *   cuts     where each of these texts ends
+ *   numbers  kind resource expect start end marks×4 │ kind resource …
  *   bytes    body │ body │ …
- *   rare     cloned; kind is `cloned`, and resource its place among them
+ *   rare     cloned items; `kind` is `cloned`, and `resource` the index in this list
  *
- * What a write says of itself is added to its kind, as bits.
+ * `expect`: 0 absent, -1 any, or the revision; for a push the index of its speaker. The options of
+ * a mutation are bits of `kind`.
  */
 import assert from 'node:assert/strict';
 import type { Key } from '../../domain/key.js';
@@ -29,7 +32,7 @@ export type WireBatch = Readonly<{
   rare: readonly Asked[];
 }>;
 
-/** What names an object. */
+/** Items that name an object. */
 type Named = Mutation | Extract<Push, { key: Key }>;
 type Path = Extract<Mutation, { kind: 'put' }>['path'];
 
@@ -46,7 +49,7 @@ export function packBatch(batch: readonly Asked[]): WireBatch {
   return packer.packed();
 }
 
-/** The batch again; bodies are views of its buffer. */
+/** The batch as items again. Bodies are views of its buffer. */
 export function unpackBatch(batch: WireBatch): readonly Asked[] {
   return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i));
 }
@@ -63,7 +66,7 @@ class Packer {
   readonly #bytes: Uint8Array;
   #at = 0;
   #end = 0;
-  /** Consecutive items are most often of one type. */
+  /** Consecutive items mostly have the same type. */
   #last: Readonly<{ resource: Resource; index: number }> | undefined;
 
   constructor(batch: readonly Asked[]) {

@@ -1,6 +1,7 @@
 /**
- * What the committer has decided, as it crosses to the serving thread: three numbers each, `kind value value`, in one buffer. What
- * numbers cannot hold, and what is rare, crosses as it is: `value` is then its place in the list beside the buffer.
+ * The committer's decisions as they cross to the serving thread: three numbers each, `kind value
+ * value`, in one buffer. Rare decisions, and those that numbers cannot express, are cloned into a
+ * list beside the buffer. The first `value` is then the index in that list.
  */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';

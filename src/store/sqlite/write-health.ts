@@ -1,6 +1,6 @@
 /**
- * Whether the store can write. After a failure it tries by itself every `probeIntervalMs`: there may be no writer, least
- * of all while the server is not ready.
+ * Whether the store can write. After a failure it probes every `probeIntervalMs`, because no other
+ * write may come, least of all while the server is not ready.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';
@@ -20,7 +20,7 @@ export class WriteHealth {
     this.#parts = parts;
   }
 
-  /** Why the last attempt to write failed; undefined when it did not. */
+  /** Why the last attempt to write failed; undefined if it did not. */
   get lastFailure(): string | undefined {
     return this.#lastFailure;
   }
