@@ -1,10 +1,13 @@
--- Why: the first shape of the store. The change log is the only copy of a body; `objects` is a small index from key to
--- the revision that holds it, so that a body is written once and a list at an older revision can still be answered.
+-- Why: the first schema of the store. The change log has the only copy of each body. `objects` is a
+-- small index from a key to the revision that holds it. So each body is written once, and a list at
+-- an older revision is possible.
 
--- One value per fact about this store's life: nonce, previous_nonce, revision, compacted, tombstones_from, superseded_bytes.
+-- One value for each fact about this store's life: nonce, previous_nonce, revision, compacted,
+-- tombstones_from, superseded_bytes.
 CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
 
--- A resourceVersion is an epoch followed by a revision; a new epoch begins where history may have been rolled back.
+-- A resourceVersion is an epoch followed by a revision. A new epoch begins where history may have
+-- been rolled back.
 CREATE TABLE epochs (epoch INTEGER PRIMARY KEY, first_revision INTEGER NOT NULL) STRICT;
 
 CREATE TABLE resources (
@@ -15,8 +18,10 @@ CREATE TABLE resources (
   UNIQUE (api_group, resource, identity)
 ) STRICT;
 
--- kind: 1 put, 2 delete. replaced: the revision that held the key before, 0 when none did.
--- A delete has no body: the row it replaced has it, until both are compacted and the delete stays as a tombstone.
+-- kind: 1 put, 2 delete.
+-- replaced: the revision that held the key before, 0 if there was none.
+-- A delete has no body: the row that it replaced has it. Once both are compacted, the delete stays
+-- as a tombstone.
 CREATE TABLE changes (
   revision INTEGER PRIMARY KEY,
   resource INTEGER NOT NULL,
@@ -47,7 +52,8 @@ CREATE TABLE objects (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX objects_by_cluster ON objects (cluster, resource, namespace, name, shard);
 
--- The canonical path of a logical cluster on a shard, as the newest object with the annotation kcp.io/path told it.
+-- The canonical path of a logical cluster on a shard, from the newest object with the annotation
+-- kcp.io/path.
 CREATE TABLE paths (
   shard TEXT NOT NULL,
   cluster TEXT NOT NULL,
@@ -56,5 +62,5 @@ CREATE TABLE paths (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX paths_by_path ON paths (path, cluster);
 
--- When a revision was reached, at most once a minute: what "older than" means to the compactor.
+-- When a revision was reached, at most one row a minute. The compactor finds old revisions by it.
 CREATE TABLE moments (revision INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT;

@@ -1,12 +1,15 @@
--- Why: shards push over connections of their own. Two processes of one shard are told apart by their incarnations, and what a
--- shard holds of one type (a slice) is stated as a whole: both must outlast a restart, in step with the objects. What a slice
--- holds is counted here, so that freshness can be told without reading every key. `meta` gets cache_id with the next start.
+-- Why: shards push over their own connections. An incarnation tells two processes of one shard
+-- apart. A pusher states a slice, the objects of one type of a shard, as a whole. Both must survive
+-- a restart and agree with the objects. The counts of each slice are stored here, so that freshness
+-- needs no read of every key. The next start adds cache_id to `meta`.
 
--- removed: 1 keeps every incarnation up to this one out.
+-- removed: 1 refuses every incarnation up to this one.
 CREATE TABLE shards (shard TEXT PRIMARY KEY, incarnation INTEGER NOT NULL, removed INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
--- bytes: of bodies. stated: the incarnation that stated the slice in full and told all changes since, 0 when none has.
--- synced: 1 when it was ever stated in full.
+-- bytes: of bodies.
+-- stated: the incarnation that stated the slice in full and has sent all changes since, 0 if none
+-- has.
+-- synced: 1 if the slice was ever stated in full.
 CREATE TABLE slices (
   shard TEXT NOT NULL,
   resource INTEGER NOT NULL,
@@ -18,7 +21,7 @@ CREATE TABLE slices (
   PRIMARY KEY (shard, resource)
 ) STRICT, WITHOUT ROWID;
 
--- When the newest object of a slice was written is known to the minute.
+-- The time of a slice's newest object is known to the minute.
 INSERT INTO slices (shard, resource, objects, bytes, changed_ms, stated, synced)
 SELECT shard, resource, objects, bytes,
        coalesce((SELECT at_ms FROM moments AS m WHERE m.revision <= newest ORDER BY m.revision DESC LIMIT 1), 0), 0, 0

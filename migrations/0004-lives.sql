@@ -1,18 +1,22 @@
--- Why: a list at an older revision followed every revision that a key ever had, and looked at every delete since. The life of a key,
--- from a create to the delete that ends it, now has a number, the revision of its create (`born`), so that one look at an index finds
--- what was deleted since in the order of keys, and what a busy key held.
+-- Why: a list at an older revision followed every revision that a key ever had, and read every
+-- delete since. This numbers the lives of a key. A life begins with a create and ends with a
+-- delete. Its number is the revision of its create (`born`). One look into an index then finds what
+-- was deleted since, in the order of keys, and what a key held that changes often.
 
--- born: of a delete above the compacted revision the life it ended; 0 of everything else. It stands behind a body, so of a put it is never read.
+-- born: for a delete above the compacted revision, the life that it ended; 0 for all other rows.
+-- The column is behind the body, so it is never read for a put.
 ALTER TABLE changes ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
 
 -- versions: how often the object has changed since it was born.
 ALTER TABLE objects ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE objects ADD COLUMN versions INTEGER NOT NULL DEFAULT 0;
 
--- Every so many versions of a life one is noted, until it is compacted: from there `replaced` is followed for a few steps only.
+-- One version in sixteen of a life has a row here, until it is compacted. From there, a reader
+-- follows `replaced` for a few steps only.
 CREATE TABLE milestones (revision INTEGER PRIMARY KEY, born INTEGER NOT NULL) STRICT;
 
--- What is known of the lives that are there: of one that began below the compacted revision, its oldest row counts as the first.
+-- The lives that are known. If a life began below the compacted revision, its oldest row counts as
+-- its first.
 CREATE TEMP TABLE lives AS
 WITH RECURSIVE life (newest, revision, replaced, back) AS (
   SELECT c.revision, c.revision, c.replaced, 0 FROM changes AS c
@@ -32,8 +36,10 @@ DROP TABLE lives;
 
 CREATE INDEX milestones_by_life ON milestones (born);
 
--- Deletes in the order of keys, in buckets of 8,192 revisions: what was deleted since a revision is read from its bucket on.
+-- Deletes in the order of keys, in buckets of 8,192 revisions. A reader that needs the deletes
+-- since a revision begins with the bucket of that revision.
 CREATE INDEX changes_ended ON changes (revision >> 13, resource, shard, cluster, namespace, name, born) WHERE born > 0;
 CREATE INDEX changes_ended_by_cluster ON changes (revision >> 13, cluster, resource, namespace, name, shard, born) WHERE born > 0;
--- … and whether a bucket has any that began before a revision: where keys only come and go, it has none.
+-- Whether a bucket has deletes of lives that began before a revision. It has none where keys only
+-- come and go.
 CREATE INDEX changes_ended_lives ON changes (revision >> 13, born) WHERE born > 0;

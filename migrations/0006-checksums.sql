@@ -1,11 +1,16 @@
--- Why: a disk that turned a bit had it served. Every row of the log carries checksums now (change-row.ts), which whoever reads it compares. They stand
--- before the body, so that a reader of keys need not walk through it; a column cannot be put there, so the table is written anew.
--- The functions come from change-row.ts and migrate.ts.
+-- Why: when a disk flipped a bit, the store served it. Every row of the log gets checksums
+-- (change-row.ts), which every reader verifies. They are stored before the body, so that a reader
+-- of keys does not have to pass over it. SQLite cannot add a column there, so this writes the table
+-- anew. change-row.ts and migrate.ts define the functions.
 
--- kind: 1 put, 2 delete. replaced: the revision that held the key before, 0 when none did.
--- checksum: of the columns before it. body_checksum: of version, the four places and the body, begun with `checksum`; 0 where there is no body.
--- born: of a delete above the compacted revision the life it ended; 0 of everything else.
--- A delete has no body: the row it replaced has it, until both are compacted and the delete stays as a tombstone.
+-- kind: 1 put, 2 delete.
+-- replaced: the revision that held the key before, 0 if there was none.
+-- checksum: of the columns before it.
+-- body_checksum: of the version, the four places and the body, begun with `checksum`; 0 if there is
+-- no body.
+-- born: for a delete above the compacted revision, the life that it ended; 0 for all other rows.
+-- A delete has no body: the row that it replaced has it. Once both are compacted, the delete stays
+-- as a tombstone.
 CREATE TABLE checked_changes (
   revision INTEGER PRIMARY KEY,
   resource INTEGER NOT NULL,
@@ -30,7 +35,8 @@ SELECT revision, resource, kind, replaced, shard, cluster, namespace, name, chec
        version, metadata_start, metadata_end, annotations_at, revision_at,
        CASE kind WHEN 1 THEN body_checksum(checksum, version, body, metadata_start, metadata_end, annotations_at, revision_at) ELSE 0 END, body
 FROM (SELECT *, row_checksum(revision, resource, kind, replaced, shard, cluster, namespace, name) AS checksum FROM changes ORDER BY revision);
--- A body that was damaged before has got checksums that say it is sound. Of what is current the digest, which is older, tells.
+-- The new checksums of a body that was already damaged are correct. For current objects, the older
+-- digest reveals such damage.
 SELECT count(confirm_digest(o.digest_high, o.digest_low, c.version, c.body, o.cluster, o.namespace, o.name))
 FROM objects AS o JOIN changes AS c ON c.revision = o.revision;
 DROP TABLE changes;
@@ -38,7 +44,7 @@ ALTER TABLE checked_changes RENAME TO changes;
 
 CREATE INDEX changes_by_resource ON changes (resource, revision);
 CREATE INDEX changes_tombstones ON changes (revision) WHERE kind = 2;
--- What was deleted since a revision (0004-lives.sql).
+-- Deletes since a revision (0004-lives.sql).
 CREATE INDEX changes_ended ON changes (revision >> 13, resource, shard, cluster, namespace, name, born) WHERE born > 0;
 CREATE INDEX changes_ended_by_cluster ON changes (revision >> 13, cluster, resource, namespace, name, shard, born) WHERE born > 0;
 CREATE INDEX changes_ended_lives ON changes (revision >> 13, born) WHERE born > 0;

@@ -1,6 +1,6 @@
--- Why: of two claims of one rank the id of the cache decides at which the shard's writer is. Until somebody tells it of what lies behind a link, it is
--- the lowest there can be.
+-- Why: of two claims of equal rank, the id of the cache at which the shard's writer is decides. For
+-- a shard behind a link, the column has the lowest possible id until a claim brings the real one.
 ALTER TABLE shards ADD COLUMN origin TEXT NOT NULL DEFAULT '';
 UPDATE shards SET origin = COALESCE((SELECT value FROM meta WHERE name = 'cache_id'), '') WHERE side = 'local' OR removed = 1;
--- Moves were those of caches on the way; they are a pusher's own from here on.
+-- Caches on the way counted moves. From now on, only a pusher does.
 UPDATE shards SET moves = 0;

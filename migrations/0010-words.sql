@@ -1,5 +1,8 @@
--- Why: columns are called what the code and everything that it shows call them. synced_term: the term in which the slice was synced in full, 0 when none
--- has. ever_synced: 1 when it was ever. filter_hash: of what the link lets through that the slice comes over, while it is current; '' when it is not.
+-- Why: columns get the names that the code and all its output use.
+-- synced_term: the term in which the slice was synced in full, 0 if none has.
+-- ever_synced: 1 if it ever was.
+-- filter_hash: the hash of what the link lets through that the slice comes over, while the slice is
+-- current; '' while it is not.
 ALTER TABLE shards RENAME COLUMN side TO via;
 ALTER TABLE links RENAME COLUMN side TO neighbour;
 ALTER TABLE slices RENAME COLUMN stated TO synced_term;

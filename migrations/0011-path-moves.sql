@@ -1,4 +1,5 @@
--- Why: a link asks which canonical path a logical cluster had on a shard at a revision, so a move is found by its place, not by its revision alone.
+-- Why: a link asks which canonical path a logical cluster had on a shard at a revision. So a move
+-- must be found by its shard and logical cluster, not by its revision alone.
 CREATE TABLE moves (
   revision INTEGER PRIMARY KEY,
   shard TEXT NOT NULL,

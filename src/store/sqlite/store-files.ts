@@ -9,7 +9,7 @@
  *   strata.db.schema-N        the database before the last migration
  *   strata.db.damaged-TIME    moved aside by a start that found damage. While it exists, no empty
  *                             store begins.
- *   strata.db.restored-TIME   about to become the database. The next start or restore finishes that.
+ *   strata.db.restored-TIME   about to become the database. The next start or restore does that.
  *   strata.db.replaced-TIME   the database before a restore
  */
 import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
