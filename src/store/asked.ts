@@ -11,10 +11,9 @@ export type Asked = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping;
 /** The sweep removed this many objects and is not done; walk number `walk` continues. */
 export type Unfinished = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
 
-/** The outcome of a push, or the progress of a sweep. */
 export type PushDecision = PushOutcome | Unfinished;
 
-/** Objects that one step of a sweep deletes at most. */
+/** The most objects that one step of a sweep deletes. */
 export const sweepDeletesMax = 256;
 /**
  * The `end` of a slice that holds at most this many objects is decided in one commit. One commit

@@ -7,8 +7,9 @@
  *   snapshots in progress    delay it ───────┤ no longer delay it
  *
  * I13 At full write speed the log exceeds no bound by more than a tenth. Writers wait from a
- *     twentieth on, and one commit adds at most a fortieth of the bytes. One commit may exceed a
- *     small bound of changes on the disk, because nobody reads below the compacted revision.
+ *     twentieth on, and one commit adds at most a fortieth of the bytes. If the bound of changes is
+ *     small, one commit may exceed it on the disk. Readers never see that: nobody reads below the
+ *     compacted revision.
  */
 import assert from 'node:assert/strict';
 import { expired, Refused } from '../domain/errors.js';
@@ -46,19 +47,19 @@ export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 const shareMin = 0.1;
 const shareMax = 0.9;
 /**
- * The greatest share for changes that are only too old. Writes do not increase their number, so
- * writers wait for half of the time at most.
+ * The greatest share if changes are too old, but the log is within its other bounds. Such changes
+ * do not grow with every write, so writers wait for half of the time at most.
  */
 const agedShareMax = 0.5;
 /**
- * From this excess over a bound on, compaction has its greatest share, and snapshots no longer hold
+ * Above this excess over a bound, compaction has its greatest share, and snapshots no longer hold
  * it back.
  */
 const urgentExcess = 0.05;
 const commitBytesPart = 0.025;
 /**
- * The number of revisions that one decision compacts at most because of bytes. Only the average
- * size of a change is known.
+ * If the log has too many bytes, one decision compacts at most this many revisions, because only
+ * the average size of a change is known.
  */
 const byBytesMax = 256;
 
@@ -75,10 +76,7 @@ export function decideCompaction(state: LogState, limits: HistoryLimits): Allowe
   return { upTo, share: Math.max(shareOf(grown, shareMax), shareOf(aged, agedShareMax)) };
 }
 
-/**
- * The bytes that one commit may add. The limit keeps a commit from exceeding the log's bound by
- * much.
- */
+/** The bytes that one commit may add, so that it does not exceed the log's bound by much. */
 export function commitBytesMax({ historyBytesMax }: HistoryLimits): number {
   return Math.max(1, Math.floor(historyBytesMax * commitBytesPart));
 }

@@ -1,7 +1,7 @@
 /**
- * Copies one store into another, empty one. It copies the objects that did not come over a link,
- * which pusher has which shard, and which shards were removed. It leaves out objects that came over
- * links, because the links bring them again.
+ * Copies one store into another, empty one: the objects that did not come over a link, the shards'
+ * pushers, and the removals of shards. It leaves out objects that came over links, because the
+ * links bring them again.
  *
  * No slice counts as synced in the copy. So pushers send everything again, and the copy does not
  * write objects that are the same.

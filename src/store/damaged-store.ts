@@ -16,7 +16,7 @@ export class DamagedStore extends CacheError {
   }
 }
 
-/** Resolves with the error, rather than rejecting, if the store is damaged. */
+/** Resolves with the DamagedStore instead of rejecting with it. */
 export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | DamagedStore> {
   try {
     return await opening;

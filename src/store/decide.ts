@@ -1,13 +1,13 @@
 /**
- * The rules by which an engine decides each mutation and push, without a store. An engine reads the
- * facts in queue order, calls these functions, and writes the result.
+ * The rules that decide each mutation and push, without a store. An engine reads the facts in queue
+ * order, calls these functions, and writes the result.
  *
  *   put, delete   Refused if the shard's origin is elsewhere, unless the mutation `takes` it.
  *                 A shard that is not local becomes local and plain, with the next term.
  *                 In a shard that is not plain, a write makes the slice unsynced, unless it comes
  *                 from the shard itself or changes kept names only.
  *   speaker       A pusher speaks for a shard that is local and has its term. A link speaks for
- *                 a shard whose via it is. Every other speaker is fenced.
+ *                 a shard that comes over it. Every other speaker is fenced.
  *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster leaves
  *                 the state of the slice as it is.
  *   upsert        An equal body confirms the object. Another body is written, and the slice then
@@ -16,9 +16,9 @@
  *   end           The slice is synced once every object that was not sent is removed. Without a
  *                 `begin`, only if the slice is current under the same link filter.
  *   claim         `judgeClaim`; acquire: `arrived` (domain/claim.ts).
- *   meet          If another cache is at the other end, no slice that came over the link is
- *                 current. If the link is the parent's, its shards are nobody's.
- *   reach         An empty position: no slice that came over the link is current.
+ *   meet          If the other end is another cache than before, no slice that came over the link
+ *                 is current. If it is the parent, its shards are nobody's.
+ *   reach         With an empty position, no slice that came over the link is current.
  *   leave         The store forgets the link, and its shards are nobody's.
  *   forget        The store forgets a shard that was removed and holds nothing, and its slices.
  *   clear, drop   The slices count as never synced. Objects written since then stay.
@@ -99,8 +99,8 @@ export function judgeMutation(
 }
 
 /**
- * Whether the mutation changes only names that copies keep. Such a change does not show whether the
- * shard still has the object.
+ * Whether the mutation changes kept names only. Such a change does not show whether the shard still
+ * has the object.
  */
 export function keepsNames(mutation: Mutation): boolean {
   return mutation.kind === 'put' && mutation.keeps === true;
@@ -113,12 +113,12 @@ export function speaksFor(by: Speaker, shard: ShardState): boolean {
 }
 
 /**
- * What the committer finds when a link opens. `same`: the cache that this neighbour had last.
- * `first`: this neighbour is new. `another`: the neighbour is another cache than the last time.
+ * What the store finds when a link opens. `same`: the neighbour is the same cache as the last time.
+ * `first`: it never came before. `another`: it is another cache than the last time.
  */
 export type Meeting = Readonly<{ kind: 'same' | 'first' | 'another' }> | Extract<PushOutcome, { kind: 'bound' | 'full' }>;
 
-/** `nameWith`: the name with which the child that has this id came last. */
+/** `nameWith` returns the last name of the child that has this cache id. */
 export function judgeMeeting(
   { neighbour, cacheId }: PushOf<'meet'>,
   {

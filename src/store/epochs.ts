@@ -19,8 +19,8 @@ import { CacheError } from '../domain/errors.js';
 import type { Revision } from '../domain/revision.js';
 
 /**
- * The first count is `nonce + 1`, which belongs to `firstRevision`. The count `nonce` is the state
- * in which the epoch began.
+ * The first count is `nonce + 1`, which belongs to `firstRevision`. The count `nonce` stands for
+ * the state in which the epoch began.
  */
 export type Epoch = Readonly<{ epoch: number; firstRevision: Revision; nonce: number }>;
 

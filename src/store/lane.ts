@@ -4,7 +4,7 @@
  *
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]
  *
- * Several commits may share one job. The lane answers it when all of it is decided.
+ * One job may take several commits. It is answered when all of it is decided.
  *
  * A sweep (an `end`, `clear` or `drop`) is the last item of its lane in a batch. The items behind
  * it wait until it is done, which may take several commits. Between these commits its job returns
@@ -12,8 +12,8 @@
  * nothing waits for it.
  *
  * An `acquire` that waits behind a running `end` of its shard also goes ahead of that `end`. If the
- * pusher gets the shard, the `end` is void, and nothing waits for it. The lane answers the
- * `acquire` in its own place. A link's claims keep their places, because the items before them
+ * pusher gets the shard, the `end` is void, and nothing waits for it. The `acquire` is still
+ * answered in its own place. A link's claims keep their places, because the items before them
  * belong to the earlier term.
  *
  *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
@@ -35,7 +35,7 @@ export type PushJob = {
   taken: number;
   /** The sweep under way, and the number of objects that it has removed so far. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
-  /** The walk of the `end` ahead of which this job was already sent. */
+  /** If a copy of this job was sent ahead of an `end`: the walk of that `end`. */
   aheadOf: number | undefined;
 };
 
@@ -82,7 +82,7 @@ export class Lane {
     for (const item of items) this.#bytes += sizeOf(item);
   }
 
-  /** Puts the last sweep taken back in front, because it is not done. */
+  /** Returns the last sweep to the front, because it is not done. */
   putBack(job: PushJob): void {
     if (job.taken === job.pushes.length) this.#jobs.unshift(job);
     job.taken -= 1;
@@ -115,7 +115,6 @@ export class Lane {
     return hasMore && taken.mutations > 0;
   }
 
-  /** Takes everything that waits. */
   takeAll(): readonly Part[] {
     const parts: Part[] = [];
     while (this.#jobs.length > 0) this.#move(parts, () => true);
@@ -171,7 +170,6 @@ export function sizeOf(item: Mutation | Push): number {
   return keyBytes + (item.kind === 'put' || item.kind === 'upsert' ? item.body.bytes.length : 0);
 }
 
-/** Whether a push may take more than one commit. */
 function isSweeping(push: Push): push is Sweeping {
   return push.kind === 'end' || push.kind === 'clear' || push.kind === 'drop';
 }

@@ -10,7 +10,7 @@
  * I7 At most `mutationsMax` requests wait, with at most `bytesMax` bytes. The queue answers one
  *    more with 429, and keeps nothing of it. Pushers wait for room. A lane has room while it holds
  *    less than one commit, and all lanes together hold less than `pushMutationsMax` and
- *    `pushBytesMax`. A lane that got room may push once, however much. When nothing waits, the
+ *    `pushBytesMax`. A lane that was given room may push once, of any size. When nothing waits, the
  *    queue accepts any one item.
  * I8 A lane is answered in the order of its submissions.
  * I16 A batch gives every lane an even share, and what other lanes leave of theirs. A lane that got
@@ -44,8 +44,8 @@ export type QueueParts = Readonly<{
 }>;
 
 /**
- * How many batches after a shared one are small too: a lane that writes now and then will write
- * again.
+ * This many batches after a shared one are small too, because a lane that writes now and then will
+ * write again.
  */
 const sharedBatches = 64;
 
@@ -66,7 +66,7 @@ export class MutationQueue implements Writer {
   #isPumping = false;
   #busy = false;
   #closed: Refusal | undefined;
-  /** Lanes that lost an item which was not stored, with the reason. */
+  /** Lanes with an item that was not stored, and the reason. */
   readonly #broken = new Map<Lane, Refusal>();
   /** Why sweeps do not continue. */
   #sweepsEnded: Refusal | undefined;
@@ -280,7 +280,6 @@ function followsOn(push: Push): boolean {
   return 'by' in push || push.kind === 'reach';
 }
 
-/** All lanes, from `first` on. */
 function inTurn(lanes: readonly Lane[], first: Lane): readonly Lane[] {
   const at = lanes.indexOf(first);
   return [...lanes.slice(at), ...lanes.slice(0, at)];

@@ -58,8 +58,8 @@ export class AnsweringCommitter {
       case 'close':
         this.#leave();
         failpoint('close.noted');
-        // SQLite makes no checkpoint at close while the reader is open. After this one, a copy of
-        // the database file alone is a complete backup.
+        // SQLite makes no checkpoint at close while the reader is open. After this checkpoint, a
+        // copy of the database file alone is a complete backup.
         this.#database.pragma('wal_checkpoint(TRUNCATE)');
         failpoint('close.truncated');
         this.#database.close();

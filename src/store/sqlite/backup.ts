@@ -1,13 +1,15 @@
 /**
- * Copies a database while the store writes to it: SQLite's online backup, page by page, through a
- * connection of its own that only reads.
+ * Copies a database while the store writes to it: SQLite's online backup, page by page, through its
+ * own read-only connection.
  *
  * The copy shows one moment. A read transaction holds that moment until the copy is done, because
  * otherwise SQLite restarts the copy after each commit, and it would never end. The writer does not
  * wait, but its log (-wal) cannot start over, and grows by all that is written meanwhile.
  *
  * K1 A file with the requested name is complete and on the disk. An unfinished copy has another
- *    name. Bound: the copy fails once the log has grown by `logGrowthBytesMax`.
+ *    name.
+ *
+ * Bound: the copy fails once the log has grown by `logGrowthBytesMax`.
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';

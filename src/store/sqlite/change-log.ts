@@ -78,7 +78,7 @@ export class ChangeLog implements History {
   }
 
   /**
-   * The log keeps all deletes above `tombstones_from`. This reads it from the database, because
+   * The log keeps all deletes above `tombstones_from`. The value comes from the database, because
    * compaction may have raised it further than it has reported.
    */
   remembers(after: Revision): boolean {

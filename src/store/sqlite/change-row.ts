@@ -1,7 +1,7 @@
 /**
  * A row of the change log and its checksums. Every reader verifies them, so that the store never
  * serves a bit that the disk has flipped. CRC-32 detects every error burst of up to 32 bits, and
- * nearly all other errors.
+ * nearly all other errors. The drawing shows which columns each checksum covers:
  *
  *   revision … name │ checksum │ born │ version, marks │ body_checksum │ body
  *   └── checksum ───┘                 └── body_checksum, begun with `checksum` ──┘

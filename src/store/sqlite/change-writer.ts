@@ -130,7 +130,6 @@ export class ChangeWriter {
     return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
   }
 
-  /** The body that the key holds. */
   body(place: Place): Body | undefined {
     const columns = this.#statements.body.get(...place);
     return columns && soundBody(bodyRowOf(columns));
@@ -190,8 +189,8 @@ export class ChangeWriter {
   }
 
   /**
-   * Informers' keys have no shard. If a namesake of the deleted object survives on another shard,
-   * this rewrites it: the informers' last event is then a put of the survivor.
+   * Informers' keys have no shard. If an object with the same key survives on another shard, this
+   * rewrites it: the informers' last event is then a put of the survivor.
    */
   #rewriteSurvivor(key: Key, resource: number): void {
     const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);

@@ -18,7 +18,6 @@ import type { WireDecisions } from './wire-decisions.js';
 
 export type CommitterOptions = Readonly<{ databaseFile: string; momentIntervalMs: number; keptNames: KeptNames }>;
 
-/** The thread in which the committer runs. */
 export type CommitterThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
 
 export type StartCommitter = (options: CommitterOptions) => Promise<CommitterThread>;
@@ -48,7 +47,6 @@ export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revis
 /** How the change of that revision moved the canonical path of its logical cluster. */
 export type PathMove = MovedPath & Readonly<{ revision: Revision }>;
 
-/** The result of a commit. */
 export type Committed = Readonly<{
   revision: Revision;
   /** One for each item of the batch, in order. */

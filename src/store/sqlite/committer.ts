@@ -3,9 +3,8 @@
  * transaction, in queue order. Revisions are gapless (change-writer.ts I2).
  *
  * I3 A batch is durable before anyone learns of it. A batch that fails changes nothing, except that
- *    it ends syncs and removals. It ends the syncs that it was part of, because some of their
- *    objects are lost. It ends the removals that it was part of, because their callers are
- *    answered.
+ *    every sync and removal ends that has a part in it. Some objects of these syncs are lost, and
+ *    the callers of these removals are answered.
  */
 import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';

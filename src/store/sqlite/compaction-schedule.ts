@@ -46,7 +46,7 @@ const workPart = { first: 0.25, min: 0.05, max: 0.8 };
  * this time.
  */
 const idleMsMax = 1_000;
-/** The same time is at most this part of `historyAgeMs`. */
+/** That time is also at most this part of `historyAgeMs`. */
 const idlePart = 0.02;
 
 export class CompactionSchedule {
@@ -91,8 +91,8 @@ export class CompactionSchedule {
     this.#rememberedFrom = tombstonesFrom;
     this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
     const { upTo, compacted, share } = this.#decide();
-    // If a reader keeps the files long, the next attempt follows after `idleMsMax`, even if a short
-    // history makes `#idleMs` shorter.
+    // If a reader keeps the files from shrinking, the next attempt follows after `idleMsMax`, even
+    // if a short history makes `#idleMs` shorter.
     if (done && upTo === compacted) this.#rest(settled ? this.#idleMs : idleMsMax);
     else if (this.#owedMs >= stepMs) this.#step(upTo);
     else this.#wait('resting', elapsedMs * (1 / share - 1));

@@ -83,7 +83,7 @@ export class Compaction {
       const passed = this.#pass(compacted, upTo);
       compacted = passed.at(-1)?.revision ?? Math.max(compacted, upTo);
       bytes += total(passed);
-      // Twice as many as a page can add, so that their number falls.
+      // Twice as many as a page can add, so that the number of tombstones falls.
       const forgotten = this.#forget(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
       done = compacted >= upTo && forgotten.done && this.#giveBack();

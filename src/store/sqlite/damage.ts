@@ -36,7 +36,7 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
 /**
  * The newest damaged database that an earlier start has moved aside, if it is still there. If that
  * start was cut short before it moved the log, this moves the log. If the damaged database already
- * has a log, a second one is not its own, and stays.
+ * has a log, another one does not belong to it, and stays.
  */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);

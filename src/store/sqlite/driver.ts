@@ -4,7 +4,7 @@
  *
  *   Node 20, 22.0 to 22.13   12.9: compiled for one version of Node. From Node 24.19 on, it ends
  *                            the process when a statement is garbage-collected.
- *   Node 22.14 and later     13: uses Node-API 10. A Node without that crashes in it.
+ *   Node 22.14 and later     13: uses Node-API 10. A Node without it crashes.
  *
  * npm installs release 13 only where it runs.
  * https://github.com/WiseLibs/better-sqlite3/releases/tag/v13.0.0
@@ -17,7 +17,6 @@ import type Sqlite from 'better-sqlite3';
 import { createRequire } from 'node:module';
 import { CacheError } from '../../domain/errors.js';
 
-/** An open database. */
 export type Connection = Sqlite.Database;
 
 export type Transaction<F extends (...parameters: never[]) => unknown> = Sqlite.Transaction<F>;
@@ -39,8 +38,8 @@ function load(): typeof Sqlite {
 }
 
 /**
- * One line. Node's own message has a dozen: every place where the module or the binary was looked
- * for.
+ * Returns one line. The original message lists on a dozen lines where Node looked for the module or
+ * the binary.
  */
 export function explainLoading(error: unknown, { isNewer, node }: Readonly<{ isNewer: boolean; node: string }>): string {
   const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);

@@ -29,7 +29,7 @@ import { bytesOf, databaseName, namesOf, readWhole } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
-/** A thorough check of that takes 100 to 300 ms, depending on how small the objects are. */
+/** A thorough check of this much takes 100 to 300 ms, depending on how small the objects are. */
 const smallBytesMax = 8 * 1024 * 1024;
 
 const olderSchema = `${databaseName}.schema-`;

@@ -35,7 +35,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
       dropEpochs(database, revision);
       dropResources(database);
       // The revisions of a store without epochs had resourceVersions of another form. The first
-      // epoch covers all these revisions, and the old texts are invalid.
+      // epoch covers all these revisions, and the old resourceVersions are foreign.
       beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
       failpoint('epoch.before');
       return {
@@ -53,7 +53,8 @@ export function begin(database: Connection, parts: EpochParts): Life {
 
 /**
  * Drops types that hold nothing and that the log does not mention, because identities come and go.
- * It does so only at a start, because a running process may know their ids. It keeps a few.
+ * It does so only at a start, because a running process may know their ids, and only if there are
+ * many.
  */
 function dropResources(database: Connection): void {
   const unused = database

@@ -20,9 +20,9 @@ export function lockStore(directory: string): Lock {
   ensurePrivate(file);
   const database = new Database(file, { timeout: 0 });
   try {
-    // With the journal in memory, nothing is ever written, so the lock works on a full disk. It
-    // must come before the exclusive mode, which keeps the locks of a read: two processes that
-    // start at once would refuse each other.
+    // With the journal in memory, nothing is ever written, so the lock works on a full disk. This
+    // setting must come before the exclusive mode, which keeps the locks of a read: two processes
+    // that start at once would refuse each other.
     database.pragma('journal_mode = MEMORY');
     database.pragma('locking_mode = EXCLUSIVE');
     database.exec('BEGIN EXCLUSIVE');

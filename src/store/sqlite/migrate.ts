@@ -1,8 +1,8 @@
 /**
  * Brings a database to the newest schema, forward only, all steps in one transaction.
- * `user_version` counts the steps taken. It refuses a database of a newer release, because this one
- * cannot read it. It first rewrites a database that an older release made without `auto_vacuum`, so
- * that the file can shrink.
+ * `user_version` counts the steps taken. `migrate` refuses a database of a newer release, because
+ * this one cannot read it. It first rewrites a database that an older release made without
+ * `auto_vacuum`, so that the file can shrink.
  *
  * A migration that is cut short leaves the old schema, and the next start repeats all of it. If it
  * stopped between two steps, the schema could be one that no release ever had. The next start's

@@ -2,8 +2,8 @@
  * The canonical path of each logical cluster on each shard. Part of the committer's transaction.
  *
  * If the path entry of a logical cluster names a path, that path counts (PATH-2). Otherwise the
- * path counts that the newest object names. The table records the latter in both cases. A path is
- * removed with the last object of its logical cluster on the shard.
+ * path of the newest object that names one counts. The table records both. A path is removed with
+ * the last object of its logical cluster on the shard.
  */
 import type { CanonicalPath } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';

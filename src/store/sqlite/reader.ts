@@ -1,7 +1,7 @@
 /**
  * Objects and canonical paths at the published revision. The database may be ahead of it, because a
- * commit is durable before it is published. The reader follows such rows back to what they
- * replaced.
+ * commit is durable before it is published. From a newer row, the reader goes back to the rows that
+ * it replaced.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';

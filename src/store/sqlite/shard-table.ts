@@ -13,8 +13,9 @@
  *   removed, or nobody's        fenced           fenced      makes it local, plain, next term
  *
  * I14 The order of what is known of a shard never falls (claim.ts R1), until the shard is
- *     forgotten. Bound: one entry per shard that was ever claimed, written to or removed, and not
  *     forgotten.
+ *
+ * Bound: one entry per shard that was ever claimed, written to or removed, and not forgotten.
  */
 import { arrived, claimed, judgeClaim, removedAt, unknownShard, type Arrival, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
@@ -45,7 +46,6 @@ export class ShardTable {
     return this.#shards.get(shard);
   }
 
-  /** A pusher asks for its shard. */
   acquire(arrival: Arrival): Acquired | Fenced {
     const known = this.#shards.get(arrival.shard);
     const state = arrived(this.own, known, arrival);
@@ -84,7 +84,6 @@ export class ShardTable {
     return undefined;
   }
 
-  /** The shards that have this via. */
   of(via: Via): readonly ShardState[] {
     return [...this.#shards.values()].filter((state) => state.via === via);
   }

@@ -4,7 +4,8 @@
  *
  * I15 A slice counts exactly its objects and the bytes of their bodies, and sums up exactly their
  *     digests, whoever wrote them. A slice that holds nothing and was never synced has no row.
- *     Bound: one row per shard and type.
+ *
+ * Bound: one row per shard and type.
  */
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
@@ -55,8 +56,8 @@ export class SliceTable {
   }
 
   /**
-   * Records that a change replaced the object `taken` by `put`. Undefined: there is none, or was
-   * none.
+   * Records that a change replaced the object `taken` by `put`. Either is undefined if there is, or
+   * was, no object.
    */
   count(slice: Slice, id: number, put: (Counted & Pick<SliceState, 'cameOver'>) | undefined, taken: Counted | undefined): void {
     const row = this.#touch(slice, id);
@@ -73,7 +74,6 @@ export class SliceTable {
     row.digest = subtractDigest(row.digest, taken.digest);
   }
 
-  /** Sets the facts of a slice. */
   set(slice: Slice, id: number, facts: SliceFacts): void {
     Object.assign(this.#touch(slice, id), facts);
   }

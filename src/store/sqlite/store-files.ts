@@ -22,7 +22,7 @@ export const lockName = 'strata.lock';
 
 /**
  * `start` and the time, as 20261122T061500Z: sorts by time, and is valid in every file system. If
- * the name is taken, a second is added.
+ * the name is taken, the time is one second later.
  */
 export function freeName(directory: string, start: string, nowMs: number): string {
   const name = start + new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');

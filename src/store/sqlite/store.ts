@@ -278,7 +278,6 @@ export class SqliteStore implements Store {
     this.#goOn();
   }
 
-  /** The state of the log, for compaction (compactor.ts). */
   #logState(): LogState {
     const nowMs = this.#parts.clock.now();
     return {

@@ -32,7 +32,6 @@ export type WireBatch = Readonly<{
   rare: readonly Asked[];
 }>;
 
-/** Items that name an object. */
 type Named = Mutation | Extract<Push, { key: Key }>;
 type Path = Extract<Mutation, { kind: 'put' }>['path'];
 
