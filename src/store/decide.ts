@@ -10,8 +10,8 @@
  *                 a shard that comes over it. Every other speaker is fenced.
  *   begin         The slice is unsynced until its `end`. A `begin` of one logical cluster leaves
  *                 the state of the slice as it is.
- *   upsert        An equal body confirms the object. Another body is written, and the slice then
- *                 came over the speaker's link.
+ *   upsert        An equal body confirms the object. Another body is written, and `cameOver`
+ *                 becomes the speaker's link.
  *   invalidate    The slice is unsynced, and syncs of it that are under way are void.
  *   end           The slice is synced once every object that was not sent is removed. Without a
  *                 `begin`, only if the slice is current under the same link filter.

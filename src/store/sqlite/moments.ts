@@ -13,8 +13,8 @@ const intervalPart = 0.02;
 const intervalMsMax = 60_000;
 
 /**
- * How often the committer records a moment, in milliseconds. The shortest age decides, so that it
- * is kept closely.
+ * How often the committer records a moment, in milliseconds. The interval follows the shortest age,
+ * so that this age is kept closely.
  */
 export function momentInterval(...agesMs: readonly number[]): number {
   return Math.min(intervalMsMax, ...agesMs.map((ageMs) => Math.ceil(ageMs * intervalPart)));
@@ -43,7 +43,7 @@ export class Moments {
     }
   }
 
-  /** For how long the change after `compacted` is known to have been older than the age. */
+  /** The time since the change after `compacted` passed the age, as far as is known; else 0. */
   overdueMs(compacted: Revision, nowMs: number): number {
     if (this.aged(nowMs) <= compacted) return 0;
     const oldest = this.#statements.behind.get(compacted);

@@ -38,7 +38,7 @@ export type ReaderParts = Readonly<{
 }>;
 
 export type ReaderLimits = Readonly<{
-  /** The most changes of one commit. No more than these can be durable and not yet published. */
+  /** The most changes of one commit, so the most that are durable and not yet published. */
   commitMax: number;
   snapshot: SnapshotLimits;
 }>;

@@ -46,7 +46,7 @@ export class RecentObjects {
     return this.#current.get(formatKey(key));
   }
 
-  /** The object is now the published one of its key. */
+  /** The store now publishes this object under its key. */
   publish(object: StoredObject): void {
     const place = formatKey(object.key);
     const before = this.#current.get(place);
