@@ -32,7 +32,7 @@ export type LogState = Readonly<{
   bytes: number;
   /** The newest revision known to be older than `historyAgeMs`; 0 if there is none. */
   agedRevision: Revision;
-  /** The time since the oldest change became older than `historyAgeMs`, as far as is known; else 0. */
+  /** The time since the oldest change passed `historyAgeMs`, as far as is known; else 0. */
   overdueMs: number;
   /** The lowest revision that a snapshot in progress reads. */
   heldRevision: Revision | undefined;

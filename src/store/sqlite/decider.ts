@@ -270,7 +270,7 @@ export class Decider {
   #assume({ shard }: PushOf<'assume'>): Decided {
     const { shards, slices } = this.#parts;
     const known = shards.known(shard);
-    // A slice that this commit has emptied does not exist.
+    // Skips slices that this commit has emptied, because the commit forgets them.
     if (isAssumable(known)) slices.restateAll({ shard }, (facts) => (isForgotten(facts) ? facts : assumed(facts, known.term)));
     return unchanged;
   }
