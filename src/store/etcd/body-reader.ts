@@ -1,4 +1,4 @@
-/** Gives objects of the index their bodies: from memory, or from etcd as it stood at a revision. */
+/** Loads the bodies of indexed objects: from memory, or from etcd at a given revision. */
 import { expired, Refused } from '../../domain/errors.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
@@ -12,12 +12,15 @@ import { readValue } from './stored-values.js';
 
 export type BodyReaderParts = Readonly<{ client: EtcdClient; prefix: string; bodies: RecentBodies }>;
 
-/** Of one range. */
+/** Maximum keys fetched by one range request. */
 const rangeKeysMax = 500;
-/** A range may have this many keys for each that is wanted; else each is asked for by itself. */
+/**
+ * A range request may fetch at most this many keys per missing key. Otherwise the reader fetches
+ * each missing key by its own request.
+ */
 const rangeKeysPerMissing = 4;
 const asksMax = 16;
-/** As a range has it. */
+/** In a range request, revision 0 means etcd's newest revision. */
 const newest: Revision = 0;
 
 export class BodyReader {
@@ -28,11 +31,12 @@ export class BodyReader {
   }
 
   /**
-   * The objects, in their order, which is that of their keys; `at`: a revision at which all of them are there. Rejects with Refused: 410 if that is
-   * compacted and one of them has changed since, 503 if etcd does not answer.
+   * Returns the objects in the given order, which must be that of their keys. `at`: a revision at
+   * which all of them exist. Rejects with Refused: 410 if etcd has compacted `at` and one of the
+   * objects has changed since; 503 if etcd does not answer.
    */
   async read(objects: readonly IndexedObject[], at: Revision): Promise<readonly StoredObject[]> {
-    // Whatever is here now may have left once etcd has answered.
+    // Read the memory first: it may evict entries while the reader waits for etcd.
     const here = objects.map(({ key, revision }) => this.#parts.bodies.get(key, revision));
     const missing = objects.filter((_, i) => here[i] === undefined);
     const fetched = missing.length === 0 ? new Map<string, StoredObject>() : await this.#fetched(missing, at);
@@ -56,13 +60,14 @@ export class BodyReader {
       this.#parts.bodies.add(stored);
     };
     if (await this.#ask(wanted, at, take)) return found;
-    // Somebody else has compacted etcd to now. What has not changed since is there as it was.
+    // Another program has compacted `at`. Objects that have not changed since can be read at the
+    // newest revision.
     await this.#ask(wanted, newest, take);
     if (wanted.size > 0) throw new Refused(expired(`too old resource version: ${at}`));
     return found;
   }
 
-  /** False: the revision is compacted. */
+  /** Returns false if etcd has compacted the revision. */
   async #ask(wanted: ReadonlyMap<string, IndexedObject>, at: Revision, take: (kv: KeyValue) => void): Promise<boolean> {
     try {
       await this.#range([...wanted.keys()], at, take);
@@ -82,7 +87,7 @@ export class BodyReader {
     }
   }
 
-  /** From the first to the last of them, where that is little more than they are. */
+  /** Fetches one range from the first key to the last, if it holds few other keys. */
   async #range(texts: readonly string[], at: Revision, take: (kv: KeyValue) => void): Promise<void> {
     const [first, last] = [texts[0], texts.at(-1)];
     if (first === undefined || last === undefined || texts.length < rangeKeysPerMissing) return;

@@ -1,9 +1,12 @@
 /**
- * Calls to etcd over gRPC. Each goes to the endpoint that answered last; one that does not answer makes the next endpoint the one to ask.
+ * Calls to etcd over gRPC. Every call goes to the current endpoint. When an endpoint does not
+ * answer, the next one becomes the current endpoint.
  *
- * E1 A read is asked of each endpoint once before it fails. A write is sent once, whatever becomes of it: only who sent it knows whether it may be sent
- *    again. What etcd has not looked at (`outdated`) is sent again.
- * E2 Every call ends: with an answer, or with an EtcdError after `timeoutMs` at the latest. A watch ends when the client says so, or when it is told so.
+ * E1 The client sends a read to each endpoint once before the read fails. It sends a write only
+ *    once, because only the caller knows whether the write may be repeated. It repeats both if etcd
+ *    rejected them unread (`outdated`).
+ * E2 Every call ends with an answer or an EtcdError, after `timeoutMs` at the latest. A watch ends
+ *    when etcd ends it, when its connection fails, or when its caller closes it.
  */
 import { Metadata, status, type ServiceError } from '@grpc/grpc-js';
 import type { Clock } from '../../domain/ports.js';
@@ -32,21 +35,24 @@ import {
   type WatchResponse,
 } from './rpc.js';
 
-/** `endpoints`: such as `https://127.0.0.1:2379`. */
+/** `endpoints`: URLs such as `https://127.0.0.1:2379`. */
 export type EtcdClientOptions = Readonly<{
   endpoints: readonly string[];
-  /** Read again when a call has failed (members.ts). Throws CacheError. */
+  /** The client reads the files again after a failed call (members.ts). Throws CacheError. */
   tls: () => EtcdTls | undefined;
   timeoutMs: number;
 }>;
 
-/** What a watch gets; `ended` once, at last, unless it was closed from here. */
+/** `ended` is called once, last, unless the caller closed the watch. */
 export type WatchListener = Readonly<{ received: (response: WatchResponse) => void; ended: (error: EtcdError) => void }>;
 
 export type EtcdWatch = Readonly<{
-  /** Asks how far the watch is; a response without events says so. etcd gives none to a watch that has yet to catch up: it has to be asked again. */
+  /**
+   * Asks etcd how far the watch is. etcd answers with a response without events. It does not answer
+   * while the watch is still catching up, so the caller must ask again.
+   */
   askProgress: () => void;
-  /** Reads nothing more until `resume`; etcd holds it back. */
+  /** Stops reading until `resume`. Flow control makes etcd hold the events back. */
   pause: () => void;
   resume: () => void;
   close: () => void;
@@ -56,7 +62,7 @@ type Method<Request, Response> = Readonly<{
   path: string;
   encode: (request: Request) => Uint8Array;
   decode: (bytes: Uint8Array) => Response;
-  /** It asks for what is so already where etcd does not know of it. */
+  /** NOT_FOUND counts as success: the call removes something that is already gone. */
   isDoneIfGone?: boolean;
 }>;
 
@@ -79,12 +85,15 @@ const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
 const anyKey = Buffer.of(0);
-/** So often somebody may change users and roles of etcd while one call is under way. */
+/** How often one call is repeated because users or roles of etcd changed while it was under way. */
 const outdatedMax = 20;
-/** A start waits so long for a member that does not say how it is. */
+/** How long a start waits for the status of one member. */
 const statusMsMax = 2_000;
 
-/** Watches end where no leader is known, so that a member that is cut off does not keep silent. */
+/**
+ * etcd ends these watches at a member that knows no leader. Without this, a member that is cut off
+ * would keep the watch open and silent.
+ */
 const requireLeader = new Metadata();
 requireLeader.set('hasleader', 'true');
 
@@ -94,7 +103,7 @@ export class EtcdClient {
   readonly #members: Members;
   #isClosed = false;
 
-  /** Throws an Error for an endpoint that is no URL. */
+  /** Throws an Error if an endpoint is not a URL. */
   constructor({ clock }: { clock: Clock }, { endpoints, tls, timeoutMs }: EtcdClientOptions) {
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
@@ -105,12 +114,14 @@ export class EtcdClient {
     return this.#read(range, request);
   }
 
-  /** Where etcd as a whole stands. `key`: one that may be read. */
+  /**
+   * etcd's newest revision, by a linearizable read. `key`: any key that this user of etcd may read.
+   */
   async revision(key: Uint8Array = anyKey): Promise<number> {
     return (await this.range({ key, countOnly: true })).revision;
   }
 
-  /** `timeoutMs`: if less than that of the client. */
+  /** `timeoutMs`: used only if shorter than the client's own timeout. */
   txn(request: TxnRequest, timeoutMs = this.#timeoutMs): Promise<TxnResponse> {
     return this.#once(txn, request, Math.min(timeoutMs, this.#timeoutMs));
   }
@@ -123,7 +134,7 @@ export class EtcdClient {
     return this.#read(statusOf, null);
   }
 
-  /** Of each member, or why it does not say. */
+  /** The status of each member, or why the member did not answer. */
   async statuses(): Promise<readonly Readonly<{ endpoint: string; status: StatusResponse | EtcdError }>[]> {
     const asked = this.#members.all.map(async (member) => {
       try {
@@ -136,12 +147,17 @@ export class EtcdClient {
     return Promise.all(asked);
   }
 
-  /** Keys may go with it from now on: once its time is up, unless it is kept before. */
+  /**
+   * Creates a lease to which keys can be attached. etcd deletes those keys when the lease expires.
+   */
   async grantLease(request: LeaseRequest): Promise<void> {
     await this.#once(leaseGrant, request);
   }
 
-  /** Gives a lease all its time again; returns how many seconds that is, or 0 where it is gone. `withinMs`: if less than the client's. */
+  /**
+   * Renews a lease. Returns its new time in seconds; 0 or less: the lease is gone. `withinMs`: used
+   * only if shorter than the client's own timeout.
+   */
   async keepLease(id: number, withinMs = this.#timeoutMs): Promise<number> {
     const member = this.#openMember();
     const { endpoint, client } = member;
@@ -149,7 +165,7 @@ export class EtcdClient {
     return new Promise((resolve, reject) => {
       const stream = client.makeBidiStreamRequest<number, number>(keeping, (each) => Buffer.from(encodeLeaseId(each)), decodeLease);
       let isDone = false;
-      /** Whatever comes first; a stream that is cancelled ends with an error of its own. */
+      /** Only the first result counts: cancelling the stream makes it emit an error of its own. */
       const done = (finish: () => void): void => {
         if (isDone) return;
         isDone = true;
@@ -171,17 +187,20 @@ export class EtcdClient {
     });
   }
 
-  /** Resolves where it has ended before, too. */
+  /** Resolves also if the lease has already ended. */
   endLease(id: number): Promise<void> {
     return this.#once(leaseEnd, id);
   }
 
-  /** Where the next call goes. */
+  /** The endpoint of the next call. */
   get endpoint(): string {
     return this.#members.current.endpoint;
   }
 
-  /** That endpoint has not answered: the next call goes elsewhere, if it would go there. */
+  /**
+   * Reports that this endpoint did not answer. If it is the current one, the next call goes to the
+   * next endpoint.
+   */
   moveOn(endpoint: string): void {
     this.#members.moveOn(endpoint);
   }
@@ -245,13 +264,16 @@ export class EtcdClient {
       try {
         return await this.#send(method, request, timeoutMs, member);
       } catch (error) {
-        // As etcd's own client, which repeats writes, too.
+        // etcd's own client repeats such calls too, writes included.
         if (!(error instanceof EtcdError) || error.kind !== 'outdated' || tries >= outdatedMax) throw error;
       }
     }
   }
 
-  /** After a failure that another endpoint may not have, the next call goes there. */
+  /**
+   * After a failure of kind `unknown`, which another endpoint may not have, the next call goes to
+   * the next endpoint.
+   */
   #send<Request, Response>(
     { path, encode, decode, isDoneIfGone = false }: Method<Request, Response>,
     request: Request,

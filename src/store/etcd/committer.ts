@@ -1,16 +1,22 @@
 /**
- * Writes to etcd what the decider says, and decides again where etcd says no. Many transactions are under way at once, because each waits for the disks of
- * most members; what depends on something earlier waits for it.
+ * Sends the decider's writes to etcd, and decides again when etcd rejects one. Many transactions
+ * are under way at once, because each waits for the disks of a majority of members. A request that
+ * depends on an earlier one waits for it.
  *
- *   a lane     upsert a ─┐ upsert b ─┐ keep c ─┐        each key by itself, in any order
- *              end ──────┴───────────┴─────────┴─▶      waits for all before it, and what follows waits for it
+ *   a lane     upsert a ─┐ upsert b ─┐ keep c ─┐        keys do not wait for each other
+ *              end ──────┴───────────┴─────────┴─▶      waits for all before, blocks all after
  *              upsert d …
  *
- * M1 A decision is given out once it is published here: whoever reads here afterwards sees it.
- * M2 Where etcd has not answered, the fence of this server is renewed (peers.ts): the transaction was done by then, which is published, or never will be. Nothing is sent
- *    before that. If it cannot be renewed, the outcome is unknown, and is said to be.
- * M3 What etcd says no to although all that was compared is published as it was, again and again, is not what etcd holds: it has lost something.
- * M4 Where one push of a lane fails, none beside it is decided any more, nor again: whoever speaks for the shard next must not find them behind what it says.
+ * M1 The committer returns a decision only once its write is published here. Later reads at this
+ *    server see the write.
+ * M2 If etcd does not answer a transaction, the fence of this server is renewed (peers.ts). After
+ *    that the transaction is either applied and published here, or can never be applied. The
+ *    committer sends nothing until then. If the fence cannot be renewed in time, the error has the
+ *    kind `unknown`.
+ * M3 etcd may reject a transaction although everything that it compares is still published
+ *    unchanged. If that happens `contradictionsMax` times in a row, etcd has lost data.
+ * M4 If one push of a lane fails, the committer plans no other push of that call, not even again.
+ *    Otherwise etcd could apply such a write after what the shard's next speaker sends.
  */
 import assert from 'node:assert/strict';
 import type { Change } from '../../domain/change.js';
@@ -40,15 +46,22 @@ export type CommitterParts = WriteFenceParts &
     reader: BodyReader;
     /** Resolves once everything up to the revision is published here. */
     reach: (revision: Revision) => Promise<void>;
-    /** Resolves once everything is published here that had happened when it was called. Throws EtcdError. */
+    /**
+     * Resolves once everything is published here that etcd held when it was called. Throws
+     * EtcdError.
+     */
     reachNewest: () => Promise<void>;
-    /** etcd has lost what is published here. */
+    /** Reports that etcd has lost something that is published here. */
     contradicted: () => void;
-    /** The changes of a key behind a revision, rising, as far back as history goes. */
+    /** The changes of a key above a revision, ascending, as far back as history reaches. */
     changesOf: (key: Key, after: Revision) => Iterable<Change>;
   }>;
 
-/** `writeMsMax`: of one write, however often it is sent. `answerMsMax`: a new leader of etcd is there sooner, and does not know of what the former was asked. Where etcd is slower, the fence shows what became of it. */
+/**
+ * `writeMsMax`: the time for one write, however often it is sent. `answerMsMax`: the time for one
+ * answer. A new leader of etcd is elected sooner, and does not know the requests that the former
+ * one got. If etcd is only slow, renewing the fence shows the outcome (M2).
+ */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
   writeMsMax: number;
@@ -63,28 +76,31 @@ const committerOptions: CommitterOptions = Object.freeze({
   contradictionsMax: 50,
 });
 
-/** What became of a mutation; `object`: the new state, or the last one of what was deleted. */
+/** `object`: the new state; for a delete, the last state. */
 export type Mutated = Extract<Decision, { kind: 'refused' }> | Readonly<{ kind: 'written'; revision: Revision; object: StoredObject }>;
 
-/** `first`: what was planned already. */
+/** `first`: the plan, if the caller has already made it. */
 type CarryOut = Readonly<{ mutation?: Mutation; first?: Plan }>;
 
 type WritePlan = Extract<Plan, { kind: 'write' }>;
 
-/** Of one write, however often it is planned and sent: from its first turn on. */
+/**
+ * The deadline of one write, however often it is planned and sent. Set when the write gets its
+ * first slot.
+ */
 type Deadline = { untilMs?: number };
 
-/** Objects that a step of a walk looks at. */
+/** Objects that one step of a walk may look at. */
 const sweepLooksMax = 2_000;
 
 export class EtcdCommitter {
   readonly #parts: CommitterParts;
   readonly #options: CommitterOptions;
-  /** By the text of a key: the last that was asked of it, until it is published. */
+  /** The last unfinished request for each key, by the text of the key. */
   readonly #underWay = new Map<string, Promise<unknown>>();
   readonly #slots: TransactionSlots;
   readonly #fence: WriteFence;
-  /** How many refusals in a row had no reason that is published. */
+  /** How many rejections in a row no published change explains (M3). */
   #contradictions = 0;
 
   constructor(parts: CommitterParts, options: CommitterOptions = committerOptions) {
@@ -94,7 +110,7 @@ export class EtcdCommitter {
     this.#fence = new WriteFence(parts);
   }
 
-  /** Throws EtcdError: of the kind `unknown` if it may have been written, or may yet be. */
+  /** Throws EtcdError. Kind `unknown`: the write may have been applied, or may yet be. */
   mutate(mutation: Mutation): Promise<Mutated> {
     return this.#inTurn(mutation.key, async () => {
       let held: IndexedObject | undefined;
@@ -113,7 +129,10 @@ export class EtcdCommitter {
     });
   }
 
-  /** Decides in order what one lane asks; `isFollowed`: it asks more behind that. Throws EtcdError; then nothing is known of any of them. */
+  /**
+   * Decides the pushes of one lane in order. `isFollowed`: the batch has more pushes of that lane
+   * after these. Throws EtcdError; then the outcome of all these pushes is unknown.
+   */
   async push(asked: readonly Asked[], isFollowed: boolean): Promise<readonly Decision[]> {
     const failed = new AbortController();
     try {
@@ -146,7 +165,10 @@ export class EtcdCommitter {
     return Promise.all(decisions);
   }
 
-  /** What follows an end in a batch builds on it (lane.ts), however much the slice has come to hold since the batch was made. */
+  /**
+   * Carries out an `end` until nothing is left to remove. Later pushes of the batch rely on that
+   * (lane.ts), even if the slice has grown since the batch was made.
+   */
   async #toItsEnd(end: PushOf<'end'>): Promise<Decision> {
     const { decider } = this.#parts;
     let decision = await this.#carryOut(() => decider.plan(end));
@@ -159,7 +181,11 @@ export class EtcdCommitter {
     return decision.kind === 'swept' ? { ...decision, removed: removed + decision.removed } : decision;
   }
 
-  /** Nothing is refused for what another server has changed, and acknowledged, before it was asked. Throws EtcdError: nothing was written. */
+  /**
+   * Catches up with etcd before a refusal stands. Another server may have acknowledged a change,
+   * before this mutation was submitted, that makes the mutation valid. Throws EtcdError of the kind
+   * `refused`: nothing was written.
+   */
   async #reachNewest(): Promise<void> {
     try {
       await this.#parts.reachNewest();
@@ -169,7 +195,7 @@ export class EtcdCommitter {
     }
   }
 
-  /** Writes a namesake of what was deleted again, if that is still to be done. */
+  /** Writes a surviving namesake of a deleted object again, if that is still needed. */
   async rewrite(mark: string): Promise<void> {
     const { decider, published, reader } = this.#parts;
     for (;;) {
@@ -182,14 +208,14 @@ export class EtcdCommitter {
     }
   }
 
-  /** What is decided without writing is decided now. */
+  /** Decides synchronously if that needs no write and no request for the key is under way. */
   #atOnce(key: Key, plan: () => Plan): Decision | Promise<Decision> {
     if (this.#underWay.has(textOf(key))) return this.#inTurn(key, () => this.#carryOut(plan));
     const first = plan();
     return first.kind === 'decided' ? first.decision : this.#inTurn(key, () => this.#carryOut(plan, { first }));
   }
 
-  /** After whatever else is asked of the key. */
+  /** Runs after the earlier requests for the key. */
   #inTurn<T>(key: Key, run: () => Promise<T>): Promise<T> {
     const text = textOf(key);
     const before = this.#underWay.get(text);
@@ -235,7 +261,7 @@ export class EtcdCommitter {
     return next(decisions.filter(({ kind }) => kind === 'written').length, isFenced);
   }
 
-  /** The next objects of a walk that have no mark. */
+  /** The next unmarked objects of a walk. */
   #unmarked(walk: Walk): readonly Key[] {
     const found: Key[] = [];
     let looked = 0;
@@ -255,12 +281,15 @@ export class EtcdCommitter {
     return found;
   }
 
-  /** The revision at which it was written; undefined where what it was decided on does not hold any more. */
+  /**
+   * Returns the revision of the write; undefined if something that the decision rests on has
+   * changed.
+   */
   async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined, deadline: Deadline = {}): Promise<Revision | undefined> {
     const { published, clock } = this.#parts;
     await this.#slots.take();
     const untilMs = (deadline.untilMs ??= clock.now() + this.#options.writeMsMax);
-    // Whatever becomes of it has a later revision.
+    // If etcd applies the transaction, its revision is above this one.
     let before = published.revision;
     try {
       const fence = await this.#fence.present(untilMs, 'refused');
@@ -286,7 +315,10 @@ export class EtcdCommitter {
     }
   }
 
-  /** Others may change what was compared any number of times, and the fence is renewed; but where it is published as it was, again and again, etcd holds something else. */
+  /**
+   * Counts a rejection that nothing published explains (M3). Changes by other servers and a renewed
+   * fence are ordinary reasons, however often they occur.
+   */
   #noteRefusal(compare: readonly Compare[]): void {
     const { published, contradicted } = this.#parts;
     this.#contradictions = compare.every(({ key, revision }) => published.revisionAt(key) === revision) ? this.#contradictions + 1 : 0;
@@ -295,7 +327,10 @@ export class EtcdCommitter {
     throw new EtcdError('refused', 'etcd does not hold what is published here');
   }
 
-  /** Where etcd did not answer: whether it was written all the same, behind the revision that it was decided on. */
+  /**
+   * After an unanswered transaction: the revision at which etcd applied the mutation, if it did.
+   * `decidedOn`: the published revision of the decision.
+   */
   #seen(mutation: Mutation, decidedOn: Revision): Revision | undefined {
     for (const change of this.#parts.changesOf(mutation.key, decidedOn)) {
       if (change.kind !== mutation.kind) continue;
@@ -305,7 +340,10 @@ export class EtcdCommitter {
     return undefined;
   }
 
-  /** What was written, or what was deleted: in memory as a rule, unless much has happened since. */
+  /**
+   * The written or deleted object. A deleted one is normally still in the history in memory;
+   * otherwise it is read from etcd.
+   */
   async #objectOf(mutation: Mutation, revision: Revision, held: IndexedObject | undefined): Promise<StoredObject> {
     const { key } = mutation;
     if (mutation.kind === 'put') return { key, revision, resourceVersion: String(revision), body: mutation.body };

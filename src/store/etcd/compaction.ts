@@ -1,9 +1,11 @@
 /**
- * Compacts etcd as Kubernetes and kcp do: whoever changes `compact_rev_key` first, once in an interval, compacts up to where etcd stood an interval before.
- * So any number of servers, Strata's and others', agree.
+ * Compacts etcd as Kubernetes and kcp do. In each interval, the first server to change
+ * `compact_rev_key` compacts etcd up to its revision of one interval earlier. This coordinates any
+ * number of servers, of Strata and of others.
  *
- * CO1 No revision is compacted that is younger than `ageMs`; when etcd's quota is nearly used, than a minute.
- * Bound: a number for each look of the last `ageMs`.
+ * CO1 No revision younger than `ageMs` is compacted. If etcd's quota is nearly used up, the limit
+ *     is a minute if that is shorter.
+ * Bound: one entry for each look within `ageMs`.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';
@@ -17,11 +19,11 @@ export type EtcdCompactionParts = Readonly<{
   clock: Clock;
   log: Log;
   observe: Pick<StoreObserver, 'compacted'>;
-  /** One of several servers is enough. */
+  /** Only the leader compacts. */
   isLeader: () => boolean;
 }>;
 
-/** Where the servers of Kubernetes and kcp agree how far they have compacted. */
+/** The key in which the servers of Kubernetes and kcp record how far they have compacted. */
 export const compactionKey = Buffer.from('compact_rev_key');
 
 const lookIntervalMaxMs = 60_000;
@@ -31,9 +33,9 @@ const nearAgeMs = 60_000;
 export class EtcdCompaction {
   readonly #parts: EtcdCompactionParts;
   readonly #ageMs: number;
-  /** Where etcd stood at each look, rising. */
+  /** etcd's revision at each look, ascending. */
   #stood: Readonly<{ revision: Revision; atMs: number }>[] = [];
-  /** When the key changed last, as far as it was looked at. */
+  /** The revision of the key, and when this server first saw it. */
   #changed: Readonly<{ revision: Revision; atMs: number }> | undefined;
   #cancel: () => void;
 
@@ -67,7 +69,8 @@ export class EtcdCompaction {
       if (!put.succeeded) return;
       this.#changed = { revision: put.revision, atMs: nowMs };
     } catch (error) {
-      // A full etcd takes no key, but it needs this to have room again. Nobody is hurt by the second of two who do it.
+      // An etcd whose quota is used up rejects this put, but needs the compaction to free room. It
+      // does no harm if two servers compact up to the same revision.
       if (!(error instanceof EtcdError) || error.kind !== 'full') throw error;
     }
     await this.#compact(upTo);
@@ -81,7 +84,7 @@ export class EtcdCompaction {
     log.info('etcd.compacted', { revision: upTo });
   }
 
-  /** An etcd that does not say its quota, as before 3.6, is not asked to hurry. */
+  /** etcd before 3.6 does not report its quota, so it never counts as nearly full. */
   async #isNearlyFull(): Promise<boolean> {
     const { sizeInUse, quota } = await this.#parts.client.status();
     return quota > 0 && sizeInUse > nearlyUsed * quota;
@@ -92,7 +95,7 @@ export class EtcdCompaction {
       this.#cancel = this.#lookLater();
       this.look().catch((error: unknown) => {
         if (!(error instanceof EtcdError)) throw error;
-        // One that others have compacted further than that is content.
+        // `compacted`: another server has already compacted further.
         if (error.kind !== 'compacted') this.#parts.log.warn('etcd.not-compacted', { message: error.message });
       });
     });

@@ -1,8 +1,11 @@
 /**
- * Decides what is asked of this engine on what is published here, and says what to write for it. etcd confirms a write only if all it was decided on still
- * holds; else it is decided again, once what has changed is published here. Reads and remembers; never writes.
+ * Decides what this engine is asked, from what is published here, and plans the write to etcd. etcd
+ * applies a write only if everything that the decision rests on is unchanged. Otherwise the
+ * committer waits until the change is published here, and asks for a new plan. The decider itself
+ * never writes to etcd.
  *
- * N2 One transaction changes one object, because it has one revision, and whoever resumes at that revision would miss the others.
+ * N2 One transaction changes one object. Otherwise several objects would share a revision, and a
+ *    client that resumes at that revision could miss some of them.
  */
 import assert from 'node:assert/strict';
 import { digestOf } from '../../domain/digest.js';
@@ -28,7 +31,7 @@ import { valueOf } from './stored-values.js';
 import { RemovalPlans } from './removal-plans.js';
 import { SyncPlans } from './sync-plans.js';
 
-/** `server`: the id of this one. */
+/** `server`: the id of this server. */
 export type DeciderParts = Readonly<{ prefix: string; cacheId: string; server: string; published: PublishedState; underWay: Syncs }>;
 
 type Spoken = Extract<Push, { by: Speaker }>;
@@ -84,7 +87,10 @@ export class Decider {
     }
   }
 
-  /** Removes an object that a walk has come to, if it still has no mark. `by`: undefined where a shard or a type is removed. */
+  /**
+   * Plans the removal of an object that a walk has reached, if it still has no mark. `by`: who sent
+   * the `end`; undefined if a shard or a type is being removed.
+   */
   planRemoval(key: Key, { marks }: Walk, by: Speaker | undefined): Plan {
     const held = this.#held(key);
     if (held === undefined || !marks.isUnmarked(held.revision)) return unchanged;
@@ -98,13 +104,17 @@ export class Decider {
     return this.#deletion(held, written);
   }
 
-  /** Writes the newest namesake again that a mark stands for, and takes the mark away, if there is one. `body`: what it holds. */
+  /**
+   * Plans to write the newest namesake of a mark again, and to remove the mark if it is stored.
+   * `survivor`: that namesake; `body`: its body.
+   */
   planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
     const record: RecordKey = { kind: 'rewrite', of: mark };
     const revision = this.#published.marks.get(mark);
     if (revision === undefined && (survivor === undefined || !this.#published.owesRewrite(mark))) return unchanged;
     const compare: Compare[] = [{ key: this.#records.keyOf(record), revision: revision ?? 0 }];
-    // Either says that nobody has synced it with that (published-state.ts).
+    // Either operation tells every server that no pusher synced the object by this write
+    // (published-state.ts).
     const operations: Operation[] = [revision === undefined ? this.#records.put({ kind: 'swept' }, unsaid) : this.#records.remove(record)];
     if (survivor !== undefined && body !== undefined) {
       compare.push({ key: this.#records.objectKey(survivor.key), revision: survivor.revision });
@@ -121,12 +131,12 @@ export class Decider {
     return scope === undefined ? undefined : this.#published.objects.at(scope).reduce<IndexedObject | undefined>(newer, undefined);
   }
 
-  /** The walk does not go on: etcd has not answered. */
+  /** Ends a walk whose writes failed. */
   abandon(walk: Walk): void {
     this.#removals.abandon(walk);
   }
 
-  /** What is published now may void syncs that are under way, whichever server has written it. */
+  /** Voids the syncs under way that the batch makes void, whichever server wrote it. */
   follow(batch: PublishedBatch): void {
     this.#syncs.follow(batch);
   }
@@ -144,7 +154,8 @@ export class Decider {
     const before = shards.facts(key);
     const facts = settles || unsyncs ? unsynced(before) : before;
     this.#records.putFacts(written, key, mutation.kind === 'put' ? { ...facts, cameOver: '' } : facts, unsyncs ? { voids: true } : {});
-    // Nobody has synced the object by that: like what is swept (published-state.ts).
+    // Writing `swept` tells every server that no pusher synced the object by this write
+    // (published-state.ts).
     if (keepsNames(mutation)) written.operations.push(this.#records.put({ kind: 'swept' }, unsaid));
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);
     assert(held !== undefined, 'what is deleted is there');
@@ -207,8 +218,10 @@ export class Decider {
   #deletion(held: IndexedObject, { compare, operations }: Written): Plan {
     const { key, revision } = held;
     const objectKey = this.#records.objectKey(key);
-    // Informers' keys have no shard, so a surviving namesake is written again behind the delete: informers then end with it.
-    // One that has just been written is found when the delete is published (published-state.ts).
+    // The keys of informers lack the shard, so this delete removes the object's namesakes from
+    // their caches too. The store therefore writes a surviving namesake again after the delete. If
+    // a namesake was written too recently to be known here, publishing the delete finds it
+    // (published-state.ts).
     const of = formatClientKey(key);
     const marks = this.#isElsewhereToo(key) ? [this.#records.put({ kind: 'rewrite', of }, unsaid)] : [];
     const planned = write(
@@ -221,12 +234,15 @@ export class Decider {
     return { ...planned, deletes: of };
   }
 
-  /** Takes the record away that is void from now on. */
+  /** Removes the object's `written` record, which this write makes void. */
   #unwritten(held: IndexedObject | undefined): readonly Operation[] {
     return held?.writtenAt === undefined ? [] : [this.#records.remove(writtenRecord(held.key))];
   }
 
-  /** Whether another shard has an object of the same place. */
+  /**
+   * Whether another shard has a namesake: an object of the same type, logical cluster, namespace
+   * and name.
+   */
   #isElsewhereToo({ resource: { group, resource, identity }, cluster, namespace, name, shard }: Key): boolean {
     const namesakes = this.#published.objects.at({ group, resource, identity, shard: '*', cluster, namespace, name });
     return namesakes.some(({ key }) => key.shard !== shard);

@@ -1,10 +1,14 @@
-/** Why a call to etcd came to nothing, in the few kinds that this engine tells apart. */
+/** Classifies failed etcd calls into the kinds that this engine handles differently. */
 import { status } from '@grpc/grpc-js';
 import { CacheError, type Refusal } from '../../domain/errors.js';
 
 /**
- * `unknown`: a write may have been applied or not, or may yet be. `full`: etcd takes no more writes until an operator has made room. `compacted`: what was asked
- * for is gone. `outdated`: somebody changed users or roles of etcd meanwhile; nothing was done, and it can be asked again. `refused`: that would change nothing.
+ * - `unknown`: a write may have been applied, or may yet be.
+ * - `full`: etcd's quota is used up; etcd accepts no writes until an operator frees room.
+ * - `compacted`: the requested revision is gone.
+ * - `outdated`: users or roles of etcd changed during the call. etcd did nothing; the call can be
+ *   repeated.
+ * - `refused`: etcd rejected the call, and would reject it again.
  */
 export type EtcdErrorKind = 'unknown' | 'full' | 'too-large' | 'compacted' | 'outdated' | 'refused';
 
@@ -18,7 +22,7 @@ export class EtcdError extends CacheError {
   }
 }
 
-/** What a client is told of a write that etcd has not taken. */
+/** The refusal that a client gets when etcd rejected its write or did not confirm it. */
 export function refusalOf({ kind, message }: EtcdError): Refusal {
   switch (kind) {
     case 'unknown':
@@ -30,7 +34,10 @@ export function refusalOf({ kind, message }: EtcdError): Refusal {
   }
 }
 
-/** `code`: of gRPC. etcd's own errors are in its rpctypes: a full quota is RESOURCE_EXHAUSTED, compaction OUT_OF_RANGE. */
+/**
+ * `code`: the gRPC status code. For etcd's own errors see its rpctypes: a used-up quota is
+ * RESOURCE_EXHAUSTED, a compacted revision OUT_OF_RANGE.
+ */
 export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code: number; details: string }>): EtcdError {
   const message = `etcd at ${endpoint}: ${details} (${status[code] ?? code})`;
   switch (code) {
@@ -43,7 +50,8 @@ export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code
       if (details.includes('revision of auth store is old')) return new EtcdError('outdated', message);
       return new EtcdError(details.includes('too large') ? 'too-large' : 'refused', message);
     case status.FAILED_PRECONDITION:
-      // A learner serves nobody, and the other members do: etcd's own client asks the next one, too.
+      // A learner rejects reads that other members answer. etcd's own client also asks the next
+      // member.
       return new EtcdError(details.includes('learner') ? 'unknown' : 'refused', message);
     case status.PERMISSION_DENIED:
     case status.UNAUTHENTICATED:

@@ -1,15 +1,23 @@
 /**
- * Follows a range of keys in etcd: first all that is there, then every change, in order, from whichever member answers.
+ * Follows a range of keys in etcd: first every key at one revision, then every change in order,
+ * from whichever member answers.
  *
- *   listing, page by page at one revision ──▶ watch from the next revision on ──┬─▶ it ends: again from where it was, at another member
- *                                                                               └─▶ it cannot go on: following ends with `failed`
+ *   listing, page by page ──▶ watch from the next revision ──┬─▶ it ends: watch again at another
+ *                                                            │   member, from the last position
+ *                                                            └─▶ data is lost: `failed` resolves
  *
- * L1 Batches come in rising revision, and no revision is split between two. None is left out, none comes twice. Pages of the listing are of one revision.
- * L2 Where etcd as a whole stands below what was handed out, it has lost it: nothing here is true any more. It is asked before each watch. A member alone may be
- *    behind for a while. Where etcd has compacted what comes next, nobody can say any more what happened, nor whether it was etcd that lost something.
- *    Nor is anything true where etcd sends a change of a revision up to which it has said that all was sent.
- * L3 Every `askMs` the watch is asked how far it is. One that leaves questions of `silentMs` unanswered is given up, the next one later. A pause of this process (F7) is no silence.
- *    While somebody waits for a revision, etcd as a whole is further than this watch: then an answer that brings nothing new is none. The disk of that member may stall.
+ * L1 Batches have rising revisions, and no revision is split between two. No change is missing or
+ *    repeated. All pages of the listing show one revision.
+ * L2 Following fails when etcd no longer holds what was handed out, or may not. Before it watches
+ *    again, the follower reads etcd's revision with a quorum, because one member may lag for a
+ *    while. It fails if that revision is below its position, or if the next changes are compacted.
+ *    In the second case nobody can know what happened, or whether etcd lost data. It also fails if
+ *    etcd sends a change that an earlier progress report had covered.
+ * L3 Every `askMs` the follower asks the watch for its progress. It closes a watch that leaves
+ *    `silentMs / askMs` questions in a row unanswered, and waits longer for the next watch. It
+ *    counts questions and not time, so a pause of this process (F7) is no silence. While a request
+ *    waits for a revision, etcd is ahead of the watch, so an answer without anything new does not
+ *    count. The disk of that member may stall.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred } from '../../domain/deferred.js';
@@ -28,16 +36,18 @@ import type { WatchEvent, WatchResponse } from './rpc.js';
 
 export type KeyRange = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }>;
 
-/** What has changed since the batch before, up to `revision`. */
+/** The changes since the previous batch, up to `revision`. */
 export type FollowedBatch = Readonly<{ revision: Revision; events: readonly WatchEvent[] }>;
 
 export type FollowerParts = Readonly<{
   client: EtcdClient;
   clock: Clock;
   log: Log;
-  /** In the tick in which it has come. */
+  /** Called synchronously, before those who wait for the revision resume. */
   take: (batch: FollowedBatch) => void;
-  /** Whether etcd still has what was handed out, as far as somebody can tell. Throws EtcdError. */
+  /**
+   * Whether etcd still holds what was handed out, as far as this server can tell. Throws EtcdError.
+   */
   isKept: () => Promise<boolean>;
 }>;
 
@@ -52,11 +62,17 @@ export const followerOptions: FollowerOptions = Object.freeze({
   reachMsMax: 15_000,
 });
 
-/** A watch that has kept silent for too long is given twice the time: etcd may read all history before it sends any, and a large event may take its time. */
+/**
+ * After a silent watch the next one gets twice the time, up to this. etcd may read all history
+ * before it sends an event, and a large event takes time.
+ */
 const patienceMsMax = 64_000;
-/** So many waits for a revision without any event. */
+/** `catchUp` fails after this many waits in a row without any event. */
 const fruitlessMax = 4;
-/** How often a watch is asked while somebody waits: etcd does not answer one that has yet to catch up. */
+/**
+ * The interval between progress requests while a caller waits for a revision. etcd does not answer
+ * while the watch is catching up.
+ */
 const askWhileWaitingMs = 10;
 const replacedBytesMax = 64 * 1024 * 1024;
 
@@ -75,11 +91,14 @@ export class Follower {
   #cancelAsking: (() => void) | undefined;
   readonly #fragments = new Fragments(replacedBytesMax);
   #eventsHeard = 0;
-  /** How long a watch may keep silent. */
+  /** How long the watch may be silent. */
   #patienceMs: number;
-  /** How often the watch was asked since it was last heard; that it was opened is a question too. */
+  /** Progress requests since the watch last answered. Opening the watch counts as one. */
   #unanswered = 0;
-  /** The watch was announced: etcd may say before that how far it is, ahead of events that it still holds back. */
+  /**
+   * Whether etcd has confirmed the watch. A progress report before that may be ahead of events that
+   * etcd still holds back.
+   */
   #isAnnounced = false;
   #endWatch = (): void => {};
 
@@ -96,19 +115,22 @@ export class Follower {
     );
   }
 
-  /** Resolves once all that was there at the revision was handed out; 0: all that is there now. `begin` follows. Throws EtcdError. */
+  /**
+   * Resolves once every key at revision `at` was handed out; 0: at the newest revision. Call
+   * `begin` next. Throws EtcdError.
+   */
   static async open(range: KeyRange, parts: FollowerParts, at: Revision, options: FollowerOptions = followerOptions): Promise<Follower> {
     const follower = new Follower(range, parts, options);
     await follower.#list(at);
     return follower;
   }
 
-  /** Hands out what happens from there on. */
+  /** Starts to hand out the changes after the listing. */
   begin(): void {
     void this.#follow();
   }
 
-  /** Everything up to here was handed out. */
+  /** Everything up to this revision was handed out. */
   get position(): Revision {
     return this.#position;
   }
@@ -118,12 +140,15 @@ export class Follower {
     return this.#heardMs;
   }
 
-  /** Resolves when it can follow no more. */
+  /** Resolves, with the reason, when following has failed for good (L2). */
   get failed(): Promise<Error> {
     return this.#failed.promise;
   }
 
-  /** Resolves once everything up to the revision was handed out. Rejects with an EtcdError of the kind `unknown` where that takes too long. */
+  /**
+   * Resolves once everything up to the revision was handed out. Rejects with an EtcdError of the
+   * kind `unknown` after `reachMsMax`.
+   */
   reach(revision: Revision): Promise<void> {
     if (this.#position >= revision) return Promise.resolve();
     const reached = this.#waiters.wait(revision, this.#options.reachMsMax);
@@ -131,12 +156,17 @@ export class Follower {
     return reached;
   }
 
-  /** Resolves once everything was handed out that had happened when it was called. Throws EtcdError. */
+  /**
+   * Resolves once everything was handed out that etcd held when it was called. Throws EtcdError.
+   */
   async reachNewest(): Promise<void> {
     return this.reach(await this.#newest.ask());
   }
 
-  /** The same for whoever has nothing to do before: it may take as long as something comes within a minute. Throws EtcdError. */
+  /**
+   * For callers that can do nothing until then. Waits as long as events keep arriving, and fails
+   * after a minute without any. `revision`: etcd's newest revision if undefined. Throws EtcdError.
+   */
   async catchUp(revision?: Revision): Promise<void> {
     const newest = revision ?? (await this.#newest.ask());
     let [heard, fruitless] = [this.#eventsHeard, 0];
@@ -182,7 +212,7 @@ export class Follower {
         cancelLook();
         watch.close();
         this.#watch = undefined;
-        // It comes again.
+        // The next watch brings these batches again.
         this.#paced.clear();
         resolve(error);
       };
@@ -210,7 +240,8 @@ export class Follower {
     const { revision, created, canceled, compacted, reason, isFragment, events } = response;
     if (this.#isClosed) return;
     if (created) this.#isAnnounced = true;
-    // That it was announced proves nothing: what comes next may be too large for the time that it has.
+    // The confirmation does not restore the normal patience: the first events may be too large to
+    // arrive in that time.
     else if (events.length > 0 || revision > this.#position || !this.#waiters.areThere) {
       this.#hear();
       this.#patienceMs = this.#options.silentMs;
@@ -220,7 +251,8 @@ export class Follower {
     if (canceled) return end(new EtcdError('unknown', `etcd has ended the watch: ${reason}`));
     const whole = this.#fragments.add(events, isFragment);
     if (isFragment && whole.length === 0) return;
-    // With events, the revision is etcd's own, and changes before it may still come; without, everything up to it has come.
+    // With events, `revision` is etcd's own, and changes below it may still come. Without events,
+    // everything up to `revision` has come.
     const last = whole.at(-1);
     if (last !== undefined) this.#paced.add({ revision: last.kv.revision, events: whole });
     else if (!created && this.#isAnnounced && revision > this.#position) this.#paced.add({ revision, events: [] });
@@ -239,7 +271,7 @@ export class Follower {
 
   #handOutWatched(batch: FollowedBatch): void {
     const [first] = batch.events;
-    // It was said while that waited.
+    // While this progress report waited, batches before it have reached its revision.
     if (first === undefined && batch.revision <= this.#position) return;
     if (first !== undefined && first.kv.revision <= this.#position)
       return this.#fail(`etcd has said that all up to revision ${this.#position} was sent, and then sent revision ${first.kv.revision}`);
@@ -269,7 +301,7 @@ export class Follower {
     }
   }
 
-  /** That what was handed out is still there, as far as that can be seen. */
+  /** Fails if etcd does not hold what was handed out, as far as this server can tell. */
   async #assertKept(): Promise<void> {
     const revision = await this.#parts.client.revision(this.#range.key);
     if (revision < this.#position)
@@ -277,7 +309,7 @@ export class Follower {
     else if (!(await this.#parts.isKept())) this.#fail('etcd does not hold what it has shown: it was restored');
   }
 
-  /** All that is there at a revision, or now. */
+  /** Hands out every key at revision `at`; 0: at the newest revision. */
   async #list(at: Revision): Promise<void> {
     for await (const { revision, kvs } of listed(this.#parts.client, this.#range, { at, keysMax: this.#options.pageKeysMax }))
       this.#handOut({ revision, events: kvs.map((kv) => ({ kind: 'put', kv, previous: undefined })) });
@@ -286,7 +318,7 @@ export class Follower {
   #fail(why: string): void {
     this.close();
     this.#failed.resolve(new CacheError(why));
-    // What they wait for may have happened.
+    // The writes that callers wait for may have been applied, so their outcome is unknown.
     this.#waiters.fail(new EtcdError('unknown', why));
   }
 

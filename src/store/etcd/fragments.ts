@@ -1,8 +1,10 @@
 /**
- * The events of a watch, which etcd may send in pieces: a piece may end in the middle of a revision, and the rest comes with the next.
+ * Collects the events of a watch into whole revisions. etcd may split a response into fragments,
+ * and a fragment may end in the middle of a revision.
  *
- * Bound: `replacedBytesMax` of what changes have replaced, while more of their revision is to come. A range delete may have replaced any number of bytes: beyond the
- * bound they are dropped, and watches that need them get 410. What one revision has put is bounded by etcd's --max-request-bytes.
+ * Bound: at most `replacedBytesMax` of replaced values wait for the rest of their revision. A range
+ * delete may exceed that bound. The replaced values are then dropped, and watches that need them
+ * get 410. What one revision puts is bounded by etcd's --max-request-bytes.
  */
 import type { WatchEvent } from './rpc.js';
 
@@ -14,7 +16,7 @@ export class Fragments {
     this.#replacedBytesMax = replacedBytesMax;
   }
 
-  /** The events of all revisions that are whole by now. */
+  /** Returns the events of every revision that is now complete. */
   add(events: readonly WatchEvent[], isFragment: boolean): readonly WatchEvent[] {
     for (const event of events) this.#events.push(event);
     const whole = this.#events.splice(0, isFragment ? wholeIn(this.#events) : this.#events.length);
@@ -29,13 +31,13 @@ export class Fragments {
   }
 }
 
-/** How many events are of revisions that do not go on in the next piece. */
+/** The number of events whose revision cannot continue in the next fragment. */
 function wholeIn(events: readonly WatchEvent[]): number {
   const last = events.at(-1)?.kv.revision;
   return events.filter(({ kv }) => kv.revision !== last).length;
 }
 
-/** Shares no memory with the message that it came in. */
+/** The copy shares no memory with the message that brought the event. */
 function withoutPrevious({ kind, kv }: WatchEvent): WatchEvent {
   return { kind, kv: { ...kv, key: Uint8Array.from(kv.key), value: Uint8Array.from(kv.value) }, previous: undefined };
 }
