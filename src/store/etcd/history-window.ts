@@ -1,13 +1,15 @@
 /**
- * The changes of the last minutes, in memory: what watches resume from, and what takes a list back to an earlier revision. etcd has them too, but gives
- * a thousand revisions in a tenth of a second to whoever asks late.
+ * Keeps the changes of the last minutes in memory. Watches resume from them, and a list at an
+ * earlier revision is computed from them. etcd has these changes too, but sends a late watch only a
+ * thousand revisions in a tenth of a second.
  *
- *   compacted ──┬──────────┬───────────┬──▶ newest        Changes above `compacted` are here, each with what it replaced.
- *            too old,   one revision may have several
- *            too many   changes: they stay together
+ *   compacted ──┬──────────┬───────────┬──▶ newest        Changes above `compacted` are here, each
+ *            dropped:   one revision may have several     with what it replaced.
+ *            too old,   changes: they are dropped
+ *            too many   together
  *
- * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced; whoever reads holds it back as far as `heldRevision` says,
- * up to a twentieth.
+ * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced.
+ * Changes above `heldRevision` stay for readers until a bound is exceeded by a twentieth.
  */
 import type { Change } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
@@ -22,20 +24,20 @@ export type WindowLimits = Readonly<{ ageMs: number; changesMax: number; bytesMa
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
 
-/** Read in one turn of the event loop. */
+/** Bounds of one chunk, which is read in one turn of the event loop. */
 const chunkChangesMax = 256;
 const chunkBytesMax = 256 * 1024;
-/** This far over its bounds, nothing holds it back. */
+/** From this share of a bound on, trimming ignores `heldRevision`. */
 const urgentExcess = 1.05;
-/** So many that have left stay in an array before it is copied. */
+/** An array with fewer dropped changes than this is not copied, unless all are dropped. */
 const slack = 1_024;
-/** Let go of in one turn, with what else is of their last revision. */
+/** Changes that one turn drops, besides the rest of their last revision. */
 const trimmedAtOnce = 1_000;
 
-/** Changes by rising revision, of which the first have left. */
+/** Changes by ascending revision. The first `left` of them have been dropped. */
 type Run = { changes: (Change | undefined)[]; left: number };
 
-/** All changes of a key that are here, rising. */
+/** The changes of one key, ascending. */
 export type ChangedKey = Run & Readonly<{ key: Key }>;
 
 const none = new KeyIndex<ChangedKey>();
@@ -45,28 +47,37 @@ export class HistoryWindow implements History {
   readonly #all: Run = { changes: [], left: 0 };
   readonly #byType = new Map<string, Run>();
   readonly #byKey = new KeyIndex<ChangedKey>();
-  /** When what is above each revision came, rising. */
+  /** When each batch arrived, by its last revision, ascending. */
   #times: Readonly<{ revision: Revision; atMs: number }>[] = [];
   #timesLeft = 0;
   #compacted: Revision;
-  /** Whether several changes have left that were of the revision `compacted`. Of where history begins nobody knows it. */
+  /**
+   * Whether several dropped changes had the revision `compacted`. Initially true, because nobody
+   * knows it of the revision at which history begins.
+   */
   #hadSeveral = true;
   #bytes = 0;
-  /** The bodies that each keeps in memory: what it brought, and what that replaced. */
+  /**
+   * The bytes of the bodies that a change keeps in memory: the new one and the one that it
+   * replaced.
+   */
   readonly #bytesOf = new WeakMap<Change, number>();
 
-  /** `from`: where history begins. */
+  /** `from`: the revision at which history begins. */
   constructor(from: Revision, limits: WindowLimits) {
     this.#compacted = from;
     this.#limits = limits;
   }
 
-  /** The oldest change that is here is above this. */
+  /** Every change that is kept is above this revision. */
   get compacted(): Revision {
     return this.#compacted;
   }
 
-  /** Of a revision that is left out, changes that a client has not got may have left. */
+  /**
+   * If several changes had the revision `compacted`, a client at that revision may lack some of
+   * them.
+   */
   remembers(after: Revision): boolean {
     return after >= (this.#hadSeveral ? this.#compacted + 1 : this.#compacted);
   }
@@ -79,12 +90,15 @@ export class HistoryWindow implements History {
     return this.#bytes;
   }
 
-  /** Whether there is more than its bounds say, its age aside. */
+  /** Whether the window exceeds `changesMax` or `bytesMax`. */
   get isFull(): boolean {
     return this.size > this.#limits.changesMax || this.#bytes > this.#limits.bytesMax;
   }
 
-  /** In rising revision, all changes of a revision together. `replacedBytes`: of the bodies that each has replaced. */
+  /**
+   * Adds changes by ascending revision; all changes of a revision must come in one call.
+   * `replacedBytes`: the bytes of the body that each change replaced.
+   */
   add(changes: readonly Change[], nowMs: number, replacedBytes: ReadonlyMap<Change, number> = new Map()): void {
     for (const change of changes) {
       this.#bytesOf.set(change, bytesOf(change) + (replacedBytes.get(change) ?? 0));
@@ -103,8 +117,9 @@ export class HistoryWindow implements History {
   }
 
   /**
-   * Lets go of what is too old or too much, of as much of it as one turn of the event loop may: up to `heldRevision`, unless there is a twentieth too much.
-   * Whether there is more.
+   * Drops changes that are too old or too many, as many as one turn of the event loop may. Stops at
+   * `heldRevision`, unless a bound is exceeded by a twentieth. Returns whether more must be
+   * dropped.
    */
   trim(nowMs: number, heldRevision: Revision): boolean {
     const { ageMs, changesMax, bytesMax } = this.#limits;
@@ -125,7 +140,7 @@ export class HistoryWindow implements History {
     return isMore;
   }
 
-  /** No revision in part. */
+  /** Returns whole revisions only. */
   async changes(type: LogType, range: Range, isWanted: (key: Key) => boolean): Promise<LogChunk> {
     this.#assertCovered(range.after);
     return chunkOf(merged(this.#runsOf(type), range), range, ({ key }) => isWanted(key));
@@ -141,18 +156,21 @@ export class HistoryWindow implements History {
     }
   }
 
-  /** Those of a key, rising. */
+  /** The changes of a key above a revision, ascending. */
   changesOf(key: Key, after: Revision): Iterable<Change> {
     const known = this.#byKey.get(key);
     return known === undefined ? [] : within(known, { after, upTo: Infinity });
   }
 
-  /** Every key that has changed; of a type that has not changed above the revision, none. */
+  /**
+   * The index of all changed keys; an empty one if nothing of the type has changed above the
+   * revision.
+   */
   changedKeys(type: LogType, after: Revision): KeyIndex<ChangedKey> {
     return this.#runsOf(type).some(({ changes }) => (changes.at(-1)?.revision ?? 0) > after) ? this.#byKey : none;
   }
 
-  /** Changes above a revision that moved canonical paths, rising. */
+  /** The changes above a revision that moved a canonical path, ascending. */
   movesSince(after: Revision): readonly Change[] {
     return [...within(this.#all, { after, upTo: Infinity })].filter(({ movedPath }) => movedPath !== undefined);
   }
@@ -168,7 +186,10 @@ export class HistoryWindow implements History {
     if (found.length > 0) yield found.toReversed();
   }
 
-  /** Whether several objects of the scope may have changed at the revision: a transaction of others has one, whatever it changes. */
+  /**
+   * Whether several objects of the scope may have changed at the revision. Other programs may
+   * change many objects in one transaction, which has one revision.
+   */
   hasSeveral(scope: Scope, revision: Revision): boolean {
     if (!this.remembers(revision)) return true;
     let number = 0;
@@ -215,7 +236,7 @@ export class HistoryWindow implements History {
     return this.#bytesOf.get(change) ?? 0;
   }
 
-  /** The newest revision that came before that. */
+  /** The newest revision that arrived before that time. */
   #agedRevision(beforeMs: number): Revision {
     let revision = this.#compacted;
     for (let at = this.#timesLeft; (this.#times[at]?.atMs ?? Infinity) < beforeMs; at += 1) revision = this.#times[at]!.revision;
@@ -223,12 +244,12 @@ export class HistoryWindow implements History {
   }
 }
 
-/** The change that took the key from what it held at the revision. */
+/** The change that replaced what the key held at the revision. */
 export function firstChangeAbove(known: ChangedKey, revision: Revision): Change | undefined {
   return known.changes[firstAbove(known, revision)];
 }
 
-/** An array is copied once an eighth of it has left. */
+/** Copying must be rare against dropping: an eighth of a long array must have been dropped. */
 function isWorthACopy(left: number, length: number): boolean {
   return left === length || (left >= slack && left * 8 >= length);
 }
@@ -237,7 +258,7 @@ function bytesOf(change: Change): number {
   return change.kind === 'put' ? change.object.body.bytes.length : 0;
 }
 
-/** The place of the first change above a revision. */
+/** The index of the first change above a revision. */
 function firstAbove({ changes, left }: Run, revision: Revision): number {
   let [low, high] = [left, changes.length];
   while (low < high) {
@@ -254,7 +275,7 @@ function drop(run: Run, upTo: Revision): void {
   if (isWorthACopy(run.left, run.changes.length)) {
     run.changes = run.changes.slice(run.left);
     run.left = 0;
-    // Else it would be held there, with its bodies.
+    // The array would otherwise keep the dropped changes and their bodies in memory.
   } else run.changes.fill(undefined, left, run.left);
 }
 
@@ -266,7 +287,7 @@ function* within(run: Run, { after, upTo }: Range): Iterable<Change> {
   }
 }
 
-/** Several identities of one resource, in rising revision. */
+/** Merges the runs of several identities of one resource by ascending revision. */
 function* merged(runs: readonly Run[], { after, upTo }: Range): Iterable<Change> {
   const heads = runs.map((run) => ({ changes: run.changes, at: firstAbove(run, after) }));
   for (;;) {

@@ -1,8 +1,10 @@
 /**
  * Decides who has a shard, and which cache is at the other end of a link (domain/claim.ts).
  *
- * N1 Whoever speaks for a shard is compared with its record in the same transaction, and a link with its own record too. What a former connection has under way
- *    fails, because each that comes writes the record anew, and is known by the server that it came to alone.
+ * N1 Each transaction of a pusher or link compares the record of the shard; that of a link also
+ *    compares the record of the link. Every new connection writes that record again, with a session
+ *    that only the server of the connection remembers. So whatever a former connection has under
+ *    way fails.
  */
 import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
 import type { Speaker } from '../../domain/push.js';
@@ -19,7 +21,7 @@ export type HoldersParts = Readonly<{ cacheId: string; published: PublishedState
 
 export class Holders {
   readonly #parts: HoldersParts;
-  /** The sessions in which pushers have come to this server, and links were opened here. */
+  /** The sessions of the pushers and links that connected to this server, by shard or neighbour. */
   readonly #sessions = new Map<string, number>();
 
   constructor(parts: HoldersParts) {
@@ -54,20 +56,23 @@ export class Holders {
     return speaksFor(by, { ...stored.record, shard }) && this.#isPresent(shard, by, stored.record.session) ? undefined : fenced;
   }
 
-  /** Whether the speaker has come to this server last. */
+  /** Whether the speaker's latest connection is to this server. */
   #isPresent(shard: ShardName, by: Speaker, session: number): boolean {
     if (by.kind === 'pusher') return this.#sessions.get(shard) === session;
     const link = this.#parts.published.shards.link(by.neighbour);
     return link === undefined || this.#sessions.get(by.neighbour) === link.record.session;
   }
 
-  /** A removal by an operator; `next` when it stands. */
+  /** Records that an operator removed the shard, then continues with `next`. */
   remove({ shard, nowMs }: Pick<PushOf<'clear'>, 'shard' | 'nowMs'>, next: () => Plan): Plan {
     const state = removedAt(this.#parts.cacheId, this.#parts.published.shards.state(shard), { shard, nowMs });
     return write({ compare: [this.#parts.records.compareShard(shard)], operations: [this.#parts.records.putShard(state)] }, next);
   }
 
-  /** Its slices go with it, and before it: those that hold nothing but were synced would bring its name back. */
+  /**
+   * Deletes the records of the shard's slices before that of the shard, or with it. Otherwise an
+   * empty slice that was once synced would bring the shard's name back.
+   */
   forget(shard: ShardName): Plan {
     const { published, records } = this.#parts;
     const { shards } = published;
@@ -75,7 +80,7 @@ export class Holders {
     const slices = shards.recordedSlices(shard);
     const holds = slices.some(({ objects }) => objects > 0);
     if (!isForgettable(known, holds)) return decided({ kind: 'fenced', holder: known });
-    // Where etcd has not answered, it may be this that has forgotten it.
+    // An earlier transaction without an answer may have deleted the shard already.
     const again = (): Plan => (shards.state(shard) === undefined ? unchanged : this.forget(shard));
     const written: Written = { compare: [records.compareShard(shard)], operations: [] };
     for (const { slice } of slices.slice(0, recordsAtOnce)) {
@@ -132,7 +137,10 @@ export class Holders {
     });
   }
 
-  /** The shards that came by a neighbour are nobody's: some of them, then `next`. Undefined: there is none. */
+  /**
+   * Takes the via from the shards that came over the neighbour, some in each transaction, then
+   * continues with `next`. Undefined: there is no such shard.
+   */
   #leaveVias(neighbour: Neighbour, next: () => Plan): Plan | undefined {
     const states = this.#parts.published.shards
       .states()

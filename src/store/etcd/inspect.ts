@@ -1,4 +1,7 @@
-/** Looks through all that etcd holds for a cache, for what no server would serve. Changes nothing. */
+/**
+ * Checks every key that etcd holds for a cache, and reports what no server would serve. Writes
+ * nothing.
+ */
 import type { Clock } from '../../domain/ports.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Revision } from '../../domain/revision.js';
@@ -14,7 +17,7 @@ import type { EtcdOptions } from './store-options.js';
 
 export type InspectedEtcd = Readonly<{ revision: Revision; checks: readonly Checked[] }>;
 
-/** All of it at one revision, page by page. Throws CacheError. */
+/** Reads all keys at one revision, page by page. Throws CacheError. */
 export async function inspectEtcd(options: EtcdOptions, clock: Clock): Promise<InspectedEtcd> {
   const client = new EtcdClient({ clock }, options);
   const steps = { objects: new Step('objects'), records: new Step('records'), others: new Step('others') };
@@ -40,7 +43,7 @@ function look(prefix: string, { key, value }: KeyValue, { objects, records, othe
   if (isOfUpstream(prefix, text)) return;
   if (isRecordKey(prefix, text)) {
     const recordKey = parseRecordKey(prefix, text);
-    // What a later version of this engine keeps beside these is its own.
+    // Skip the records of later versions of this engine.
     if (recordKey !== undefined)
       records.add(parseRecord(recordKey, value) === undefined ? `${text}: its value is none of this engine's` : undefined);
     return;

@@ -1,6 +1,7 @@
 /**
- * Something for each of many keys, in etcd's order: which objects there are, and which keys have changed. A read goes on from any key. Bound: who fills it has
- * one; some 200 bytes for a key beside its texts.
+ * An index from keys to values, in etcd's order: of the objects that exist, and of the keys that
+ * have changed. A read can start at any key. Bound: that of its owner. A key takes some 200 bytes
+ * beside its texts.
  */
 import { compareUtf8, OrderedMap } from './ordered-map.js';
 import type { ClusterName } from '../../domain/cluster.js';
@@ -12,14 +13,14 @@ import type { ShardName } from '../../domain/shard.js';
 type OfType<Value> = Readonly<{
   resource: Resource;
   values: OrderedMap<Value>;
-  /** How many of them each shard has; never 0. */
+  /** The number of values of each shard; a shard without values has no entry. */
   shards: Map<ShardName, number>;
 }>;
 
 type Entry<Value> = Readonly<{ type: string; place: string; value: Value }>;
 
 export class KeyIndex<Value extends Readonly<{ key: Key }>> {
-  /** By the texts of the types. */
+  /** By the text of the type (`formatResource`). */
   readonly #types = new OrderedMap<OfType<Value>>();
   #size = 0;
 
@@ -27,7 +28,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
     return this.#size;
   }
 
-  /** Resources of which there is something. */
+  /** Resources with at least one value. */
   get resources(): readonly Resource[] {
     return [...this.#types.entries()].map(([, { resource }]) => resource);
   }
@@ -59,7 +60,10 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
     if (known.values.size === 0) this.#types.delete(type);
   }
 
-  /** What is at one place, for whichever shards of the scope. The scope names cluster, namespace and name. */
+  /**
+   * The values at one place, on all shards of the scope. The scope must name cluster, namespace and
+   * name.
+   */
   at({ cluster, namespace, name, ...scope }: Scope): readonly Value[] {
     if (cluster === '*' || namespace === undefined || name === undefined) throw new Error('a place names cluster, namespace and name');
     return this.#of(scope).flatMap(({ values, shards }) => {
@@ -69,14 +73,14 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 
   /**
-   * What of the scope's shard and logical cluster stands behind `after`, or all of it: by types, then by keys. It may be of other namespaces and names than the
-   * scope has.
+   * The values of the scope's shard and logical cluster behind `after`, or all of them: by type,
+   * then by key. Ignores the namespace and name of the scope.
    */
   *look(scope: Scope, after?: Key): Iterable<Value> {
     for (const { value } of this.#entries(scope, after)) yield value;
   }
 
-  /** The same of two indexes in one order: what each of them has of a key. */
+  /** As `look`, over two indexes merged by key: what each of them has of a key. */
   *lookWith<Other extends Readonly<{ key: Key }>>(
     other: KeyIndex<Other>,
     scope: Scope,
@@ -92,7 +96,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
     }
   }
 
-  /** Everything of a logical cluster on a shard. */
+  /** Every value of a logical cluster on a shard. */
   *inCluster({ shard, cluster }: Readonly<{ shard: ShardName; cluster: ClusterName }>): Iterable<Value> {
     for (const [, { resource, shards }] of this.#types.entries()) if (shards.has(shard)) yield* this.look({ ...resource, shard, cluster });
   }
@@ -122,7 +126,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 }
 
-/** What the places of a scope begin with, in their order. */
+/** The prefixes of the places of a scope, in order. */
 function startsOf({ shard, cluster }: Scope, shards: ReadonlyMap<ShardName, number>): readonly string[] {
   if (shard !== '*') return [cluster === '*' ? `${shard}/` : `${shard}/${cluster}/`];
   return cluster === '*' ? [''] : [...shards.keys()].map((each) => `${each}/${cluster}/`).toSorted(compareUtf8);
@@ -132,8 +136,8 @@ function compare(one: Entry<unknown>, two: Entry<unknown>): number {
   return compareUtf8(one.type, two.type) || compareUtf8(one.place, two.place);
 }
 
-/** What follows the type in etcd's key (object-keys.ts). */
+/** The part of etcd's key behind the type (object-keys.ts). */
 function placeText({ shard, cluster, namespace, name }: Omit<Key, 'resource'>): string {
-  // Joined, a text is whole; added up, V8 keeps it as a tree of its parts.
+  // `join` makes a flat string. For `+`, V8 would keep a tree of the parts.
   return (namespace === '' ? [shard, cluster, name] : [shard, cluster, namespace, name]).join('/');
 }

@@ -1,6 +1,7 @@
 /**
- * What another server has left undone when it ended: the leader finishes removals whose fences stand, and writes namesakes of deleted objects again. It leaves
- * each to its server for a while first. Doing it twice does no harm.
+ * Finishes what another server left undone when it ended. The leader completes half-done removals
+ * of shards, and writes namesakes of deleted objects again. It first leaves the other server some
+ * time. Doing the work twice is harmless.
  */
 import type { Clock } from '../../domain/ports.js';
 import { halfRemoved } from '../../domain/push.js';
@@ -15,7 +16,7 @@ export type LeaderDutiesParts = Readonly<{
   clock: Clock;
   intervalMs: number;
   isLeader: () => boolean;
-  /** Resolves when there is nothing left of them, or that could not be done. */
+  /** Resolves when nothing is left of the shards, or when the removal has failed. */
   clear: (shards: readonly ShardName[]) => Promise<void>;
   rewrite: (mark: string) => Promise<void>;
 }>;
@@ -24,7 +25,7 @@ const removalsIntervalMs = 10_000;
 
 export class LeaderDuties {
   readonly #parts: LeaderDutiesParts;
-  /** What was to be written again at the look before. */
+  /** The rewrites that were owed at the previous look. */
   #marks: ReadonlyMap<string, Revision> = new Map();
   #clearedMs = -Infinity;
   #isClearing = false;

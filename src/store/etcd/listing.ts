@@ -1,9 +1,12 @@
 /**
- * All keys of a range at one revision, page by page. etcd counts all keys that are left for each page, so few large pages are read several times as fast
- * as many small ones. But a page must come within the time that a call has: one that does not is asked for again, and it and all that follow are smaller.
+ * Lists all keys of a range at one revision, page by page. etcd counts all remaining keys for each
+ * page, so few large pages are several times as fast as many small ones. But a page must arrive
+ * within the time limit of a call. After a page that does not, the listing asks again with a
+ * smaller page, and keeps to that size.
  *
- * Bound: two pages in memory, each of `pageBytes` if its objects are as large as those of the page before. Those of another type may not be: a page that may go
- * beyond a type has `mixedKeysMax` keys at most, which gRPC can send however large they are, and the first has `firstKeys`.
+ * Bound: two pages in memory, each of `pageBytes` if its objects are as large as those of the page
+ * before. Objects of the next type may be larger. So a page that may reach into the next type has
+ * at most `mixedKeysMax` keys, which gRPC can carry at any size. The first page has `firstKeys`.
  */
 import { setImmediate as immediately } from 'node:timers/promises';
 import type { Revision } from '../../domain/revision.js';
@@ -18,14 +21,17 @@ const mixedKeysMax = 1_000;
 export const pageKeysMax = 3_000;
 const smaller = 8;
 const slash = 0x2f;
-/** In what follows the type: SHARD/CLUSTER/NAMESPACE/NAME. */
+/** Slashes behind the type: SHARD/CLUSTER/NAMESPACE/NAME. */
 const placeSlashes = 3;
-/** About three milliseconds of work. */
+/** Keys handed out in one turn of the event loop: about three milliseconds of work. */
 const turnKeysMax = 64;
 
 export type ListedPage = Readonly<{ revision: Revision; kvs: readonly KeyValue[] }>;
 
-/** `at`: the revision; 0: that which etcd has now. The next page is asked for while one is worked on. Throws EtcdError. */
+/**
+ * `at`: the revision; 0: etcd's newest. Requests the next page while the caller works on one.
+ * Throws EtcdError.
+ */
 export async function* listed(
   client: Pick<EtcdClient, 'range'>,
   { key, rangeEnd }: KeyRange,
@@ -37,7 +43,7 @@ export async function* listed(
       try {
         return await client.range({ key: after, rangeEnd: end, limit, revision });
       } catch (error) {
-        // Where not even one key comes, or none ever has, it is not for the size of the page.
+        // The size is not to blame if one key alone fails, or if the first page gets no answer.
         const isSize = error instanceof EtcdError && (error.kind === 'too-large' || (error.kind === 'unknown' && after !== key));
         if (!isSize || limit === 1) throw error;
         limit = limitMax = Math.ceil(limit / smaller);
@@ -57,30 +63,30 @@ export async function* listed(
     const page: RangeResponse = await asked;
     if (revision === 0) revision = page.revision;
     asked = askBehind(page);
-    // Whoever stops reading does not wait for it.
+    // A caller that stops reading never awaits this request.
     asked?.catch(() => {});
     for (let from = 0; from === 0 || from < page.kvs.length; from += turnKeysMax) {
-      // Only now is it really asked.
+      // gRPC sends the request for the next page in this turn.
       await immediately();
       yield { revision, kvs: page.kvs.slice(from, from + turnKeysMax) };
     }
   }
 }
 
-/** How many keys of that size take so many bytes. */
+/** How many keys of this page's average size fit into `bytes`. */
 function keysIn(bytes: number, kvs: readonly KeyValue[]): number {
   const taken = kvs.reduce((sum, { value }) => sum + value.length, 0);
   return Math.max(1, Math.floor((kvs.length * bytes) / Math.max(1, taken)));
 }
 
-/** The first key behind it. */
+/** The first key behind `key`. */
 function nextKey(key: Uint8Array): Uint8Array {
   const next = new Uint8Array(key.length + 1);
   next.set(key);
   return next;
 }
 
-/** What is behind all keys of the type that both are of; undefined where they share less than a type. */
+/** The first key behind the type of both keys; undefined if they are of different types. */
 function endOfType(one: Uint8Array, other: Uint8Array): Uint8Array | undefined {
   const differs = one.findIndex((byte, i) => byte !== other[i]);
   const last = one.subarray(0, differs === -1 ? one.length : differs).lastIndexOf(slash);

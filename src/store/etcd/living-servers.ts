@@ -1,6 +1,7 @@
 /**
- * Whether another server of this etcd runs, which a start asks before it begins a life of the cache. A server that runs raises its heartbeat (peers.ts). Its record and
- * its lease prove nothing: a restored etcd has those of servers that are gone.
+ * Finds out whether another server of this etcd runs, before a start begins a new life of the
+ * cache. A running server keeps writing its heartbeat (peers.ts). The record and the lease of a
+ * server prove nothing, because a restored etcd has those of servers that are gone.
  *
  * Bound: a lease of `probeLeaseSeconds` for each look.
  */
@@ -15,7 +16,10 @@ import type { PublishedPeers } from './published-peers.js';
 export type LivingServersParts = Readonly<{
   client: Pick<EtcdClient, 'grantLease'>;
   published: PublishedPeers;
-  /** Resolves once everything is published that had happened when it was called. Throws a CacheError, an EtcdError where asking again may help. */
+  /**
+   * Resolves once everything is published here that etcd held when it was called. Throws a
+   * CacheError; an EtcdError if a retry may help.
+   */
   reachNewest: () => Promise<void>;
   clock: Clock;
   log: Log;
@@ -23,20 +27,26 @@ export type LivingServersParts = Readonly<{
 }>;
 
 const lookIntervalMs = 300;
-/** A server that raises no heartbeat in so many looks does not run. Looks are counted, because time in which this process was paused (F7) or read nothing says nothing about others. */
+/**
+ * A server whose heartbeat stays the same for this many looks does not run. Looks are counted, not
+ * time: while this process is paused (F7) or reads nothing, time says nothing about other servers.
+ */
 const silentLooksMax = Math.ceil((leaseMs + 1_000) / lookIntervalMs);
-/** As short as etcd has them. */
+/** The shortest lease that etcd grants. */
 const probeLeaseSeconds = 2;
 const never = new AbortController().signal;
 
-/** Silence counts only while etcd takes writes: nobody can raise a heartbeat before. Throws a CacheError where asking again would change nothing. */
+/**
+ * A look counts only while etcd accepts writes, because no server can write a heartbeat otherwise.
+ * Throws a CacheError if a retry would not help.
+ */
 export async function someServerLives({ client, published, reachNewest, clock, log, random }: LivingServersParts): Promise<boolean> {
   const seen = new Map(published.heartbeats);
   let isLogged = false;
   for (let silentLooks = 0; published.heartbeats.size > 0 && silentLooks < silentLooksMax;) {
     await pause(clock, lookIntervalMs, never);
     try {
-      // A write that leaves nothing.
+      // This write shows that etcd accepts writes. It leaves no key behind.
       await client.grantLease({ id: randomLease(random), ttlSeconds: probeLeaseSeconds });
       await reachNewest();
       silentLooks += 1;

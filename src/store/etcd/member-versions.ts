@@ -1,4 +1,4 @@
-/** Which versions of etcd this engine works with. */
+/** Checks that the members of etcd have a version that this engine supports. */
 import type { Log } from '../../diagnostics/log.js';
 import { CacheError } from '../../domain/errors.js';
 import type { EtcdClient } from './client.js';
@@ -7,7 +7,10 @@ import { EtcdError } from './etcd-error.js';
 const [neededMajor, neededMinor] = [3, 5];
 const versionPattern = /^(\d{1,6})\.(\d{1,6})(?:\.\d{1,6})?(?:[+-]|$)/;
 
-/** Asks each member, because an upgrade that has stopped half way leaves several versions. One that does not answer is passed over. Throws CacheError. */
+/**
+ * Asks every member, because an unfinished upgrade leaves several versions. Only logs a member that
+ * does not answer. Throws CacheError.
+ */
 export async function assertVersions(client: Pick<EtcdClient, 'statuses'>, log: Log): Promise<void> {
   for (const { endpoint, status } of await client.statuses()) {
     if (status instanceof EtcdError) log.warn('etcd.version-unknown', { endpoint, message: status.message });

@@ -1,27 +1,31 @@
 /**
- * The connections to the members of an etcd, one to each, and which of them is asked. Each is opened when something is asked of it. What is under way on a connection
- * that is replaced goes on.
+ * Holds one connection to each member of an etcd, and decides which member gets the next call. A
+ * connection opens with its first call. Calls that are under way on a replaced connection continue.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Client, credentials, type ChannelCredentials } from '@grpc/grpc-js';
 import { CacheError } from '../../domain/errors.js';
 
-/** PEM. Undefined: the CAs that Node trusts, and no certificate. Endpoints of http are asked without TLS. */
+/**
+ * PEM texts. Without an EtcdTls, connections trust Node's CAs and present no certificate. An `http`
+ * endpoint never uses TLS.
+ */
 export type EtcdTls = Readonly<{ ca: string; certificate: string | undefined; key: string | undefined }>;
 
 export type Member = Readonly<{ endpoint: string; client: Client }>;
 
-/** A page of large objects has more than gRPC takes by default; etcd bounds what it is sent itself. */
+/** A page of large objects exceeds gRPC's default limit. etcd itself limits what it receives. */
 const channelOptions = {
   'grpc.max_receive_message_length': -1,
   'grpc.max_send_message_length': -1,
   'grpc.enable_http_proxy': 0,
-  // After an outage, however long it was, a member is tried again within two seconds; gRPC adds up to a fifth.
+  // After an outage of any length, gRPC tries a member again within two seconds: it adds up to a
+  // fifth.
   'grpc.initial_reconnect_backoff_ms': 200,
   'grpc.max_reconnect_backoff_ms': 1_600,
-  // Else a client that is opened anew shares the connection of the former one, which may be dead.
+  // Otherwise a new client would share the former one's connection, which may be dead.
   'grpc.use_local_subchannel_pool': 1,
-  // A page arrives while another is worked on. As much of a watch that is paused may wait here.
+  // Room for one page that arrives while another is processed, or for the events of a paused watch.
   'grpc-node.flow_control_window': 8 * 1024 * 1024,
 };
 
@@ -32,7 +36,10 @@ export class Members {
   #current = 0;
   #isClosed = false;
 
-  /** `readTls`: read again when a call has failed, because certificates are renewed in place; throws CacheError. Throws an Error for an endpoint that is no URL. */
+  /**
+   * `readTls`: called again after a failed call, because certificates are renewed in place. It
+   * throws CacheError. The constructor throws an Error if an endpoint is not a URL.
+   */
   constructor(endpoints: readonly string[], readTls: () => EtcdTls | undefined) {
     this.#readTls = readTls;
     this.#tls = readTls();
@@ -43,14 +50,17 @@ export class Members {
     return this.#members;
   }
 
-  /** The next call goes there. */
+  /** The member that gets the next call. */
   get current(): Member {
     const member = this.#members[this.#current];
     if (member === undefined) throw new Error('a client of etcd needs an endpoint');
     return member;
   }
 
-  /** That endpoint has not answered: the next call goes elsewhere, with the certificate that is there by now, if it would go there. */
+  /**
+   * Reports that this endpoint did not answer. If it is the current one, the next call goes to the
+   * next endpoint, with the certificate that the files hold by then.
+   */
   moveOn(endpoint: string): void {
     if (endpoint !== this.current.endpoint) return;
     this.#current = (this.#current + 1) % this.#members.length;
@@ -60,7 +70,10 @@ export class Members {
     this.#replace(() => true);
   }
 
-  /** A connection that does not answer may be dead, and TCP tries it again later and later: the next call opens another. */
+  /**
+   * Replaces a connection that does not answer: it may be dead, and TCP retries at growing
+   * intervals. The next call opens the new one.
+   */
   reconnect(silent: Member): void {
     this.#replace((member) => member === silent);
   }
@@ -79,7 +92,10 @@ export class Members {
     });
   }
 
-  /** Half of a new pair is no pair: it is read again after the next failure. */
+  /**
+   * Ignores files that do not match yet, such as half of a new pair. The next failure reads them
+   * again.
+   */
   #tlsNow(): EtcdTls | undefined {
     try {
       return this.#readTls();

@@ -1,14 +1,17 @@
 /**
- * The keys of objects in etcd, as kcp's own cache server has them. Pure.
+ * The keys of objects in etcd, in the layout of kcp's own cache server. Pure.
  *
- *   PREFIX/GROUP/RESOURCE/customresources/SHARD/CLUSTER/[NAMESPACE/]NAME      a type that is always served
- *   PREFIX/GROUP/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME             a declared type
- *   PREFIX/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME                   one of the core group
+ *   PREFIX/GROUP/RESOURCE/customresources/SHARD/CLUSTER/[NAMESPACE/]NAME    a built-in type
+ *   PREFIX/GROUP/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME           a declared type
+ *   PREFIX/RESOURCE/IDENTITY/SHARD/CLUSTER/[NAMESPACE/]NAME                 of the core group
  *
- * Six segments may be an object of a group without a namespace, or of the core group with one. What has a dot is a group, because no resource's name has one. An identity
- * is 64 hexadecimal digits, which neither a resource's nor a shard's name can be, so else the place where it stands first tells.
+ * Six segments are ambiguous: a named group without a namespace, or the core group with one. A
+ * first segment with a dot is a group, because no resource's name has a dot. Otherwise the position
+ * of the identity decides. An identity is 64 hexadecimal digits, which no resource and no shard can
+ * have as its name.
  *
- * Below PREFIX/apiextensions.k8s.io are the definitions that kcp's cache server keeps for itself: none of them is an object here.
+ * kcp's cache server keeps its own definitions below PREFIX/apiextensions.k8s.io. None of them is
+ * an object here.
  */
 import { isUtf8 } from 'node:buffer';
 import { parseClusterName } from '../../domain/cluster.js';
@@ -18,10 +21,13 @@ import { parseShardName } from '../../domain/shard.js';
 const builtIn = 'customresources';
 const ownGroup = 'apiextensions.k8s.io';
 const identityPattern = /^[0-9a-f]{64}$/;
-/** Names and namespaces are admitted elsewhere, by their types; here only what could not be written back as the same key is refused. */
+/**
+ * Other rooms validate names and namespaces by type. This only rejects a segment that could not be
+ * written back as the same key.
+ */
 const segmentPattern = /^[^/]+$/;
 
-/** The key as text; one that is no text is spelled as no text of ours is. */
+/** The key as text. A key that is not UTF-8 becomes a text that no key of this engine has. */
 export function keyText(key: Uint8Array): string {
   const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength);
   return isUtf8(bytes) ? bytes.toString() : `binary ${bytes.toString('hex')}`;
@@ -33,12 +39,12 @@ export function formatObjectKey(prefix: string, { resource: { group, resource, i
   return [prefix, ...type, identity === '' ? builtIn : identity, shard, ...place, name].join('/');
 }
 
-/** Whether it is one of those that kcp's cache server keeps for itself. */
+/** Whether the key is one that kcp's cache server keeps for itself. */
 export function isOfUpstream(prefix: string, text: string): boolean {
   return text.startsWith(`${prefix}/${ownGroup}/`);
 }
 
-/** Undefined when the text is no object's key. */
+/** Undefined if the text is not the key of an object. */
 export function parseObjectKey(prefix: string, text: string): Key | undefined {
   if (!text.startsWith(`${prefix}/`)) return undefined;
   const segments = text.slice(prefix.length + 1).split('/');

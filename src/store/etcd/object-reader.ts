@@ -1,4 +1,4 @@
-/** Objects as etcd has them, read to be kept. */
+/** Parses objects from etcd into the form that the index keeps. */
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { digestOf, type Digest } from '../../domain/digest.js';
 import { namesOfType, type KeptNames } from '../../domain/kept-names.js';
@@ -12,8 +12,9 @@ import type { KeyValue } from './rpc.js';
 import { readValue, Unreadable } from './stored-values.js';
 
 /**
- * Without its body, of which `bytes` is the length. `path`: the canonical path that it names. `kept`: what it has of the names that are kept. `writtenAt`: where it was
- * written again because a namesake had gone, when somebody has written it.
+ * An object without its body. `bytes`: the length of the body. `path`: the canonical path that the
+ * object names. `kept`: the kept names that were set on this copy (KEPT-2). `writtenAt`: present if
+ * the store wrote the object again; the revision at which somebody else last wrote it.
  */
 export type IndexedObject = Readonly<{
   key: Key;
@@ -30,7 +31,10 @@ export type ReadObject = Readonly<{ indexed: IndexedObject; stored: StoredObject
 export class ObjectReader {
   readonly #prefix: string;
   readonly #keptNames: KeptNames;
-  /** The last that was met: the next is mostly of the same type, shard and cluster. */
+  /**
+   * The last key. The next key mostly has the same type, shard and cluster, and shares those
+   * strings.
+   */
   #last: Key | undefined;
   readonly #scratch = scratchBuffer();
 
@@ -39,7 +43,7 @@ export class ObjectReader {
     this.#keptNames = keptNames;
   }
 
-  /** Undefined when the text is no object's key. */
+  /** Undefined if the text is not the key of an object. */
   keyOf(text: string): Key | undefined {
     const key = parseObjectKey(this.#prefix, text);
     if (key === undefined) return undefined;
@@ -47,7 +51,10 @@ export class ObjectReader {
     return this.#last;
   }
 
-  /** Undefined where the value is no object of the key. The body of one that is not to be kept is overwritten by the next. */
+  /**
+   * Undefined if the value is not an object of the key. Without `isBodyKept`, the next read
+   * overwrites the body.
+   */
   read(key: Key, { value, revision }: KeyValue, isBodyKept = true): ReadObject | undefined {
     try {
       const { body, path } = readValue(key, value, isBodyKept ? ownBuffer : this.#scratch);

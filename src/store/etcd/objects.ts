@@ -1,4 +1,4 @@
-/** Objects and canonical paths, as the index of what is published has them. */
+/** Serves objects and canonical paths from the published index. */
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';

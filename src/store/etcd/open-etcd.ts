@@ -1,8 +1,9 @@
 /**
- * Opens the etcd engine: reads all that is there, as it stood some minutes ago, follows what has happened since, and begins a life of the cache.
+ * Opens the etcd engine. It lists all objects as of some minutes ago, follows the changes since
+ * then, and begins a life of the cache or joins one.
  *
- *   compacted ───────── R ──────────────────── now            Changes behind R come one by one, so a watch that another server served goes on here.
- *                       └─ all objects, in pages
+ *   compacted ───────── R ──────────────────── now      Changes after R arrive one by one, so a
+ *                       └─ all objects, in pages        watch of another server can resume here.
  */
 import { deferred } from '../../domain/deferred.js';
 import { CacheError } from '../../domain/errors.js';
@@ -25,7 +26,7 @@ import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
 
 const contradiction = 'etcd does not hold what it has shown: it was restored';
 const answerMsMax = 5_000;
-/** Of a listing while etcd is compacted. */
+/** How often a start lists if etcd is compacted meanwhile. */
 const triesMax = 3;
 
 /** Throws a CacheError that says what is wrong. */
@@ -41,7 +42,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
     loaded.take = (batch) => {
       const { commit, replacedBytes } = published.apply(batch, parts.clock.now());
       window.add(commit.changes, parts.clock.now(), replacedBytes);
-      // Nobody reads yet.
+      // No reader needs the dropped changes yet.
       while (window.isFull) window.trim(parts.clock.now(), Infinity);
     };
     follower.begin();
@@ -70,7 +71,7 @@ export async function openEtcd(options: EtcdOptions, limits: EtcdLimits, parts: 
   }
 }
 
-/** All that was there some minutes ago; `take` gets what has happened since. */
+/** The state of some minutes ago. `take` receives the batches after that. */
 type Loaded = Readonly<{ follower: Follower; published: PublishedState; bodies: RecentBodies }> & Receiver;
 
 type Receiver = { take: (batch: FollowedBatch) => void; isKept: () => Promise<boolean> };
@@ -85,12 +86,16 @@ async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'compacted' || tries === triesMax) throw error;
     }
-    // The key in which servers agree on it names less after a restore, and where somebody else compacts.
+    // After a restore, or if another program compacts, the key `compact_rev_key` names an older
+    // revision.
     from = await compactedUpTo(client, loading.parts.clock);
   }
 }
 
-/** How far etcd is compacted, which it says to a watch that begins before. Throws EtcdError. */
+/**
+ * Returns etcd's compacted revision, which etcd reports to a watch that begins below it. Throws
+ * EtcdError.
+ */
 async function compactedUpTo(client: EtcdClient, clock: Clock): Promise<Revision> {
   const compacted = deferred<Revision>();
   const range = { key: compactionKey, rangeEnd: Buffer.concat([compactionKey, Buffer.of(0)]), startRevision: 1 };
@@ -120,7 +125,7 @@ async function loadFrom(client: EtcdClient, from: Revision, { prefix, limits, pa
   return Object.assign(receiver, { follower, published, bodies });
 }
 
-/** From which revision on history is read; 0: from now on. */
+/** The revision from which history is read; 0: etcd's newest. */
 async function beginning(client: EtcdClient, revisionsMax: number): Promise<Revision> {
   const { revision, kvs } = await client.range({ key: compactionKey });
   const compacted = Number(kvs[0] === undefined ? 0 : Buffer.from(kvs[0].value).toString());
@@ -138,12 +143,14 @@ type Beginning = Readonly<{
 }>;
 
 /**
- * Which cache this is. Whoever finds no other server begins a life of its own, because nobody knows what etcd has gone through since the last; together with its own record, so that whoever
- * finds that life finds a server of it.
+ * Decides which cache this is, and which life of it. A server that finds no other one running
+ * begins a new life, because nobody knows what happened to etcd since the last one. It writes the
+ * life and its own record in one transaction. So whoever finds the life also finds a server of it.
  */
 async function beginLife({ client, follower, published, peers, prefix, parts }: Beginning): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
-  // Before the wait: whoever begins a life during it runs, and this server joins it.
+  // Read this before the wait. If another server begins a life meanwhile, it runs, and this server
+  // joins that life.
   const known = published.cache;
   const reachNewest = async (): Promise<void> => {
     const failure = await Promise.race([follower.reachNewest(), follower.failed]);
