@@ -1,6 +1,7 @@
 /**
- * A map whose keys are read in the order of their UTF-8 bytes, which is etcd's, from any key on. A change costs the logarithm of its size and a shift within
- * one leaf of `leafMax` keys; a read may go on while it changes, and then misses nothing that was there all the time.
+ * A map that is read in the order of its keys' UTF-8 bytes, which is etcd's order, from any key on.
+ * A change costs the logarithm of the size and a shift within one leaf of `leafMax` keys. The map
+ * may change during a read, which then misses no key that was there all the time.
  */
 type Leaf<Value> = { readonly keys: string[]; readonly values: Value[] };
 
@@ -8,10 +9,10 @@ const leafMax = 512;
 const surrogate = /[\ud800-\udfff]/;
 
 export class OrderedMap<Value> {
-  /** Only the one leaf of an empty map has no keys. */
+  /** A leaf has no keys only if the map is empty. */
   readonly #leaves: Leaf<Value>[] = [{ keys: [], values: [] }];
   #size = 0;
-  /** Rises when keys come or go. */
+  /** Rises when a key is added or removed, so that a read under way finds its place again. */
   #changes = 0;
   #hasSurrogates = false;
 
@@ -40,7 +41,7 @@ export class OrderedMap<Value> {
     if (leaf.keys.length > leafMax) this.#split(number);
   }
 
-  /** False: it was not there. */
+  /** Returns false if the key was not there. */
   delete(key: string): boolean {
     const [number, at] = this.#find(key);
     const leaf = this.#leaves[number]!;
@@ -53,7 +54,7 @@ export class OrderedMap<Value> {
     return true;
   }
 
-  /** The entries behind `after`, or all of them. */
+  /** The entries behind `after`; by default all entries. */
   *entries(after = ''): Iterable<readonly [key: string, value: Value]> {
     let last = after;
     for (;;) {
@@ -71,9 +72,13 @@ export class OrderedMap<Value> {
     }
   }
 
-  /** The leaf where the key is, or belongs, and in it the place of the first key that does not come before. */
+  /**
+   * Finds the leaf that holds the key or would hold it, and the index of its first key that is not
+   * lower.
+   */
   #find(key: string): readonly [leaf: number, at: number] {
-    // As JavaScript compares, which is several times as fast, where neither the key nor any of the map is one that it would misplace.
+    // JavaScript's own comparison is several times as fast. It is correct if neither the key nor
+    // the map has surrogates.
     const compare = this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareUtf16;
     let [low, high] = [0, this.#leaves.length - 1];
     while (low < high) {
@@ -102,7 +107,10 @@ function compareUtf16(one: string, other: string): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-/** As their bytes in UTF-8 compare: like UTF-16, but for pairs of surrogates, which come behind all else. */
+/**
+ * Compares two texts as their UTF-8 bytes would compare: like UTF-16, but surrogates sort after all
+ * other code units.
+ */
 export function compareUtf8(one: string, other: string): number {
   if (one === other) return 0;
   const shared = Math.min(one.length, other.length);

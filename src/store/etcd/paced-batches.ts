@@ -1,15 +1,17 @@
 /**
- * Hands out what a watch has brought in steps that a turn of the event loop has time for. A revision is never split, and the order stays.
+ * Hands out the batches of a watch in steps, each small enough for a turn of the event loop. It
+ * keeps the order, and never splits a revision.
  *
- *   responses of the watch ──▶ waiting ──▶ some of it, in this turn ──▶ some more, in the next …
+ *   responses of the watch ──▶ waiting ──▶ one step in this turn ──▶ the next in the next turn …
  *
- * Bound: whoever reads the watch stops while more than `waitingBytesMax` wait (`isFull`), and goes on once that has come down (`drained`).
+ * Bound: the follower pauses the watch while more than `waitingBytesMax` wait (`isFull`), and
+ * resumes it when less does (`drained`).
  */
 import { setImmediate } from 'node:timers';
 import type { FollowedBatch } from './follower.js';
 import type { WatchEvent } from './rpc.js';
 
-/** About three milliseconds of work. */
+/** Bounds of one step, which takes about three milliseconds. */
 const eventsMax = 64;
 const bytesMax = 256 * 1024;
 const waitingBytesMax = 4 * 1024 * 1024;
@@ -30,7 +32,7 @@ export class PacedBatches {
     return this.#bytes > waitingBytesMax;
   }
 
-  /** What comes alone is handed out in this very tick. */
+  /** Hands out the first step at once if nothing else waits. */
   add(batch: FollowedBatch): void {
     const steps = stepsOf(batch);
     for (const { events } of steps) this.#bytes += sum(events);
@@ -38,7 +40,7 @@ export class PacedBatches {
     if (!this.#isTurnAsked) this.#turn();
   }
 
-  /** Nothing that waits is handed out any more. */
+  /** Drops everything that waits. */
   clear(): void {
     this.#waiting = [];
     this.#bytes = 0;
@@ -63,7 +65,7 @@ export class PacedBatches {
   }
 }
 
-/** The events of a watch come in the order of their revisions. */
+/** Splits a batch between revisions. The events must be in the order of their revisions. */
 function stepsOf(batch: FollowedBatch): readonly FollowedBatch[] {
   const steps: FollowedBatch[] = [];
   let [events, bytes]: [WatchEvent[], number] = [[], 0];
@@ -86,7 +88,7 @@ function sum(events: readonly WatchEvent[]): number {
   return bytes;
 }
 
-/** With what it has replaced. */
+/** Includes the value that the event replaced. */
 function bytesOf({ kv, previous }: WatchEvent): number {
   return kv.value.length + (previous?.value.length ?? 0);
 }

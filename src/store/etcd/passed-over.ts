@@ -1,4 +1,7 @@
-/** Keys that hold something which cannot be served, at the revision of each. The first of them are logged. */
+/**
+ * The keys that hold something which cannot be served, each with its revision. The first
+ * `loggedMax` of them are logged.
+ */
 import type { Log } from '../../diagnostics/log.js';
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
@@ -21,12 +24,15 @@ export class PassedOver {
     return this.#revisions.size;
   }
 
-  /** The last change of the key; 0: it is none of these. */
+  /** The revision of the key's last change; 0 if the key is not one of these. */
   revisionAt(text: string): Revision {
     return this.#revisions.get(text) ?? 0;
   }
 
-  /** `key`: what the text means, if anything. What kcp's cache server keeps for itself does not count. */
+  /**
+   * `key`: the parsed key; undefined if it is not one of this engine's. Ignores what kcp's cache
+   * server keeps for itself.
+   */
   add(text: string, key: Key | RecordKey | undefined, revision: Revision): void {
     if (isOfUpstream(this.#prefix, text)) return;
     const isNew = !this.#revisions.has(text);

@@ -1,21 +1,29 @@
 /**
- * The servers of one etcd. Each has a record of its own that goes when the server does, because it lies in a lease; one of them is the leader, and does what is
- * to be done once.
+ * The servers that share one etcd. Each server attaches a record to its lease, so that etcd deletes
+ * the record once the server is gone. One server leads, and does the work that must be done only
+ * once.
  *
- *   joins: a lease, a record ──▶ keeps the lease, raises its heartbeat ──┬─▶ leaves: ends the lease, so that another leads at once
- *             ▲                                                          └─▶ the lease is gone (it was frozen, or cut off)
- *             └──────────────────────────────────────────────────────────────┘
+ *   joins: a lease, a record ──▶ renews the lease, ──┬─▶ leaves: ends the lease; another server
+ *             ▲                  writes heartbeats   │   leads at once
+ *             │                                      └─▶ the lease is gone: the server was frozen,
+ *             └──────────────────────────────────────────  or cut off
  *
- * Beside its record each has a fence. Every write of a server holds only while its fence is as it was, so once the fence is renewed, nothing that it sent before can
- * arrive any more.
+ * Each server also has a fence, which each of its writes compares. Once the server has renewed the
+ * fence, etcd can apply nothing that the server sent before.
  *
- * Each also has a heartbeat, which it writes again and again. A heartbeat that changes is the only proof that a server runs: etcd gives every lease its whole time
- * again when another member leads. One that is silent while this server raises its own four times is none of `others`; a leader that is silent three times as long is
- * replaced. A server raises no heartbeat after a restore, and learns of it: etcd takes a heartbeat only where it holds the one before, and what a
- * restored etcd holds, which may be that one, is never published here.
+ * Each server also has a heartbeat, which it keeps writing. Only a changing heartbeat proves that a
+ * server runs, because etcd restarts the time of every lease when it gets a new leader. A server
+ * counts as silent while its heartbeat stays the same for four heartbeats of this server; `others`
+ * omits it. A leader that is silent three times as long is replaced.
  *
- * V1 Two servers never both take themselves for the leader, as far as their clocks run equally fast: a leader stops a lease's time after it asked to keep it,
- *    and etcd gives the lead away no earlier; it stops 30 s after it last raised its heartbeat, and others take the lead 40 s after that was published.
+ * No server can write its heartbeat to a restored etcd, so each notices the restore. The write
+ * compares the previous heartbeat, which a restored etcd may lack. If etcd does hold it, the server
+ * still waits for etcd's revision to be published here, which never happens after a restore.
+ *
+ * V1 Two servers never both act as the leader, if their clocks run equally fast. A leader stops one
+ *    lease time after it asked to renew its lease, and etcd gives the lead away no earlier. It also
+ *    stops 30 s after it last wrote its heartbeat. Others take the lead 40 s after that heartbeat
+ *    was published.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { pause } from '../../domain/pause.js';
@@ -39,25 +47,32 @@ export type EtcdPeersParts = Readonly<{
   prefix: string;
   /** Resolves once everything up to the revision is published here. */
   reach: (revision: Revision) => Promise<void>;
-  /** etcd has lost what is published here. */
+  /** Reports that etcd has lost something that is published here. */
   contradicted: () => void;
 }>;
 
 const leaseSeconds = 10;
 export const leaseMs = leaseSeconds * 1_000;
-/** Three times within its time. */
+/** The server renews its lease three times within the lease time. */
 const keepIntervalMs = leaseMs / 3;
 const retryMs = 200;
-/** A new leader of etcd is there sooner, and does not know of what the former was asked. */
+/**
+ * A new leader of etcd is elected sooner, and does not know the requests that the former one got.
+ */
 const answerMsMax = 2_000;
-/** Of heartbeats of this server: then another one that has raised none is silent. Between two of them lie `keepIntervalMs`. */
+/**
+ * A server is silent after this many heartbeats of this server, which are `keepIntervalMs` apart.
+ */
 const silentAfter = 4;
-/** Then it leads no more: whoever is behind etcd for long raises none, and yet may lead. */
+/**
+ * A silent leader is replaced after this many. A server that is far behind etcd writes no
+ * heartbeat, and yet may lead.
+ */
 const leaderSilentAfter = 12;
 const leadsSilentlyMsMax = 30_000;
 const unsaid = new Uint8Array();
 const nothingMore = { compare: [], success: [] };
-/** What has changed is told together. */
+/** Changes within this time are written to etcd together. */
 const tellDelayMs = 200;
 const idMax = 2 ** 47;
 
@@ -72,16 +87,19 @@ export class EtcdPeers implements Peers {
   #cancelTell: (() => void) | undefined;
   #isTaking = false;
   #entering: Promise<void> | undefined;
-  /** The revision of the heartbeat that etcd confirmed last. */
+  /** The revision of the last heartbeat that etcd confirmed. */
   #heartbeat: Revision = 0;
-  /** What etcd held when that was asked, and is published here before the next heartbeat. A server that stays some seconds behind asks once for each. */
+  /**
+   * etcd's revision when this server last asked, which must be published here before the next
+   * heartbeat. A server that stays some seconds behind asks once for each heartbeat.
+   */
   #due: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   #leadsUntilMs = 0;
-  /** For each server its last heartbeat, and how often this one has raised its own since. */
+  /** The last heartbeat of each server, and how often this server has written its own since. */
   readonly #heard = new Map<string, Readonly<{ heartbeat: Revision; raised: number }>>();
-  /** Why etcd did not take what was asked last; undefined: it did. */
+  /** Why the last request to etcd failed; undefined if it succeeded. */
   #failure: EtcdError | undefined;
-  /** What was to be told last could not be. */
+  /** Whether the last attempt to write this server's state failed. */
   #isUntold = false;
   #ledSinceMs: number | undefined;
 
@@ -92,25 +110,28 @@ export class EtcdPeers implements Peers {
       .padStart(12, '0');
   }
 
-  /** Keeps what it has entered, or enters now. Throws EtcdError. */
+  /** Enters if this server has no lease yet, then keeps the lease. Throws EtcdError. */
   async join(): Promise<void> {
     if (this.#lease === 0) await this.#enterAgain();
     this.look();
     void this.#keep();
   }
 
-  /** etcd does not hold what is published. */
+  /** Reports that etcd does not hold what is published here. */
   contradicted(): void {
     this.#parts.contradicted();
   }
 
-  /** That of this server, as it is published; undefined where there is none now. */
+  /** This server's fence as published; undefined if it has none now. */
   get fence(): Compare | undefined {
     const revision = this.#parts.published.fenceOf(this.id);
     return revision === undefined ? undefined : { key: this.#keyOf({ kind: 'fence', id: this.id }), revision };
   }
 
-  /** Nothing that was sent before arrives any more once this has resolved; what has arrived by then is published. Throws EtcdError. */
+  /**
+   * Once this resolves, etcd can apply nothing that this server sent before, and what etcd has
+   * applied is published here. Throws EtcdError.
+   */
   async renewFence(): Promise<void> {
     if (this.#lease === 0 || this.#parts.clock.now() >= this.#leaseUntilMs) return this.#enterAgain();
     const { revision } = await this.#parts.client.txn({ compare: [], success: [this.#putFence(this.#lease)], failure: [] }, answerMsMax);
@@ -145,15 +166,16 @@ export class EtcdPeers implements Peers {
     });
   }
 
-  /** Tells the same again. Resolves with whether etcd has taken it. */
+  /** Writes the last state again. Resolves with whether etcd accepted it. */
   async retell(): Promise<boolean> {
     await this.#say();
     return !this.#isUntold;
   }
 
   /**
-   * Whether etcd has the heartbeat that it confirmed last, or a later one; if not, it was restored to what it held before. One that is gone proves nothing here, because
-   * it goes with its lease: `#enterAgain` looks closer. Throws EtcdError.
+   * Whether etcd has the heartbeat that it confirmed last, or a later one. If not, etcd was
+   * restored to an earlier state. A missing heartbeat proves nothing here, because it goes with its
+   * lease; `#enterIfKept` checks further. Throws EtcdError.
    */
   async isKept(): Promise<boolean> {
     const confirmed = this.#heartbeat;
@@ -161,7 +183,10 @@ export class EtcdPeers implements Peers {
     return at === 0 || at >= confirmed;
   }
 
-  /** Why etcd takes no heartbeat, where that does not pass by itself. */
+  /**
+   * Why etcd rejects this server's requests; undefined if it does not, or if it merely gave no
+   * answer.
+   */
   get refusal(): string | undefined {
     return this.#failure?.kind === 'unknown' ? undefined : this.#failure?.message;
   }
@@ -170,7 +195,7 @@ export class EtcdPeers implements Peers {
     return this.#listeners.subscribe(listener);
   }
 
-  /** What is published of servers may have changed. */
+  /** Call this when published records of servers may have changed: the lead may change. */
   look(): void {
     const { published, log, clock } = this.#parts;
     const { leader } = published;
@@ -184,14 +209,18 @@ export class EtcdPeers implements Peers {
     this.#listeners.tell();
   }
 
-  /** Resolves once its lease has ended, or that could not be done. */
+  /** Resolves once the lease has ended, or that has failed. */
   async leave(): Promise<void> {
     this.#closing.abort();
     this.#cancelTell?.();
     if (this.#lease !== 0) await this.#attempt(() => this.#parts.client.endLease(this.#lease));
   }
 
-  /** A lease, and in it what is known of this server; with what is given, all or nothing. Resolves with whether that held. Throws EtcdError. */
+  /**
+   * Gets a lease, and attaches this server's record, fence and heartbeat to it. The same
+   * transaction carries the given comparisons and operations. Resolves with whether the comparisons
+   * held. Throws EtcdError.
+   */
   async enter({ compare, success }: Pick<TxnRequest, 'compare' | 'success'> = nothingMore): Promise<boolean> {
     const { client, clock, random, reach } = this.#parts;
     const askedMs = clock.now();
@@ -209,13 +238,16 @@ export class EtcdPeers implements Peers {
     return succeeded;
   }
 
-  /** Those who find at the same time that the lease is gone share a new one. */
+  /** Callers that find at the same time that the lease is gone share one new lease. */
   async #enterAgain(): Promise<void> {
     this.#entering ??= this.#enterIfKept().finally(() => (this.#entering = undefined));
     await this.#entering;
   }
 
-  /** A heartbeat that is published, but not in etcd at a later revision, was lost by a restore. What goes with its lease is published as gone. */
+  /**
+   * If the last published heartbeat is not in etcd, nor a later one, a restore has lost it. A
+   * heartbeat that went with its lease is published as deleted.
+   */
   async #enterIfKept(): Promise<void> {
     const { published, reach, contradicted } = this.#parts;
     const shown = published.heartbeats.get(this.id);
@@ -231,7 +263,8 @@ export class EtcdPeers implements Peers {
   async #keep(): Promise<void> {
     const { clock } = this.#parts;
     for (let failure: EtcdError | undefined; !this.#closing.signal.aborted;) {
-      // What is refused now is so in a while, and a full etcd keeps leases all the same.
+      // Only a call without an answer is worth a quick retry. etcd would reject a rejected call
+      // again, and renews leases even if its quota is used up.
       await pause(clock, failure === undefined || failure.kind !== 'unknown' ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
       failure = await this.#attempt(() => this.#keepOnce());
@@ -244,10 +277,11 @@ export class EtcdPeers implements Peers {
     const { client, clock } = this.#parts;
     const askedMs = clock.now();
     const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch(async (error: unknown) => {
-      // It may be another etcd that answers next.
+      // The next answer may come from another etcd, so its revision must be asked again.
       this.#due = undefined;
       if (clock.now() < this.#leaseUntilMs) throw error;
-      // Some answer all but this. What lies in the lease ends first: it may name this server as the leader.
+      // Some endpoints answer every call but this one. The server ends its lease before it enters
+      // again, because the leader record of that lease may name this server.
       await client.endLease(this.#lease);
       return 0;
     });
@@ -266,12 +300,13 @@ export class EtcdPeers implements Peers {
     const asked: TxnRequest = { compare, success: [this.#putHeartbeat(this.#lease)], failure: [{ kind: 'range', request: { key } }] };
     const askedMs = this.#parts.clock.now();
     const { succeeded, revision, ranges } = await this.#parts.client.txn(asked, answerMsMax).catch((error: unknown) => {
-      // A full etcd takes no heartbeat of anybody, and needs a leader that compacts.
+      // An etcd whose quota is used up accepts no heartbeats, and needs a leader that compacts it.
       if (error instanceof EtcdError && error.kind === 'full') this.#leadsUntilMs = askedMs + leadsSilentlyMsMax;
       throw error;
     });
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
-    // Later than the one compared: one that was not answered has arrived, or this server has entered again meanwhile.
+    // A later heartbeat is no loss: etcd has applied an unanswered write, or this server has
+    // entered again.
     if (at < this.#heartbeat) return this.#enterAgain();
     this.#heartbeat = at;
     if (!succeeded) return;
@@ -279,7 +314,10 @@ export class EtcdPeers implements Peers {
     this.#hear();
   }
 
-  /** This server has raised its heartbeat, and what etcd held shortly before is published: which of the others have raised theirs? */
+  /**
+   * Called after a heartbeat of this server, when what etcd held shortly before is published.
+   * Counts how long the heartbeats of the others have not changed.
+   */
   #hear(): void {
     const { heartbeats } = this.#parts.published;
     for (const id of this.#heard.keys()) if (!heartbeats.has(id)) this.#heard.delete(id);
@@ -293,7 +331,10 @@ export class EtcdPeers implements Peers {
     return id !== this.id && (this.#heard.get(id)?.raised ?? 0) >= after;
   }
 
-  /** Throws EtcdError where that takes long: a server that is behind keeps its lease meanwhile. */
+  /**
+   * Rejects with an EtcdError after `answerMsMax`, so that a server that is behind still renews its
+   * lease.
+   */
   async #reachSoon(revision: Revision): Promise<void> {
     const { clock, reach } = this.#parts;
     const late = new AbortController();
@@ -303,7 +344,10 @@ export class EtcdPeers implements Peers {
     await untilAborted(reach(revision), late.signal).finally(cancel);
   }
 
-  /** Of this server; `at`: the revision of the heartbeat, 0 where there is none. `revision`: where etcd stood then. */
+  /**
+   * Reads this server's heartbeat. `at`: the revision of the heartbeat; 0: there is none.
+   * `revision`: etcd's revision then.
+   */
   async #heartbeatInEtcd(): Promise<Readonly<{ at: Revision; revision: Revision }>> {
     const { kvs, revision } = await this.#parts.client.range({ key: this.#keyOf({ kind: 'heartbeat', id: this.id }) });
     return { at: kvs[0]?.revision ?? 0, revision };
@@ -313,7 +357,7 @@ export class EtcdPeers implements Peers {
     this.#isTaking = true;
     const key = this.#keyOf({ kind: 'leader' });
     const value = Buffer.from(this.id);
-    // One that names a server which is not there was copied here.
+    // A leader record that names an unknown server was copied here, and is replaced.
     const compare = [{ key, revision: this.#parts.published.leaderRevision }];
     await this.#attempt(async () => {
       await this.#parts.client.txn({ compare, success: [{ kind: 'put', key, value, lease: this.#lease }], failure: [] });
@@ -340,7 +384,7 @@ export class EtcdPeers implements Peers {
     return { kind: 'put', key: this.#keyOf({ kind: 'heartbeat', id: this.id }), value: unsaid, lease };
   }
 
-  /** Resolves with why it could not be done. What goes on failing is logged once. */
+  /** Resolves with the error, if any. Failures of one kind in a row are logged once. */
   async #attempt(run: () => Promise<void>): Promise<EtcdError | undefined> {
     const before = this.#failure;
     try {

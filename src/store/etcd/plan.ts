@@ -1,4 +1,4 @@
-/** What the engine decides on what is published here: to answer, to write, or to take a walk a step further. */
+/** What the decider decides: an answer, a write, or one more step of a walk. */
 import type { Outcome } from '../../domain/mutation.js';
 import type { Push, Speaker } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
@@ -6,14 +6,15 @@ import type { PushDecision } from '../asked.js';
 import type { Walk } from '../syncs.js';
 import type { Compare, Operation } from './rpc.js';
 
-/** What became of what was asked. */
 export type Decision = PushDecision | Extract<Outcome, { kind: 'refused' }>;
 
 export type Plan = Readonly<
   | { kind: 'decided'; decision: Decision }
   /**
-   * `next`: once it is written and published here. `otherwise`: where what it was decided on did not hold any more, and what has changed is published; undefined:
-   * decide all that was asked again. `deletes`: what a mark of its namesakes stands for, if it deletes: where one is left, that is written again behind it.
+   * `next`: the plan once the write is applied and published here. `otherwise`: the plan if
+   * something that the decision rests on has changed, once that is published; undefined: decide the
+   * whole request again. `deletes`: for a delete, the mark of its namesakes. If one is left, it is
+   * written again after the delete.
    */
   | {
       kind: 'write';
@@ -23,11 +24,14 @@ export type Plan = Readonly<
       otherwise?: () => Plan;
       deletes?: string;
     }
-  /** Takes the walk a step further, then `next`, with how many it has removed; `isFenced`: `by`, who has asked for it, does not speak for the shard any more. */
+  /**
+   * Takes the walk one step further, and passes the number of removed objects to `next`.
+   * `isFenced`: `by`, who asked for the walk, no longer speaks for the shard.
+   */
   | { kind: 'sweep'; walk: Walk; by: Speaker | undefined; next: (removed: number, isFenced: boolean) => Plan }
 >;
 
-/** What a transaction compares, and what it does if all of it holds. */
+/** What a transaction compares, and what it does if all comparisons hold. */
 export type Written = Readonly<{ compare: Compare[]; operations: Operation[] }>;
 
 export type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
@@ -45,7 +49,7 @@ export function write(
   return { kind: 'write', compare, operations, next };
 }
 
-/** More records than one transaction takes, so each step is decided anew. */
+/** For more records than fit into one transaction: `next` decides again after each step. */
 export function writeInSteps(written: Written, next: () => Plan): Plan {
   return { ...write(written, next), otherwise: next };
 }

@@ -1,6 +1,7 @@
 /**
- * Canonical paths of logical clusters on shards: that of the newest object there that names one. It follows from what is there alone, so every server of one
- * etcd has the same.
+ * The canonical paths of logical clusters on shards. A logical cluster has the path that its newest
+ * object with a path names. This depends only on the objects that exist, so every server of one
+ * etcd comes to the same.
  */
 import type { MovedPath } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -11,12 +12,17 @@ import type { ShardName } from '../../domain/shard.js';
 
 export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
-/** An object as far as its path is concerned. `writtenAt`: when somebody has written it, if the store has written it again since. */
+/**
+ * The parts of an object that decide the path. `writtenAt`: if the store has written the object
+ * again, the revision at which somebody else last wrote it.
+ */
 export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision; writtenAt?: Revision }>;
 
 /**
- * `bearers`: how many objects there name each path; never 0. `named`: by the newest that names one, which has done so since `newest`. `owned`: by its path
- * entry, which has the say (PATH-2).
+ * - `bearers`: how many objects name each path; never 0.
+ * - `named`: the path of the newest object that names one.
+ * - `newest`: the revision since which it does.
+ * - `owned`: the path in the cluster's path entry, which has precedence (PATH-2).
  */
 type Entry = {
   readonly cluster: ClusterName;
@@ -27,7 +33,7 @@ type Entry = {
 };
 
 export class PublishedPaths {
-  /** All objects of the logical cluster on the shard, without the one that has just gone. */
+  /** All objects of the logical cluster on the shard, without an object that was just deleted. */
   readonly #objectsIn: (place: ClusterPlace) => Iterable<PathBearer>;
   readonly #entries = new Map<string, Entry>();
   readonly #byPath = new Map<CanonicalPath, Set<Entry>>();
@@ -48,14 +54,15 @@ export class PublishedPaths {
     return clustersOf([...(this.#byPath.get(path) ?? [])].filter(({ owned }) => owned === path));
   }
 
-  /** Whether its objects name several paths, so that it matters which is the newest. */
+  /** Whether objects name different paths, so that the newest decides. */
   isContested(place: ClusterPlace): boolean {
     return (this.#entries.get(placeOf(place))?.bearers.size ?? 0) > 1;
   }
 
   /**
-   * An object now names `after`, since `revision`, and named `before` until then; undefined where it names none, was not there, or has gone. A first listing may bring
-   * them in any order; behind that each is the newest of all.
+   * Records that an object names `after` since `revision`, and named `before` until then. Each is
+   * undefined if the object named no path or did not exist. A first listing may bring objects in
+   * any order; after that, each change is the newest.
    */
   changed(
     key: Key,
@@ -76,7 +83,7 @@ export class PublishedPaths {
     return pathOf(entry) === former ? undefined : this.#move(entry, former);
   }
 
-  /** What the path is once an object that named `before` names none. */
+  /** The path that is left once an object that named `before` names none. */
   #remaining(place: ClusterPlace, { bearers, named }: Entry, before: CanonicalPath | undefined): CanonicalPath | undefined {
     if (bearers.size <= 1) return [...bearers.keys()][0];
     if (before !== named) return named;
@@ -112,12 +119,15 @@ function clustersOf(entries: Iterable<Entry>): readonly ClusterName[] {
   return [...new Set([...entries].map(({ cluster }) => cluster))].toSorted();
 }
 
-/** What the store writes again names nothing anew. */
+/** Since when the object names its path. The store's own rewrites do not count. */
 export function sinceOf({ revision, writtenAt = revision }: Pick<PathBearer, 'revision' | 'writtenAt'>): Revision {
   return writtenAt;
 }
 
-/** Of two that one transaction has written, which is none of ours, the first by its path: servers come to know them in another order. */
+/**
+ * If one transaction wrote both, the lower path counts as newer, because servers may see the two in
+ * any order. Only other programs write such transactions.
+ */
 function isNewer(one: PathBearer, other: PathBearer): boolean {
   const difference = sinceOf(one) - sinceOf(other);
   if (difference !== 0) return difference > 0;

@@ -1,6 +1,7 @@
 /**
- * What is published of the servers of one etcd: their records, fences and heartbeats, and which of them leads. Each key lies in the lease of its server; one that lies
- * in none was copied here, and would never go.
+ * The published records, fences and heartbeats of the servers of one etcd, and which server leads.
+ * Each of these keys is attached to the lease of its server. A key without a lease was copied here
+ * and would never expire, so it does not count.
  */
 import type { Revision } from '../../domain/revision.js';
 import type { PeerState } from '../../domain/store-port.js';
@@ -17,39 +18,39 @@ export class PublishedPeers {
   #leader: Readonly<{ id: string; revision: Revision; isLeased: boolean }> | undefined;
   #isChanged = false;
 
-  /** The id of the server that leads; undefined where none does. */
+  /** The id of the leader; undefined if no server leads. */
   get leader(): string | undefined {
     return this.#leader?.isLeased === true ? this.#leader.id : undefined;
   }
 
-  /** The last change of the record that names it; 0: there is none. */
+  /** The revision of the leader record; 0 if there is none. */
   get leaderRevision(): Revision {
     return this.#leader?.revision ?? 0;
   }
 
-  /** By their ids. */
+  /** By the ids of the servers. */
   get servers(): ReadonlyMap<string, PeerState> {
     return this.#servers;
   }
 
-  /** The last one of each server, by its id. */
+  /** The revision of each server's last heartbeat, by its id. */
   get heartbeats(): ReadonlyMap<string, Revision> {
     return this.#heartbeats;
   }
 
-  /** The last change of the fence of a server; undefined where it has none. */
+  /** The revision of a server's fence; undefined if it has none. */
   fenceOf(server: string): Revision | undefined {
     return this.#fences.get(server);
   }
 
-  /** Whether a record of a server, or who leads, has changed since the last call. */
+  /** Whether a server's record or the leader has changed since the last call. */
   takeChange(): boolean {
     const isChanged = this.#isChanged;
     this.#isChanged = false;
     return isChanged;
   }
 
-  /** `value`: undefined where the key is gone. */
+  /** `value`: undefined if the key was deleted. */
   recorded(key: PeerKey, value: Uint8Array | undefined, { revision, lease }: KeyValue): void {
     const leased = lease === 0 ? undefined : value;
     switch (key.kind) {

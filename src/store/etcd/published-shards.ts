@@ -1,9 +1,10 @@
 /**
- * What is published of shards, slices and links: their records, and what slices hold, counted from the objects. What one record says of many others is not
- * written into them but follows from the revisions:
+ * The published state of shards, slices and links: their records, and the contents of slices,
+ * counted from the objects. A change of a shard or link that affects many slices does not rewrite
+ * their records. Readers compare revisions instead:
  *
- *   shards/amber   9  via parent, since 9        slices/amber/t   7  synced     its record is of an earlier via: it is not synced
- *   links/parent  12  stale since 12             slices/amber/u  11  current    its record is older than what made the link's slices stale: it is not current
+ *   shards/amber   9  its via since 9     slices/amber/t   7  synced     7 < 9: it is not synced
+ *   links/parent  12  stale since 12      slices/amber/u  11  current    11 < 12: it is not current
  *
  * Bound: an entry per shard, per slice and per link.
  */
@@ -20,17 +21,17 @@ import type { IndexedObject } from './object-reader.js';
 import { neverSynced, stale, unsynced, type SliceFacts } from '../decide.js';
 import type { LinkRecord, ShardRecord, SliceRecord } from './records.js';
 
-/** A record, and its revision. */
+/** A record, and the revision of its last change. */
 export type Versioned<Record> = Readonly<{ revision: Revision; record: Record }>;
 
-/** What a batch of changes has done. */
+/** What one batch has changed. */
 export type ShardsChange = Readonly<{
   shards: readonly ShardState[];
   slices: readonly SliceState[];
   links: readonly LinkState[];
-  /** Shards of which no sync that is under way counts any more. */
+  /** Shards whose syncs under way are void. */
   voided: ReadonlySet<ShardName>;
-  /** Slices of which none does, and the server that says so. */
+  /** Slices whose syncs under way are void, and the server that invalidated each. */
   invalidated: readonly Readonly<{ slice: Slice; by: string }>[];
 }>;
 
@@ -62,7 +63,7 @@ export class PublishedShards {
     return found && stateOf(shard, found.record);
   }
 
-  /** By name. */
+  /** In the order of their names. */
   states(): readonly ShardState[] {
     return [...this.#shards].map(([shard, { record }]) => stateOf(shard, record)).toSorted((a, b) => (a.shard < b.shard ? -1 : 1));
   }
@@ -75,7 +76,7 @@ export class PublishedShards {
     return this.#links.size;
   }
 
-  /** The name by which a child came that is this cache; undefined where none is. */
+  /** The name of the child that is this cache; undefined if no child is. */
   nameOfChild(cacheId: string): string | undefined {
     for (const [neighbour, { record }] of this.#links) if (record.cacheId === cacheId && neighbour !== 'parent') return childOf(neighbour);
     return undefined;
@@ -85,7 +86,7 @@ export class PublishedShards {
     return [...this.#links.keys()].map((neighbour) => this.#linkState(neighbour));
   }
 
-  /** Those that hold objects or were ever synced. */
+  /** Slices that hold objects or were ever synced. */
   slices(): readonly SliceState[] {
     return [...this.#slices.values()].flatMap((ofShard) => [...ofShard.values()].map((entry) => this.#stateOf(entry)).filter(isKnown));
   }
@@ -94,7 +95,7 @@ export class PublishedShards {
     return [...(this.#slices.get(shard)?.values() ?? [])].map((entry) => this.#stateOf(entry)).filter(isKnown);
   }
 
-  /** Those that hold objects or of which something is recorded, of one shard or of all. */
+  /** Slices that hold objects or have a record, of one shard or of all. */
   recordedSlices(shard?: ShardName): readonly SliceState[] {
     const entries = shard === undefined ? [...this.#slices.values()] : [this.#slices.get(shard) ?? new Map<string, Entry>()];
     return entries.flatMap((ofShard) => [...ofShard.values()].map((entry) => this.#stateOf(entry)));
@@ -108,7 +109,7 @@ export class PublishedShards {
     return this.#entry(slice)?.changedMs ?? 0;
   }
 
-  /** Of the slice, as it was written. */
+  /** The record as it is stored; `facts` also considers the records of the shard and the link. */
   sliceRecord(slice: Slice): Versioned<SliceRecord> | undefined {
     return this.#entry(slice)?.stored;
   }
@@ -149,7 +150,10 @@ export class PublishedShards {
     }
   }
 
-  /** An object of the slice now is `after`, and was `before`; `nowMs` 0: nobody knows since when. */
+  /**
+   * Records that an object of the slice changed from `before` to `after`. `nowMs`: 0 if the time is
+   * unknown.
+   */
   objectChanged(slice: Slice, before: IndexedObject | undefined, after: IndexedObject | undefined, nowMs: number): void {
     const entry = this.#touch(slice);
     entry.objects += Number(after !== undefined) - Number(before !== undefined);
@@ -160,7 +164,10 @@ export class PublishedShards {
     assert(entry.objects >= 0 && entry.bytes >= 0, 'no slice holds less than nothing');
   }
 
-  /** What has changed since the last call. Forgets slices of which nothing is left. */
+  /**
+   * Returns what has changed since the last call. Forgets slices without objects and without a
+   * record.
+   */
   takeChange(): ShardsChange {
     const change: ShardsChange = {
       shards: [...this.#changedShards].map((shard) => this.state(shard) ?? unknownShard(shard)),
@@ -228,12 +235,12 @@ export class PublishedShards {
   }
 }
 
-/** Since which revision the shard has its via. */
+/** The revision since which the shard has its via. */
 export function viaSinceOf({ revision, record }: Versioned<ShardRecord>): Revision {
   return record.viaSince === 0 ? revision : record.viaSince;
 }
 
-/** Before which revision no slice that came over the link is current. */
+/** The revision before which no record of a slice that came over the link counts as current. */
 export function staleSinceOf({ revision, record }: Versioned<LinkRecord>): Revision {
   return record.staleSince === 0 ? revision : record.staleSince;
 }

@@ -1,9 +1,11 @@
 /**
- * All that etcd holds for this cache, as far as it is published here: the index of objects, what shards, slices and links are, and canonical paths. Made of
- * what following brings, and of nothing else, so every server of one etcd comes to the same.
+ * Everything that etcd holds for this cache, as published here: the index of objects, the state of
+ * shards, slices and links, and canonical paths. It is built only from the batches of the follower,
+ * so every server of one etcd comes to the same.
  *
- * Others may write to this etcd too. What cannot be served is passed over and counted: a key that is no object's, a value that is no object of its type. One
- * that replaces an object takes it away.
+ * Other programs may write to this etcd too. A key may not be that of an object, and a value may
+ * not be an object of its type. Neither can be served; both are skipped and counted. An object
+ * whose value becomes unreadable is gone.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Change, Commit } from '../../domain/change.js';
@@ -37,10 +39,16 @@ import { readValue } from './stored-values.js';
 
 export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log; keptNames: KeptNames }>;
 
-/** An object that was written again because a namesake on another shard had gone, or of which kept names have changed: nobody has synced it with that. */
+/**
+ * A write that no pusher synced. The store wrote the object again because a namesake on another
+ * shard was deleted, or only kept names changed.
+ */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
-/** `arePeersNew`: something has changed of servers, or the leader has. `replacedBytes`: of the bodies that changes have replaced. */
+/**
+ * `arePeersNew`: a server's record or the leader has changed. `replacedBytes`: the bytes of the
+ * body that each change replaced.
+ */
 export type PublishedBatch = Readonly<{
   commit: Commit;
   change: ShardsChange;
@@ -49,7 +57,9 @@ export type PublishedBatch = Readonly<{
   replacedBytes: ReadonlyMap<Change, number>;
 }>;
 
-/** What happens at one revision beside the objects. */
+/**
+ * The revisions at which `swept` was put, a rewrite mark was put, and a rewrite mark was deleted.
+ */
 type Circumstances = Readonly<{ swept: ReadonlySet<Revision>; marked: ReadonlySet<Revision>; rewritten: ReadonlySet<Revision> }>;
 
 export class PublishedState {
@@ -60,11 +70,18 @@ export class PublishedState {
   readonly #parts: PublishedStateParts;
   readonly #reader: ObjectReader;
   readonly #passedOver: PassedOver;
-  /** Marks of survivors that are still to be written again. */
+  /** The stored marks of namesakes that must be written again, and the revision of each. */
   readonly #marks = new Map<string, Revision>();
-  /** What a mark would stand for, had the server that deleted it known of the namesake: that had just been written. */
+  /**
+   * Namesakes that must be written again without a stored mark, by the mark that they would have.
+   * The server that deleted the object did not know the namesake, which had just been written.
+   */
   readonly #unmarked = new Map<string, Revision>();
-  /** Of objects that were written again: by that revision, which has one object (decider.ts N2), when somebody has written it. Until they are here. */
+  /**
+   * For each object that the store wrote again, until the object arrives: the revision at which
+   * somebody else last wrote it. The key is the revision of the rewrite, which has one object
+   * (decider.ts N2).
+   */
   readonly #written = new Map<Revision, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
   #revision: Revision = 0;
@@ -80,22 +97,22 @@ export class PublishedState {
     return this.#revision;
   }
 
-  /** Which cache this is; undefined where none was ever here. */
+  /** Which cache this is; undefined if etcd has no record of it. */
   get cache(): Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined {
     return this.#cache;
   }
 
-  /** How many keys hold something that cannot be served. */
+  /** The number of keys that hold something which cannot be served. */
   get unreadable(): number {
     return this.#passedOver.size;
   }
 
-  /** What each mark of a survivor stands for, and its revision. */
+  /** The stored rewrite marks, and the revision of each. */
   get marks(): ReadonlyMap<string, Revision> {
     return this.#marks;
   }
 
-  /** Namesakes that are to be written again, marked or not: by what a mark stands for, the revision of the delete. */
+  /** Namesakes that must be written again: by mark, stored or not, the revision of the delete. */
   get owedRewrites(): ReadonlyMap<string, Revision> {
     return new Map([...this.#unmarked, ...this.#marks]);
   }
@@ -104,7 +121,7 @@ export class PublishedState {
     return this.#marks.has(mark) || this.#unmarked.has(mark);
   }
 
-  /** The last change of a key, as it is published; 0 where nothing is there. */
+  /** The revision of a key's last change, as published; 0 if the key does not exist. */
   revisionAt(key: Uint8Array): Revision {
     const { prefix } = this.#parts;
     const text = keyText(key);
@@ -129,12 +146,12 @@ export class PublishedState {
     }
   }
 
-  /** The last change of a key that holds something which cannot be read; 0 for any other. */
+  /** The revision of a key whose content cannot be read; 0 for any other key. */
   unreadableAt(text: string): Revision {
     return this.#passedOver.revisionAt(text);
   }
 
-  /** What was there before: nothing of it is a change. Comes before anything that is. */
+  /** Takes in the listing, which counts as no change. Call this before `apply`. */
   load({ revision, events }: FollowedBatch): void {
     const { prefix } = this.#parts;
     for (const event of events) {
@@ -215,7 +232,7 @@ export class PublishedState {
     const { bodies } = this.#parts;
     const { revision, value } = event.kv;
     const key = this.#reader.keyOf(text);
-    // Most bodies of a large store are looked at and not kept.
+    // Most bodies of a large store are parsed here but not kept in memory.
     const isKept = bodies.hasRoomFor(value.length);
     const object = key && this.#read(key, event.kv, isKept);
     if (key === undefined || object === undefined) return this.#passedOver.add(text, key, revision);
@@ -265,7 +282,10 @@ export class PublishedState {
       done.rewrites.push({ key, from: held.revision, to: revision });
   }
 
-  /** Informers take an object for its namesakes: they end right with whatever comes last, unless that is a delete. */
+  /**
+   * Finds namesakes that must be written again. The keys of informers lack the shard, so namesakes
+   * replace each other in their caches. Informers end up right unless the last change is a delete.
+   */
   #noteNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
     if (isThere && this.#unmarked.size === 0) return;
     const { resource, cluster, namespace, name } = key;
@@ -280,7 +300,9 @@ export class PublishedState {
     return object === undefined || writtenAt === undefined ? object : { ...object, indexed: { ...object.indexed, writtenAt } };
   }
 
-  /** What the change replaced: the body in memory, else what etcd sent along, else nothing. */
+  /**
+   * What the change replaced: the body in memory, else the one that etcd sent along, else nothing.
+   */
   #previous(held: IndexedObject | undefined, sent: KeyValue | undefined): () => StoredObject | undefined {
     if (held === undefined) return () => undefined;
     const { key, revision } = held;

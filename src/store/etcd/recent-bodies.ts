@@ -1,19 +1,17 @@
-/**
- * Objects whose bodies are in memory: those that changed or were read most recently. Whoever misses one asks etcd. Bound: `bytesMax` of bodies.
- */
+/** Keeps the bodies that changed or were read from etcd most recently. Bound: `bytesMax`. */
 import type { Key } from '../../domain/key.js';
 import { formatClientKey } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** What an object takes beside its body. */
+/** The bytes that an object takes beside its body. */
 const objectBytes = 768;
-/** Of the bound, once it was exceeded. */
+/** When the bound is exceeded, objects are dropped until this share of it is left. */
 const keptShare = 63 / 64;
 
 export class RecentBodies {
   readonly #bytesMax: number;
-  /** In the order in which they leave. */
+  /** In the order in which objects are dropped. */
   readonly #objects = new Map<string, StoredObject>();
   #bytes = 0;
 
@@ -25,18 +23,18 @@ export class RecentBodies {
     return this.#bytes;
   }
 
-  /** Whether a body of that length would make no other leave. */
+  /** Whether a body of that length fits without dropping another. */
   hasRoomFor(length: number): boolean {
     return this.#bytes + length + objectBytes <= this.#bytesMax;
   }
 
-  /** What the key held at that revision, if it is here. */
+  /** The object of the key at that revision, if it is in memory. */
   get(key: Key, revision: Revision): StoredObject | undefined {
     const found = this.#objects.get(textOf(key));
     return found?.revision === revision ? found : undefined;
   }
 
-  /** Unless a newer one of the key is here. */
+  /** Adds the object, unless a newer one of its key is in memory. */
   add(object: StoredObject): void {
     const text = textOf(object.key);
     const known = this.#objects.get(text);
@@ -52,7 +50,10 @@ export class RecentBodies {
     this.#drop(text, this.#objects.get(text));
   }
 
-  /** Some at once: a walk from the front of a map passes the places of all that have left it. An iterator that stayed would hold all that it has passed. */
+  /**
+   * Drops several objects at once: an iteration over a Map first passes the slots of all deleted
+   * entries. An iterator that is kept open would hold all entries that it has passed.
+   */
   #dropOldest(): void {
     for (const [oldest, each] of this.#objects) {
       if (this.#bytes <= keptShare * this.#bytesMax) return;
@@ -72,6 +73,6 @@ function sizeOf({ body }: StoredObject): number {
 }
 
 function textOf(key: Key): string {
-  // Joined, a text is whole; added up, V8 keeps it as a tree of its parts.
+  // `join` makes a flat string. For `+`, V8 would keep a tree of the parts.
   return [key.shard, formatClientKey(key)].join('|');
 }

@@ -1,4 +1,7 @@
-/** What transactions compare and write of the records of shards, slices and links, given what is published of them. */
+/**
+ * Builds the comparisons and writes that transactions need for the records of shards, slices and
+ * links, from what is published of them.
+ */
 import type { ShardState } from '../../domain/claim.js';
 import type { Key } from '../../domain/key.js';
 import type { Speaker } from '../../domain/push.js';
@@ -22,7 +25,7 @@ export class RecordWrites {
   readonly #published: PublishedState;
   readonly #shards: PublishedShards;
 
-  /** `server`: the id of this one. */
+  /** `server`: the id of this server. */
   constructor(prefix: string, server: string, published: PublishedState) {
     this.#prefix = prefix;
     this.#server = server;
@@ -31,8 +34,12 @@ export class RecordWrites {
   }
 
   /**
-   * Adds the facts of a slice to what is written, where they differ from what is stored. `removal`: who removes from it, if that changes. `voids`: every sync of it that is under way is void; where
-   * none can be, the record is only compared, so that many may say so at a time. `begins`: a sync begins.
+   * Adds the facts of a slice to `written`, if they differ from the stored ones.
+   *
+   * - `removal`: the server that removes from the slice, if that changes.
+   * - `voids`: every sync of the slice that is under way becomes void. If the record says so
+   *   already, it is only compared, so that many transactions may say so at once.
+   * - `begins`: a sync begins.
    */
   putFacts(
     written: Written,
@@ -77,7 +84,7 @@ export class RecordWrites {
     return { kind: 'delete', key: this.keyOf(key) };
   }
 
-  /** That the speaker still speaks for the shard. */
+  /** Comparisons that hold only while the speaker speaks for the shard. */
   spokenBy(shard: ShardName, by: Speaker): Compare[] {
     const link = by.kind === 'link' ? [this.compareLink(by.neighbour)] : [];
     return [this.compareShard(shard), ...link];
@@ -100,7 +107,10 @@ export class RecordWrites {
     return Buffer.from(formatRecordKey(this.#prefix, key));
   }
 
-  /** That the object is as it was decided on; `held`: its revision, where there is one that can be read. */
+  /**
+   * Holds only while the object is as the decision saw it. `held`: its revision; undefined if there
+   * is no readable one.
+   */
   compareObject(key: Key, held: Revision | undefined): Compare {
     return this.#compareText(formatObjectKey(this.#prefix, key), held);
   }
@@ -113,7 +123,7 @@ export class RecordWrites {
     return this.#compareText(formatRecordKey(this.#prefix, key), stored?.revision);
   }
 
-  /** What cannot be read counts as absent, and is replaced. */
+  /** A value that cannot be read counts as absent. The write replaces it. */
   #compareText(text: string, stored: Revision | undefined): Compare {
     return { key: Buffer.from(text), revision: stored ?? this.#published.unreadableAt(text) };
   }
