@@ -1,17 +1,25 @@
 /**
- * What this engine keeps in etcd beside objects: keys and values. Pure.
+ * The keys and values that this engine keeps in etcd beside the objects. Pure.
  *
- *   PREFIX.strata/v1/cache                               which cache this is, and which life of it
- *                    shards/SHARD                        who has the shard
- *                    slices/SHARD/RESOURCE.GROUP:IDENTITY   how far a slice is synced
- *                    links/parent, links/child/NAME      the cache at the other end, and how far it has sent everything
- *                    servers/ID, fences/ID, heartbeats/ID, leader   in the lease of a server (peers.ts)
- *                    swept                               put with a delete that nobody asked for by name
- *                    rewrites/TYPE|CLUSTER|NAMESPACE/NAME   a namesake of what was deleted is still to be written again
- *                    written/GROUP/RESOURCE/…            put with an object that is written again: since when it says what it says. Void once that has another revision
+ *   PREFIX.strata/v1/…
+ *     cache                                   which cache this is, and which life of it
+ *     shards/SHARD                            who has the shard
+ *     slices/SHARD/RESOURCE.GROUP:IDENTITY    how far the slice is synced
+ *     links/parent, links/child/NAME          the cache at the other end, and the position up to
+ *                                             which it has sent everything
+ *     servers/ID, fences/ID, heartbeats/ID,   attached to the lease of a server (peers.ts)
+ *     leader
+ *     swept                                   put with a change that no pusher sent: a removed
+ *                                             object, a rewrite, a change of kept names
+ *     rewrites/TYPE|CLUSTER|NAMESPACE/NAME    a mark: a namesake of a deleted object must be
+ *                                             written again
+ *     written/GROUP/RESOURCE/…                put with an object that the store writes again: the
+ *                                             revision at which somebody else last wrote it; void
+ *                                             once the object has another revision
  *
- * `.` comes before `/`, so one range from PREFIX.strata/ to the end of PREFIX/ has these and the objects in one order of revisions. Values are JSON. One that
- * cannot be read counts as absent; it is replaced when its record is written next.
+ * `.` sorts before `/`, so the range from PREFIX.strata/ to the end of PREFIX/ covers the records
+ * and the objects. A watch of that range brings both in one order of revisions. Values are JSON. A
+ * value that cannot be read counts as absent; the next write of its record replaces it.
  */
 import type { ShardState } from '../../domain/claim.js';
 import { parseClusterName } from '../../domain/cluster.js';
@@ -26,24 +34,31 @@ import type { Slice } from '../../domain/slice.js';
 import type { SliceFacts } from '../decide.js';
 import { childNeighbour, childOf, type Neighbour, type Via } from '../../domain/via.js';
 
-/** `epoch`: of the life that has begun last. */
+/** `epoch`: the latest life of the cache. */
 export type CacheRecord = Readonly<{ cacheId: string; epoch: number }>;
 
 /**
- * `viaSince`: since which revision it has its via; 0: since that of this record. `session`: rises whenever a pusher comes, so that what a former connection still
- * has under way fails.
+ * `viaSince`: the revision since which the shard has its via; 0: that of this record. `session`:
+ * rises whenever a pusher connects, so that what a former connection has under way fails.
  */
 export type ShardRecord = Readonly<Omit<ShardState, 'shard'> & { viaSince: Revision; session: number }>;
 
 /**
- * True of the via that the shard had then. `invalidations`: rises when something of the slice was lost, which voids the sync that is under way; `invalidatedBy`: the server
- * that wrote that last. `isVoid`: none has begun since. `removal`: the server that removes from it (removal-plans.ts), '' where none does.
+ * These facts hold for the via that the shard had when the record was written.
+ *
+ * - `invalidations`: rises when something of the slice was lost, which voids the sync under way.
+ * - `invalidatedBy`: the server that raised it last.
+ * - `isVoid`: no sync has begun since then.
+ * - `removal`: the server that removes from the slice (removal-plans.ts); '' if none does.
  */
 export type SliceRecord = Readonly<
   SliceFacts & { changedMs: number; invalidations: number; invalidatedBy: string; isVoid: boolean; removal: string }
 >;
 
-/** `staleSince`: before which revision no slice that came over it is current; 0: that of this record. `session`: rises whenever the link opens. */
+/**
+ * `staleSince`: the revision before which no record of a slice that came over the link counts as
+ * current; 0: that of this record. `session`: rises whenever the link opens.
+ */
 export type LinkRecord = Readonly<Omit<LinkState, 'neighbour'> & { staleSince: Revision; session: number }>;
 
 export type RecordKey = Readonly<
@@ -60,17 +75,17 @@ export type RecordKey = Readonly<
   | { kind: 'written'; of: string }
 >;
 
-/** etcd takes 128 operations in a transaction. */
+/** etcd accepts 128 operations in a transaction. */
 export const recordsAtOnce = 50;
 
 const resourcePattern = /^([^.:/]+)(?:\.([^:/]+))?:([^/]*)$/;
 
-/** All keys of this engine and all objects. */
+/** All records and all objects. */
 export function everyKey(prefix: string): Readonly<{ key: Uint8Array; rangeEnd: Uint8Array }> {
   return { key: Buffer.from(`${prefix}.strata/`), rangeEnd: Buffer.from(`${prefix}0`) };
 }
 
-/** Whether it is a key of this engine or of a later version of it. */
+/** Whether the key is a record of this engine or of a later version of it. */
 export function isRecordKey(prefix: string, text: string): boolean {
   return text.startsWith(`${prefix}.strata/`);
 }
@@ -83,7 +98,7 @@ export function formatRecordKey(prefix: string, key: RecordKey): string {
   return recordsPrefix(prefix) + placeOf(key);
 }
 
-/** Undefined where a later version of this engine may keep something. */
+/** Undefined for any other key, such as a record of a later version of this engine. */
 export function parseRecordKey(prefix: string, text: string): RecordKey | undefined {
   const start = recordsPrefix(prefix);
   if (!text.startsWith(start)) return undefined;
@@ -107,7 +122,10 @@ export function parseRecordKey(prefix: string, text: string): RecordKey | undefi
     : undefined;
 }
 
-/** The objects that a mark of the kind `rewrite` stands for: one of each shard. Undefined where it is none of ours. */
+/**
+ * The objects that a rewrite mark stands for, one on each shard. Undefined if this engine did not
+ * write the mark.
+ */
 export function namesakesOf(mark: string): Scope | undefined {
   const [type = '', cluster = '', ...rest] = mark.split('|');
   const [, resource, group = '', identity = ''] = resourcePattern.exec(type) ?? [];
@@ -144,7 +162,7 @@ export function parseServerRecord(value: Uint8Array): PeerState | undefined {
   return { pushers: shards(pushers, parsePeerPusher), heard: shards(heard, (each) => (isNumber(each) ? each : undefined)) };
 }
 
-/** Whatever the value is of that key; undefined where it is nothing. */
+/** The parsed value, of whatever kind the key has; undefined if it cannot be parsed. */
 export function parseRecord(key: RecordKey, value: Uint8Array): unknown {
   switch (key.kind) {
     case 'cache':
@@ -166,7 +184,7 @@ export function parseRecord(key: RecordKey, value: Uint8Array): unknown {
   }
 }
 
-/** The revision at which somebody has written the object. */
+/** The revision at which somebody other than the store last wrote the object. */
 export function parseWrittenRecord(value: Uint8Array): Revision | undefined {
   const text = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();
   return /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : undefined;
@@ -256,7 +274,7 @@ function isFlag(value: unknown): value is boolean {
   return typeof value === 'boolean';
 }
 
-/** Servers of before have no `lacks`; one that cannot be read counts as absent. */
+/** Older servers do not write `lacks`. A `lacks` that cannot be parsed counts as absent. */
 function parsePeerPusher(value: unknown): PeerPusher | undefined {
   if (!isObject(value)) return undefined;
   const { peer, isHeld, connected, lagMs, whole, lacks } = value;

@@ -1,13 +1,17 @@
 /**
- * Decides the removal of a shard, or of a type: first its slices count as not synced, and say which server removes them; then their objects go, each only while its
- * slice still says so.
+ * Plans the removal of a shard or of a type. First the records of its slices say that they are not
+ * synced, and which server removes from them. Then that server deletes their objects. Each delete
+ * holds only while the record of its slice is unchanged.
  *
- *   slices/amber/t   removal: A ──▶ deletes of A, that hold while this record is as it was ──▶ removal: none
- *                       └──▶ a sync begins at B: removal: none                            Nothing more of the slice is removed by A.
+ *   slices/amber/t   removal: A ──▶ deletes by A, each compares this record ──▶ removal: none
+ *                       └──▶ a sync begins at B: removal: none        A deletes nothing more here.
  *
- * RM1 An object that a sync at another server has found here is not removed: that sync began behind the record, or is void. What is synced at this server is spared by
- *     the marks of the walk (store/syncs.ts), so it goes on.
- * RM2 A drop leaves to another server what that removes, while it runs: each server drops a type until nothing of it is left (intake/declared-types.ts).
+ * RM1 A removal deletes no object that a valid sync at another server has confirmed. If that sync
+ *     began after the record was written, its `begin` ended the removal. Otherwise the record voids
+ *     the sync. The marks of the walk spare what is synced at this server (store/syncs.ts), so the
+ *     removal continues.
+ * RM2 Every server drops a type until nothing of it is left (intake/declared-types.ts). So a drop
+ *     leaves the slices that another running server removes from to that server.
  */
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
@@ -27,13 +31,13 @@ export type RemovalPlansParts = Readonly<{
   records: RecordWrites;
   holders: Holders;
   underWay: Syncs;
-  /** The number of a type. */
+  /** Returns the number that this server uses for a type. */
   idOf: (resource: Resource) => number;
 }>;
 
 export class RemovalPlans {
   readonly #parts: RemovalPlansParts;
-  /** What each walk under way removes from. */
+  /** The slices that each walk under way removes from. */
   readonly #ranges = new Map<Walk, SliceRange>();
 
   constructor(parts: RemovalPlansParts) {
@@ -44,7 +48,8 @@ export class RemovalPlans {
     const { published } = this.#parts;
     const { shard, fence, nowMs, through } = push;
     if (isOvertaken(push, published.shards.state(shard))) return unchanged;
-    // Without a fence nothing keeps other servers from writing while the records are written.
+    // Without a fence, other servers may write objects while the records are written. Those objects
+    // stay.
     const last = through ?? (fence ? undefined : published.revision);
     const begin = (): Plan => this.#begin({ shard }, last);
     return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
@@ -54,31 +59,34 @@ export class RemovalPlans {
     return this.#begin({ resource: this.#parts.idOf(resource) }, through);
   }
 
-  /** `undefined`: there is no such walk. */
+  /** Undefined: there is no such walk. */
   resume(walk: number): Plan | undefined {
     const known = this.#parts.underWay.removal(walk);
     return known && this.#remove(known);
   }
 
-  /** The walk does not go on. */
+  /** Forgets a walk that is done or whose writes failed. */
   abandon(walk: Walk): void {
     this.#parts.underWay.endRemoval(walk);
     this.#ranges.delete(walk);
   }
 
-  /** Whether this server removes from the slice: nobody has begun to sync it elsewhere since. */
+  /** Whether this server removes from the slice, and no sync has begun elsewhere since. */
   mayRemove(slice: Slice): boolean {
     return this.#parts.published.shards.sliceRecord(slice)?.record.removal === this.#parts.server;
   }
 
-  /** Whether another server that runs removes from the slice. */
+  /** Whether another running server removes from the slice. */
   #isElsewhere(slice: Slice): boolean {
     const { server, published } = this.#parts;
     const { removal = '' } = published.shards.sliceRecord(slice)?.record ?? {};
     return removal !== server && published.peers.servers.has(removal);
   }
 
-  /** Objects that are written after `through`, or written or synced while the removal is under way, stay: they belong to the time after it. */
+  /**
+   * Objects that are written after `through` stay, and so do objects that are written or synced
+   * during the removal.
+   */
   #begin(range: SliceRange, through: Revision | undefined): Plan {
     const { published, records, underWay, server, idOf } = this.#parts;
     const slices = this.#in(range).filter(({ slice }) => 'shard' in range || !this.#isElsewhere(slice));
@@ -86,7 +94,8 @@ export class RemovalPlans {
     const written: Written = { compare: [], operations: [] };
     for (const { slice } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
-      // One of this server's own may have been synced since its removal began.
+      // If this server already removes from the slice, a sync may have begun here since. It becomes
+      // void.
       if (!this.mayRemove(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
         records.putFacts(written, slice, cleared(published.shards.facts(slice)), { voids: true, removal: server });
     }
@@ -115,7 +124,7 @@ export class RemovalPlans {
     };
   }
 
-  /** No removal of this server is under way in these slices any more, but for those that another walk goes through. */
+  /** Ends this server's removal in the slices of the range, except in those of another walk. */
   #end(range: SliceRange, next: () => Plan): Plan {
     const { published, records } = this.#parts;
     const others = new Set([...this.#ranges.values()].flatMap((other) => this.#in(other).map(({ slice }) => formatSlice(slice))));
@@ -128,7 +137,7 @@ export class RemovalPlans {
     return written.operations.length === 0 ? next() : writeInSteps(written, () => this.#end(range, next));
   }
 
-  /** All that hold something, or of which something is recorded. */
+  /** The slices of the range that hold objects or have a record. */
   #in(range: SliceRange) {
     const { published, idOf } = this.#parts;
     const { shards } = published;

@@ -1,4 +1,4 @@
-/** Those who wait until everything up to a revision was handed out. Each waits for a limited time. */
+/** Callers that wait, for a limited time, until everything up to a revision was handed out. */
 import { deferred, type Deferred } from '../../domain/deferred.js';
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
@@ -18,7 +18,7 @@ export class RevisionWaiters {
     return this.#waiting.size > 0;
   }
 
-  /** Rejects with an EtcdError of the kind `unknown` where it takes longer. */
+  /** Rejects with an EtcdError of the kind `unknown` after `withinMs`. */
   wait(revision: Revision, withinMs: number): Promise<void> {
     const waiter = { revision, ...deferred<void>() };
     const late = (): void =>
@@ -35,7 +35,7 @@ export class RevisionWaiters {
     for (const waiter of this.#waiting) if (waiter.revision <= position) waiter.resolve();
   }
 
-  /** None of them will be reached any more. */
+  /** Rejects all, because none of their revisions will be handed out. */
   fail(error: Error): void {
     for (const waiter of this.#waiting) waiter.reject(error);
   }

@@ -1,4 +1,4 @@
-/** What is published, and how far history goes back: positions are etcd's own revisions. */
+/** The published revision, and how far history goes back. Revisions are etcd's own. */
 import { Refused } from '../../domain/errors.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import type { Revisions } from '../../domain/store-port.js';

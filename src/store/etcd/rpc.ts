@@ -1,18 +1,23 @@
 /**
- * The messages of etcd's API that this engine sends and receives, as bytes. Pure. The numbers are those of rpc.proto and kv.proto of etcd 3.6
- * (https://github.com/etcd-io/etcd/tree/main/api); fields that are not known are passed over. Revisions are
- * numbers here, because none comes near 2^53.
+ * The messages of etcd's API that this engine sends and receives, as bytes. Pure. Field numbers are
+ * those of rpc.proto and kv.proto of etcd 3.6 (https://github.com/etcd-io/etcd/tree/main/api).
+ * Unknown fields are skipped. Revisions are JavaScript numbers, because none comes near 2^53.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
-/** A key and its value, as etcd stores them. `created` and `revision`: of its first and of its last change; 0 in the mark of a delete. */
-/** `lease`: the one that it lies in, 0 for none. */
+/**
+ * A key and its value, as etcd stores them. `created`: the revision of its first change; 0 in a
+ * delete event. `revision`: that of its last change. `lease`: the lease that it is attached to; 0:
+ * none.
+ */
 export type KeyValue = Readonly<{ key: Uint8Array; value: Uint8Array; created: number; revision: number; lease: number }>;
 
-/** A lease of this engine has an id below 2^48. */
+/** The ids of this engine's leases are below 2^48. */
 export type LeaseRequest = Readonly<{ id: number; ttlSeconds: number }>;
 
-/** `rangeEnd`: the first key behind the range; undefined: the key alone. `revision` 0: now. */
+/**
+ * `rangeEnd`: the first key behind the range; undefined: `key` alone. `revision`: 0: the newest.
+ */
 export type RangeRequest = Readonly<{
   key: Uint8Array;
   rangeEnd?: Uint8Array;
@@ -22,25 +27,27 @@ export type RangeRequest = Readonly<{
   countOnly?: boolean;
 }>;
 
-/** `revision`: at which etcd stood when it answered. */
+/** `revision`: etcd's revision when it answered. */
 export type RangeResponse = Readonly<{ revision: number; kvs: readonly KeyValue[]; more: boolean; count: number }>;
 
-/** Of a key: its last change has this revision, 0 when there is none. */
+/** Holds if the key's last change has this revision; 0: if the key does not exist. */
 export type Compare = Readonly<{ key: Uint8Array; revision: number }>;
 
-/** `lease`: the key goes with it; 0: it stays. */
+/** `lease`: the lease to attach the key to; 0: none. */
 export type Operation =
   | Readonly<{ kind: 'put'; key: Uint8Array; value: Uint8Array; lease?: number }>
   | Readonly<{ kind: 'delete'; key: Uint8Array }>
   | Readonly<{ kind: 'range'; request: RangeRequest }>;
 
-/** All of `success` if every comparison holds, else all of `failure`. */
+/** etcd runs all of `success` if every comparison holds, else all of `failure`. */
 export type TxnRequest = Readonly<{ compare: readonly Compare[]; success: readonly Operation[]; failure: readonly Operation[] }>;
 
-/** `ranges`: what its range operations found, in their order. */
+/** `ranges`: the results of the range operations, in their order. */
 export type TxnResponse = Readonly<{ revision: number; succeeded: boolean; ranges: readonly RangeResponse[] }>;
 
-/** Puts and deletes of the keys in the range from `startRevision` on, with what they replaced. */
+/**
+ * Watches puts and deletes in the range from `startRevision` on. Each event has what it replaced.
+ */
 export type WatchCreate = Readonly<{ key: Uint8Array; rangeEnd: Uint8Array; startRevision: number }>;
 
 export type WatchRequest = Readonly<{ kind: 'create'; create: WatchCreate } | { kind: 'progress' }>;
@@ -48,8 +55,9 @@ export type WatchRequest = Readonly<{ kind: 'create'; create: WatchCreate } | { 
 export type WatchEvent = Readonly<{ kind: 'put' | 'delete'; kv: KeyValue; previous: KeyValue | undefined }>;
 
 /**
- * `revision`: everything up to it was sent, unless `isFragment`: then more follows, maybe of the revision of the last event. `compacted`: the first revision that is
- * left, when the watch asked for an older one.
+ * `revision`: etcd's revision. A response without events means that everything up to it was sent.
+ * `isFragment`: more events follow, maybe of the last event's revision. `compacted`: the oldest
+ * revision that is left, if the watch asked for an older one.
  */
 export type WatchResponse = Readonly<{
   revision: number;
@@ -61,7 +69,7 @@ export type WatchResponse = Readonly<{
   events: readonly WatchEvent[];
 }>;
 
-/** Bytes; 0 where a member of before 3.6 does not say. */
+/** Sizes in bytes; 0 if a member older than 3.6 does not report it. */
 export type StatusResponse = Readonly<{ version: string; size: number; sizeInUse: number; quota: number }>;
 
 const nothing: Uint8Array = new Uint8Array();
@@ -123,12 +131,12 @@ export function encodeLeaseGrant({ id, ttlSeconds }: LeaseRequest): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int64(ttlSeconds).tag(2, WireType.Varint).int64(id).finish();
 }
 
-/** To keep it, or to end it. */
+/** The request to renew a lease, or to end it. */
 export function encodeLeaseId(id: number): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int64(id).finish();
 }
 
-/** How many seconds a lease has left; 0 or less: it is gone. */
+/** The seconds that a lease has left; 0 or less: it is gone. */
 export function decodeLease(bytes: Uint8Array): number {
   let seconds = 0;
   read(bytes, (field, reader) => {
@@ -183,7 +191,7 @@ export function decodeStatus(bytes: Uint8Array): StatusResponse {
 }
 
 function writeCompare(writer: BinaryWriter, { key, revision }: Compare): BinaryWriter {
-  // The target is the revision of the last change; EQUAL is 0, the default.
+  // The target is the revision of the last change (MOD, 2). The result EQUAL is 0, the default.
   writer.tag(2, WireType.Varint).int32(2);
   writer.tag(3, WireType.LengthDelimited).bytes(key);
   return writer.tag(6, WireType.Varint).int64(revision);
@@ -245,7 +253,7 @@ function numberOf(reader: BinaryReader): number {
   return Number(reader.int64());
 }
 
-/** Hands out each field; `take` returns false for one that it does not know. */
+/** Calls `take` with each field, and skips those for which it returns false. */
 function read(bytes: Uint8Array, take: (field: number, reader: BinaryReader) => boolean): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {

@@ -1,9 +1,10 @@
 /**
- * A scope as it stood at a revision, page by page: the objects as they are, but for keys that have changed since, which are shown as they were. It keeps nothing:
- * history knows each key that has changed, in the same order.
+ * A scope as it stood at a revision, page by page. It reads the present objects. For a key that has
+ * changed since, it shows what the key held. A snapshot stores nothing, because history knows every
+ * changed key, in the same order.
  *
- *   at 20     objects now         a 12    b 31    d 18            b changed at 31, c was deleted at 27:
- *             keys of history     b (14)  c (9)                   a 12, b 14, c 9, d 18
+ *   at 20     objects now         a 12    b 31    d 18      b changed at 31, c was deleted at 27:
+ *             keys of history     b (14)  c (9)             a 12, b 14, c 9, d 18
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { expired, Refused } from '../../domain/errors.js';
@@ -23,12 +24,12 @@ export type EtcdSnapshotParts = Readonly<{
   objects: KeyIndex<IndexedObject>;
   history: Pick<HistoryWindow, 'changedKeys'>;
   reader: Pick<BodyReader, 'read'>;
-  /** Throws Refused(Expired) once history does not cover the revision any more. */
+  /** Throws Refused(Expired) once history no longer covers the revision. */
   assertCovered: () => void;
   release: () => void;
 }>;
 
-/** In one turn of the event loop, beside those of other snapshots: some 1 ms. */
+/** Keys that one snapshot looks at in one turn of the event loop: about 1 ms. */
 const keysAtOnce = 1_000;
 
 type Found = IndexedObject | StoredObject;
@@ -46,12 +47,12 @@ export class EtcdSnapshot implements Snapshot {
     this.#limits = limits;
   }
 
-  /** May be empty without being the last. */
+  /** A page may be empty without being the last. */
   async page(after: Key | undefined): Promise<SnapshotPage> {
     this.#parts.assertCovered();
     const { found, next } = this.#look(after);
     const objects = await this.#withBodies(found);
-    // Others have had their turn where bodies came from etcd, and not where all were in memory.
+    // If all bodies were in memory, nothing above has let other work of the event loop run.
     if (next !== undefined) await turn();
     this.#parts.assertCovered();
     return { objects, next };
@@ -61,7 +62,7 @@ export class EtcdSnapshot implements Snapshot {
     this.#parts.release();
   }
 
-  /** What stood behind `after`, and the last key that was looked at. */
+  /** The objects behind `after` at the revision, and the last key that was looked at. */
   #look(after: Key | undefined): Readonly<{ found: readonly Found[]; next: Key | undefined }> {
     const { objects, history } = this.#parts;
     const { rowsMax, bytesMax } = this.#limits;
@@ -81,13 +82,13 @@ export class EtcdSnapshot implements Snapshot {
     return { found, next: undefined };
   }
 
-  /** What a key held. */
+  /** What a key held at the revision. */
   #stood(object: IndexedObject | undefined, changed: ChangedKey | undefined): Found | undefined {
     const change = changed && firstChangeAbove(changed, this.revision);
     if (change === undefined) return object;
     if (change.kind === 'put' && change.created) return undefined;
     const held = change.previous();
-    // It was listed again behind a gap in history, and nobody has it any more.
+    // etcd did not send what the change replaced, or fragments.ts dropped it, and no memory has it.
     if (held === undefined) throw new Refused(expired(`too old resource version: ${this.revision}`));
     return held;
   }

@@ -8,7 +8,7 @@ import type { EtcdClientOptions } from './client.js';
 import type { WindowLimits } from './history-window.js';
 import type { SnapshotLimits } from './snapshot.js';
 
-/** `prefix`: what all its keys begin with, such as `/cache`. */
+/** `prefix`: the prefix of all keys of the cache, such as `/cache`. */
 export type EtcdOptions = EtcdClientOptions & Readonly<{ prefix: string }>;
 
 export type EtcdLimits = Readonly<{
@@ -17,7 +17,7 @@ export type EtcdLimits = Readonly<{
   snapshot: SnapshotLimits;
   snapshotHoldMs: number;
   recentBytesMax: number;
-  /** A start reads so many revisions of history, so that watches of other servers may go on here. */
+  /** Revisions of history that a start reads, so that watches of other servers can resume here. */
   resumedRevisionsMax: number;
   /** How often the leader looks for what other servers have left undone. */
   dutiesIntervalMs: number;
@@ -27,7 +27,7 @@ export type EtcdLimits = Readonly<{
 export type EtcdParts = Readonly<{
   log: Log;
   clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   random: () => number;
   observe: StoreObserver;
 }>;

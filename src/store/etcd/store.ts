@@ -1,9 +1,10 @@
 /**
- * The etcd engine behind the Store port: what is published is what following etcd has brought; what is written goes to etcd and comes back that way.
+ * The etcd engine behind the Store port. It publishes what the follower brings. A write goes to
+ * etcd, and is published when the follower brings it back.
  *
- *   submit ─▶ MutationQueue ─▶ committer ─▶ etcd ─▶ follower ─▶ #take: state, history, followers, subscribers, all in one tick
- *   push ───▶ (lanes)                 ▲                           │
- *                                     └──────── published ◀───────┘   only then is the writer answered
+ *   submit ─▶ MutationQueue ─▶ committer ─▶ etcd ─▶ follower ─▶ take: index, history, state,
+ *   push ───▶ (lanes)              ▲                             │    subscribers, in one tick
+ *                                  └───────── published ◀────────┘    then the writer is answered
  */
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../../domain/change.js';
@@ -34,7 +35,7 @@ import type { RecentBodies } from './recent-bodies.js';
 import { EtcdRevisions } from './revisions.js';
 import type { EtcdLimits, EtcdParts } from './store-options.js';
 
-/** What a store begins with: all that etcd had when it was opened. */
+/** What a store starts with: the state of etcd when it was opened. */
 export type Opened = Readonly<{
   client: EtcdClient;
   follower: Follower;
@@ -52,7 +53,9 @@ export type Opened = Readonly<{
 const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
 const outlived = 'another server has begun another life of the cache, because it found no server that runs';
 const trimIntervalMs = 1_000;
-/** Nothing that is served is older, as far as this server knows. */
+/**
+ * After this time without word from etcd, health reports a failure: what is served may be older.
+ */
 const unheardMsMax = 10_000;
 
 export class EtcdStore implements Store {
@@ -138,7 +141,10 @@ export class EtcdStore implements Store {
     return this.#state !== 'closed';
   }
 
-  /** Resolves when etcd has lost what was published here, or another server has begun a life of the cache that this one is not of. */
+  /**
+   * Resolves when etcd has lost something that is published here, or when another server has begun
+   * a new life of the cache.
+   */
   readonly failed: Promise<Error>;
 
   get lastFailure(): string | undefined {
@@ -152,7 +158,7 @@ export class EtcdStore implements Store {
     return { mutations: length, bytes };
   }
 
-  /** Of what is in memory; etcd's own log is etcd's. */
+  /** The changes in memory; etcd's own log does not count. */
   get logged(): Readonly<{ changes: number; bytes: number }> {
     const { size, bytes } = this.history;
     return { changes: size, bytes };
@@ -162,7 +168,7 @@ export class EtcdStore implements Store {
     return this.#opened.published.unreadable;
   }
 
-  /** None of this machine. */
+  /** This engine has no files on this machine. */
   fileBytes(): ReadonlyMap<string, number> {
     return new Map();
   }
@@ -180,18 +186,18 @@ export class EtcdStore implements Store {
     return this.#closed.promise;
   }
 
-  /** Does what the leader does at intervals, if this server is the leader. */
+  /** Does the periodic work of the leader, if this server leads. */
   attend(): void {
     this.#duties.look();
   }
 
-  /** Lets go of history that is over its bounds. */
+  /** Drops history that exceeds its bounds. */
   trim(): void {
     const nowMs = this.#parts.clock.now();
     if (this.history.trim(nowMs, Math.min(this.revisions.published, this.#holds.lowest(nowMs) ?? Infinity))) this.#trimSoon();
   }
 
-  /** What following etcd has brought. */
+  /** Takes in a batch of the follower, and publishes it. */
   take(batch: FollowedBatch): void {
     const { published, window } = this.#opened;
     const nowMs = this.#parts.clock.now();
@@ -252,7 +258,7 @@ export class EtcdStore implements Store {
 
   #failed(error: unknown): Extract<Outcome, { kind: 'unavailable' | 'unknown' }> {
     const message = error instanceof Error ? error.message : String(error);
-    // What goes on failing is logged once.
+    // A failure that repeats is logged once.
     if (message !== this.#lastFailure) this.#parts.log.error('store.commit-failed', { message });
     if (!(error instanceof EtcdError) || error.kind !== 'too-large') this.#lastFailure = message;
     if (error instanceof Refused) return { kind: 'unavailable', refusal: error.refusal };
@@ -261,7 +267,10 @@ export class EtcdStore implements Store {
     return { kind: error.kind === 'unknown' ? 'unknown' : 'unavailable', refusal: refusalOf(error) };
   }
 
-  /** Where nobody can write, nobody does: so this server tries itself, until etcd takes something again. */
+  /**
+   * After a failed write, clients may not write again. So this server keeps writing its own state
+   * until etcd accepts a write.
+   */
   async #probe(): Promise<void> {
     if (this.#lastFailure === undefined || this.#isProbing) return;
     this.#isProbing = true;
@@ -277,7 +286,9 @@ export class EtcdStore implements Store {
     }
   }
 
-  /** In another turn: who has asked for what has just come is still to be answered from there. */
+  /**
+   * Trims in a later turn: the committer still answers the writers of these changes from history.
+   */
   #trimSoon(): void {
     if (this.#isTrimming) return;
     this.#isTrimming = true;

@@ -1,8 +1,9 @@
 /**
- * The values of objects in etcd: what kcp's own cache server reads and writes there. Pure.
+ * The values of objects in etcd, as kcp's own cache server reads and writes them. Pure.
  *
- * A value is the object's JSON and a line break. Its place annotations are whatever its writer sent; an object's place is that of its key. Where a
- * value is no object of its type, it is skipped by whoever reads it, and never rewritten: it is not ours. A path entry is stored as it is.
+ * A value is the object's JSON and a line break. It has the place annotations that its writer sent,
+ * but the object's place is that of its key. Readers skip a value that is not an object of its
+ * type, and no server rewrites it. A path entry is stored as it is.
  */
 import { kcpTypes } from '../../domain/catalogue-kcp.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
@@ -17,15 +18,21 @@ import { confirmMeta, MisfitMeta } from '../../json/object-meta.js';
 import { member, type Members, NotJson, type ObjectText, valueText } from '../../json/object-text.js';
 import { ownBuffer, type Allocate } from '../../json/text-edits.js';
 
-/** More than is taken from a client (intake/read-object.ts), because what was admitted has some members more when it is stored. */
+/**
+ * Above the limit for clients (intake/read-object.ts), because the server adds members to what it
+ * stores.
+ */
 const membersMax = 20_000;
 const lineBreak = 0x0a;
-/** A watch of Go ends at an object of another kind. Which kind a declared type has is not known here. */
+/**
+ * A watch of a Go client ends at an object of another kind. The kinds of declared types are not
+ * known here.
+ */
 const builtInKinds: ReadonlyMap<string, string> = new Map(kcpTypes.map((type) => [formatGroupResource(type), type.kind]));
 
 type ReadValue = Readonly<{ body: Body; path: CanonicalPath | undefined }>;
 
-/** Why a value cannot be served. */
+/** A value that cannot be served. The message says why. */
 export class Unreadable extends Error {}
 
 export function valueOf({ bytes }: Body): Uint8Array {
@@ -35,7 +42,10 @@ export function valueOf({ bytes }: Body): Uint8Array {
   return value;
 }
 
-/** The body as it would be if it had come in here, and the canonical path that it names. They share no memory with `value`. Throws Unreadable. */
+/**
+ * Returns the body as if a client had sent it to this server, and the canonical path that it names.
+ * They share no memory with `value`. Throws Unreadable.
+ */
 export function readValue(key: Key, value: Uint8Array, allocate = ownBuffer): ReadValue {
   const bytes = value.at(-1) === lineBreak ? value.subarray(0, -1) : value;
   if (isPathType(key.resource)) return readEntry(key, bytes, allocate);

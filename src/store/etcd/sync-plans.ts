@@ -1,6 +1,7 @@
 /**
- * Decides syncs and removals: what counts as synced, and what is left to remove. Marks and walks are in the memory of the server that a pusher came to; where
- * another server writes what voids them, following shows it (`follow`).
+ * Plans syncs: what counts as synced, and what is left to remove. Marks and walks are in the memory
+ * of the server that the pusher connected to. If another server writes something that voids them,
+ * this server learns it from what is published (`follow`).
  */
 import type { PushOutcome } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
@@ -27,14 +28,14 @@ const unbegun: PushOutcome = { kind: 'unbegun' };
 
 export class SyncPlans {
   readonly #parts: SyncPlansParts;
-  /** Numbers of types, by their texts. */
+  /** The numbers of the types, by their texts. */
   readonly #ids = new Map<string, number>();
 
   constructor(parts: SyncPlansParts) {
     this.#parts = parts;
   }
 
-  /** What is published now may void syncs that are under way, whichever server has written it. */
+  /** Voids the syncs under way that the batch makes void, whichever server wrote it. */
   follow({ change, rewrites }: Pick<PublishedBatch, 'change' | 'rewrites'>): void {
     const { underWay } = this.#parts;
     for (const shard of change.voided) underWay.forgetRange({ shard });
@@ -60,13 +61,17 @@ export class SyncPlans {
     const facts = published.shards.facts(slice);
     const written: Written = { compare: records.spokenBy(slice.shard, by), operations: [] };
     const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
-    // A removal at another server must not take what this sync finds here (removal-plans.ts); and what is void was so before.
+    // The begin ends a removal by another server, which must not remove what this sync confirms
+    // (removal-plans.ts). It also clears `isVoid`, which is about earlier syncs.
     const begins = { begins: true, ...(removal === server ? {} : { removal: '' }) };
     records.putFacts(written, slice, cluster === undefined ? unsynced(facts) : facts, begins);
     return written.operations.length === 0 ? begun() : write(written, begun);
   }
 
-  /** It voids the sync that is under way, wherever that is; published-shards.ts reports it to each server. */
+  /**
+   * Voids the sync under way, at whichever server. published-shards.ts reports that to every
+   * server.
+   */
   invalidate({ slice, by }: PushOf<'invalidate'>): Plan {
     const { published, underWay } = this.#parts;
     underWay.forget(slice.shard, this.idOf(slice.resource));
@@ -75,7 +80,7 @@ export class SyncPlans {
     return write(written);
   }
 
-  /** `resumed`: the walk that an earlier step has begun. */
+  /** `resumed`: the walk that an earlier step of this `end` began. */
   end(push: PushOf<'end'>, resumed: number | undefined): Plan {
     const { published, underWay } = this.#parts;
     const { slice, cluster, by } = push;
@@ -112,7 +117,10 @@ export class SyncPlans {
     return written.operations.length === 0 ? unchanged : writeInSteps(written, () => this.assume(shard));
   }
 
-  /** Nothing of it is left to remove. It counts once the sync of the whole slice has ended and so have the others that were under way. */
+  /**
+   * Ends a sync that has nothing left to remove. The slice counts as synced once its own sync has
+   * ended, and the syncs of logical clusters that were under way then have ended too.
+   */
   #ended(push: PushOf<'end'>, id: number, decision: Decision): Plan {
     if (this.#parts.underWay.running(push.slice.shard, id, push.cluster) === undefined) return decided(unbegun);
     const whole = this.#parts.underWay.ended(id, push);

@@ -1,6 +1,7 @@
 /**
- * How many transactions may be under way at once: half as many after one that etcd has not answered in time, one more with each that it has. So where all
- * together take longer than each may, there are soon as few as the network and the disks can take.
+ * Limits how many transactions are under way at once. The limit halves after a transaction that
+ * etcd did not answer in time, and rises by one with each answer. So it soon falls to what the
+ * network and the disks can handle in time.
  */
 export class TransactionSlots {
   readonly #max: number;
@@ -13,7 +14,7 @@ export class TransactionSlots {
     this.#limit = max;
   }
 
-  /** Resolves when it is its turn; whoever took one gives it back with `give`. */
+  /** Resolves when a slot is free. The caller returns the slot with `give`. */
   async take(): Promise<void> {
     if (this.#taken < this.#limit) this.#taken += 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

@@ -1,4 +1,7 @@
-/** Keeps what was sent, and not answered, from arriving behind what is sent next: the fence of this server (peers.ts) is renewed in between. */
+/**
+ * Keeps etcd from applying an unanswered transaction after a later one: this server renews its
+ * fence (peers.ts) in between.
+ */
 import { pause } from '../../domain/pause.js';
 import type { Clock } from '../../domain/ports.js';
 import { EtcdError } from './etcd-error.js';
@@ -6,9 +9,12 @@ import type { Compare } from './rpc.js';
 
 export type WriteFenceParts = Readonly<{
   clock: Clock;
-  /** Of this server, as it is published; undefined: it has none now. */
+  /** This server's fence as published; undefined if it has none now. */
   fence: () => Compare | undefined;
-  /** Resolves once nothing can arrive any more that was sent before, and what has is published here. Throws EtcdError. */
+  /**
+   * Resolves once etcd can apply nothing that was sent before, and what it has applied is published
+   * here. Throws EtcdError.
+   */
   renewFence: () => Promise<void>;
 }>;
 
@@ -17,7 +23,7 @@ const never = new AbortController().signal;
 
 export class WriteFence {
   readonly #parts: WriteFenceParts;
-  /** How many transactions were not answered, and how many of them had been sent when the fence was renewed. */
+  /** Transactions without an answer, and how many of them were sent before the latest renewal. */
   #unanswered = 0;
   #settled = 0;
   #renewing: Promise<void> | undefined;
@@ -26,12 +32,15 @@ export class WriteFence {
     this.#parts = parts;
   }
 
-  /** A transaction was not answered. */
+  /** Records that a transaction got no answer. */
   noteUnanswered(): void {
     this.#unanswered += 1;
   }
 
-  /** What a transaction compares, once nothing that was not answered may arrive any more. Throws an EtcdError of that kind where that cannot be had in time. */
+  /**
+   * Returns the comparison for the next transaction, once etcd can apply no unanswered one. Throws
+   * an EtcdError of the given kind if that is not so by `untilMs`.
+   */
   async present(untilMs: number, kind: 'refused' | 'unknown'): Promise<Compare> {
     const { clock, fence } = this.#parts;
     for (;;) {
