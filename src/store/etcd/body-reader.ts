@@ -36,7 +36,7 @@ export class BodyReader {
    * objects has changed since; 503 if etcd does not answer.
    */
   async read(objects: readonly IndexedObject[], at: Revision): Promise<readonly StoredObject[]> {
-    // Read the memory first: it may evict entries while the reader waits for etcd.
+    // Look in memory before asking etcd: memory may evict these bodies during the wait.
     const here = objects.map(({ key, revision }) => this.#parts.bodies.get(key, revision));
     const missing = objects.filter((_, i) => here[i] === undefined);
     const fetched = missing.length === 0 ? new Map<string, StoredObject>() : await this.#fetched(missing, at);

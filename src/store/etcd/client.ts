@@ -3,8 +3,8 @@
  * answer, the next one becomes the current endpoint.
  *
  * E1 The client sends a read to each endpoint once before the read fails. It sends a write only
- *    once, because only the caller knows whether the write may be repeated. It repeats both if etcd
- *    rejected them unread (`outdated`).
+ *    once, because only the caller knows whether the write may be repeated. It does repeat both
+ *    after an `outdated` error, because etcd has then done nothing.
  * E2 Every call ends with an answer or an EtcdError, after `timeoutMs` at the latest. A watch ends
  *    when etcd ends it, when its connection fails, or when its caller closes it.
  */

@@ -9,14 +9,15 @@
  *
  * M1 The committer returns a decision only once its write is published here. Later reads at this
  *    server see the write.
- * M2 If etcd does not answer a transaction, the fence of this server is renewed (peers.ts). After
- *    that the transaction is either applied and published here, or can never be applied. The
- *    committer sends nothing until then. If the fence cannot be renewed in time, the error has the
- *    kind `unknown`.
+ * M2 If etcd does not answer a transaction, this server renews its fence (peers.ts). After that the
+ *    transaction is either applied and published here, or can never be applied. The committer sends
+ *    nothing until then. If the server cannot renew the fence in time, the write fails with an
+ *    error of the kind `unknown`.
  * M3 etcd may reject a transaction although everything that it compares is still published
  *    unchanged. If that happens `contradictionsMax` times in a row, etcd has lost data.
- * M4 If one push of a lane fails, the committer plans no other push of that call, not even again.
- *    Otherwise etcd could apply such a write after what the shard's next speaker sends.
+ * M4 If one push of a lane fails, the committer plans no other push of that call, neither for the
+ *    first time nor again. Otherwise etcd could apply such a write after what the shard's next
+ *    speaker sends.
  */
 import assert from 'node:assert/strict';
 import type { Change } from '../../domain/change.js';

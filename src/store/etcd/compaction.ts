@@ -3,8 +3,8 @@
  * `compact_rev_key` compacts etcd up to its revision of one interval earlier. This coordinates any
  * number of servers, of Strata and of others.
  *
- * CO1 No revision younger than `ageMs` is compacted. If etcd's quota is nearly used up, the limit
- *     is a minute if that is shorter.
+ * CO1 No revision younger than `ageMs` is compacted. While etcd's quota is nearly used up, that age
+ *     is at most a minute.
  * Bound: one entry for each look within `ageMs`.
  */
 import type { Log } from '../../diagnostics/log.js';

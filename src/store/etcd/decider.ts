@@ -1,5 +1,5 @@
 /**
- * Decides what this engine is asked, from what is published here, and plans the write to etcd. etcd
+ * Decides requests to this engine by what is published here, and plans the writes to etcd. etcd
  * applies a write only if everything that the decision rests on is unchanged. Otherwise the
  * committer waits until the change is published here, and asks for a new plan. The decider itself
  * never writes to etcd.
@@ -113,7 +113,7 @@ export class Decider {
     const revision = this.#published.marks.get(mark);
     if (revision === undefined && (survivor === undefined || !this.#published.owesRewrite(mark))) return unchanged;
     const compare: Compare[] = [{ key: this.#records.keyOf(record), revision: revision ?? 0 }];
-    // Either operation tells every server that no pusher synced the object by this write
+    // Either operation tells every server that this write does not count as a sync of the object
     // (published-state.ts).
     const operations: Operation[] = [revision === undefined ? this.#records.put({ kind: 'swept' }, unsaid) : this.#records.remove(record)];
     if (survivor !== undefined && body !== undefined) {
@@ -154,7 +154,7 @@ export class Decider {
     const before = shards.facts(key);
     const facts = settles || unsyncs ? unsynced(before) : before;
     this.#records.putFacts(written, key, mutation.kind === 'put' ? { ...facts, cameOver: '' } : facts, unsyncs ? { voids: true } : {});
-    // Writing `swept` tells every server that no pusher synced the object by this write
+    // Writing `swept` tells every server that this write does not count as a sync of the object
     // (published-state.ts).
     if (keepsNames(mutation)) written.operations.push(this.#records.put({ kind: 'swept' }, unsaid));
     if (mutation.kind === 'put') return this.#putting(key, mutation.body, held, written);

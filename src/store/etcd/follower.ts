@@ -8,16 +8,16 @@
  *
  * L1 Batches have rising revisions, and no revision is split between two. No change is missing or
  *    repeated. All pages of the listing show one revision.
- * L2 Following fails when etcd no longer holds what was handed out, or may not. Before it watches
+ * L2 Following fails if etcd has lost what was handed out, or may have lost it. Before it watches
  *    again, the follower reads etcd's revision with a quorum, because one member may lag for a
- *    while. It fails if that revision is below its position, or if the next changes are compacted.
- *    In the second case nobody can know what happened, or whether etcd lost data. It also fails if
- *    etcd sends a change that an earlier progress report had covered.
+ *    while. It fails if that revision is below its position. It also fails if the next changes are
+ *    compacted, because then nobody can know what they were, or whether etcd lost data. And it
+ *    fails if etcd sends a change that an earlier progress report had covered.
  * L3 Every `askMs` the follower asks the watch for its progress. It closes a watch that leaves
  *    `silentMs / askMs` questions in a row unanswered, and waits longer for the next watch. It
  *    counts questions and not time, so a pause of this process (F7) is no silence. While a request
- *    waits for a revision, etcd is ahead of the watch, so an answer without anything new does not
- *    count. The disk of that member may stall.
+ *    waits for a revision, etcd is ahead of the watch. An answer without anything new then counts
+ *    as none, because the disk of that member may have stalled.
  */
 import type { Log } from '../../diagnostics/log.js';
 import { deferred } from '../../domain/deferred.js';
@@ -164,8 +164,9 @@ export class Follower {
   }
 
   /**
-   * For callers that can do nothing until then. Waits as long as events keep arriving, and fails
-   * after a minute without any. `revision`: etcd's newest revision if undefined. Throws EtcdError.
+   * As `reach`, for callers that can do nothing else meanwhile. Waits as long as events keep
+   * arriving, and fails after a minute without any. `revision`: etcd's newest if undefined. Throws
+   * EtcdError.
    */
   async catchUp(revision?: Revision): Promise<void> {
     const newest = revision ?? (await this.#newest.ask());

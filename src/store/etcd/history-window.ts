@@ -249,7 +249,9 @@ export function firstChangeAbove(known: ChangedKey, revision: Revision): Change 
   return known.changes[firstAbove(known, revision)];
 }
 
-/** Copying must be rare against dropping: an eighth of a long array must have been dropped. */
+/**
+ * Copies are rare: all of an array must have been dropped, or `slack` changes and an eighth of it.
+ */
 function isWorthACopy(left: number, length: number): boolean {
   return left === length || (left >= slack && left * 8 >= length);
 }

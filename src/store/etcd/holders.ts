@@ -1,10 +1,10 @@
 /**
  * Decides who has a shard, and which cache is at the other end of a link (domain/claim.ts).
  *
- * N1 Each transaction of a pusher or link compares the record of the shard; that of a link also
- *    compares the record of the link. Every new connection writes that record again, with a session
- *    that only the server of the connection remembers. So whatever a former connection has under
- *    way fails.
+ * N1 Each transaction of a pusher or link compares the shard's record. A link's transaction also
+ *    compares the link's record. Every new connection writes its record again, with a session that
+ *    only the server of that connection remembers. So whatever a former connection has under way
+ *    fails.
  */
 import { arrived, claimed, judgeClaim, removedAt } from '../../domain/claim.js';
 import type { Speaker } from '../../domain/push.js';
@@ -138,7 +138,7 @@ export class Holders {
   }
 
   /**
-   * Takes the via from the shards that came over the neighbour, some in each transaction, then
+   * Clears the via of the shards that came over the neighbour, some in each transaction, then
    * continues with `next`. Undefined: there is no such shard.
    */
   #leaveVias(neighbour: Neighbour, next: () => Plan): Plan | undefined {

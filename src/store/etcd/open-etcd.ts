@@ -26,7 +26,7 @@ import type { EtcdLimits, EtcdOptions, EtcdParts } from './store-options.js';
 
 const contradiction = 'etcd does not hold what it has shown: it was restored';
 const answerMsMax = 5_000;
-/** How often a start lists if etcd is compacted meanwhile. */
+/** Attempts to list, if etcd is compacted during the listing. */
 const triesMax = 3;
 
 /** Throws a CacheError that says what is wrong. */

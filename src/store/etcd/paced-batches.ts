@@ -5,7 +5,7 @@
  *   responses of the watch ──▶ waiting ──▶ one step in this turn ──▶ the next in the next turn …
  *
  * Bound: the follower pauses the watch while more than `waitingBytesMax` wait (`isFull`), and
- * resumes it when less does (`drained`).
+ * resumes it when fewer bytes wait (`drained`).
  */
 import { setImmediate } from 'node:timers';
 import type { FollowedBatch } from './follower.js';

@@ -61,12 +61,13 @@ const retryMs = 200;
  */
 const answerMsMax = 2_000;
 /**
- * A server is silent after this many heartbeats of this server, which are `keepIntervalMs` apart.
+ * Another server counts as silent if its heartbeat stays the same for this many heartbeats of this
+ * server, which are `keepIntervalMs` apart.
  */
 const silentAfter = 4;
 /**
- * A silent leader is replaced after this many. A server that is far behind etcd writes no
- * heartbeat, and yet may lead.
+ * A leader is replaced if its heartbeat stays the same for this many. A server that is far behind
+ * etcd writes no heartbeat, and yet may lead.
  */
 const leaderSilentAfter = 12;
 const leadsSilentlyMsMax = 30_000;
@@ -110,7 +111,9 @@ export class EtcdPeers implements Peers {
       .padStart(12, '0');
   }
 
-  /** Enters if this server has no lease yet, then keeps the lease. Throws EtcdError. */
+  /**
+   * Gets a lease if this server has none yet (`enter`), then keeps renewing it. Throws EtcdError.
+   */
   async join(): Promise<void> {
     if (this.#lease === 0) await this.#enterAgain();
     this.look();
@@ -195,7 +198,7 @@ export class EtcdPeers implements Peers {
     return this.#listeners.subscribe(listener);
   }
 
-  /** Call this when published records of servers may have changed: the lead may change. */
+  /** Checks who leads. Call this when published records of servers may have changed. */
   look(): void {
     const { published, log, clock } = this.#parts;
     const { leader } = published;
@@ -305,8 +308,8 @@ export class EtcdPeers implements Peers {
       throw error;
     });
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
-    // A later heartbeat is no loss: etcd has applied an unanswered write, or this server has
-    // entered again.
+    // A later heartbeat is no loss: etcd has applied an unanswered write, or this server has a new
+    // lease.
     if (at < this.#heartbeat) return this.#enterAgain();
     this.#heartbeat = at;
     if (!succeeded) return;

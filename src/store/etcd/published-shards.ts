@@ -76,7 +76,7 @@ export class PublishedShards {
     return this.#links.size;
   }
 
-  /** The name of the child that is this cache; undefined if no child is. */
+  /** The name of the child whose cache has that id; undefined if there is none. */
   nameOfChild(cacheId: string): string | undefined {
     for (const [neighbour, { record }] of this.#links) if (record.cacheId === cacheId && neighbour !== 'parent') return childOf(neighbour);
     return undefined;

@@ -40,8 +40,8 @@ import { readValue } from './stored-values.js';
 export type PublishedStateParts = Readonly<{ prefix: string; bodies: RecentBodies; log: Log; keptNames: KeptNames }>;
 
 /**
- * A write that no pusher synced. The store wrote the object again because a namesake on another
- * shard was deleted, or only kept names changed.
+ * A write that does not count as a sync of the object. The store wrote the object again because a
+ * namesake on another shard was deleted, or only kept names changed.
  */
 export type Rewrite = Readonly<{ key: Key; from: Revision; to: Revision }>;
 
@@ -73,7 +73,7 @@ export class PublishedState {
   /** The stored marks of namesakes that must be written again, and the revision of each. */
   readonly #marks = new Map<string, Revision>();
   /**
-   * Namesakes that must be written again without a stored mark, by the mark that they would have.
+   * Namesakes that must be written again but have no stored mark, by the mark that they would have.
    * The server that deleted the object did not know the namesake, which had just been written.
    */
   readonly #unmarked = new Map<string, Revision>();

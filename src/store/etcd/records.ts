@@ -9,8 +9,8 @@
  *                                             which it has sent everything
  *     servers/ID, fences/ID, heartbeats/ID,   attached to the lease of a server (peers.ts)
  *     leader
- *     swept                                   put with a change that no pusher sent: a removed
- *                                             object, a rewrite, a change of kept names
+ *     swept                                   put with a change to flag it: a walk's delete, a
+ *                                             rewrite, or a change of kept names only
  *     rewrites/TYPE|CLUSTER|NAMESPACE/NAME    a mark: a namesake of a deleted object must be
  *                                             written again
  *     written/GROUP/RESOURCE/…                put with an object that the store writes again: the

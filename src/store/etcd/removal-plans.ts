@@ -94,8 +94,8 @@ export class RemovalPlans {
     const written: Written = { compare: [], operations: [] };
     for (const { slice } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
-      // If this server already removes from the slice, a sync may have begun here since. It becomes
-      // void.
+      // If this server already removes from the slice, a sync may have begun here since. It is
+      // voided.
       if (!this.mayRemove(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
         records.putFacts(written, slice, cleared(published.shards.facts(slice)), { voids: true, removal: server });
     }
@@ -124,7 +124,10 @@ export class RemovalPlans {
     };
   }
 
-  /** Ends this server's removal in the slices of the range, except in those of another walk. */
+  /**
+   * Ends this server's removal in the slices of the range, except in those that another walk of
+   * this server still goes through.
+   */
   #end(range: SliceRange, next: () => Plan): Plan {
     const { published, records } = this.#parts;
     const others = new Set([...this.#ranges.values()].flatMap((other) => this.#in(other).map(({ slice }) => formatSlice(slice))));

@@ -3,7 +3,7 @@
  *
  * A value is the object's JSON and a line break. It has the place annotations that its writer sent,
  * but the object's place is that of its key. Readers skip a value that is not an object of its
- * type, and no server rewrites it. A path entry is stored as it is.
+ * type. They do not rewrite it, because another program owns it. A path entry is stored as it is.
  */
 import { kcpTypes } from '../../domain/catalogue-kcp.js';
 import type { CanonicalPath } from '../../domain/cluster.js';

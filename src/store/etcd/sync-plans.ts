@@ -61,7 +61,7 @@ export class SyncPlans {
     const facts = published.shards.facts(slice);
     const written: Written = { compare: records.spokenBy(slice.shard, by), operations: [] };
     const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
-    // The begin ends a removal by another server, which must not remove what this sync confirms
+    // This `begin` ends a removal by another server, which must not remove what this sync confirms
     // (removal-plans.ts). It also clears `isVoid`, which is about earlier syncs.
     const begins = { begins: true, ...(removal === server ? {} : { removal: '' }) };
     records.putFacts(written, slice, cluster === undefined ? unsynced(facts) : facts, begins);
@@ -69,7 +69,7 @@ export class SyncPlans {
   }
 
   /**
-   * Voids the sync under way, at whichever server. published-shards.ts reports that to every
+   * Voids the sync under way, whichever server has it. published-shards.ts reports that to every
    * server.
    */
   invalidate({ slice, by }: PushOf<'invalidate'>): Plan {
