@@ -12,15 +12,14 @@ import { readValue } from './stored-values.js';
 
 export type BodyReaderParts = Readonly<{ client: EtcdClient; prefix: string; bodies: RecentBodies }>;
 
-/** Maximum keys fetched by one range request. */
 const rangeKeysMax = 500;
 /**
- * A range request may fetch at most this many keys per missing key. Otherwise the reader fetches
- * each missing key by its own request.
+ * A range request may fetch this many keys per missing key. Otherwise each missing key gets its own
+ * request.
  */
 const rangeKeysPerMissing = 4;
 const asksMax = 16;
-/** In a range request, revision 0 means etcd's newest revision. */
+/** In a range request, revision 0 is the newest. */
 const newest: Revision = 0;
 
 export class BodyReader {
@@ -60,8 +59,7 @@ export class BodyReader {
       this.#parts.bodies.add(stored);
     };
     if (await this.#ask(wanted, at, take)) return found;
-    // Another program has compacted `at`. Objects that have not changed since can be read at the
-    // newest revision.
+    // Another program has compacted `at`. Objects unchanged since are still at the newest revision.
     await this.#ask(wanted, newest, take);
     if (wanted.size > 0) throw new Refused(expired(`too old resource version: ${at}`));
     return found;
@@ -87,7 +85,7 @@ export class BodyReader {
     }
   }
 
-  /** Fetches one range from the first key to the last, if it holds few other keys. */
+  /** Fetches one range over all keys, if it holds few others. */
   async #range(texts: readonly string[], at: Revision, take: (kv: KeyValue) => void): Promise<void> {
     const [first, last] = [texts[0], texts.at(-1)];
     if (first === undefined || last === undefined || texts.length < rangeKeysPerMissing) return;

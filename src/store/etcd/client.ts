@@ -48,11 +48,11 @@ export type WatchListener = Readonly<{ received: (response: WatchResponse) => vo
 
 export type EtcdWatch = Readonly<{
   /**
-   * Asks etcd how far the watch is. etcd answers with a response without events. It does not answer
-   * while the watch is still catching up, so the caller must ask again.
+   * Asks etcd how far the watch is; the answer is a response without events. A watch that is still
+   * catching up gets no answer, so the caller must ask again.
    */
   askProgress: () => void;
-  /** Stops reading until `resume`. Flow control makes etcd hold the events back. */
+  /** Stops reading until `resume`; flow control makes etcd wait. */
   pause: () => void;
   resume: () => void;
   close: () => void;
@@ -62,7 +62,7 @@ type Method<Request, Response> = Readonly<{
   path: string;
   encode: (request: Request) => Uint8Array;
   decode: (bytes: Uint8Array) => Response;
-  /** NOT_FOUND counts as success: the call removes something that is already gone. */
+  /** NOT_FOUND counts as success, because the call removes something. */
   isDoneIfGone?: boolean;
 }>;
 
@@ -85,14 +85,14 @@ const watching = '/etcdserverpb.Watch/Watch';
 const keeping = '/etcdserverpb.Lease/LeaseKeepAlive';
 
 const anyKey = Buffer.of(0);
-/** How often one call is repeated because users or roles of etcd changed while it was under way. */
+/** How often one call is repeated after `outdated`. */
 const outdatedMax = 20;
 /** How long a start waits for the status of one member. */
 const statusMsMax = 2_000;
 
 /**
- * etcd ends these watches at a member that knows no leader. Without this, a member that is cut off
- * would keep the watch open and silent.
+ * Makes etcd end watches at a member that knows no leader. A member that is cut off would otherwise
+ * stay silent.
  */
 const requireLeader = new Metadata();
 requireLeader.set('hasleader', 'true');
@@ -134,7 +134,6 @@ export class EtcdClient {
     return this.#read(statusOf, null);
   }
 
-  /** The status of each member, or why the member did not answer. */
   async statuses(): Promise<readonly Readonly<{ endpoint: string; status: StatusResponse | EtcdError }>[]> {
     const asked = this.#members.all.map(async (member) => {
       try {
@@ -147,9 +146,7 @@ export class EtcdClient {
     return Promise.all(asked);
   }
 
-  /**
-   * Creates a lease to which keys can be attached. etcd deletes those keys when the lease expires.
-   */
+  /** Creates a lease. etcd deletes the keys attached to it when it expires. */
   async grantLease(request: LeaseRequest): Promise<void> {
     await this.#once(leaseGrant, request);
   }
@@ -270,10 +267,7 @@ export class EtcdClient {
     }
   }
 
-  /**
-   * After a failure of kind `unknown`, which another endpoint may not have, the next call goes to
-   * the next endpoint.
-   */
+  /** After a failure of the kind `unknown`, the next call goes to the next endpoint. */
   #send<Request, Response>(
     { path, encode, decode, isDoneIfGone = false }: Method<Request, Response>,
     request: Request,

@@ -60,8 +60,8 @@ export type CommitterParts = WriteFenceParts &
 
 /**
  * `writeMsMax`: the time for one write, however often it is sent. `answerMsMax`: the time for one
- * answer. A new leader of etcd is elected sooner, and does not know the requests that the former
- * one got. If etcd is only slow, renewing the fence shows the outcome (M2).
+ * answer. A new leader of etcd is elected sooner, and never answers what the former one was asked.
+ * If etcd is only slow, renewing the fence shows the outcome (M2).
  */
 export type CommitterOptions = Readonly<{
   transactionsMax: number;
@@ -85,10 +85,7 @@ type CarryOut = Readonly<{ mutation?: Mutation; first?: Plan }>;
 
 type WritePlan = Extract<Plan, { kind: 'write' }>;
 
-/**
- * The deadline of one write, however often it is planned and sent. Set when the write gets its
- * first slot.
- */
+/** The deadline of one write, however often it is planned and sent, from its first slot on. */
 type Deadline = { untilMs?: number };
 
 /** Objects that one step of a walk may look at. */
@@ -131,8 +128,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * Decides the pushes of one lane in order. `isFollowed`: the batch has more pushes of that lane
-   * after these. Throws EtcdError; then the outcome of all these pushes is unknown.
+   * Decides the pushes of one lane in order. `isFollowed`: more pushes of the lane follow in the
+   * batch. Throws EtcdError; then the outcome of all these pushes is unknown.
    */
   async push(asked: readonly Asked[], isFollowed: boolean): Promise<readonly Decision[]> {
     const failed = new AbortController();
@@ -167,8 +164,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * Carries out an `end` until nothing is left to remove. Later pushes of the batch rely on that
-   * (lane.ts), even if the slice has grown since the batch was made.
+   * Carries out an `end` until nothing is left to remove: what follows in the batch relies on that
+   * (lane.ts), however much the slice has grown.
    */
   async #toItsEnd(end: PushOf<'end'>): Promise<Decision> {
     const { decider } = this.#parts;
@@ -183,9 +180,9 @@ export class EtcdCommitter {
   }
 
   /**
-   * Catches up with etcd before a refusal stands. Another server may have acknowledged a change,
-   * before this mutation was submitted, that makes the mutation valid. Throws EtcdError of the kind
-   * `refused`: nothing was written.
+   * Catches up with etcd before a refusal stands, because a change that another server has already
+   * acknowledged may make the mutation valid. Throws EtcdError of the kind `refused`: nothing was
+   * written.
    */
   async #reachNewest(): Promise<void> {
     try {
@@ -196,7 +193,7 @@ export class EtcdCommitter {
     }
   }
 
-  /** Writes a surviving namesake of a deleted object again, if that is still needed. */
+  /** Writes the surviving namesake of a deleted object again, if still needed. */
   async rewrite(mark: string): Promise<void> {
     const { decider, published, reader } = this.#parts;
     for (;;) {
@@ -209,7 +206,7 @@ export class EtcdCommitter {
     }
   }
 
-  /** Decides synchronously if that needs no write and no request for the key is under way. */
+  /** Decides synchronously if nothing must be written and the key has no request under way. */
   #atOnce(key: Key, plan: () => Plan): Decision | Promise<Decision> {
     if (this.#underWay.has(textOf(key))) return this.#inTurn(key, () => this.#carryOut(plan));
     const first = plan();
@@ -262,7 +259,6 @@ export class EtcdCommitter {
     return next(decisions.filter(({ kind }) => kind === 'written').length, isFenced);
   }
 
-  /** The next unmarked objects of a walk. */
   #unmarked(walk: Walk): readonly Key[] {
     const found: Key[] = [];
     let looked = 0;
@@ -283,8 +279,7 @@ export class EtcdCommitter {
   }
 
   /**
-   * Returns the revision of the write; undefined if something that the decision rests on has
-   * changed.
+   * Returns the revision of the write; undefined if something that the decision rests on changed.
    */
   async #write({ compare, operations }: WritePlan, mutation: Mutation | undefined, deadline: Deadline = {}): Promise<Revision | undefined> {
     const { published, clock } = this.#parts;
@@ -317,8 +312,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * Counts a rejection that nothing published explains (M3). Changes by other servers and a renewed
-   * fence are ordinary reasons, however often they occur.
+   * Counts rejections that nothing published explains (M3). Changes by other servers and a renewed
+   * fence explain any number of them.
    */
   #noteRefusal(compare: readonly Compare[]): void {
     const { published, contradicted } = this.#parts;
@@ -329,8 +324,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * After an unanswered transaction: the revision at which etcd applied the mutation, if it did.
-   * `decidedOn`: the published revision of the decision.
+   * After an unanswered transaction: the revision, above `decidedOn`, at which etcd applied the
+   * mutation, if it did.
    */
   #seen(mutation: Mutation, decidedOn: Revision): Revision | undefined {
     for (const change of this.#parts.changesOf(mutation.key, decidedOn)) {
@@ -342,8 +337,8 @@ export class EtcdCommitter {
   }
 
   /**
-   * The written or deleted object. A deleted one is normally still in the history in memory;
-   * otherwise it is read from etcd.
+   * Returns the new object, or the deleted one. The latter is usually in history; otherwise it is
+   * read from etcd.
    */
   async #objectOf(mutation: Mutation, revision: Revision, held: IndexedObject | undefined): Promise<StoredObject> {
     const { key } = mutation;

@@ -69,8 +69,8 @@ export class EtcdCompaction {
       if (!put.succeeded) return;
       this.#changed = { revision: put.revision, atMs: nowMs };
     } catch (error) {
-      // An etcd whose quota is used up rejects this put, but needs the compaction to free room. It
-      // does no harm if two servers compact up to the same revision.
+      // An etcd whose quota is used up rejects this put, but needs the compaction. Two servers that
+      // compact up to the same revision do no harm.
       if (!(error instanceof EtcdError) || error.kind !== 'full') throw error;
     }
     await this.#compact(upTo);

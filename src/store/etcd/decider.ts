@@ -88,8 +88,8 @@ export class Decider {
   }
 
   /**
-   * Plans the removal of an object that a walk has reached, if it still has no mark. `by`: who sent
-   * the `end`; undefined if a shard or a type is being removed.
+   * Plans the removal of an object that a walk has reached, if it has no mark. `by`: who sent the
+   * `end`; undefined if a shard or a type is removed.
    */
   planRemoval(key: Key, { marks }: Walk, by: Speaker | undefined): Plan {
     const held = this.#held(key);
@@ -105,8 +105,7 @@ export class Decider {
   }
 
   /**
-   * Plans to write the newest namesake of a mark again, and to remove the mark if it is stored.
-   * `survivor`: that namesake; `body`: its body.
+   * Plans to write `survivor`, the newest namesake of a mark, again, and to remove a stored mark.
    */
   planRewrite(mark: string, survivor: IndexedObject | undefined, body: Body | undefined): Plan {
     const record: RecordKey = { kind: 'rewrite', of: mark };
@@ -125,7 +124,6 @@ export class Decider {
     return write({ compare, operations });
   }
 
-  /** The newest object that a mark stands for. */
   newestNamesake(mark: string): IndexedObject | undefined {
     const scope = namesakesOf(mark);
     return scope === undefined ? undefined : this.#published.objects.at(scope).reduce<IndexedObject | undefined>(newer, undefined);
@@ -218,10 +216,9 @@ export class Decider {
   #deletion(held: IndexedObject, { compare, operations }: Written): Plan {
     const { key, revision } = held;
     const objectKey = this.#records.objectKey(key);
-    // The keys of informers lack the shard, so this delete removes the object's namesakes from
-    // their caches too. The store therefore writes a surviving namesake again after the delete. If
-    // a namesake was written too recently to be known here, publishing the delete finds it
-    // (published-state.ts).
+    // Informers' keys lack the shard, so this delete removes namesakes from their caches too. The
+    // store then writes a surviving namesake again. A namesake that was written too recently to be
+    // known here is found when the delete is published (published-state.ts).
     const of = formatClientKey(key);
     const marks = this.#isElsewhereToo(key) ? [this.#records.put({ kind: 'rewrite', of }, unsaid)] : [];
     const planned = write(
@@ -240,8 +237,7 @@ export class Decider {
   }
 
   /**
-   * Whether another shard has a namesake: an object of the same type, logical cluster, namespace
-   * and name.
+   * Whether another shard has a namesake: an object of the same type, cluster, namespace and name.
    */
   #isElsewhereToo({ resource: { group, resource, identity }, cluster, namespace, name, shard }: Key): boolean {
     const namesakes = this.#published.objects.at({ group, resource, identity, shard: '*', cluster, namespace, name });

@@ -50,7 +50,7 @@ export function etcdErrorOf(endpoint: string, { code, details }: Readonly<{ code
       if (details.includes('revision of auth store is old')) return new EtcdError('outdated', message);
       return new EtcdError(details.includes('too large') ? 'too-large' : 'refused', message);
     case status.FAILED_PRECONDITION:
-      // A learner rejects reads that other members answer. etcd's own client also asks the next
+      // A learner rejects reads; other members answer them. etcd's own client also asks the next
       // member.
       return new EtcdError(details.includes('learner') ? 'unknown' : 'refused', message);
     case status.PERMISSION_DENIED:

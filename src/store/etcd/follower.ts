@@ -45,9 +45,7 @@ export type FollowerParts = Readonly<{
   log: Log;
   /** Called synchronously, before those who wait for the revision resume. */
   take: (batch: FollowedBatch) => void;
-  /**
-   * Whether etcd still holds what was handed out, as far as this server can tell. Throws EtcdError.
-   */
+  /** Whether etcd still holds what was handed out, as far as one can tell. Throws EtcdError. */
   isKept: () => Promise<boolean>;
 }>;
 
@@ -63,15 +61,15 @@ export const followerOptions: FollowerOptions = Object.freeze({
 });
 
 /**
- * After a silent watch the next one gets twice the time, up to this. etcd may read all history
- * before it sends an event, and a large event takes time.
+ * Each silent watch doubles the time of the next, up to this: etcd may read all history before it
+ * sends, and large events take time.
  */
 const patienceMsMax = 64_000;
 /** `catchUp` fails after this many waits in a row without any event. */
 const fruitlessMax = 4;
 /**
- * The interval between progress requests while a caller waits for a revision. etcd does not answer
- * while the watch is catching up.
+ * The interval of progress requests while a caller waits; etcd does not answer while the watch is
+ * catching up.
  */
 const askWhileWaitingMs = 10;
 const replacedBytesMax = 64 * 1024 * 1024;
@@ -91,7 +89,6 @@ export class Follower {
   #cancelAsking: (() => void) | undefined;
   readonly #fragments = new Fragments(replacedBytesMax);
   #eventsHeard = 0;
-  /** How long the watch may be silent. */
   #patienceMs: number;
   /** Progress requests since the watch last answered. Opening the watch counts as one. */
   #unanswered = 0;
@@ -241,8 +238,8 @@ export class Follower {
     const { revision, created, canceled, compacted, reason, isFragment, events } = response;
     if (this.#isClosed) return;
     if (created) this.#isAnnounced = true;
-    // The confirmation does not restore the normal patience: the first events may be too large to
-    // arrive in that time.
+    // The confirmation restores no patience: the first events may be too large to arrive in the
+    // normal time.
     else if (events.length > 0 || revision > this.#position || !this.#waiters.areThere) {
       this.#hear();
       this.#patienceMs = this.#options.silentMs;
@@ -272,7 +269,7 @@ export class Follower {
 
   #handOutWatched(batch: FollowedBatch): void {
     const [first] = batch.events;
-    // While this progress report waited, batches before it have reached its revision.
+    // Batches before this progress report have reached its revision.
     if (first === undefined && batch.revision <= this.#position) return;
     if (first !== undefined && first.kv.revision <= this.#position)
       return this.#fail(`etcd has said that all up to revision ${this.#position} was sent, and then sent revision ${first.kv.revision}`);
@@ -302,7 +299,6 @@ export class Follower {
     }
   }
 
-  /** Fails if etcd does not hold what was handed out, as far as this server can tell. */
   async #assertKept(): Promise<void> {
     const revision = await this.#parts.client.revision(this.#range.key);
     if (revision < this.#position)
@@ -319,7 +315,7 @@ export class Follower {
   #fail(why: string): void {
     this.close();
     this.#failed.resolve(new CacheError(why));
-    // The writes that callers wait for may have been applied, so their outcome is unknown.
+    // Writes that callers wait for may have been applied.
     this.#waiters.fail(new EtcdError('unknown', why));
   }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps the changes of the last minutes in memory. Watches resume from them, and a list at an
- * earlier revision is computed from them. etcd has these changes too, but sends a late watch only a
- * thousand revisions in a tenth of a second.
+ * Keeps the changes of the last minutes in memory, for watches that resume and for lists at an
+ * earlier revision. etcd has these changes too, but sends a late watch only a thousand revisions in
+ * a tenth of a second.
  *
  *   compacted ──┬──────────┬───────────┬──▶ newest        Changes above `compacted` are here, each
  *            dropped:   one revision may have several     with what it replaced.
@@ -52,15 +52,12 @@ export class HistoryWindow implements History {
   #timesLeft = 0;
   #compacted: Revision;
   /**
-   * Whether several dropped changes had the revision `compacted`. Initially true, because nobody
-   * knows it of the revision at which history begins.
+   * Whether several dropped changes had the revision `compacted`; initially true, because nobody
+   * knows.
    */
   #hadSeveral = true;
   #bytes = 0;
-  /**
-   * The bytes of the bodies that a change keeps in memory: the new one and the one that it
-   * replaced.
-   */
+  /** The bytes of the new and the replaced body of each change. */
   readonly #bytesOf = new WeakMap<Change, number>();
 
   /** `from`: the revision at which history begins. */
@@ -74,10 +71,7 @@ export class HistoryWindow implements History {
     return this.#compacted;
   }
 
-  /**
-   * If several changes had the revision `compacted`, a client at that revision may lack some of
-   * them.
-   */
+  /** A client at `compacted` may lack some changes of that revision, if it had several. */
   remembers(after: Revision): boolean {
     return after >= (this.#hadSeveral ? this.#compacted + 1 : this.#compacted);
   }
@@ -96,8 +90,8 @@ export class HistoryWindow implements History {
   }
 
   /**
-   * Adds changes by ascending revision; all changes of a revision must come in one call.
-   * `replacedBytes`: the bytes of the body that each change replaced.
+   * Adds whole revisions, ascending. `replacedBytes`: the bytes of the body that each change
+   * replaced.
    */
   add(changes: readonly Change[], nowMs: number, replacedBytes: ReadonlyMap<Change, number> = new Map()): void {
     for (const change of changes) {
@@ -118,8 +112,7 @@ export class HistoryWindow implements History {
 
   /**
    * Drops changes that are too old or too many, as many as one turn of the event loop may. Stops at
-   * `heldRevision`, unless a bound is exceeded by a twentieth. Returns whether more must be
-   * dropped.
+   * `heldRevision` unless a bound is exceeded by a twentieth. Returns whether more must go.
    */
   trim(nowMs: number, heldRevision: Revision): boolean {
     const { ageMs, changesMax, bytesMax } = this.#limits;
@@ -162,10 +155,7 @@ export class HistoryWindow implements History {
     return known === undefined ? [] : within(known, { after, upTo: Infinity });
   }
 
-  /**
-   * The index of all changed keys; an empty one if nothing of the type has changed above the
-   * revision.
-   */
+  /** The index of all changed keys; empty if nothing of the type has changed above the revision. */
   changedKeys(type: LogType, after: Revision): KeyIndex<ChangedKey> {
     return this.#runsOf(type).some(({ changes }) => (changes.at(-1)?.revision ?? 0) > after) ? this.#byKey : none;
   }
@@ -187,8 +177,8 @@ export class HistoryWindow implements History {
   }
 
   /**
-   * Whether several objects of the scope may have changed at the revision. Other programs may
-   * change many objects in one transaction, which has one revision.
+   * Whether several objects of the scope may have changed at the revision: a transaction of another
+   * program can do that.
    */
   hasSeveral(scope: Scope, revision: Revision): boolean {
     if (!this.remembers(revision)) return true;
@@ -260,7 +250,6 @@ function bytesOf(change: Change): number {
   return change.kind === 'put' ? change.object.body.bytes.length : 0;
 }
 
-/** The index of the first change above a revision. */
 function firstAbove({ changes, left }: Run, revision: Revision): number {
   let [low, high] = [left, changes.length];
   while (low < high) {

@@ -70,8 +70,8 @@ export class Holders {
   }
 
   /**
-   * Deletes the records of the shard's slices before that of the shard, or with it. Otherwise an
-   * empty slice that was once synced would bring the shard's name back.
+   * Deletes the records of the shard's slices before its own, or with it. An empty slice that was
+   * once synced would otherwise bring the shard's name back.
    */
   forget(shard: ShardName): Plan {
     const { published, records } = this.#parts;
@@ -138,8 +138,8 @@ export class Holders {
   }
 
   /**
-   * Clears the via of the shards that came over the neighbour, some in each transaction, then
-   * continues with `next`. Undefined: there is no such shard.
+   * Clears the via of the neighbour's shards in steps, then continues with `next`. Undefined if it
+   * has no shard.
    */
   #leaveVias(neighbour: Neighbour, next: () => Plan): Plan | undefined {
     const states = this.#parts.published.shards

@@ -61,7 +61,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 
   /**
-   * The values at one place, on all shards of the scope. The scope must name cluster, namespace and
+   * The values at one place on all shards of the scope, which must name cluster, namespace and
    * name.
    */
   at({ cluster, namespace, name, ...scope }: Scope): readonly Value[] {
@@ -73,8 +73,8 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
   }
 
   /**
-   * The values of the scope's shard and logical cluster behind `after`, or all of them: by type,
-   * then by key. Ignores the namespace and name of the scope.
+   * The values of the scope's shard and cluster behind `after`, or all: by type, then by key.
+   * Ignores the scope's namespace and name.
    */
   *look(scope: Scope, after?: Key): Iterable<Value> {
     for (const { value } of this.#entries(scope, after)) yield value;

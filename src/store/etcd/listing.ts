@@ -1,12 +1,11 @@
 /**
- * Lists all keys of a range at one revision, page by page. etcd counts all remaining keys for each
+ * Lists all keys of a range at one revision, page by page. etcd counts the remaining keys for each
  * page, so few large pages are several times as fast as many small ones. But a page must arrive
- * within the time limit of a call. After a page that does not, the listing asks again with a
- * smaller page, and keeps to that size.
+ * within the time limit of a call. If one does not, it and all later pages become smaller.
  *
  * Bound: two pages in memory, each of `pageBytes` if its objects are as large as those of the page
- * before. Objects of the next type may be larger. So a page that may reach into the next type has
- * at most `mixedKeysMax` keys, which gRPC can carry at any size. The first page has `firstKeys`.
+ * before. The next type may have larger ones. So a page that may reach into the next type has at
+ * most `mixedKeysMax` keys, which gRPC can carry at any size. The first page has `firstKeys`.
  */
 import { setImmediate as immediately } from 'node:timers/promises';
 import type { Revision } from '../../domain/revision.js';
@@ -43,7 +42,7 @@ export async function* listed(
       try {
         return await client.range({ key: after, rangeEnd: end, limit, revision });
       } catch (error) {
-        // The size is not to blame if one key alone fails, or if the first page gets no answer.
+        // If one key alone fails, or the first page gets no answer, the size is not the cause.
         const isSize = error instanceof EtcdError && (error.kind === 'too-large' || (error.kind === 'unknown' && after !== key));
         if (!isSize || limit === 1) throw error;
         limit = limitMax = Math.ceil(limit / smaller);

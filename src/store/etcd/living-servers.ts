@@ -1,7 +1,7 @@
 /**
- * Finds out whether another server of this etcd runs, before a start begins a new life of the
- * cache. A running server keeps writing its heartbeat (peers.ts). The record and the lease of a
- * server prove nothing, because a restored etcd has those of servers that are gone.
+ * Finds out whether another server of this etcd runs, before a start begins a life of the cache. A
+ * running server keeps writing its heartbeat (peers.ts). Records and leases prove nothing, because
+ * a restored etcd has those of servers that are gone.
  *
  * Bound: a lease of `probeLeaseSeconds` for each look.
  */
@@ -17,8 +17,8 @@ export type LivingServersParts = Readonly<{
   client: Pick<EtcdClient, 'grantLease'>;
   published: PublishedPeers;
   /**
-   * Resolves once everything is published here that etcd held when it was called. Throws a
-   * CacheError; an EtcdError if a retry may help.
+   * Resolves once everything is published here that etcd held at the call. Throws a CacheError; an
+   * EtcdError if a retry may help.
    */
   reachNewest: () => Promise<void>;
   clock: Clock;
@@ -28,8 +28,8 @@ export type LivingServersParts = Readonly<{
 
 const lookIntervalMs = 300;
 /**
- * A server whose heartbeat stays the same for this many looks does not run. Looks are counted, not
- * time: while this process is paused (F7) or reads nothing, time says nothing about other servers.
+ * A server with the same heartbeat for this many looks does not run. Looks are counted, not time: a
+ * pause of this process (F7) says nothing about other servers.
  */
 const silentLooksMax = Math.ceil((leaseMs + 1_000) / lookIntervalMs);
 /** The shortest lease that etcd grants. */
@@ -37,8 +37,8 @@ const probeLeaseSeconds = 2;
 const never = new AbortController().signal;
 
 /**
- * A look counts only while etcd accepts writes, because no server can write a heartbeat otherwise.
- * Throws a CacheError if a retry would not help.
+ * A look counts only while etcd accepts writes: otherwise no server can write a heartbeat. Throws a
+ * CacheError if a retry would not help.
  */
 export async function someServerLives({ client, published, reachNewest, clock, log, random }: LivingServersParts): Promise<boolean> {
   const seen = new Map(published.heartbeats);
@@ -46,7 +46,7 @@ export async function someServerLives({ client, published, reachNewest, clock, l
   for (let silentLooks = 0; published.heartbeats.size > 0 && silentLooks < silentLooksMax;) {
     await pause(clock, lookIntervalMs, never);
     try {
-      // This write shows that etcd accepts writes. It leaves no key behind.
+      // Shows that etcd accepts writes, and leaves no key behind.
       await client.grantLease({ id: randomLease(random), ttlSeconds: probeLeaseSeconds });
       await reachNewest();
       silentLooks += 1;

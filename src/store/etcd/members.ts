@@ -25,7 +25,7 @@ const channelOptions = {
   'grpc.max_reconnect_backoff_ms': 1_600,
   // Otherwise a new client would share the former one's connection, which may be dead.
   'grpc.use_local_subchannel_pool': 1,
-  // Room for one page that arrives while another is processed, or for the events of a paused watch.
+  // Room for one page while another is processed, or for the events of a paused watch.
   'grpc-node.flow_control_window': 8 * 1024 * 1024,
 };
 
@@ -37,8 +37,8 @@ export class Members {
   #isClosed = false;
 
   /**
-   * `readTls`: called again after a failed call, because certificates are renewed in place. It
-   * throws CacheError. The constructor throws an Error if an endpoint is not a URL.
+   * `readTls`: called again after a failed call, because certificates are renewed in place; throws
+   * CacheError. The constructor throws an Error if an endpoint is not a URL.
    */
   constructor(endpoints: readonly string[], readTls: () => EtcdTls | undefined) {
     this.#readTls = readTls;
@@ -71,8 +71,8 @@ export class Members {
   }
 
   /**
-   * Replaces a connection that does not answer: it may be dead, and TCP retries at growing
-   * intervals. The next call opens the new one.
+   * Replaces a connection that does not answer: it may be dead, and TCP retries more and more
+   * rarely.
    */
   reconnect(silent: Member): void {
     this.#replace((member) => member === silent);

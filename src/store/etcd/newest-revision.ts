@@ -1,6 +1,6 @@
 /**
- * Asks etcd for its newest revision, one request at a time. All who wait for the next request share
- * it.
+ * Asks etcd for its newest revision. One request is under way at a time; all who wait for the next
+ * one share it.
  */
 import type { Revision } from '../../domain/revision.js';
 import type { EtcdClient } from './client.js';
@@ -8,7 +8,7 @@ import type { EtcdClient } from './client.js';
 export class NewestRevision {
   readonly #client: Pick<EtcdClient, 'revision'>;
   readonly #key: Uint8Array;
-  /** The request that is under way, or was last. */
+  /** The current request, or the last one. */
   #asked: Promise<unknown> = Promise.resolve();
   #next: Promise<Revision> | undefined;
 
@@ -19,8 +19,8 @@ export class NewestRevision {
   }
 
   /**
-   * Returns etcd's revision at some moment after the call. It does not share a request that is
-   * already under way, because that may miss what happened since it was sent. Throws EtcdError.
+   * Returns etcd's revision at some moment after the call. A request that is already under way may
+   * miss what happened since it was sent, so it is not shared. Throws EtcdError.
    */
   ask(): Promise<Revision> {
     this.#next ??= this.#asked.then(() => {

@@ -31,10 +31,7 @@ export type ReadObject = Readonly<{ indexed: IndexedObject; stored: StoredObject
 export class ObjectReader {
   readonly #prefix: string;
   readonly #keptNames: KeptNames;
-  /**
-   * The last key. The next key mostly has the same type, shard and cluster, and shares those
-   * strings.
-   */
+  /** The last key; the next one mostly shares its type, shard and cluster. */
   #last: Key | undefined;
   readonly #scratch = scratchBuffer();
 

@@ -86,8 +86,7 @@ async function load(client: EtcdClient, loading: Loading): Promise<Loaded> {
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'compacted' || tries === triesMax) throw error;
     }
-    // After a restore, or if another program compacts, the key `compact_rev_key` names an older
-    // revision.
+    // After a restore, or if another program compacts, `compact_rev_key` names an older revision.
     from = await compactedUpTo(client, loading.parts.clock);
   }
 }
@@ -144,13 +143,12 @@ type Beginning = Readonly<{
 
 /**
  * Decides which cache this is, and which life of it. A server that finds no other one running
- * begins a new life, because nobody knows what happened to etcd since the last one. It writes the
- * life and its own record in one transaction. So whoever finds the life also finds a server of it.
+ * begins a new life, because nobody knows what happened to etcd meanwhile. One transaction writes
+ * the life and the server's record, so whoever finds the life finds a server of it.
  */
 async function beginLife({ client, follower, published, peers, prefix, parts }: Beginning): Promise<CacheRecord> {
   const key = Buffer.from(formatRecordKey(prefix, { kind: 'cache' }));
-  // Read this before the wait. If another server begins a life meanwhile, it runs, and this server
-  // joins that life.
+  // Read this before the wait: a server that begins a life meanwhile runs, and this one joins it.
   const known = published.cache;
   const reachNewest = async (): Promise<void> => {
     const failure = await Promise.race([follower.reachNewest(), follower.failed]);

@@ -73,12 +73,11 @@ export class OrderedMap<Value> {
   }
 
   /**
-   * Finds the leaf that holds the key or would hold it, and the index of its first key that is not
-   * lower.
+   * The leaf that holds the key or would hold it, and the index of its first key that is not lower.
    */
   #find(key: string): readonly [leaf: number, at: number] {
-    // JavaScript's own comparison is several times as fast. It is correct if neither the key nor
-    // the map has surrogates.
+    // JavaScript's own comparison is several times as fast, and right where there are no
+    // surrogates.
     const compare = this.#hasSurrogates || surrogate.test(key) ? compareUtf8 : compareUtf16;
     let [low, high] = [0, this.#leaves.length - 1];
     while (low < high) {
@@ -107,10 +106,7 @@ function compareUtf16(one: string, other: string): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-/**
- * Compares two texts as their UTF-8 bytes would compare: like UTF-16, but surrogates sort after all
- * other code units.
- */
+/** Compares as UTF-8 bytes would: like UTF-16, but surrogates sort after all other code units. */
 export function compareUtf8(one: string, other: string): number {
   if (one === other) return 0;
   const shared = Math.min(one.length, other.length);

@@ -1,6 +1,6 @@
 /**
- * The keys that hold something which cannot be served, each with its revision. The first
- * `loggedMax` of them are logged.
+ * The keys whose content cannot be served, each with its revision. The first `loggedMax` are
+ * logged.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Key } from '../../domain/key.js';
@@ -24,14 +24,13 @@ export class PassedOver {
     return this.#revisions.size;
   }
 
-  /** The revision of the key's last change; 0 if the key is not one of these. */
+  /** The revision of the key's last change; 0 if it is not one of these. */
   revisionAt(text: string): Revision {
     return this.#revisions.get(text) ?? 0;
   }
 
   /**
-   * `key`: the parsed key; undefined if it is not one of this engine's. Ignores what kcp's cache
-   * server keeps for itself.
+   * `key`: the parsed key, if it could be parsed. Ignores what kcp's cache server keeps for itself.
    */
   add(text: string, key: Key | RecordKey | undefined, revision: Revision): void {
     if (isOfUpstream(this.#prefix, text)) return;

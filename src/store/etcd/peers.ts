@@ -1,24 +1,23 @@
 /**
- * The servers that share one etcd. Each server attaches a record to its lease, so that etcd deletes
- * the record once the server is gone. One server leads, and does the work that must be done only
- * once.
+ * The servers that share one etcd. Each attaches a record to its lease, so etcd deletes the record
+ * once the server is gone. One server leads, and does what must be done only once.
  *
  *   joins: a lease, a record ──▶ renews the lease, ──┬─▶ leaves: ends the lease; another server
  *             ▲                  writes heartbeats   │   leads at once
  *             │                                      └─▶ the lease is gone: the server was frozen,
  *             └──────────────────────────────────────────  or cut off
  *
- * Each server also has a fence, which each of its writes compares. Once the server has renewed the
- * fence, etcd can apply nothing that the server sent before.
+ * Each server has a fence, which all its writes compare. Once the server has renewed the fence,
+ * etcd can apply nothing that the server sent before.
  *
- * Each server also has a heartbeat, which it keeps writing. Only a changing heartbeat proves that a
- * server runs, because etcd restarts the time of every lease when it gets a new leader. A server
- * counts as silent while its heartbeat stays the same for four heartbeats of this server; `others`
- * omits it. A leader that is silent three times as long is replaced.
+ * Each server keeps writing its heartbeat. Only a changing heartbeat proves that a server runs,
+ * because a new leader of etcd restarts the time of every lease. `others` omits a server whose
+ * heartbeat stays the same for four heartbeats of this one. A leader that is silent three times as
+ * long is replaced.
  *
  * No server can write its heartbeat to a restored etcd, so each notices the restore. The write
- * compares the previous heartbeat, which a restored etcd may lack. If etcd does hold it, the server
- * still waits for etcd's revision to be published here, which never happens after a restore.
+ * compares the previous heartbeat, which a restored etcd may lack. If etcd has it, the server still
+ * waits until etcd's revision is published here, which never happens after a restore.
  *
  * V1 Two servers never both act as the leader, if their clocks run equally fast. A leader stops one
  *    lease time after it asked to renew its lease, and etcd gives the lead away no earlier. It also
@@ -53,21 +52,18 @@ export type EtcdPeersParts = Readonly<{
 
 const leaseSeconds = 10;
 export const leaseMs = leaseSeconds * 1_000;
-/** The server renews its lease three times within the lease time. */
 const keepIntervalMs = leaseMs / 3;
 const retryMs = 200;
-/**
- * A new leader of etcd is elected sooner, and does not know the requests that the former one got.
- */
+/** A new leader of etcd is elected sooner, and never answers what the former one was asked. */
 const answerMsMax = 2_000;
 /**
- * Another server counts as silent if its heartbeat stays the same for this many heartbeats of this
- * server, which are `keepIntervalMs` apart.
+ * Another server is silent if its heartbeat stays the same for this many of this server's, which
+ * are `keepIntervalMs` apart.
  */
 const silentAfter = 4;
 /**
- * A leader is replaced if its heartbeat stays the same for this many. A server that is far behind
- * etcd writes no heartbeat, and yet may lead.
+ * A silent leader is replaced after this many. It gets longer, because a server far behind etcd
+ * writes no heartbeat, and yet may lead.
  */
 const leaderSilentAfter = 12;
 const leadsSilentlyMsMax = 30_000;
@@ -91,8 +87,8 @@ export class EtcdPeers implements Peers {
   /** The revision of the last heartbeat that etcd confirmed. */
   #heartbeat: Revision = 0;
   /**
-   * etcd's revision when this server last asked, which must be published here before the next
-   * heartbeat. A server that stays some seconds behind asks once for each heartbeat.
+   * etcd's revision when last asked. It must be published here before the next heartbeat; a server
+   * that stays some seconds behind asks once for each.
    */
   #due: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   #leadsUntilMs = 0;
@@ -132,7 +128,7 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Once this resolves, etcd can apply nothing that this server sent before, and what etcd has
+   * Once this resolves, etcd can apply nothing that this server sent before, and what it has
    * applied is published here. Throws EtcdError.
    */
   async renewFence(): Promise<void> {
@@ -176,9 +172,9 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Whether etcd has the heartbeat that it confirmed last, or a later one. If not, etcd was
-   * restored to an earlier state. A missing heartbeat proves nothing here, because it goes with its
-   * lease; `#enterIfKept` checks further. Throws EtcdError.
+   * Whether etcd has the last confirmed heartbeat or a later one; otherwise it was restored to an
+   * earlier state. A missing one proves nothing here, because it goes with its lease (see
+   * `#enterIfKept`). Throws EtcdError.
    */
   async isKept(): Promise<boolean> {
     const confirmed = this.#heartbeat;
@@ -186,10 +182,7 @@ export class EtcdPeers implements Peers {
     return at === 0 || at >= confirmed;
   }
 
-  /**
-   * Why etcd rejects this server's requests; undefined if it does not, or if it merely gave no
-   * answer.
-   */
+  /** Why etcd rejects this server's requests; undefined if it does not, or gave no answer. */
   get refusal(): string | undefined {
     return this.#failure?.kind === 'unknown' ? undefined : this.#failure?.message;
   }
@@ -220,9 +213,8 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Gets a lease, and attaches this server's record, fence and heartbeat to it. The same
-   * transaction carries the given comparisons and operations. Resolves with whether the comparisons
-   * held. Throws EtcdError.
+   * Gets a lease, and writes this server's record, fence and heartbeat in one transaction with the
+   * given comparisons and operations. Resolves with whether the comparisons held. Throws EtcdError.
    */
   async enter({ compare, success }: Pick<TxnRequest, 'compare' | 'success'> = nothingMore): Promise<boolean> {
     const { client, clock, random, reach } = this.#parts;
@@ -248,8 +240,8 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * If the last published heartbeat is not in etcd, nor a later one, a restore has lost it. A
-   * heartbeat that went with its lease is published as deleted.
+   * If the last published heartbeat is not in etcd, nor a later one, a restore has lost it. One
+   * that went with its lease is published as deleted.
    */
   async #enterIfKept(): Promise<void> {
     const { published, reach, contradicted } = this.#parts;
@@ -266,8 +258,8 @@ export class EtcdPeers implements Peers {
   async #keep(): Promise<void> {
     const { clock } = this.#parts;
     for (let failure: EtcdError | undefined; !this.#closing.signal.aborted;) {
-      // Only a call without an answer is worth a quick retry. etcd would reject a rejected call
-      // again, and renews leases even if its quota is used up.
+      // Retry quickly only if etcd did not answer. A rejection would repeat, and an etcd whose
+      // quota is used up still renews leases.
       await pause(clock, failure === undefined || failure.kind !== 'unknown' ? keepIntervalMs : retryMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
       failure = await this.#attempt(() => this.#keepOnce());
@@ -280,11 +272,11 @@ export class EtcdPeers implements Peers {
     const { client, clock } = this.#parts;
     const askedMs = clock.now();
     const leftSeconds = await client.keepLease(this.#lease, answerMsMax).catch(async (error: unknown) => {
-      // The next answer may come from another etcd, so its revision must be asked again.
+      // The next answer may come from another etcd, so ask for its revision again.
       this.#due = undefined;
       if (clock.now() < this.#leaseUntilMs) throw error;
-      // Some endpoints answer every call but this one. The server ends its lease before it enters
-      // again, because the leader record of that lease may name this server.
+      // Some endpoints answer every call but this one. End the lease first: its leader record may
+      // name this server.
       await client.endLease(this.#lease);
       return 0;
     });
@@ -308,8 +300,7 @@ export class EtcdPeers implements Peers {
       throw error;
     });
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
-    // A later heartbeat is no loss: etcd has applied an unanswered write, or this server has a new
-    // lease.
+    // A later one is no loss: etcd has applied an unanswered write, or this server has a new lease.
     if (at < this.#heartbeat) return this.#enterAgain();
     this.#heartbeat = at;
     if (!succeeded) return;
@@ -318,8 +309,8 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Called after a heartbeat of this server, when what etcd held shortly before is published.
-   * Counts how long the heartbeats of the others have not changed.
+   * Counts for how many heartbeats of this server those of the others have not changed. What etcd
+   * held shortly before is published by now.
    */
   #hear(): void {
     const { heartbeats } = this.#parts.published;
@@ -335,7 +326,7 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Rejects with an EtcdError after `answerMsMax`, so that a server that is behind still renews its
+   * Rejects with an EtcdError after `answerMsMax`, so that a server that is behind renews its
    * lease.
    */
   async #reachSoon(revision: Revision): Promise<void> {
@@ -348,8 +339,8 @@ export class EtcdPeers implements Peers {
   }
 
   /**
-   * Reads this server's heartbeat. `at`: the revision of the heartbeat; 0: there is none.
-   * `revision`: etcd's revision then.
+   * This server's heartbeat: `at` is its revision, or 0 if there is none. `revision`: etcd's
+   * revision.
    */
   async #heartbeatInEtcd(): Promise<Readonly<{ at: Revision; revision: Revision }>> {
     const { kvs, revision } = await this.#parts.client.range({ key: this.#keyOf({ kind: 'heartbeat', id: this.id }) });

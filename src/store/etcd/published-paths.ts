@@ -13,8 +13,8 @@ import type { ShardName } from '../../domain/shard.js';
 export type ClusterPlace = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
 /**
- * The parts of an object that decide the path. `writtenAt`: if the store has written the object
- * again, the revision at which somebody else last wrote it.
+ * The parts of an object that decide the path. `writtenAt`: if the store wrote it again, the
+ * revision at which somebody else last wrote it.
  */
 export type PathBearer = Readonly<{ path: CanonicalPath | undefined; revision: Revision; writtenAt?: Revision }>;
 
@@ -60,9 +60,9 @@ export class PublishedPaths {
   }
 
   /**
-   * Records that an object names `after` since `revision`, and named `before` until then. Each is
-   * undefined if the object named no path or did not exist. A first listing may bring objects in
-   * any order; after that, each change is the newest.
+   * The object names `after` since `revision`, and named `before` until then; undefined: it named
+   * no path or did not exist. A first listing may bring objects in any order; after that, each is
+   * the newest.
    */
   changed(
     key: Key,
@@ -125,8 +125,8 @@ export function sinceOf({ revision, writtenAt = revision }: Pick<PathBearer, 're
 }
 
 /**
- * If one transaction wrote both, the lower path counts as newer, because servers may see the two in
- * any order. Only other programs write such transactions.
+ * Of two that one transaction of another program wrote, the lower path counts as newer, because
+ * servers may see them in any order.
  */
 function isNewer(one: PathBearer, other: PathBearer): boolean {
   const difference = sinceOf(one) - sinceOf(other);

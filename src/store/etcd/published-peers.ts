@@ -1,7 +1,7 @@
 /**
  * The published records, fences and heartbeats of the servers of one etcd, and which server leads.
- * Each of these keys is attached to the lease of its server. A key without a lease was copied here
- * and would never expire, so it does not count.
+ * Each key is attached to the lease of its server. One without a lease was copied here and would
+ * never expire, so it does not count.
  */
 import type { Revision } from '../../domain/revision.js';
 import type { PeerState } from '../../domain/store-port.js';

@@ -1,7 +1,7 @@
 /**
  * The published state of shards, slices and links: their records, and the contents of slices,
- * counted from the objects. A change of a shard or link that affects many slices does not rewrite
- * their records. Readers compare revisions instead:
+ * counted from the objects. A change of a shard or link does not rewrite the records of its slices.
+ * Readers compare revisions instead:
  *
  *   shards/amber   9  its via since 9     slices/amber/t   7  synced     7 < 9: it is not synced
  *   links/parent  12  stale since 12      slices/amber/u  11  current    11 < 12: it is not current
@@ -150,10 +150,7 @@ export class PublishedShards {
     }
   }
 
-  /**
-   * Records that an object of the slice changed from `before` to `after`. `nowMs`: 0 if the time is
-   * unknown.
-   */
+  /** An object of the slice changed from `before` to `after`. `nowMs`: 0 if the time is unknown. */
   objectChanged(slice: Slice, before: IndexedObject | undefined, after: IndexedObject | undefined, nowMs: number): void {
     const entry = this.#touch(slice);
     entry.objects += Number(after !== undefined) - Number(before !== undefined);
@@ -164,10 +161,7 @@ export class PublishedShards {
     assert(entry.objects >= 0 && entry.bytes >= 0, 'no slice holds less than nothing');
   }
 
-  /**
-   * Returns what has changed since the last call. Forgets slices without objects and without a
-   * record.
-   */
+  /** What has changed since the last call. Forgets slices without objects and without a record. */
   takeChange(): ShardsChange {
     const change: ShardsChange = {
       shards: [...this.#changedShards].map((shard) => this.state(shard) ?? unknownShard(shard)),

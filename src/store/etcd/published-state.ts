@@ -1,11 +1,10 @@
 /**
  * Everything that etcd holds for this cache, as published here: the index of objects, the state of
- * shards, slices and links, and canonical paths. It is built only from the batches of the follower,
- * so every server of one etcd comes to the same.
+ * shards, slices and links, and canonical paths. It depends only on the follower's batches, so
+ * every server of one etcd comes to the same.
  *
- * Other programs may write to this etcd too. A key may not be that of an object, and a value may
- * not be an object of its type. Neither can be served; both are skipped and counted. An object
- * whose value becomes unreadable is gone.
+ * Other programs may write to this etcd too. A key that is not an object's, or a value that is not
+ * an object of its type, is skipped and counted. An object whose value becomes unreadable is gone.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Change, Commit } from '../../domain/change.js';
@@ -70,17 +69,16 @@ export class PublishedState {
   readonly #parts: PublishedStateParts;
   readonly #reader: ObjectReader;
   readonly #passedOver: PassedOver;
-  /** The stored marks of namesakes that must be written again, and the revision of each. */
+  /** The revision of each stored mark. A mark says that a namesake must be written again. */
   readonly #marks = new Map<string, Revision>();
   /**
-   * Namesakes that must be written again but have no stored mark, by the mark that they would have.
-   * The server that deleted the object did not know the namesake, which had just been written.
+   * Namesakes to write again that have no stored mark, by the mark that they would have. The server
+   * that deleted the object did not know them yet.
    */
   readonly #unmarked = new Map<string, Revision>();
   /**
-   * For each object that the store wrote again, until the object arrives: the revision at which
-   * somebody else last wrote it. The key is the revision of the rewrite, which has one object
-   * (decider.ts N2).
+   * By the revision of a rewrite, which has one object (decider.ts N2): the revision at which
+   * somebody else last wrote that object. Kept until the object arrives.
    */
   readonly #written = new Map<Revision, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
@@ -102,17 +100,15 @@ export class PublishedState {
     return this.#cache;
   }
 
-  /** The number of keys that hold something which cannot be served. */
   get unreadable(): number {
     return this.#passedOver.size;
   }
 
-  /** The stored rewrite marks, and the revision of each. */
   get marks(): ReadonlyMap<string, Revision> {
     return this.#marks;
   }
 
-  /** Namesakes that must be written again: by mark, stored or not, the revision of the delete. */
+  /** Namesakes to write again: by mark, stored or not, the revision of the delete. */
   get owedRewrites(): ReadonlyMap<string, Revision> {
     return new Map([...this.#unmarked, ...this.#marks]);
   }
@@ -232,7 +228,7 @@ export class PublishedState {
     const { bodies } = this.#parts;
     const { revision, value } = event.kv;
     const key = this.#reader.keyOf(text);
-    // Most bodies of a large store are parsed here but not kept in memory.
+    // Most bodies of a large store are parsed but not kept in memory.
     const isKept = bodies.hasRoomFor(value.length);
     const object = key && this.#read(key, event.kv, isKept);
     if (key === undefined || object === undefined) return this.#passedOver.add(text, key, revision);
@@ -283,8 +279,8 @@ export class PublishedState {
   }
 
   /**
-   * Finds namesakes that must be written again. The keys of informers lack the shard, so namesakes
-   * replace each other in their caches. Informers end up right unless the last change is a delete.
+   * Finds namesakes to write again. Informers' keys lack the shard, so namesakes replace each other
+   * in their caches, which end up right unless the last change is a delete.
    */
   #noteNamesakes(key: Key, { isThere, revision, isMarked }: Readonly<{ isThere: boolean; revision: Revision; isMarked: boolean }>): void {
     if (isThere && this.#unmarked.size === 0) return;

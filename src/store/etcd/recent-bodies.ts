@@ -51,8 +51,8 @@ export class RecentBodies {
   }
 
   /**
-   * Drops several objects at once: an iteration over a Map first passes the slots of all deleted
-   * entries. An iterator that is kept open would hold all entries that it has passed.
+   * Drops several at once: iterating over a Map first passes the slots of all deleted entries. An
+   * iterator kept open would hold all that it has passed.
    */
   #dropOldest(): void {
     for (const [oldest, each] of this.#objects) {

@@ -1,7 +1,4 @@
-/**
- * Builds the comparisons and writes that transactions need for the records of shards, slices and
- * links, from what is published of them.
- */
+/** Builds the comparisons and writes for the published records of shards, slices and links. */
 import type { ShardState } from '../../domain/claim.js';
 import type { Key } from '../../domain/key.js';
 import type { Speaker } from '../../domain/push.js';
@@ -37,8 +34,8 @@ export class RecordWrites {
    * Adds the facts of a slice to `written`, if they differ from the stored ones.
    *
    * - `removal`: the server that removes from the slice, if that changes.
-   * - `voids`: every sync of the slice that is under way becomes void. If the record says so
-   *   already, it is only compared, so that many transactions may say so at once.
+   * - `voids`: voids every sync of the slice under way. If the record says so already, it is only
+   *   compared, so many transactions may say so at once.
    * - `begins`: a sync begins.
    */
   putFacts(
@@ -108,8 +105,8 @@ export class RecordWrites {
   }
 
   /**
-   * Holds only while the object is as the decision saw it. `held`: its revision; undefined if there
-   * is no readable one.
+   * Holds while the object is as the decision saw it. `held`: its revision; undefined if there is
+   * no readable one.
    */
   compareObject(key: Key, held: Revision | undefined): Compare {
     return this.#compareText(formatObjectKey(this.#prefix, key), held);

@@ -38,13 +38,13 @@ import { childNeighbour, childOf, type Neighbour, type Via } from '../../domain/
 export type CacheRecord = Readonly<{ cacheId: string; epoch: number }>;
 
 /**
- * `viaSince`: the revision since which the shard has its via; 0: that of this record. `session`:
- * rises whenever a pusher connects, so that what a former connection has under way fails.
+ * `viaSince`: the revision since which the shard has its via; 0: this record's. `session`: rises
+ * with each pusher that connects, so what a former connection has under way fails.
  */
 export type ShardRecord = Readonly<Omit<ShardState, 'shard'> & { viaSince: Revision; session: number }>;
 
 /**
- * These facts hold for the via that the shard had when the record was written.
+ * The facts hold for the via that the shard had at this record's revision.
  *
  * - `invalidations`: rises when something of the slice was lost, which voids the sync under way.
  * - `invalidatedBy`: the server that raised it last.
@@ -56,8 +56,8 @@ export type SliceRecord = Readonly<
 >;
 
 /**
- * `staleSince`: the revision before which no record of a slice that came over the link counts as
- * current; 0: that of this record. `session`: rises whenever the link opens.
+ * `staleSince`: the revision before which no slice record of the link counts as current; 0: this
+ * record's. `session`: rises whenever the link opens.
  */
 export type LinkRecord = Readonly<Omit<LinkState, 'neighbour'> & { staleSince: Revision; session: number }>;
 
@@ -184,7 +184,6 @@ export function parseRecord(key: RecordKey, value: Uint8Array): unknown {
   }
 }
 
-/** The revision at which somebody other than the store last wrote the object. */
 export function parseWrittenRecord(value: Uint8Array): Revision | undefined {
   const text = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();
   return /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : undefined;

@@ -31,7 +31,6 @@ export type RemovalPlansParts = Readonly<{
   records: RecordWrites;
   holders: Holders;
   underWay: Syncs;
-  /** Returns the number that this server uses for a type. */
   idOf: (resource: Resource) => number;
 }>;
 
@@ -48,8 +47,7 @@ export class RemovalPlans {
     const { published } = this.#parts;
     const { shard, fence, nowMs, through } = push;
     if (isOvertaken(push, published.shards.state(shard))) return unchanged;
-    // Without a fence, other servers may write objects while the records are written. Those objects
-    // stay.
+    // Without a fence, other servers may write while the records are written. Those objects stay.
     const last = through ?? (fence ? undefined : published.revision);
     const begin = (): Plan => this.#begin({ shard }, last);
     return fence ? this.#parts.holders.remove({ shard, nowMs }, begin) : begin();
@@ -83,10 +81,7 @@ export class RemovalPlans {
     return removal !== server && published.peers.servers.has(removal);
   }
 
-  /**
-   * Objects that are written after `through` stay, and so do objects that are written or synced
-   * during the removal.
-   */
+  /** Objects written after `through` stay, and so do those written or synced during the removal. */
   #begin(range: SliceRange, through: Revision | undefined): Plan {
     const { published, records, underWay, server, idOf } = this.#parts;
     const slices = this.#in(range).filter(({ slice }) => 'shard' in range || !this.#isElsewhere(slice));
@@ -94,8 +89,7 @@ export class RemovalPlans {
     const written: Written = { compare: [], operations: [] };
     for (const { slice } of slices) {
       if (written.operations.length >= recordsAtOnce) break;
-      // If this server already removes from the slice, a sync may have begun here since. It is
-      // voided.
+      // A sync may have begun here after this server's removal of the slice began. Void it.
       if (!this.mayRemove(slice) || published.shards.sliceRecord(slice)?.record.isVoid !== true)
         records.putFacts(written, slice, cleared(published.shards.facts(slice)), { voids: true, removal: server });
     }
@@ -125,8 +119,8 @@ export class RemovalPlans {
   }
 
   /**
-   * Ends this server's removal in the slices of the range, except in those that another walk of
-   * this server still goes through.
+   * Ends this server's removal in the slices of the range, except slices that its other walks go
+   * through.
    */
   #end(range: SliceRange, next: () => Plan): Plan {
     const { published, records } = this.#parts;

@@ -55,9 +55,9 @@ export type WatchRequest = Readonly<{ kind: 'create'; create: WatchCreate } | { 
 export type WatchEvent = Readonly<{ kind: 'put' | 'delete'; kv: KeyValue; previous: KeyValue | undefined }>;
 
 /**
- * `revision`: etcd's revision. A response without events means that everything up to it was sent.
- * `isFragment`: more events follow, maybe of the last event's revision. `compacted`: the oldest
- * revision that is left, if the watch asked for an older one.
+ * `revision`: etcd's revision; without events, everything up to it was sent. `isFragment`: more
+ * events follow, maybe of the last event's revision. `compacted`: the oldest revision that is left,
+ * if the watch asked for an older one.
  */
 export type WatchResponse = Readonly<{
   revision: number;

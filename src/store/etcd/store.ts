@@ -35,7 +35,7 @@ import type { RecentBodies } from './recent-bodies.js';
 import { EtcdRevisions } from './revisions.js';
 import type { EtcdLimits, EtcdParts } from './store-options.js';
 
-/** What a store starts with: the state of etcd when it was opened. */
+/** The state of etcd when it was opened. */
 export type Opened = Readonly<{
   client: EtcdClient;
   follower: Follower;
@@ -268,8 +268,8 @@ export class EtcdStore implements Store {
   }
 
   /**
-   * After a failed write, clients may not write again. So this server keeps writing its own state
-   * until etcd accepts a write.
+   * After a failed write, clients may write no more. So this server writes its own state until etcd
+   * accepts a write.
    */
   async #probe(): Promise<void> {
     if (this.#lastFailure === undefined || this.#isProbing) return;

@@ -61,8 +61,8 @@ export class SyncPlans {
     const facts = published.shards.facts(slice);
     const written: Written = { compare: records.spokenBy(slice.shard, by), operations: [] };
     const removal = published.shards.sliceRecord(slice)?.record.removal ?? '';
-    // This `begin` ends a removal by another server, which must not remove what this sync confirms
-    // (removal-plans.ts). It also clears `isVoid`, which is about earlier syncs.
+    // Ends a removal by another server, which must not remove what this sync confirms
+    // (removal-plans.ts). Clears `isVoid`, which is about earlier syncs.
     const begins = { begins: true, ...(removal === server ? {} : { removal: '' }) };
     records.putFacts(written, slice, cluster === undefined ? unsynced(facts) : facts, begins);
     return written.operations.length === 0 ? begun() : write(written, begun);
