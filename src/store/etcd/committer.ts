@@ -94,7 +94,7 @@ const sweepLooksMax = 2_000;
 export class EtcdCommitter {
   readonly #parts: CommitterParts;
   readonly #options: CommitterOptions;
-  /** The last unfinished request for each key, by the text of the key. */
+  /** The last unfinished request for each key, keyed by the text of the key. */
   readonly #underWay = new Map<string, Promise<unknown>>();
   readonly #slots: TransactionSlots;
   readonly #fence: WriteFence;

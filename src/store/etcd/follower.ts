@@ -161,7 +161,7 @@ export class Follower {
   }
 
   /**
-   * As `reach`, for callers that can do nothing else meanwhile. Waits as long as events keep
+   * Like `reach`, but for callers that can do nothing else meanwhile. Waits as long as events keep
    * arriving, and fails after a minute without any. `revision`: etcd's newest if undefined. Throws
    * EtcdError.
    */

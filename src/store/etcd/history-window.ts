@@ -9,7 +9,8 @@
  *            too many   together
  *
  * Bounds: `ageMs`, `changesMax`, and `bytesMax` of the bodies that changes brought and replaced.
- * Changes above `heldRevision` stay for readers until a bound is exceeded by a twentieth.
+ * The window keeps changes above `heldRevision` for readers, until a bound is exceeded by a
+ * twentieth.
  */
 import type { Change } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
@@ -47,7 +48,7 @@ export class HistoryWindow implements History {
   readonly #all: Run = { changes: [], left: 0 };
   readonly #byType = new Map<string, Run>();
   readonly #byKey = new KeyIndex<ChangedKey>();
-  /** When each batch arrived, by its last revision, ascending. */
+  /** The arrival time of each batch, with its last revision, ascending. */
   #times: Readonly<{ revision: Revision; atMs: number }>[] = [];
   #timesLeft = 0;
   #compacted: Revision;

@@ -21,7 +21,10 @@ export type HoldersParts = Readonly<{ cacheId: string; published: PublishedState
 
 export class Holders {
   readonly #parts: HoldersParts;
-  /** The sessions of the pushers and links that connected to this server, by shard or neighbour. */
+  /**
+   * The sessions of the pushers and links that connected to this server, keyed by shard or
+   * neighbour.
+   */
   readonly #sessions = new Map<string, number>();
 
   constructor(parts: HoldersParts) {

@@ -20,7 +20,7 @@ type OfType<Value> = Readonly<{
 type Entry<Value> = Readonly<{ type: string; place: string; value: Value }>;
 
 export class KeyIndex<Value extends Readonly<{ key: Key }>> {
-  /** By the text of the type (`formatResource`). */
+  /** Keyed by the text of the type (`formatResource`). */
   readonly #types = new OrderedMap<OfType<Value>>();
   #size = 0;
 
@@ -80,7 +80,7 @@ export class KeyIndex<Value extends Readonly<{ key: Key }>> {
     for (const { value } of this.#entries(scope, after)) yield value;
   }
 
-  /** As `look`, over two indexes merged by key: what each of them has of a key. */
+  /** Like `look`, but merges two indexes by key: what each of them has of a key. */
   *lookWith<Other extends Readonly<{ key: Key }>>(
     other: KeyIndex<Other>,
     scope: Scope,

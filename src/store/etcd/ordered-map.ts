@@ -73,7 +73,8 @@ export class OrderedMap<Value> {
   }
 
   /**
-   * The leaf that holds the key or would hold it, and the index of its first key that is not lower.
+   * The leaf that holds the key or would hold it, and the index of the first key there that is not
+   * lower.
    */
   #find(key: string): readonly [leaf: number, at: number] {
     // JavaScript's own comparison is several times as fast, and right where there are no

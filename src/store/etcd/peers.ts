@@ -92,7 +92,9 @@ export class EtcdPeers implements Peers {
    */
   #due: Readonly<{ revision: Revision; askedMs: number }> | undefined;
   #leadsUntilMs = 0;
-  /** The last heartbeat of each server, and how often this server has written its own since. */
+  /**
+   * The last heartbeat of each server, and how often this server has written its own since then.
+   */
   readonly #heard = new Map<string, Readonly<{ heartbeat: Revision; raised: number }>>();
   /** Why the last request to etcd failed; undefined if it succeeded. */
   #failure: EtcdError | undefined;
@@ -300,7 +302,8 @@ export class EtcdPeers implements Peers {
       throw error;
     });
     const at = succeeded ? revision : (ranges[0]?.kvs[0]?.revision ?? 0);
-    // A later one is no loss: etcd has applied an unanswered write, or this server has a new lease.
+    // A later heartbeat is no loss: etcd has applied an unanswered write, or this server has a new
+    // lease.
     if (at < this.#heartbeat) return this.#enterAgain();
     this.#heartbeat = at;
     if (!succeeded) return;

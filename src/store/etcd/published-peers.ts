@@ -28,12 +28,12 @@ export class PublishedPeers {
     return this.#leader?.revision ?? 0;
   }
 
-  /** By the ids of the servers. */
+  /** Keyed by the id of the server. */
   get servers(): ReadonlyMap<string, PeerState> {
     return this.#servers;
   }
 
-  /** The revision of each server's last heartbeat, by its id. */
+  /** The revision of each server's last heartbeat, keyed by the id of the server. */
   get heartbeats(): ReadonlyMap<string, Revision> {
     return this.#heartbeats;
   }

@@ -63,7 +63,7 @@ export class PublishedShards {
     return found && stateOf(shard, found.record);
   }
 
-  /** In the order of their names. */
+  /** Sorted by name. */
   states(): readonly ShardState[] {
     return [...this.#shards].map(([shard, { record }]) => stateOf(shard, record)).toSorted((a, b) => (a.shard < b.shard ? -1 : 1));
   }

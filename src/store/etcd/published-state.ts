@@ -72,13 +72,14 @@ export class PublishedState {
   /** The revision of each stored mark. A mark says that a namesake must be written again. */
   readonly #marks = new Map<string, Revision>();
   /**
-   * Namesakes to write again that have no stored mark, by the mark that they would have. The server
-   * that deleted the object did not know them yet.
+   * Namesakes to write again that have no stored mark, keyed by the mark that they would have. The
+   * server that deleted the object did not know them yet.
    */
   readonly #unmarked = new Map<string, Revision>();
   /**
-   * By the revision of a rewrite, which has one object (decider.ts N2): the revision at which
-   * somebody else last wrote that object. Kept until the object arrives.
+   * Keyed by the revision of a rewrite, which has one object (decider.ts N2). The value is the
+   * revision at which somebody else last wrote that object. An entry stays until the object
+   * arrives.
    */
   readonly #written = new Map<Revision, Revision>();
   #cache: Readonly<{ revision: Revision; record: CacheRecord | undefined }> | undefined;
@@ -108,7 +109,7 @@ export class PublishedState {
     return this.#marks;
   }
 
-  /** Namesakes to write again: by mark, stored or not, the revision of the delete. */
+  /** The marks of all namesakes to write again, stored or not, and the revision of each delete. */
   get owedRewrites(): ReadonlyMap<string, Revision> {
     return new Map([...this.#unmarked, ...this.#marks]);
   }

@@ -11,7 +11,7 @@ const keptShare = 63 / 64;
 
 export class RecentBodies {
   readonly #bytesMax: number;
-  /** In the order in which objects are dropped. */
+  /** The first object is dropped first. */
   readonly #objects = new Map<string, StoredObject>();
   #bytes = 0;
 

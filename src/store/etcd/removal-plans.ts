@@ -11,7 +11,7 @@
  *     the sync. The marks of the walk spare what is synced at this server (store/syncs.ts), so the
  *     removal continues.
  * RM2 Every server drops a type until nothing of it is left (intake/declared-types.ts). So a drop
- *     leaves the slices that another running server removes from to that server.
+ *     skips each slice from which another running server removes.
  */
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';

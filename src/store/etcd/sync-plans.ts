@@ -28,7 +28,7 @@ const unbegun: PushOutcome = { kind: 'unbegun' };
 
 export class SyncPlans {
   readonly #parts: SyncPlansParts;
-  /** The numbers of the types, by their texts. */
+  /** The number of each type, keyed by its text. */
   readonly #ids = new Map<string, number>();
 
   constructor(parts: SyncPlansParts) {
