@@ -1,6 +1,8 @@
 /**
- * Slices that a neighbour is asked about: `askedMax` at a time. The others wait, in the order in which they came, until one of these need not be asked
- * about any more. Bound of those that wait: whoever adds them has one.
+ * The slices that this cache asks a neighbour about, at most `askedMax` at a time. Further slices
+ * wait in the order in which they were added, until a question is withdrawn.
+ *
+ * Bound of the waiting slices: the caller sets one.
  */
 import { Line } from '../domain/line.js';
 import type { ShardName } from '../domain/shard.js';
@@ -10,7 +12,6 @@ export class AskedSlices {
   readonly #askedMax: number;
   readonly #byShard = new Map<ShardName, Map<string, Slice>>();
   readonly #waiting = new Map<string, Slice>();
-  /** Their names. */
   readonly #line = new Line<string>();
   #count = 0;
 
@@ -18,12 +19,15 @@ export class AskedSlices {
     this.#askedMax = askedMax;
   }
 
-  /** Those of a shard that are asked about now. */
+  /** The slices of a shard that are being asked about. */
   of(shard: ShardName): Iterable<Slice> {
     return this.#byShard.get(shard)?.values() ?? [];
   }
 
-  /** Whether it is to be asked about now: it was not yet, and need not wait. */
+  /**
+   * Returns true if the caller must ask about the slice now: it is new, and fewer than `askedMax`
+   * are asked about.
+   */
   add(slice: Slice): boolean {
     const name = formatSlice(slice);
     if (this.#waiting.has(name) || this.#byShard.get(slice.shard)?.has(name) === true) return false;
@@ -33,7 +37,7 @@ export class AskedSlices {
     return false;
   }
 
-  /** It need not be asked about. Returns the one that is to be asked about instead. */
+  /** Withdraws the slice. Returns the waiting slice that the caller must ask about instead. */
   delete(slice: Slice): Slice | undefined {
     const name = formatSlice(slice);
     const ofShard = this.#byShard.get(slice.shard);

@@ -1,8 +1,10 @@
 /**
- * How many shards each child has brought here. A cache forgets no shard by itself and knows a bounded number, which no single child may use up. A
- * removed shard still counts for the child that brought it, until this process ends, or an operator forgets either.
+ * Counts the shards that each child has claimed here. A cache forgets no shard by itself and knows
+ * a bounded number of shards, so no single child may use up that number. A removed shard still
+ * counts for the child that claimed it, until the process ends or an operator forgets the shard or
+ * the child.
  *
- * Bound: `shardsMax` of each child.
+ * Bound: `shardsMax` for each child.
  */
 import type { ShardName } from '../domain/shard.js';
 import type { Neighbour, Via } from '../domain/via.js';
@@ -11,7 +13,7 @@ import type { PublishedState } from '../domain/published-state.js';
 export class ChildShards {
   readonly #known: Pick<PublishedState, 'changes' | 'shard' | 'shards'>;
   readonly #shardsMax: number;
-  /** What comes from a neighbour now, and what it claimed before. */
+  /** For each neighbour: the shards whose via it is, and those that it claimed earlier. */
   readonly #byVia = new Map<Via, Set<ShardName>>();
 
   readonly #lookedAt = new Map<Via, number>();
@@ -22,7 +24,10 @@ export class ChildShards {
     for (const { shard, via } of known.shards) if (via !== undefined) this.#of(via).add(shard);
   }
 
-  /** Whether the neighbour may claim one more shard, or this one again; it counts from now on. A parent may claim as many as it likes. */
+  /**
+   * Returns whether the neighbour may claim the shard. The shard counts for the neighbour from then
+   * on. The parent may claim any number of shards.
+   */
   take(neighbour: Neighbour, shard: ShardName): boolean {
     if (neighbour === 'parent') return true;
     const shards = this.#of(neighbour);
@@ -33,18 +38,21 @@ export class ChildShards {
     return true;
   }
 
-  /** The child is gone for good. */
+  /** An operator forgets the child. */
   leave(neighbour: Neighbour): void {
     this.#byVia.delete(neighbour);
     this.#lookedAt.delete(neighbour);
   }
 
-  /** The shard is forgotten: it counts for nobody. */
+  /** An operator forgets the shard: it counts for no child. */
   forget(shard: ShardName): void {
     for (const shards of this.#byVia.values()) shards.delete(shard);
   }
 
-  /** Drops what comes from another neighbour by now. Done again only once something has changed. */
+  /**
+   * Drops the shards whose via is another neighbour now. `take` repeats this only once the
+   * published state has changed, because it would find nothing before.
+   */
   #letGo(via: Via, shards: Set<ShardName>): void {
     this.#lookedAt.set(via, this.#known.changes);
     for (const shard of shards) {

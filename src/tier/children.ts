@@ -1,12 +1,15 @@
 /**
- * The caches that follow this one: one session for each name, which its certificate gives it.
+ * The connected children: one session for each cache name, which the child's certificate gives it.
  *
- *   connected     hello of a later process     of the same process       of an earlier one
- *   none          accepted                     accepted                  accepted
- *   a process     replaces it                  replaces it               refused: whose disk was copied, or name given twice?
+ *   connected    hello of a later process    of the same process    of an earlier process
+ *   none         accepted                    accepted               accepted
+ *   a process    replaces it                 replaces it            refused: a disk may have been
+ *                                                                   copied, or a name given twice
  *
- * V1 A cache that is above this one, or is this one, is refused: there are no loops.
- * Bound: as many sessions as the endpoint lets in; one lane for each name that ever connected.
+ * V1 This cache refuses a child that is itself or one of the caches above it, so there are no
+ *    loops.
+ *
+ * Bounds: the endpoint limits the sessions; one lane for each name that ever connected.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import { parseCacheName } from '../domain/cache-name.js';
@@ -24,11 +27,10 @@ export type ChildrenParts = Readonly<{
   writer: Pick<Writer, 'lane'>;
   clock: Clock;
   log: BoundedLog;
-  /** The session that a welcome begins. */
+  /** Makes the session that starts with the welcome. */
   open: (connection: FrameConnection, lane: PushLane, peer: LinkPeer, name: string) => LinkSession;
-  /** The answer to a child's hello. */
   welcome: () => FrameOf<'welcome'>;
-  /** The id of this cache, and those above it. */
+  /** The id of this cache, then the ids of the caches above it. */
   route: () => readonly string[];
 }>;
 
@@ -65,7 +67,10 @@ export class Children {
     return this.#connected.get(name);
   }
 
-  /** Runs the task while no child of that name is here or let in; undefined when the child is connected. */
+  /**
+   * Runs the task while this cache refuses connections of that child. Returns undefined, without
+   * running it, if the child is connected or another such task of it is running.
+   */
   async without<T>(name: string, task: () => Promise<T>): Promise<T | undefined> {
     if (this.#connected.has(name) || this.#barred.has(name)) return undefined;
     this.#barred.add(name);
@@ -76,7 +81,7 @@ export class Children {
     }
   }
 
-  /** Until the connection is closed. `hello` was read from `frames`. */
+  /** Resolves when the connection is closed. `hello` was already read from `frames`. */
   async accept(
     connection: FrameConnection,
     { hello, frames, caller }: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>,
@@ -107,7 +112,10 @@ export class Children {
     }
   }
 
-  /** What its predecessor has in its lane stays in front, and nothing of the predecessor comes after. */
+  /**
+   * Ends the session before it and waits for that to finish. So all pushes of that session are in
+   * the lane ahead of those of the new one.
+   */
   async #run(session: LinkSession, frames: AsyncIterator<Frame>, before: Child | undefined): Promise<void> {
     before?.session.bye('replaced', 'another connection of this cache has taken its place');
     await before?.gone.catch(() => {});

@@ -1,13 +1,18 @@
 /**
- * Slices that are compared before they are synced: the other end may have all of them already, as when a cache comes back to a parent.
+ * Compares large slices before their sync. The receiver may already hold all objects of a slice,
+ * for example when a cache reconnects to its parent.
  *
- *   begin, compares ──▶ own snapshot, page by page ──┐
- *                  └──▶ summary of the other end ────┴▶ the objects of the buckets that differ, then `end` · no summary: a new begin, all of it
+ *   begin, compares ─┬▶ own snapshot, page by page ─┐
+ *                    └▶ summary of the receiver ────┴▶ objects of differing buckets, then `end`
+ *                                                      no summary: a new begin, then all objects
  *
- * D1 The snapshot stands where the tail does when the begin is queued. The other end may have put what the tail sent since, before it sums up: where
- *    the two are the same, what the tail sent last of each key is what the snapshot has.
- * D2 What differs is read again, at the tail's position by then, and sent within the same sync: the marks of that begin stand.
- * D3 Not compared: slices of less than `comparedMin` objects, those that declare types, and those filtered by paths, because paths may move.
+ * D1 The snapshot is at the tail's position when the begin is queued. The receiver may have stored
+ *    later changes of the tail before it makes its summary. If the summaries agree, those changes
+ *    left every key as the snapshot has it.
+ * D2 The buckets that differ are read again, at the position that the tail has by then. Their
+ *    objects belong to the same sync, so the marks of its begin stay valid.
+ * D3 Slices of fewer than `comparedMin` objects are not compared, nor slices whose objects declare
+ *    types. Slices filtered by canonical paths are not compared either, because a path may move.
  */
 import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
@@ -27,12 +32,12 @@ export type ComparisonsParts = Readonly<{
   tail: Tail;
 }>;
 
-/** A slice of less than a few pages is sent as fast as it is compared. */
+/** Sending a slice of a few pages takes no longer than comparing it. */
 const comparedMin = 128;
 
 export class Comparisons {
   readonly #parts: ComparisonsParts;
-  /** Those with both summaries, or one that will not come. */
+  /** The syncs whose two summaries are here, or whose comparison failed. */
   readonly #compared = new Set<SliceSync>();
 
   constructor(parts: ComparisonsParts) {
@@ -46,7 +51,7 @@ export class Comparisons {
     return phase === 'waiting' && isMuch && !declaresTypes && filter.covers(slice) && !filter.asksPath(slice);
   }
 
-  /** `snapshot`: at the position of the tail. */
+  /** Queues a begin that compares. `snapshot` must be at the tail's position. */
   ask(sync: SliceSync, snapshot: Snapshot): void {
     const { syncs, queue, store, tail } = this.#parts;
     const { slice } = sync;
@@ -66,7 +71,7 @@ export class Comparisons {
     sync.step('asked');
   }
 
-  /** Reads one page. False: there are no more. */
+  /** Reads one page of the own snapshot. Returns false after the last page. */
   async page(sync: SliceSync): Promise<boolean> {
     const { syncs, store } = this.#parts;
     const { comparison, slice } = sync;
@@ -83,7 +88,7 @@ export class Comparisons {
     }
   }
 
-  /** The other end has summed up what it held of the slice at that begin. */
+  /** Stores the receiver's summary of a slice, which answers the begin of that `sequence`. */
   learn({ slice, sequence, digests }: FrameOf<'summary'>): void {
     const sync = this.#parts.syncs.of(slice);
     if (sync?.comparison?.sequence !== sequence) return;
@@ -91,7 +96,10 @@ export class Comparisons {
     this.#compared.add(sync);
   }
 
-  /** Takes one of which it is known where the other end differs; `mayDiffer`: also one that differs anywhere. */
+  /**
+   * Takes a sync whose comparison is decided. With `mayDiffer` false, it takes only a slice that is
+   * equal at both ends, because the others have to be read.
+   */
   take(mayDiffer: boolean): Readonly<{ sync: SliceSync; outcome: BucketSet | 'unknown' }> | undefined {
     for (const sync of this.#compared) {
       const outcome = sync.phase === 'comparing' ? sync.comparison?.outcome : undefined;

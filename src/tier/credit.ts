@@ -1,6 +1,6 @@
 /**
- * How much a link may have sent and not yet acknowledged. The sender holds what waits for an acknowledgement, so a peer may
- * grant less than this end allows itself, never more.
+ * How much a link may have sent and not yet acknowledged. The sender keeps everything that is not
+ * acknowledged in memory, so a peer may lower the limit of this end, but never raise it.
  */
 import type { Credit } from '../frames/frame.js';
 

@@ -1,7 +1,8 @@
 /**
- * One link filter for all links whose policies are the same: what it computes of a slice or a change for one child holds for a thousand.
+ * Shares one link filter between all links with the same policies. A result that the filter has
+ * computed for one child then serves a thousand.
  *
- * Bound: `filtersMax` that some link still uses; beyond them a link gets one of its own.
+ * Bound: `filtersMax` filters that are in use. Beyond it, a link gets a filter of its own.
  */
 import { formatLinkPolicy, type LinkPolicy } from '../domain/link-policy.js';
 import { LinkFilter } from './link-filter.js';

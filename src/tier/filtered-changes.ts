@@ -1,8 +1,10 @@
 /**
- * Which objects and changes cross a link: applies its link filter, with the canonical paths that objects do not name themselves.
+ * Decides which objects and changes cross a link. It applies the link filter, and looks up the
+ * canonical paths of objects that have no annotation with their path.
  *
- * A change becomes what the other end must hold: a put of what crosses now, a delete of what crossed before and does no more. An
- * object can leave a link filter without being deleted at its origin, as it can leave a watch's selector.
+ * A change becomes what the receiver must hold. An object that crosses becomes a put. An object
+ * that crossed before the change, and does not after it, becomes a delete. An object can leave a
+ * link filter without being deleted at its origin, just as it can leave the selector of a watch.
  */
 import type { Change } from '../domain/change.js';
 import type { CanonicalPath } from '../domain/cluster.js';
@@ -14,12 +16,16 @@ import type { Slice } from '../domain/slice.js';
 import type { LinkFilter } from './link-filter.js';
 import { placeOf, type PathMoves } from './path-moves.js';
 
-/** What crosses of a change's key after it, and what crossed before; the latter is not computed where the whole slice crosses. */
+/**
+ * `came`: the object after the change, if it crosses. `left`: the object before the change, if it
+ * crossed; not computed where the whole slice crosses.
+ */
 export type FilteredChange = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
 
 /**
- * Remembers a pure function: children with one link filter (equal-filters.ts) get the same commits and the same chunks of the log. Where paths
- * matter, the answer depends on more.
+ * Memoizes a pure function: links that share a link filter (equal-filters.ts) get the same commits
+ * and the same chunks of the log. Not used if the filter asks for paths, because the result then
+ * also depends on the paths.
  */
 const found = new WeakMap<readonly Change[], WeakMap<LinkFilter, readonly FilteredChange[]>>();
 
@@ -27,10 +33,10 @@ type ChangesParts = FilterParts & Readonly<{ moves?: PathMoves }>;
 
 type PathAt = (key: Key) => CanonicalPath | undefined;
 
-/** `at`: the revision whose canonical paths decide, those on disk if there is none. */
+/** `at`: the revision whose canonical paths count; without it, those on disk. */
 export type FilterParts = Readonly<{ filter: LinkFilter; paths: CanonicalPaths; at?: Revision | undefined }>;
 
-/** The objects that cross, in their order. All are of one slice. */
+/** Returns the objects that cross, in order. All `objects` must be of one slice. */
 export async function filterObjects(
   objects: readonly StoredObject[],
   { slice, ...parts }: FilterParts & Readonly<{ slice: Slice }>,
@@ -45,8 +51,9 @@ export async function filterObjects(
 }
 
 /**
- * What each change means for the other end, in their order; those that mean nothing are left out. `at`: the revision up to which they were read.
- * `moves`: of the last revision read with them; up to it these paths were others.
+ * Returns what each change means for the receiver, in order, without the changes that mean nothing
+ * to it. `at`: the revision up to which the changes were read. `moves`: the paths that moved at the
+ * last revision of these changes; earlier changes are filtered by the former path.
  */
 export async function filterChanges(changes: readonly Change[], parts: ChangesParts): Promise<readonly FilteredChange[]> {
   const { filter } = parts;
@@ -73,7 +80,8 @@ async function findCrossings(changes: readonly Change[], parts: ChangesParts): P
     if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
     const previous = change.previous();
     const left = previous !== undefined && filter.lets(previous, pathBefore(key)) ? previous : undefined;
-    // Its old content is gone where compaction was faster: then it may have crossed, and deleting what is not there does no harm.
+    // Compaction may have removed the old content. The old object may then have crossed, and
+    // deleting an object that the receiver does not hold does no harm.
     const isNothing = came === undefined && left === undefined && previous !== undefined;
     return isNothing ? [] : [{ change, left, came }];
   });

@@ -1,12 +1,15 @@
 /**
- * Forgets what is gone when an operator asks: a child that does not come back, and a shard that was removed.
+ * Forgets what is gone, when an operator asks: a child that will not come back, or a removed shard.
  *
- *   a child    not while it is connected. Its id, its position and what it has sent go. What came by it is nobody's: it is served as it
- *              is until somebody claims it, or an operator removes it
- *   a shard    only one that was removed and holds nothing, and whose removal all neighbours have received
+ *   a child    only while it is not connected. The store drops its id and its position, and this
+ *              cache drops its reports. Its shards are nobody's: they are served as they are until
+ *              a cache claims them or an operator removes them.
+ *   a shard    only if it was removed, holds nothing, and all neighbours have received the removal
  *
- * M1 A child that is being forgotten comes in only afterwards. M2 No neighbour of this cache still holds a shard that is forgotten, or brings
- * back an old claim of it: every child has answered the removal with its own, and so has the parent, if it ever claimed the shard.
+ * M1 A child that is being forgotten can connect only afterwards.
+ * M2 When a shard is forgotten, no neighbour still holds it or could send an old claim of it. Every
+ *    child has answered the removal with its own, and so has the parent if it ever claimed the
+ *    shard.
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused, type Refusal } from '../domain/errors.js';
@@ -29,9 +32,9 @@ export type ForgettingParts = Readonly<{
   routes: Pick<Routes, 'claimants' | 'hasRemoved'>;
   childShards: Pick<ChildShards, 'leave' | 'forget'>;
   hasParent: boolean;
-  /** Whether the link is open, and its other end has sent all it has to send. */
+  /** Whether the link is open and its other end has reported everything once. */
   hasReported: (neighbour: Neighbour) => boolean;
-  /** What the child has sent is no longer kept. */
+  /** Drops what the child has reported. */
   left: (neighbour: Neighbour) => void;
   log: Pick<Log, 'info'>;
 }>;
@@ -49,7 +52,7 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
     const { store, children, log } = this.#parts;
     const neighbour = childNeighbour(name);
     if (children.find(name) === undefined && store.state.link(neighbour) === undefined) {
-      // It may have left without an answer of the store to that.
+      // The store may have removed the child in an earlier call, and answered `unavailable` to it.
       this.#left(neighbour);
       return undefined;
     }
