@@ -1,15 +1,19 @@
 /**
- * Who reports on the shards here: the pushers of this cache, and the caches at the other ends of its links. When one of them reports, comes
- * or goes, that is news for every link, which looks at the slices concerned before its next report on freshness.
+ * Tells every link when freshness may have changed. The pushers of this cache and the caches at the
+ * other ends of its links report on the shards here. Each link checks the affected slices before
+ * its next report on freshness.
  *
- *   a pusher or a link reports on slices          these
- *   it comes, goes, falls silent or is heard      all of its shards
- *   a pusher names slices, or withdraws some      these
- *   what a pusher has named is all, or no longer  all of its shard
- *   a link lets other slices through              all of its shards
+ *   what happens                                                affected slices
+ *   a pusher or a link reports on slices                        these
+ *   a pusher or a link connects, disconnects, falls silent,
+ *   or answers again                                            all slices of its shards
+ *   a pusher names or withdraws slices                          these
+ *   a pusher says that it has named all slices, or no longer    all slices of its shard
+ *   the policies of a link change                               all slices of its shards
  *
- * Silence causes no event, so every `lookIntervalMs` there is a look at who is connected. A look costs one entry for each of them, however many
- * slices there are. Links get the news one in a turn of the event loop.
+ * Silence causes no event, so this class checks every `lookIntervalMs` who is connected. A check
+ * costs one entry for each pusher and link, however many slices there are. In each turn of the
+ * event loop, one link gets the news.
  */
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -20,7 +24,7 @@ import type { PushSessions } from '../intake/push-sessions.js';
 import type { LinkFilters } from './link-filters.js';
 import type { ReportedFreshness } from './reported-freshness.js';
 
-/** Shards and slices whose freshness, or wholeness, may have changed. */
+/** Shards and slices that may have become fresher or staler, or whole or not whole. */
 export type News = Readonly<{ shards: ReadonlySet<ShardName>; slices: readonly Slice[] }>;
 
 type Session = Readonly<{ filters: LinkFilters | undefined; hear: (news: News) => void }>;
@@ -34,7 +38,7 @@ export type FreshnessNewsParts = Readonly<{
   turn: () => Promise<void>;
 }>;
 
-/** How a link was at the last look. */
+/** The state of a link at the last check. */
 type Seen = Readonly<{ isUp: boolean; filters: LinkFilters | undefined }>;
 
 const lookIntervalMs = 1_000;
@@ -45,7 +49,10 @@ export class FreshnessNews {
   readonly #links = new Map<Neighbour, Seen>();
   #shards = new Set<ShardName>();
   #slices: Slice[] = [];
-  /** At most two that are not complete: with two, one of them is not the neighbour who asks. */
+  /**
+   * At most two neighbours that are not complete. Two are enough: at least one of them is not the
+   * neighbour that asks.
+   */
   #incomplete: readonly Neighbour[] = [];
   #isNotifying = false;
   #cancelLook = (): void => {};
@@ -60,20 +67,25 @@ export class FreshnessNews {
     this.#lookLater();
   }
 
-  /** Whether all neighbours that ever were, except `but`, are connected, and every shard is known that anybody behind them knows. */
+  /**
+   * Whether all neighbours that this cache ever had, except `but`, are connected and have reported
+   * every shard that any cache behind them knows.
+   */
   isComplete(but?: Neighbour): boolean {
     return this.#incomplete.every((neighbour) => neighbour === but);
   }
 
-  /** Somebody has reported on these. */
+  /** A pusher or a link has reported on these slices. */
   notify(slices: readonly Slice[]): void {
     for (const slice of slices) this.#slices.push(slice);
     if (slices.length > 0) this.#notifySoon();
   }
 
   /**
-   * A link reports: `note` returns of which slices. The link may be up only because of that, and may have been down between two looks; slices that
-   * were looked at just then were reported as such.
+   * A link reports. `note` stores the report and returns the slices whose report changed.
+   *
+   * If this report brings the link up, all of its shards are checked again. The link may have been
+   * down only between two checks, and during that time its slices were reported as not connected.
    */
   heard(neighbour: Neighbour, note: () => readonly Slice[]): void {
     const { freshness } = this.#parts;
@@ -84,7 +96,7 @@ export class FreshnessNews {
     if (this.#links.get(neighbour)?.isUp !== isUp) this.look();
   }
 
-  /** Looks at who is connected, and at what links let through. */
+  /** Checks who is connected, and the policies of the links. */
   look(): void {
     const before = this.#pushers;
     const now = (this.#pushers = this.#parts.pushers.present);

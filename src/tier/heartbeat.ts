@@ -1,18 +1,23 @@
 /**
- * How the receiving half of a link knows that it is up to date: once a second it asks the other end, which answers in order behind everything
- * that it held when it was asked.
+ * Tells the receiving half of a link how current it is. Once a second it asks the other end. The
+ * other end answers in order, behind everything that it held when the question arrived.
  *
- *   ask(n) at T ──▶ other end: queue … changes … report(n) ──▶ everything before it is settled: what was there at T is here
+ *   ask(n) at T ──▶ other end: queue … changes … report(n) ──▶ all before the report is settled:
+ *                                                              what was there at T is here
  *
- * Only the clock of this end counts: neither a network that holds bytes back nor a clock elsewhere makes it look fresher than it is. One
- * question is open at a time: an end that is slow to answer is asked less often.
+ * Only the clock of this end counts. So neither a slow network nor a wrong clock elsewhere makes
+ * this end look fresher than it is. Only one question is open at a time, so an end that answers
+ * slowly is asked less often.
  */
 import type { Clock } from '../domain/ports.js';
 
 export type HeartbeatParts = Readonly<{ clock: Clock; send: (number: number) => void }>;
 
 const intervalMs = 1_000;
-/** An answer to an older question says nothing of now: two questions were due since. */
+/**
+ * A link is not up once its last answered question is older than this: two questions were due
+ * since.
+ */
 export const answerAgeMsMax = 3 * intervalMs;
 
 export class Heartbeat {
@@ -26,7 +31,7 @@ export class Heartbeat {
     this.#parts = parts;
   }
 
-  /** From then on. */
+  /** Asks now, and again after each answer. */
   ask(): void {
     this.#number += 1;
     this.#askedMs = this.#parts.clock.now();
@@ -34,7 +39,10 @@ export class Heartbeat {
     this.#parts.send(this.#number);
   }
 
-  /** When the answered question was asked; undefined if it never was, or was answered before. */
+  /**
+   * Returns when the question of that number was asked. Returns undefined if it is not the last
+   * question, or was answered already.
+   */
   answered(number: number): number | undefined {
     if (number !== this.#number || this.#isAnswered) return undefined;
     this.#isAnswered = true;
@@ -43,7 +51,6 @@ export class Heartbeat {
     return this.#askedMs;
   }
 
-  /** Asks no more. */
   close(): void {
     this.#isAnswered = true;
     this.#cancel();

@@ -1,8 +1,10 @@
 /**
- * Which local shards have a pusher that may keep them. Their claims say so (held), so that no cache of the tree gives such a shard to a newcomer. The
- * freshness of slices does not show it: a pusher may have no slices yet, none that cross a link, or no source for a moment.
+ * The local shards with a pusher that may keep its shard. The claim of such a shard says that it is
+ * held, so that no cache of the tree gives the shard to another pusher. Reports on slices cannot
+ * say this: a pusher may have no slices yet, none that cross a link, or no source for a moment.
  *
- * A pusher that comes or goes is noticed at once; one that falls silent, or has had no source for too long, within `lookIntervalMs`.
+ * This class sees at once when a pusher connects or disconnects. Within `lookIntervalMs` it sees
+ * when a pusher falls silent or has had no source for too long.
  */
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -13,7 +15,7 @@ export type HeldShardsParts = Readonly<{
   known: Pick<PublishedState, 'shard' | 'shards'>;
   pushers: Pick<PushSessions, 'keeps' | 'follow'>;
   clock: Clock;
-  /** A shard is held now, or is no longer. */
+  /** The shard has become held, or has ceased to be held. */
   changed: (shard: ShardName) => void;
 }>;
 

@@ -1,8 +1,12 @@
 /**
- * Sends the cache at the other end what is held here of what comes over this link, so that it resumes from there, and syncs as empty what
- * does not cross any more. What another neighbour holds, and of which nothing is known here, is among it: that neighbour can be sent an `end`
- * only once this cache has one.
- * Bound: `askedMax` slices at a time that only others hold, a thousand of each of them at most (unknown-slices.ts).
+ * Sends the neighbour an inventory: what this cache holds of the shards whose via is that
+ * neighbour. The neighbour resumes from it, and syncs as empty what does not cross any more.
+ *
+ * The inventory includes slices that this cache does not know and another neighbour holds. This
+ * cache can send that other neighbour an `end` only once it has received one itself.
+ *
+ * Bound: `askedMax` unknown slices at a time. Each neighbour adds at most a thousand of them
+ * (unknown-slices.ts).
  */
 import type { Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -16,7 +20,7 @@ import { AskedSlices } from './asked-slices.js';
 
 export type HeldSlicesParts = Readonly<{
   known: PublishedState;
-  /** Slices of a shard that neighbours hold, and that are to be asked about. */
+  /** Slices of a shard that this cache does not know, and that its neighbours ask it about. */
   unknownOf: (shard: ShardName) => Iterable<Slice>;
   connection: FrameConnection;
 }>;
@@ -26,10 +30,10 @@ const askedMax = 100_000;
 export class HeldSlices {
   readonly #parts: HeldSlicesParts;
   readonly #neighbour: Neighbour;
-  /** Shards of this neighbour, of which the other end knows what is held here. */
+  /** Shards whose inventory was sent to this neighbour. */
   readonly #sent = new Set<ShardName>();
   readonly #subscription: Subscription;
-  /** Slices that only others hold. */
+  /** Slices that this cache does not know, and that it asks this neighbour about. */
   readonly #asked = new AskedSlices(askedMax);
 
   constructor(parts: HeldSlicesParts, neighbour: Neighbour) {
@@ -45,7 +49,7 @@ export class HeldSlices {
     return this.#sent.has(shard);
   }
 
-  /** All of them, and the last position that this link brought; once, at the opening. */
+  /** Sends the whole inventory and the last position of this link, once, when the link opens. */
   async sendAll(): Promise<void> {
     const { known, connection } = this.#parts;
     const position = known.link(this.#neighbour)?.position ?? '';
@@ -63,18 +67,22 @@ export class HeldSlices {
     }
   }
 
-  /** Those of a shard that comes from this neighbour now; what came from another one until now is stale. `sendAll` may not be done yet. */
+  /**
+   * Sends the inventory of a shard whose via has just become this neighbour. Slices that another
+   * neighbour brought are stale. `sendAll` may still be running.
+   */
   sendOf(shard: ShardName): void {
     const { known } = this.#parts;
     this.#sent.add(shard);
-    // One that holds nothing needs an `end` as well: the other end may no longer know the slice.
+    // A stale slice that holds nothing is sent too, because it needs an `end`: the neighbour may
+    // not know the slice any more.
     const held = [...known.slicesOf(shard)]
       .filter(({ filterHash }) => filterHash === '')
       .map(({ slice, filterHash, syncedTerm }): HeldSlice => ({ slice, filterHash, syncedTerm }));
     this.#send([...held, ...this.#unknownOf(shard)]);
   }
 
-  /** Another neighbour holds it, and nothing is known of it here. */
+  /** Asks about a slice that another neighbour holds and this cache does not know. */
   ask(slice: Slice): void {
     if (this.#sent.has(slice.shard)) this.#send(this.#heldElsewhere([slice]));
   }
@@ -93,25 +101,31 @@ export class HeldSlices {
   }
 
   #heldElsewhere(slices: Iterable<Slice>): readonly HeldSlice[] {
-    // One may have become known in the very commit that is being followed.
+    // The commit that is being published may have made some of them known.
     const asked = [...slices].filter((slice) => this.#parts.known.slice(slice) === undefined && this.#asked.add(slice));
     return asked.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 }));
   }
 
-  /** It is known, or its shard does not come from this neighbour any more. */
+  /**
+   * Withdraws the question about a slice. Asks about the next waiting slice whose shard comes from
+   * this neighbour.
+   */
   #askInsteadOf(slice: Slice): void {
     let next = this.#asked.delete(slice);
     while (next !== undefined && !this.#sent.has(next.shard)) next = this.#asked.delete(next);
     if (next !== undefined) this.#send([{ slice: next, filterHash: '', syncedTerm: 0 }]);
   }
 
-  /** What is asked about it is asked again when it is sent again. */
+  /** Withdraws the questions about slices of the shard. `sendOf` asks again. */
   #leave(shard: ShardName): void {
     this.#sent.delete(shard);
     for (const slice of this.#asked.of(shard)) this.#askInsteadOf(slice);
   }
 
-  /** The shard may have left this neighbour and come back in one commit: then nothing of it is current. */
+  /**
+   * Whether no slice of the shard is current. That is so if the shard left this neighbour and came
+   * back within one commit.
+   */
   #isNew(shard: ShardName): boolean {
     return ![...this.#parts.known.slicesOf(shard)].some(({ filterHash }) => filterHash !== '');
   }

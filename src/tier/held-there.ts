@@ -1,6 +1,8 @@
 /**
- * What the other end of a link reports to hold while the link opens. Each piece is sorted as it comes: all at once they would take half a second.
- * Bound: that of NamedSlices, each report counted.
+ * The inventory that the other end of a link sends while the link opens. Each frame is sorted when
+ * it arrives, because sorting the whole inventory at once would block for half a second.
+ *
+ * Bound: that of NamedSlices. A slice that is reported twice counts twice.
  */
 import { NamedSlices } from '../domain/named-slices.js';
 import type { ShardName } from '../domain/shard.js';
@@ -8,7 +10,7 @@ import { formatSlice } from '../domain/slice.js';
 import type { HeldSlice } from '../frames/frame.js';
 
 export class HeldThere {
-  /** By the names of the slices. Whoever sends to the other end takes it over. */
+  /** By the text of each slice. The sending half takes this map over. */
   readonly byShard = new Map<ShardName, Map<string, HeldSlice>>();
   readonly #named = new NamedSlices();
   #isCurrentWithAny = false;
@@ -17,7 +19,7 @@ export class HeldThere {
     return this.#isCurrentWithAny;
   }
 
-  /** False: it reports on too many. */
+  /** Returns false if the other end reports too many slices. */
   note(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
       this.#named.add(noteHeld(this.byShard, each));
@@ -27,7 +29,7 @@ export class HeldThere {
   }
 }
 
-/** Returns the name of the slice. */
+/** Returns the text of the slice. */
 export function noteHeld(byShard: Map<ShardName, Map<string, HeldSlice>>, held: HeldSlice): string {
   const { shard } = held.slice;
   const name = formatSlice(held.slice);

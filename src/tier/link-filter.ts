@@ -1,12 +1,15 @@
 /**
- * What one direction of one link lets through: an object crosses if the policies of both ends let it. Both ends compute the same.
+ * The filter of one direction of a link: an object crosses if the policies of both ends let it
+ * through. Both ends compute the same filter.
  *
- * E1 Whoever needs a type to read objects gets it: a rule that names a type which is not built in lets the ClusterCachedResources
- *    through that declare it, of the same shards, however narrow it is otherwise. '*' names no type.
- * E2 `covers` and `isWhole` never contradict `lets`; they need no look at objects.
- * E3 The hash of a slice depends on what crosses of it, and on no more: rules for other types or shards, the order of rules, and those that
- *    another one makes superfluous do not change it.
- * Bound: results for `rememberedMax` slices and shards are remembered; then all are forgotten.
+ * E1 A rule that names a declared type also lets through the ClusterCachedResources that declare
+ *    it. They must be of the same shards; the rest of the rule does not apply. Without them no
+ *    reader could read the objects. '*' names no type.
+ * E2 `covers` and `isWhole` never contradict `lets`, and decide without reading objects.
+ * E3 The hash of a slice depends only on what crosses of the slice. It ignores the order of rules,
+ *    rules for other types or shards, and rules that another rule makes superfluous.
+ *
+ * Bound: each cache of results has at most `rememberedMax` entries; a full one is cleared.
  */
 import { createHash } from 'node:crypto';
 import { kcpTypes } from '../domain/catalogue-kcp.js';
@@ -22,20 +25,26 @@ import { TypeSet } from './type-set.js';
 
 const rememberedMax = 100_000;
 const hashBytes = 12;
-/** Remembers a pure function: rules without `shards` in an accept policy share one list (link-policies.ts). */
+/**
+ * Memoizes a pure function. In an accept policy, all rules without `shards` share one list
+ * (link-policies.ts).
+ */
 const shardSets = new WeakMap<readonly ShardName[], ReadonlySet<ShardName>>();
 const builtIn: ReadonlySet<string> = new Set([...kcpTypes, ...pathTypes].map(formatGroupResource));
 
-/** A rule, or what it implies. `shards` undefined: all. */
+/** A rule, or the rule that it implies by E1. `shards` undefined: all shards. */
 type Grant = Readonly<{ types: TypeSet; shards: ReadonlySet<ShardName> | undefined; predicate: Predicate }>;
 
-/** What crosses of a slice: what each of `ends` lets through by any of its predicates. An end that lets all of it through is left out. */
+/**
+ * What crosses of a slice. An object crosses if, in each of `ends`, some predicate lets it through.
+ * An end that lets the whole slice through is left out.
+ */
 type SliceFilter = Readonly<{ covered: boolean; ends: readonly (readonly Predicate[])[]; asksPath: boolean; hash: string }>;
 
 export class LinkFilter {
   readonly #ends: readonly (readonly Grant[])[];
   readonly #sliceFilters = new Map<string, SliceFilter>();
-  /** By which rules of each end are for them. */
+  /** By the indexes, at each end, of the rules that apply. */
   readonly #kinds = new Map<string, SliceFilter>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
@@ -60,34 +69,40 @@ export class LinkFilter {
     });
   }
 
-  /** Whether every object of the slice crosses, whatever it is. */
+  /** Whether every object of the slice crosses. */
   isWhole(slice: Slice): boolean {
     const { covered, ends } = this.#sliceFilter(slice);
     return covered && ends.length === 0;
   }
 
-  /** Whether for some object the canonical path may decide if it crosses. */
+  /** Whether the canonical path of some object may decide if it crosses. */
   get asksPaths(): boolean {
     return this.#asksPaths;
   }
 
-  /** Whether for some object of the slice the canonical path may decide. */
+  /** Whether the canonical path of some object of the slice may decide if it crosses. */
   asksPath(slice: Slice): boolean {
     return this.#sliceFilter(slice).asksPath;
   }
 
-  /** `path`: of the object's logical cluster on its shard; the object's own annotation comes first. */
+  /**
+   * `path`: the path of the object's logical cluster on its shard. The object's own annotation
+   * takes precedence.
+   */
   lets(object: Pick<StoredObject, 'key' | 'body'>, path: KnownPath): boolean {
     const { covered, ends } = this.#sliceFilter(object.key);
     return covered && ends.every((predicates) => predicates.some((predicate) => predicate.lets(object, path)));
   }
 
-  /** A short text, never ''; the same for all slices of which nothing crosses. */
+  /** A short text, never ''. It is the same for all slices of which nothing crosses. */
   hashOf(slice: Slice): string {
     return this.#sliceFilter(slice).hash;
   }
 
-  /** Whether two rules have a type in common. Two implied ones may have no declaration in common. */
+  /**
+   * Whether some type is in both. Two implied rules never count: if they share a declared type, the
+   * rules that imply them share it too.
+   */
   #meet(one: Grant, other: Grant): boolean {
     if (one.predicate.declares !== undefined && other.predicate.declares !== undefined) return false;
     const known = this.#pairs.get(one) ?? new Map<Grant, boolean>();
@@ -95,7 +110,9 @@ export class LinkFilter {
     return remembered(known, other, () => one.types.meets(other.types));
   }
 
-  /** Objects usually come slice by slice, so most of them need not even the slice's text. */
+  /**
+   * Objects usually come slice by slice, so most of them do not even need the text of their slice.
+   */
   #sliceFilter(slice: Slice): SliceFilter {
     if (this.#last !== undefined && isSameSlice(this.#last.slice, slice)) return this.#last.sliceFilter;
     const sliceFilter = remembered(this.#sliceFilters, formatSlice(slice), () => this.#kindOf(slice));
@@ -103,7 +120,10 @@ export class LinkFilter {
     return sliceFilter;
   }
 
-  /** Many thousand slices have few kinds, and rules may have long texts. */
+  /**
+   * Thousands of slices share a few sets of rules, so results are cached by set. The key is the
+   * indexes of the rules, because the texts of rules may be long.
+   */
   #kindOf({ shard, resource }: Slice): SliceFilter {
     const isFor = ({ types, shards }: Grant): boolean => shards?.has(shard) !== false && types.has(resource);
     const rules = this.#ends.map((grants) => grants.flatMap((grant, at) => (isFor(grant) ? [at] : [])));
@@ -128,7 +148,7 @@ function setOf(shards: readonly ShardName[]): ReadonlySet<ShardName> {
   return set;
 }
 
-/** By their texts, in order. One that lets everything through makes the others superfluous. */
+/** By text, sorted. A predicate that lets everything through makes the others superfluous. */
 function predicatesOf(grants: readonly Grant[]): ReadonlyMap<string, Predicate> {
   const byText = new Map(grants.map(({ predicate }) => [predicate.text, predicate]));
   const everything = byText.get('');
@@ -139,7 +159,7 @@ function predicatesOf(grants: readonly Grant[]): ReadonlyMap<string, Predicate> 
 function sliceFilterOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFilter {
   const covered = ends.every((predicates) => predicates.size > 0) && meet(ends.map(declaredBy));
   const predicate = covered ? ends.filter((predicates) => !predicates.has('')) : [];
-  // Both ends with the same rules are as good as one, and their order does not matter.
+  // Two ends with equal predicates count once, and the order of the ends does not matter.
   const byText = new Map(predicate.map((predicates) => [JSON.stringify([...predicates.keys()]), [...predicates.values()]]));
   return {
     covered,
@@ -149,7 +169,10 @@ function sliceFilterOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFi
   };
 }
 
-/** The types whose declarations these let through; undefined when they let other objects through as well. */
+/**
+ * The types whose declarations the predicates let through. Undefined if a predicate also lets other
+ * objects through.
+ */
 function declaredBy(predicates: ReadonlyMap<string, Predicate>): TypeSet | undefined {
   const declared = [...predicates.values()].map(({ declares }) => declares);
   const known = declared.filter((types) => types !== undefined);

@@ -1,4 +1,4 @@
-/** The policies of a link: what the cache at each end lets through, both ways, and what both let through together. */
+/** The policies of both ends of a link, and the link filters of its two directions. */
 import type { CanonicalPath } from '../domain/cluster.js';
 import { everyObjectOf, formatLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../domain/link-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
@@ -11,26 +11,29 @@ import type { LinkFilter } from './link-filter.js';
 import { EqualFilters } from './equal-filters.js';
 import { anyPath } from './predicate.js';
 
-/** What one end lets through. Up: forwarded by a child, accepted by a parent. Down: followed by a child, offered by a parent. */
+/**
+ * The policy of one end. `up`: what a child forwards, or a parent accepts. `down`: what a parent
+ * offers, or a child follows.
+ */
 export type EndPolicy = Readonly<{
   up: LinkPolicy;
   down: LinkPolicy;
-  /** Of a parent: shards that this child may not claim, because it names them as those of others. */
+  /**
+   * At a parent: shards that this child may not claim, because `accept` of another child names
+   * them.
+   */
   others?: ReadonlySet<ShardName>;
 }>;
 
-/** This end's policy towards its parent. */
 export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
   return { up: forward, down: follow };
 }
 
-/** This end's policy towards a child. */
 export function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
   const { accept, offer } = policiesOfChild(policies, name);
   return { up: accept, down: offer, others: shardsOfOthers(policies, name) };
 }
 
-/** As it is sent to the other end. */
 export function formatEndPolicy({ up, down }: EndPolicy): Readonly<{ up: string; down: string }> {
   return { up: formatLinkPolicy(up), down: formatLinkPolicy(down) };
 }
@@ -47,7 +50,10 @@ export class LinkFilters {
   readonly #ownDown: LinkFilter;
   readonly #ofOthers: ReadonlySet<ShardName>;
 
-  /** `peer`: what the other end is to this one; a parent's way up is what it accepts from a child. */
+  /**
+   * `peer`: what the other end is to this cache. From a child, a parent accepts only the shards
+   * that its policy names (`acceptedFromChild`).
+   */
   constructor(own: EndPolicy, other: EndPolicy, peer: Neighbour, equal = new EqualFilters()) {
     const [ownUp, otherUp] = peer === 'parent' ? [own.up, acceptedFromChild(other.up)] : [acceptedFromChild(own.up), other.up];
     this.#up = equal.of(ownUp, otherUp);
@@ -57,35 +63,39 @@ export class LinkFilters {
     this.#ofOthers = own.others ?? new Set();
   }
 
-  /** The direction that leads to a neighbour. */
+  /** The filter of what this cache sends to the neighbour. */
   towards(neighbour: Neighbour): LinkFilter {
     return neighbour === 'parent' ? this.#up : this.#down;
   }
 
-  /** The direction that comes from a neighbour. */
+  /** The filter of what the neighbour sends to this cache. */
   from(neighbour: Neighbour): LinkFilter {
     return neighbour === 'parent' ? this.#down : this.#up;
   }
 
   /**
-   * Whether a claim of the shard from a neighbour is accepted, whatever of its objects crosses. A child speaks only for shards that this end
-   * accepts from it by name, or by '*' except those that it names for another child: a claim takes a shard away from whoever has it.
+   * Whether this end accepts a neighbour's claim of the shard, whatever of its objects crosses. A
+   * claim takes a shard away from the cache that has it. So a child may claim only shards that its
+   * `accept` names, or with '*' all shards that no other child's `accept` names.
    */
   hearsClaim(shard: ShardName, from: Neighbour): boolean {
     return from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard));
   }
 
-  /** Whether the policy of this end alone accepts an object from a neighbour; `path`: of its logical cluster, as this end knows it. */
+  /**
+   * Whether the policy of this end alone accepts an object from the neighbour. `path`: the path of
+   * the object's logical cluster, as far as this end knows it.
+   */
   accepts(object: Pick<StoredObject, 'key' | 'body'>, from: Neighbour, path: CanonicalPath | undefined): boolean {
     return this.ownFrom(from).lets(object, path);
   }
 
-  /** Whether it would accept the object at some other path. */
+  /** Whether this end would accept the object if it had some other path. */
   acceptsSomewhere(object: Pick<StoredObject, 'key' | 'body'>, from: Neighbour): boolean {
     return this.ownFrom(from).lets(object, anyPath);
   }
 
-  /** Whether the policy of this end needs paths, of objects of any slice or of this one. */
+  /** Whether the policy of this end asks for canonical paths. */
   asksPaths(from: Neighbour): boolean {
     return this.ownFrom(from).asksPaths;
   }
@@ -94,12 +104,12 @@ export class LinkFilters {
     return this.ownFrom(from).asksPath(slice);
   }
 
-  /** Whether this end accepts anything of the slice from a neighbour, whatever the other end lets out. */
+  /** Whether the policy of this end alone accepts any object of the slice from the neighbour. */
   takes(slice: Slice, from: Neighbour): boolean {
     return this.ownFrom(from).covers(slice);
   }
 
-  /** What the policy of this end alone accepts from a neighbour. */
+  /** The policy of this end alone, as a filter of what the neighbour sends. */
   ownFrom(from: Neighbour): LinkFilter {
     return from === 'parent' ? this.#ownDown : this.#ownUp;
   }

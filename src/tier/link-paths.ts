@@ -1,14 +1,20 @@
 /**
- * The canonical paths by which the receiving half of a link checks objects that name none: those that the store has of the shard's
- * logical clusters, and before them those that this link has brought and that are not durable yet.
+ * The canonical paths by which the receiving half of a link checks objects without a path
+ * annotation. A path that this link has brought and that is not durable yet takes precedence over
+ * the store's.
  *
- *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)      one look-up a frame; paths in a frame hold for what comes after it
+ *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)    one look-up a frame; a path counts
+ *                                                              for the objects behind it
  *
- * L1 Only an accepted object teaches a path: what the policy refuses makes nothing else acceptable.
- * L2 An object that is refused for its path alone may be accepted once another object brings that path. Its slice is stale until then, and
- *    resynced as soon as such an object is accepted, or with the next connection (intake/receiver-step.ts).
- * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster. What is beyond them waits for
- * the next connection.
+ * L1 The receiver learns a path only from an accepted object. An object that the policy refuses
+ *    makes no other object acceptable.
+ * L2 If only the missing path makes the receiver refuse an object, another object may bring that
+ *    path later. Until then the slice is stale. The receiver asks for a resync as soon as it
+ *    accepts an object with the path. Otherwise the next connection resyncs the slice
+ *    (intake/receiver-step.ts).
+ *
+ * Bounds: one path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a
+ * logical cluster. Further pairs wait for the next connection.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
@@ -35,16 +41,16 @@ const waitingMax = 10_000;
 
 export class LinkPaths {
   readonly #parts: LinkPathsParts;
-  /** The store's paths for the frame that is being checked. */
+  /** The store's paths for the current frame. */
   #found: ReadonlyMap<string, CanonicalPath | undefined> = new Map();
-  /** In the order of their numbers. */
+  /** In the order of `sequence`. */
   readonly #brought = new Map<string, Brought>();
   readonly #waiting = new Map<string, Waiting>();
   readonly #waitingAt = new Map<string, Set<Waiting>>();
   #waits = 0;
-  /** Those whose path has come. */
+  /** Slices with a path that has arrived. */
   readonly #due = new Set<Waiting>();
-  /** The last mutation of the frame that is being checked. */
+  /** The last mutation of the current frame. */
   #sequence = 0;
   #settled = 0;
 
@@ -52,7 +58,10 @@ export class LinkPaths {
     this.#parts = parts;
   }
 
-  /** Called before anything of the frame is checked. What becomes durable meanwhile is remembered until the next one. */
+  /**
+   * Reads the store's paths for the frame, before its objects are checked. First it drops the paths
+   * that are durable. A path that becomes durable during the read is kept until the next frame.
+   */
   async read({ slice, sequence, objects }: Pick<FrameOf<'put'>, 'slice' | 'sequence' | 'objects'>): Promise<void> {
     this.#sequence = sequence + objects.length - 1;
     for (const [place, brought] of this.#brought) {
@@ -68,7 +77,10 @@ export class LinkPaths {
     this.#found = new Map(places.map((place, i) => [placeOf(place), paths[i]]));
   }
 
-  /** Whether the policy of this end accepts an object. */
+  /**
+   * Whether the policy of this end accepts the object. Learns the path of an accepted object, and
+   * makes the slice wait if only the path is missing.
+   */
   accepts(object: Pick<StoredObject, 'key' | 'body'>): boolean {
     const { filters: filtersNow, from } = this.#parts;
     const filters = filtersNow();
@@ -81,12 +93,12 @@ export class LinkPaths {
     return isIn;
   }
 
-  /** Everything up to that number is durable, or was refused. */
+  /** Everything up to `sequence` is durable or refused. */
   settled(sequence: number): void {
     this.#settled = sequence;
   }
 
-  /** The slice is being synced again. */
+  /** A new sync of the slice begins. */
   begun(slice: Slice): void {
     const waiting = this.#waiting.get(formatSlice(slice));
     if (waiting === undefined) return;
@@ -100,7 +112,10 @@ export class LinkPaths {
     }
   }
 
-  /** Slices to resync, because a path has come. One that is still coming is asked for once it has come. */
+  /**
+   * Takes the slices to resync because a path has arrived. A slice stays due while its sync is
+   * under way.
+   */
   takeDue(isComing: (slice: Slice) => boolean): readonly Slice[] {
     const due = [...this.#due].filter(({ slice }) => !isComing(slice));
     for (const waiting of due) this.#due.delete(waiting);

@@ -1,6 +1,7 @@
 /**
- * The receiving half of a link: a receiver (intake/receiver.ts), and what only links have: policies and paths by which objects are let in, summaries,
- * reports of freshness, and work of this end on what it holds.
+ * The receiving half of a link: a Receiver (intake/receiver.ts) and what only links need. It checks
+ * objects by policies and paths, sends summaries, asks for reports of freshness, and runs this
+ * end's own work on what it holds.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -24,12 +25,18 @@ import type { PolicyRemovals } from './policy-removals.js';
 import { Summaries } from './summaries.js';
 
 const unheardMax = 1_000;
-/** Stands for those beyond them, for as long as the link is open: no shard has this name. */
+/**
+ * Stands for all shards beyond `unheardMax`, for as long as the link is open. No shard has this
+ * name.
+ */
 const others = '*';
 
 export type LinkReceiverParts = Readonly<{
   neighbour: Neighbour;
-  /** As they are now; undefined before the policies of both ends are known: nothing is let in. */
+  /**
+   * The filters at the moment of the call. Undefined before the policies of both ends are known:
+   * until then this end accepts no object.
+   */
   filters: () => LinkFilters | undefined;
   removals: Pick<HeldRemovals, 'isHeld' | 'made'>;
   rules: IntakeRules;
@@ -40,15 +47,24 @@ export type LinkReceiverParts = Readonly<{
   policyRemovals: Pick<PolicyRemovals, 'begun' | 'holdsEnd'>;
   turn: () => Promise<void>;
   log: BoundedLog;
-  /** The other end has reported of its shards' freshness; `askedMs`: when it was asked for that, if it was. */
+  /**
+   * The other end has reported on freshness. `askedMs`: when this end asked for the report;
+   * undefined if the report answers no question.
+   */
   reported: (report: FrameOf<'report'>, askedMs: number | undefined) => void;
   metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered' | 'claimsUnheard'>;
 }>;
 
-/** `push` resolves once the store has room for it. */
+/**
+ * `push` resolves once the store has room for the pushes. `askAgain` asks the other end for a
+ * resync.
+ */
 export type OwnWork = Readonly<{ push: (pushes: readonly Push[]) => Promise<void>; askAgain: (slice: Slice) => void }>;
 
-/** What has come of it so far: comparisons of digests, when the last one was made, objects that were not taken, and claims that were not heard. */
+/**
+ * Counts since the link opened: digests compared and found different, objects refused, and claims
+ * ignored. `comparedMs`: when the last digest was compared.
+ */
 export type LinkReceiverTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number; unheard: number }>;
 
 export class LinkReceiver {
@@ -58,10 +74,10 @@ export class LinkReceiver {
   readonly #acks: Acks;
   readonly #heartbeat: Heartbeat;
   readonly #summaries: Summaries;
-  /** Shards whose last claims were not heard. */
+  /** Shards whose last claim this end ignored. */
   readonly #unheard = new Set<string>();
   #tally: LinkReceiverTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
-  /** Settles when what was to be taken before is in the queue of the store. */
+  /** Settles when every earlier frame and task is in the queue of the store. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(parts: LinkReceiverParts) {
@@ -91,17 +107,20 @@ export class LinkReceiver {
     return this.#tally;
   }
 
-  /** From now on the other end is asked how fresh everything is; only once it was sent what is held here. */
+  /**
+   * Starts to ask the other end for reports. The other end must already have the inventory of this
+   * end.
+   */
   ask(): void {
     if (!this.#receiver.isOver) this.#heartbeat.ask();
   }
 
-  /** Resolves once the store has room for it. */
+  /** Resolves once the store has room for the frame. */
   take(frame: NumberedFrame): Promise<void> {
     return this.#inTurn(() => this.#takeWhole(frame));
   }
 
-  /** A claim of the other end was heard, or passed over: `why`. */
+  /** Records whether this end accepted a claim. `why`: the reason if it ignored the claim. */
   noteClaim({ shard, removed }: Pick<FrameOf<'claim'>, 'shard' | 'removed'>, why: string | undefined): void {
     if (why === undefined || removed) this.#unheard.delete(shard);
     else this.#unheard.add(this.#unheard.size < unheardMax ? shard : others);
@@ -112,7 +131,10 @@ export class LinkReceiver {
     log.warn('link.claim-not-heard', { shard, neighbour, why });
   }
 
-  /** What this end does to what it holds, once all that was taken is decided; nothing is taken meanwhile. */
+  /**
+   * Runs this end's own work on what it holds, once all received frames are decided. No frame is
+   * taken meanwhile.
+   */
   exclusively(task: (own: OwnWork) => Promise<void>): Promise<void> {
     const push = (pushes: readonly Push[]): Promise<void> => this.#receiver.push(pushes);
     const askAgain = (slice: Slice): void => this.#resync(slice, 'the policy of this cache has changed');
@@ -122,17 +144,16 @@ export class LinkReceiver {
     });
   }
 
-  /** Types were declared. */
   declared(): void {
     void this.#receiver.happen({ kind: 'declared' });
   }
 
-  /** A type is gone, and what was held of these slices with it. */
+  /** A type is gone, and with it the objects of these slices. */
   dropped(slices: readonly Slice[]): void {
     void this.#receiver.happen({ kind: 'dropped', slices });
   }
 
-  /** Nothing more is taken; resolves when what was is decided. */
+  /** Takes no more frames. Resolves when all that were taken are decided. */
   async close(): Promise<void> {
     this.#receiver.end();
     this.#heartbeat.close();
@@ -152,7 +173,8 @@ export class LinkReceiver {
     const isHeld = removes && (await this.#holdsEnd(frame));
     await this.#receiver.take(frame, isHeld);
     if (removes && !isHeld) this.#noteRemoved(frame.slice);
-    // What was refused for its path is let in where an object has brought another one since.
+    // An object was refused because its path was not known. The receiver can accept it now if
+    // another object has brought the path.
     for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
   }
 
@@ -190,7 +212,10 @@ export class LinkReceiver {
     }
   }
 
-  /** Once its end is decided. This end removes by itself what its policy takes nothing of. */
+  /**
+   * Once the store has decided the end, tells the held removals that its removal was made. Slices
+   * of which this end's policy takes nothing are removed elsewhere (uncovered-slices.ts).
+   */
   #noteRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;
     if (filters()?.takes(slice, neighbour) !== true) return;

@@ -14,21 +14,24 @@ import type { OutgoingClaimsParts } from './outgoing-claims.js';
 
 export type LinkSenderParts = Readonly<{
   store: Pick<Store, 'objects' | 'revisions' | 'commits' | 'paths' | 'state'>;
-  /** The change log, as all links of this cache read it. */
+  /** Reads the change log through the chunks that all links of this cache share. */
   history: Pick<History, 'everyChange'>;
-  /** Whether all of a slice is here, or nothing of it can ever come here. */
+  /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
   isSynced: (slice: Slice) => boolean;
-  /** Whether a slice of which nothing is known here can come from where its shard lives. */
+  /** Whether a slice that this cache does not know can come here by the shard's via. */
   canCome: (slice: Slice) => boolean;
-  /** The other end holds such a slice. */
+  /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
   connection: FrameConnection;
   freshnessOf: FreshnessOf;
-  /** Whether all neighbours this cache ever had, except `but`, are connected and know all shards behind them. */
+  /**
+   * Whether all neighbours that this cache ever had, except `but`, are connected and know all
+   * shards behind them.
+   */
   isComplete: (but: Neighbour) => boolean;
   clock: Clock;
   random: () => number;
-  /** Gives the event loop back. */
+  /** Yields to the event loop. */
   turn: () => Promise<void>;
   log: Log;
   /** For events that a peer can cause as often as it likes. */
@@ -38,11 +41,11 @@ export type LinkSenderParts = Readonly<{
 
 export type LinkSenderOptions = LinkSenderBounds &
   Readonly<{
-    /** How often a link over which nothing crosses sends its position. */
+    /** How often the sender sends its position while no object crosses. */
     progressIntervalMs: number;
-    /** How long the other end may acknowledge nothing of what is under way to it. */
+    /** How long the other end may acknowledge nothing while something is unacknowledged. */
     ackTimeoutMs: number;
-    /** How often the digests of all slices are sent. */
+    /** How often the sender sends the digests of all slices. */
     digestIntervalMs: number;
   }>;
 

@@ -1,8 +1,11 @@
 /**
- * What one link is about to send, in order: objects of a slice, cut into frames as credit allows, and single frames between them.
+ * What one link is about to send, in order: objects of a slice, cut into frames as credit allows,
+ * and single frames between them.
  *
- * O1 First in, first out. Bound: it is filled only while it is short, each time with one chunk of the log or one page.
- * O2 A position that follows objects goes with the last of them: the receiver has both in one commit.
+ * O1 First in, first out. Bound: the sender fills the queue only while it is short, each time with
+ *    one chunk of the log or one page.
+ * O2 A position that follows objects is sent in the last frame of these objects, so the receiver
+ *    stores both in one commit.
  */
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -14,7 +17,7 @@ import { Window } from '../sender/window.js';
 import { capCredit } from './credit.js';
 import type { SliceSync } from './slice-sync.js';
 
-/** The slice that it belongs to, if any. */
+/** The slice that an item belongs to, if any. */
 type Owner = SliceSync | undefined;
 
 type Item =
@@ -27,19 +30,19 @@ export type LinkSenderBounds = Readonly<{ batchMutationsMax: number; batchBytesM
 const shortItems = 8;
 const shortObjects = 64;
 const takenMax = 1_024;
-/** What a frame without objects counts as. */
+/** The size that a frame without objects takes of the credit. */
 const frameBytes = 512;
 
 export class LinkSenderQueue {
   readonly #clock: Clock;
   readonly #limits: FrameLimits;
   readonly #bounds: LinkSenderBounds;
-  /** What was granted at the opening: no ack grants more. */
+  /** The credit granted when the link opened. No ack grants more. */
   readonly #credit: Credit;
   readonly #window: Window<Owner>;
   readonly #tooLarge: (slice: Slice, outgoing: Outgoing) => void;
   #items: Item[] = [];
-  /** How many of them are taken. */
+  /** How many items at the front of `#items` were taken. */
   #taken = 0;
   #objects = 0;
 
@@ -60,12 +63,12 @@ export class LinkSenderQueue {
     return this.length === 0;
   }
 
-  /** Items, not objects. */
+  /** Counts items, not objects. */
   get length(): number {
     return this.#items.length - this.#taken;
   }
 
-  /** Whether its content fills less than a frame of objects, and not many frames. */
+  /** Whether the queue holds less than a full frame of objects, and few items. */
   get isShort(): boolean {
     return this.length < shortItems && this.#objects < shortObjects;
   }
@@ -78,7 +81,7 @@ export class LinkSenderQueue {
     return this.#window.unacknowledged;
   }
 
-  /** How long ago the oldest item was sent that is not acknowledged. */
+  /** The age of the oldest item that is not acknowledged. */
   get lagMs(): number {
     const nowMs = this.#clock.now();
     let oldestMs = nowMs;
@@ -89,7 +92,8 @@ export class LinkSenderQueue {
   objects(sync: SliceSync, outgoing: readonly Outgoing[]): void {
     if (outgoing.length === 0) return;
     const sinceMs = this.#clock.now();
-    // An object that is too large goes without its body, also as a change: the other end must know that it lacks it.
+    // `syncing` is true for changes too. An object that is too large then goes without its body
+    // (batch.ts), so the other end knows that it lacks the object.
     const pending = outgoing.map((each): Pending => ({
       outgoing: each,
       bytes: outgoingBytes(each),
@@ -102,7 +106,10 @@ export class LinkSenderQueue {
     this.#objects += pending.length;
   }
 
-  /** `sent` is sent once it has gone; `objects` are those put since the slice's begin. */
+  /**
+   * `sent` is called when the frame is taken. `objects` is the number of objects put since the
+   * slice's begin.
+   */
   frame(sync: SliceSync, frame: (sequence: number, objects: number) => Frame, sent: () => void = () => {}): void {
     this.#items.push({ kind: 'frame', sync, frame, bytes: frameBytes, sent });
   }
@@ -113,12 +120,12 @@ export class LinkSenderQueue {
     this.#items.push({ kind: 'frame', sync: undefined, frame, bytes, sent: () => {} });
   }
 
-  /** What was put in before completes everything up to there. */
+  /** Everything up to the position must be queued already. */
   position(position: string): void {
     this.#items.push({ kind: 'position', position });
   }
 
-  /** The next frame; undefined when there is none, or no credit for it. */
+  /** Takes the next frame. Undefined if the queue is empty, or the credit does not suffice. */
   take(): Frame | undefined {
     for (let item = this.#items[this.#taken]; item !== undefined; item = this.#items[this.#taken]) {
       if (item.kind === 'frame') return this.#takeFrame(item);
@@ -132,18 +139,18 @@ export class LinkSenderQueue {
     return undefined;
   }
 
-  /** Whether something of the slice is to be sent, or was and is not acknowledged. */
+  /** Whether something of the slice is queued, or sent and not acknowledged. */
   isUnderWay(sync: SliceSync): boolean {
     if (this.#window.holds(sync)) return true;
     return this.#items.some((item, i) => i >= this.#taken && item.kind !== 'position' && item.sync === sync);
   }
 
-  /** False: the number was never sent. */
+  /** Returns false if the number was never sent. */
   acknowledge(sequence: number, credit: Credit): boolean {
     return this.#window.acknowledge(sequence, capCredit(credit, this.#credit)) !== undefined;
   }
 
-  /** What was refused; undefined: the number is not under way. */
+  /** Finds the refused mutation. Undefined if its number is not sent, or is acknowledged. */
   refused(sequence: number): Readonly<{ sync: Owner; outgoing: Outgoing }> | undefined {
     const sent = this.#window.find(sequence);
     return sent && { sync: sent.owner, outgoing: sent.item.outgoing };
@@ -161,7 +168,7 @@ export class LinkSenderQueue {
     return frame;
   }
 
-  /** Takes the first. Shifting a long list for each would move all of it each time. */
+  /** Takes the first item. `shift` on a long array would move all other items each time. */
   #next(): void {
     this.#taken += 1;
     if (this.#taken < this.#items.length && this.#taken < takenMax) return;
@@ -206,7 +213,7 @@ function progressOf(position: string): Extract<Item, { kind: 'frame' }> {
   };
 }
 
-/** For the log: which object, never what is in it. */
+/** Names the object for the log, without its content. */
 export function placeOf(slice: Slice, outgoing: Outgoing): Readonly<Record<string, string>> {
   const key = outgoingKey(outgoing);
   return key === undefined

@@ -1,15 +1,17 @@
 /**
- * The sending half of a link: sends the cache at the other end what crosses to it, from the change log and, where that is not
- * enough, as syncs.
+ * The sending half of a link. It sends the other end what crosses to it: changes from the log, and
+ * syncs where the log is not enough.
  *
- *   tail   ──────●───────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page each,
- *   walks  [begin  page  page …  end]  of slices to be synced            ┘ when there is credit
+ *   tail   ─────●─────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page
+ *   walks  [begin  page  page …  end]  of slices to be synced         ┘ each, while there is credit
  *
- * Q1 Nothing waits here for a slow link: what it has not accepted is read later, from the log. Memory: the credit, a chunk or page and small
- *    ones before it, and what the tail keeps of commits.
- * Q2 `end` is sent only while the slice is synced here; everything else of a slice is sent as it comes.
- * Q3 A claim goes before everything of its shard.
- * Q4 A link behind the log resyncs everything: never a gap.
+ * Q1 Nothing waits here for a slow link: the sender reads later from the log what the link does not
+ *    accept yet. Memory: the credit, a chunk or page and small ones before it, and the commits that
+ *    the tail keeps.
+ * Q2 The sender sends `end` only while the slice is synced here. It sends everything else of a
+ *    slice as it comes.
+ * Q3 A shard's claim is sent before anything else of the shard.
+ * Q4 A link whose position is behind the log resyncs everything, so there is never a gap.
  */
 import { shown } from '../diagnostics/shown.js';
 import { Refused } from '../domain/errors.js';
@@ -40,11 +42,14 @@ import { Tail } from './tail.js';
 import type { News } from './freshness-news.js';
 import { outgoingChange } from './outgoing-change.js';
 
-/** Sent in one turn of the event loop: so many small frames, or large ones until the network is full. */
+/**
+ * One turn of the event loop sends at most so many frames, and stops once `turnBytesMax` bytes wait
+ * for the network.
+ */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
 const acksLookMs = 5_000;
-/** A shard of few slices counts as so many. */
+/** A shard with fewer slices counts as this many. */
 const slicesPerShard = 24;
 
 export class LinkSender {
@@ -58,17 +63,17 @@ export class LinkSender {
   readonly #syncs: SliceSyncs;
   readonly #tail: Tail;
   readonly #sliceSender: SliceSender;
-  /** Shards of which the other end has not yet sent whether it has them from here. */
+  /** Shards for which the other end has not yet sent its choice. */
   readonly #unanswered: Set<ShardName>;
   #filters: LinkFilters;
   #isTailsTurn = false;
-  /** The last position that was sent: the other end has everything up to there. */
+  /** The last position sent. Everything up to it was sent first. */
   #sent: Revision | undefined;
-  /** When it was sent. */
+  /** When `#sent` was sent. */
   #sentMs: number;
   #haveFiltersChanged = false;
   #resynced = 0;
-  /** Slices of shards that were chosen since the last turn of the event loop. */
+  /** Slices of the shards that the other end chose since the last turn of the event loop. */
   #chosen = 0;
 
   constructor(
@@ -113,13 +118,12 @@ export class LinkSender {
     this.#answer();
   }
 
-  /** How far the sending half is. */
   get progress(): SendingStatus {
     const { published } = this.#parts.store.revisions;
     return { ...this.#syncs.tally, behind: published - this.#tail.position, lagMs: this.#queue.lagMs, resynced: this.#resynced };
   }
 
-  /** Until `signal` is aborted. */
+  /** Runs until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const subscription = this.#parts.store.state.follow(({ shards, slices }) => {
       for (const { shard } of shards) this.#claims.add(shard);
@@ -141,7 +145,7 @@ export class LinkSender {
     }
   }
 
-  /** False: it was never sent. */
+  /** Returns false if the number was never sent. */
   acknowledge({ sequence, credit }: FrameOf<'ack'>): boolean {
     const isSent = this.#queue.acknowledge(sequence, credit);
     this.#notifier.notify();
@@ -166,41 +170,50 @@ export class LinkSender {
     this.#notifier.notify();
   }
 
-  /** The other end asks how fresh everything is. */
+  /** The other end asks for a report of freshness. */
   report(heartbeat: number): void {
     this.#reports.ask(heartbeat);
     this.#notifier.notify();
   }
 
-  /** What the other end holds of a slice that is to be synced. */
+  /** The other end has sent its summary of a slice that is to be synced. */
   learnSummary(summary: FrameOf<'summary'>): void {
     this.#sliceSender.learnSummary(summary);
     this.#notifier.notify();
   }
 
-  /** The other end now holds slices of a shard that is ours to send. False: more than it may. */
+  /**
+   * The other end reports slices that it holds of a shard that it takes from here. Returns false if
+   * it reports too many.
+   */
   hold(held: readonly HeldSlice[]): boolean {
     this.#notifier.notify();
     return this.#syncs.hold(held);
   }
 
-  /** Slices of a shard that the other end holds, and that are to be asked about. */
+  /**
+   * Slices of the shard that the other end holds, that are unknown here, and that are being asked
+   * about.
+   */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#syncs.unknownOf(shard);
   }
 
-  /** The type is declared, or is so no more. */
+  /** The type has been declared or dropped. */
   followType(resource: Resource): void {
     this.#syncs.followType(resource);
   }
 
-  /** What another link brings or reports may have changed what is whole here. */
+  /** The freshness or the wholeness of these shards and slices may have changed. */
   hear(news: News): void {
     this.#syncs.hear(news);
     this.#notifier.notify();
   }
 
-  /** The other end's choice for a shard: whether it takes it from here, and which claim it knows. Resolves once the next may be learned. */
+  /**
+   * The other end's choice for a shard: whether it takes the shard from here, and which claim it
+   * knows. Resolves when the next choice may be passed.
+   */
   async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
     const { shard } = claim;
     const afterMs = await this.#syncs.learnChoice(claim, this.#parts.turn);
@@ -208,7 +221,7 @@ export class LinkSender {
     this.#answer(shard);
     this.#notifier.notify();
     if (!this.#syncs.hasShard(shard)) return;
-    // A slice sync was made for every slice of each of them, or looked at.
+    // Each of its slices got a slice sync or was checked.
     this.#chosen += Math.max(slicesPerShard, this.#syncs.countOf(shard));
     if (this.#chosen < slicesPerTurn) return;
     this.#chosen = 0;
@@ -241,7 +254,10 @@ export class LinkSender {
     }
   }
 
-  /** Small frames of several slices go together. False: there is nothing to send until something changes. */
+  /**
+   * Fills the queue, so that small frames of several slices leave together. Returns false if there
+   * is nothing to send until something changes.
+   */
   async #fillUp(): Promise<boolean> {
     for (let queued = -1; queued < this.#queue.length && this.#queue.isShort;) {
       queued = this.#queue.length;
@@ -253,7 +269,7 @@ export class LinkSender {
   async #followFilters(): Promise<void> {
     this.#haveFiltersChanged = false;
     await this.#syncs.changeFilter(this.#filters.towards(this.#to), this.#parts.turn);
-    // It may accept claims now that it ignored.
+    // Under the new policies the other end may accept claims that it ignored.
     this.#claims.addAll();
   }
 
@@ -272,7 +288,7 @@ export class LinkSender {
     this.#syncs.want(sync, afterMs);
   }
 
-  /** False: there is nothing to send until something changes. */
+  /** Returns false if there is nothing to send until something changes. */
   async #fill(): Promise<boolean> {
     try {
       if (this.#sliceSender.invalidate() || this.#sliceSender.end() || this.#report()) return true;
@@ -301,7 +317,8 @@ export class LinkSender {
     const filter = this.#syncs.filter;
     const moves = pathMovesIn(changes);
     const some = changes.filter(({ key }) => this.#syncs.of(key)?.sendsChanges === true);
-    // The very array, where possible: for the next link with this link filter it is known what of it crosses.
+    // If no change is left out, pass the same array on. Its filtered changes are then already
+    // computed for the next link with this filter.
     const sent = some.length === changes.length ? changes : some;
     const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store.paths, at: upTo, moves });
     for (const { key } of sent) this.#syncs.of(key)?.walk?.touch(key);
@@ -314,14 +331,15 @@ export class LinkSender {
       if (before === undefined) bySync.set(sync, [outgoingChange(change, came)]);
       else before.push(outgoingChange(change, came));
     }
-    // No key stands twice in them: in this order they are two frames, not one each time a delete follows a put.
+    // No key occurs twice in a chunk (A2 in tail.ts). With deletes last, the items of a slice make
+    // two frames. Unsorted, each delete behind a put would begin a new frame.
     for (const [sync, items] of bySync) this.#queue.objects(sync, items.toSorted(deletesLast));
     for (const { key, ...moved } of moves.byPlace.values()) await this.#sliceSender.movePath(key, moved);
     if (!this.#queue.isEmpty) this.#progress(true);
     return true;
   }
 
-  /** False: none is due, or the tail is not so far yet. */
+  /** Returns false if no report is due, or the tail has not reached it yet. */
   #report(): boolean {
     const hasLooked = this.#reports.look();
     const report = this.#reports.take(this.#tail.position);
@@ -329,7 +347,10 @@ export class LinkSender {
     return hasLooked || report !== undefined;
   }
 
-  /** Sends the position once what is before it was sent; where nothing crossed, now and then. */
+  /**
+   * Sends the position, behind everything up to it. By default it is due only after
+   * `progressIntervalMs` without one.
+   */
   #progress(isDue = this.#parts.clock.now() - this.#sentMs >= this.#options.progressIntervalMs): boolean {
     const { position } = this.#tail;
     if (!isDue || position === this.#sent) return false;
@@ -341,13 +362,16 @@ export class LinkSender {
     return true;
   }
 
-  /** No slice at the other end is current with what it holds, nor may it count itself so when the position goes on. */
+  /**
+   * Sends an empty position, so that no slice at the other end is current with this link any more.
+   * The next position must not make the slices there count as current.
+   */
   #forgetPosition(): void {
     this.#sent = undefined;
     this.#queue.position('');
   }
 
-  /** All that are due, before anything else is sent. */
+  /** Sends all claims that are due, before anything else. */
   async #sendClaims(): Promise<void> {
     while (this.#claims.send()) await this.#parts.turn();
   }

@@ -16,31 +16,36 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
     rules: IntakeRules;
-    /** Slices of a shard that neighbours hold, and that are to be asked about. */
+    /** Slices of a shard that this cache does not know, and that its neighbours ask it about. */
     unknownOf: (shard: ShardName) => Iterable<Slice>;
-    /** The store has accepted the other end's id. */
+    /** The store has accepted the id of the other end. */
     met: () => void;
     removals: HeldRemovals;
-    /** The other end has sent the ids above it. */
+    /**
+     * The parent has sent its id and those above it. Returns 'loop' if this cache is among them.
+     */
     routed: (route: readonly string[]) => 'loop' | undefined;
-    /** The policies of this link have come, or changed. */
+    /** The policies of both ends are known, or have changed. */
     settled: () => void;
-    /** Of all links of this cache. */
+    /** Shared by all links of this cache. */
     equalFilters: EqualFilters;
-    /** The other end has removed what was not synced. */
+    /** The other end has removed objects that a sync of this cache did not name. */
     swept: (frame: FrameOf<'swept'>) => Promise<void>;
     routes: Pick<Routes, 'hear' | 'room' | 'down' | 'claimFor'>;
-    /** Whether the position that the other end was sent shows, for the first time, that this store was rolled back (rollback.ts). */
+    /**
+     * Whether the position that the other end sends back shows, for the first time, that this store
+     * was rolled back (rollback.ts).
+     */
     isRolledBack: (neighbour: Neighbour, position: string) => boolean;
   }>;
 
-/** The cache at the other end, by its greeting. */
+/** The cache at the other end, as its greeting describes it. */
 export type LinkPeer = Readonly<{ neighbour: Neighbour; cacheId: string; credit: Credit; limits: FrameLimits }>;
 
-/** How it ended: by a bye of the other end or of this one; without a reason, the connection broke. */
+/** How the session ended: with the bye of either end. Without a reason, the connection broke. */
 export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
 
-/** What a child is sent when the store refuses its id. */
+/** The message to the other end when the store refuses its id. */
 export function whyNotMet(outcome: Extract<PushOutcome, { kind: 'bound' | 'full' }>): string {
   if (outcome.kind === 'bound') return `the id of this cache is that of ${outcome.name}: was its disk copied?`;
   return 'too many caches were children here: some are to be forgotten';

@@ -1,12 +1,15 @@
 /**
- * One connection between two caches. Once they have greeted each other, each sends its policies and what it holds, then both send and receive.
+ * One connection between two caches. After the greeting each end sends its policies and its
+ * inventory; then both ends send and receive.
  *
- *   meet ─▶ policy, resume out ─▶ policy in, all of resume in ─▶ sending half runs ─▶ either end closes
- *                              └▶ receiving half, from the policy on
+ *   meet ─▶ send policy, inventory ─▶ get policy, whole inventory ─▶ sending half runs ─▶ closed
+ *                                  └▶ receiving half runs, from the policy on
  *
- * Z1 Send nothing until the peer's policy and all of its inventory have arrived.
- * Z2 When the session ends nothing of it is under way.
- * Bounds: those of NamedSlices for what the other end reports to hold, at the opening and once more later.
+ * Z1 The sending half sends nothing until the peer's policy and all of its inventory have arrived.
+ * Z2 When `run` resolves, no work of the session is under way.
+ *
+ * Bounds: those of NamedSlices for the inventory of the other end, at the opening and once more
+ * later.
  */
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -84,12 +87,15 @@ export class LinkSession {
     return this.#linkReceiver.tally;
   }
 
-  /** What the other end lets through; undefined before it has sent that. */
+  /** The policy of the other end. Undefined before it has arrived. */
   get otherPolicy(): EndPolicy | undefined {
     return this.#other;
   }
 
-  /** Until the connection is closed. `greeting` is sent once the store has met the other end, before anything else. */
+  /**
+   * Resolves when the connection is closed. Sends `greeting` before anything else, once the store
+   * has accepted the id of the other end.
+   */
   async run(frames: AsyncIterator<Frame>, greeting: () => readonly Frame[]): Promise<LinkEnd> {
     const { neighbour, cacheId } = this.#peer;
     try {
@@ -101,7 +107,7 @@ export class LinkSession {
         for (const frame of greeting()) this.#connection.send(frame);
         this.#isGreeted = true;
         this.#sendPolicy();
-        // Beside reading: two caches that both only wrote would wait for each other.
+        // Reading goes on meanwhile: two caches that only wrote would wait for each other.
         this.#resuming = this.#owned(this.#heldHere.sendAll().then(() => this.#linkReceiver.ask()));
       }
       await this.#listen(frames);
@@ -125,7 +131,9 @@ export class LinkSession {
     this.#connection.terminate();
   }
 
-  /** Not before this end has greeted; the greeting has what is true by then. */
+  /**
+   * Drops the frame before the greeting is sent, because the greeting has the state of that moment.
+   */
   send(frame: FrameOf<'route' | 'swept'>): void {
     if (this.#isGreeted) this.#connection.send(frame);
   }
@@ -142,7 +150,10 @@ export class LinkSession {
     if (before !== undefined) this.#uncovered.letGo(before);
   }
 
-  /** Whether both ends let anything of a slice come from the other end; undefined before that is known. */
+  /**
+   * Whether the policies of both ends let anything of the slice come from the other end. Undefined
+   * before both are known.
+   */
   brings(slice: Slice): boolean | undefined {
     return this.#filters?.from(this.#peer.neighbour).covers(slice);
   }
@@ -159,12 +170,15 @@ export class LinkSession {
     return this.#filters;
   }
 
-  /** A neighbour holds a slice of which nothing is known here, and whose shard comes over this link. */
+  /** Asks about a slice that another neighbour holds and this cache does not know. */
   ask(slice: Slice): void {
     this.#heldHere.ask(slice);
   }
 
-  /** Slices of a shard that the other end holds, and that are to be asked about. */
+  /**
+   * Slices of the shard that the other end holds, that are unknown here, and that are being asked
+   * about.
+   */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#linkSender?.unknownOf(shard) ?? [];
   }
@@ -173,7 +187,7 @@ export class LinkSession {
     this.#linkSender?.hear(news);
   }
 
-  /** Types were declared, or are gone, and with them what was held here of the slices `gone`. */
+  /** Types were declared; or a type is gone, and with it the objects of the slices `gone`. */
   followTypes(types: readonly Resource[], gone: readonly Slice[]): void {
     if (gone.length === 0) this.#linkReceiver.declared();
     else this.#linkReceiver.dropped(gone);
@@ -185,7 +199,8 @@ export class LinkSession {
       for (;;) {
         const { done, value } = await frames.next();
         if (done === true || this.#end !== undefined) return;
-        // If each end stopped reading while the other does not read, both would wait. What reading makes us send is bounded by the credit.
+        // Do not wait for the network here: if each end waited for the other to read, both would
+        // wait forever. The credit bounds what this end sends because of what it reads.
         await this.#take(value);
       }
     } catch (error) {
@@ -214,7 +229,7 @@ export class LinkSession {
       case 'summary':
         return this.#linkSender?.learnSummary(frame);
       case 'swept':
-        // A neighbour that is sent nothing of a slice has swept nothing of it.
+        // The other end cannot have swept objects of a slice of which this end sends nothing.
         return this.#filters?.towards(this.#peer.neighbour).covers(frame.slice) === true ? this.#parts.swept(frame) : undefined;
       case 'claim': {
         if (this.#filters === undefined) return this.bye('protocol', 'claim came before the policy');
@@ -269,17 +284,19 @@ export class LinkSession {
   #start(): void {
     if (this.#filters === undefined || this.#position === undefined || this.#linkSender !== undefined) return;
     const { neighbour, credit, limits } = this.#peer;
-    // Nothing more is sent over it: it ends with all others once everything is marked stale.
+    // Send nothing more over this link. `Rollback` ends all links once the store has marked every
+    // slice stale.
     if (this.#parts.isRolledBack(neighbour, this.#position)) return void (this.#position = undefined);
     const receiver = { position: this.#position, held: this.#heldThere, credit: capCredit(credit, creditMax), limits };
     const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
     const parts = { ...this.#parts, connection: this.#connection, heldHere: this.#heldHere, claimFor };
     this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);
-    // Claims come after what is held: only then does the other end accept them.
+    // Claims follow the inventory. The sending half of the other end needs them, and starts only
+    // once it has the inventory.
     this.#sending = this.#owned(this.#resuming.then(() => this.#linkSender?.run(this.#stop.signal)));
   }
 
-  /** A bug in it must not go unnoticed: it cuts the connection off, and is reported. */
+  /** An error of the work is a bug: log it and cut the connection. */
   async #owned(work: Promise<void>): Promise<void> {
     try {
       await work;

@@ -1,10 +1,12 @@
 /**
- * The link of this cache to its parent, for as long as the cache runs: connects, greets, and comes back when it breaks.
+ * The link of this cache to its parent, for the life of the cache. It connects, greets, and
+ * reconnects after a break.
  *
- *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …        what follows an end: sender/reconnect.ts
+ *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …    (sender/reconnect.ts)
  *
- * A cache serves its shards with or without a parent: no answer of the parent ends the link for good. A parent that refuses
- * this cache for good is asked again after a while, because its policies or its certificates may change.
+ * A cache serves its shards with or without a parent, so no answer of the parent ends the link for
+ * good. Even if the parent refuses this cache for good, the cache asks again after
+ * `refusedRetryMs`, because the parent's policies or the certificates may change.
  */
 import type { Log } from '../diagnostics/log.js';
 import { pause } from '../domain/pause.js';
@@ -17,9 +19,10 @@ import type { LinkSession } from './link-session.js';
 import type { LinkPeer } from './link-session-parts.js';
 
 /**
- * Children of one parent lose it together. Each comes back at a random time, within one second, or within two when it takes longer. A link
- * that broke for a moment is back within one. A parent that comes back is found within two, so that all is equal again
- * within three.
+ * All children of a parent lose it at the same moment, so each reconnects after a random delay. The
+ * delay is at most one second, or two after further failures. A link that broke for a moment is
+ * back within one second. Children find a parent that comes back within two seconds. So all caches
+ * are equal again within three.
  */
 export const linkReconnectBounds: ReconnectBounds = {
   backoffBaseMs: 1_000,
@@ -32,24 +35,24 @@ export type LinkParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Like that of a sender. */
+  /** Opens a connection, as for a sender. */
   connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
-  /** The session that a welcome begins. */
+  /** Makes the session that starts with the welcome. */
   open: (connection: FrameConnection, peer: LinkPeer) => LinkSession;
 }>;
 
 export type LinkOptions = ReconnectBounds &
   Readonly<{
-    /** Where the parent is reached; tried in turn. */
+    /** The URLs of the parent, tried in turn. */
     urls: readonly string[];
     welcomeTimeoutMs: number;
-    /** After the parent has refused this cache for good. */
+    /** The delay after the parent has refused this cache for good. */
     refusedRetryMs: number;
     hello: Readonly<{ name: string; cacheId: string; term: number; agent: string; credit: Credit; limits: FrameLimits }>;
   }>;
 
 export type LinkState =
-  /** `failures`: in a row; `message` describes the last. */
+  /** `failures`: how many in a row; `message` describes the last one. */
   | Readonly<{ kind: 'connecting'; url: string; sinceMs: number; failures: number; message: string }>
   | Readonly<{ kind: 'open'; url: string; sinceMs: number; cacheId: string; session: LinkSession }>;
 
@@ -58,7 +61,7 @@ export class Link {
   readonly #options: LinkOptions;
   #state: LinkState;
 
-  /** Throws when there is no URL. Does nothing until `run`. */
+  /** Throws if there is no URL. Does nothing until `run`. */
   constructor(parts: LinkParts, options: LinkOptions) {
     const [url] = options.urls;
     if (url === undefined) throw new Error('a link needs the URL of a parent');
@@ -71,12 +74,11 @@ export class Link {
     return this.#state;
   }
 
-  /** The session, while there is one. */
   get session(): LinkSession | undefined {
     return this.#state.kind === 'open' ? this.#state.session : undefined;
   }
 
-  /** Until `signal` is aborted. */
+  /** Runs until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#parts;
     const { urls } = this.#options;

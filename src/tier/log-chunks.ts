@@ -1,11 +1,13 @@
 /**
- * Chunks of the change log for all links of this cache. Links at one position, such as those of children that reconnect, read the log once.
+ * Chunks of the change log, shared by all links of this cache. Links at one position, such as those
+ * of children that reconnect, read the log once.
  *
- *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …      the next at 40 gets the same arrays, so that what crosses of them
- *   child 2, at 40 ──▶      "              "               is computed once as well (filtered-changes.ts)
+ *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …    both get the same arrays, so what crosses
+ *   child 2, at 40 ──▶      "              "             is computed once (filtered-changes.ts)
  *
- * L1 A link gets no chunk that leaves out what it wants: it reads its own.
- * Bound: `chunksMax` chunks, of a megabyte and one object, for `keptMs`.
+ * L1 If a chunk leaves out a change that a link wants, the link does not get it and reads its own.
+ *
+ * Bound: `chunksMax` chunks, kept for `keptMs`. A chunk has at most a megabyte and one object.
  */
 import type { Clock } from '../domain/ports.js';
 import type { History, LogChunk } from '../domain/store-port.js';
@@ -13,7 +15,7 @@ import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
-/** `leftOut`: one key of each shard that its reader did not want. */
+/** `leftOut`: one key of each shard of which the reader did not want changes. */
 type Kept = Readonly<{ chunk: LogChunk; leftOut: readonly Key[] }>;
 
 export type LogChunksParts = Readonly<{ history: Pick<History, 'everyChange'>; clock: Pick<Clock, 'after'> }>;
@@ -23,7 +25,7 @@ const keptMs = 2_000;
 
 export class LogChunks implements Pick<History, 'everyChange'> {
   readonly #parts: LogChunksParts;
-  /** By where they begin. */
+  /** By the revision after which the chunk begins. */
   readonly #kept = new Map<Revision, Promise<Kept>>();
   #isToForget = false;
 
@@ -64,7 +66,7 @@ export class LogChunks implements Pick<History, 'everyChange'> {
   #keep(after: Revision, reading: Promise<Kept>): void {
     this.#kept.delete(after);
     this.#kept.set(after, reading);
-    // Whoever asked for it gets the fault; the next one reads again.
+    // The caller that asked for the chunk gets the error; the next caller reads again.
     reading.catch(() => this.#kept.delete(after));
     for (const oldest of this.#kept.keys()) {
       if (this.#kept.size <= chunksMax) break;
