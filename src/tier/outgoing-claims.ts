@@ -1,6 +1,7 @@
 /**
- * The claims that one link has to send: this cache's choice for every shard, at the opening and whenever one has changed. At once, then
- * `perShardMax` a second of each shard, the newest. Bound: one entry per shard.
+ * The claims that one link has to send: this cache's choice for every shard, when the link opens
+ * and after each change. For each shard, `perShardMax` claims a second are sent at once. Of further
+ * ones, the newest is sent when the second is over. Bound: one entry per shard.
  */
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -13,11 +14,11 @@ import type { HeldSlices } from './held-slices.js';
 export type OutgoingClaimsParts = Readonly<{
   known: PublishedState;
   connection: Pick<FrameConnection, 'send'>;
-  /** Sends what is held here of the shards that come over this link. */
+  /** Sends the inventory of the shards that come over this link. */
   heldHere: Pick<HeldSlices, 'isSent' | 'sendOf'>;
   claimFor: (to: Neighbour, shard: ShardName) => FrameOf<'claim'> | undefined;
   clock: Clock;
-  /** There is more. */
+  /** There is more to send. */
   notify: () => void;
 }>;
 
@@ -29,7 +30,7 @@ export class OutgoingClaims {
   readonly #parts: OutgoingClaimsParts;
   readonly #to: Neighbour;
   readonly #due = new Set<ShardName>();
-  /** How often each was sent in the present second. */
+  /** How many claims of each shard were sent in the present second. */
   readonly #sent = new Map<ShardName, number>();
   readonly #later = new Set<ShardName>();
   #cancelPace: (() => void) | undefined;
@@ -49,7 +50,7 @@ export class OutgoingClaims {
     for (const { shard } of this.#parts.known.shards) this.add(shard);
   }
 
-  /** Sends what is due, as much as one turn of the event loop may. False: nothing is left. */
+  /** Sends as many due claims as one turn of the event loop may. Returns false if none is left. */
   send(): boolean {
     const { clock, claimFor } = this.#parts;
     let sent = 0;
@@ -73,7 +74,8 @@ export class OutgoingClaims {
   #sendOne(claim: FrameOf<'claim'>): void {
     const { connection, heldHere } = this.#parts;
     if (claim.isYours && !heldHere.isSent(claim.shard)) {
-      // What was sent of it before this neighbour was chosen, perhaps again, is void: it starts over.
+      // The other end may still send by an earlier choice of this cache. Revoke that choice, so
+      // that the other end starts over with the inventory that follows.
       connection.send({ ...claim, isYours: false });
       heldHere.sendOf(claim.shard);
     }

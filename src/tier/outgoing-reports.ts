@@ -1,48 +1,57 @@
 /**
- * What the sending half of a link reports of the freshness of the slices that cross it: all once, then what has changed of the marked slices, at most
- * once per heartbeat of the other end.
+ * What the sending half of a link reports on the freshness of the slices that cross. It reports all
+ * slices once, then the marked slices that have changed, at most once per heartbeat of the other
+ * end.
  *
- *   heartbeat ──▶ look at what is marked ──▶ wait until the tail has read on to what was published at that look ──▶ report
+ *   heartbeat ──▶ check marked slices, P is published ──▶ the tail has read up to P ──▶ report
  *
- * The other end believes a report once everything before it has come, so no report may overtake a change that it counts. A quiet slice
- * costs nothing. Bounds: one text per slice; one round of reports at a time.
+ * The other end trusts a report once everything before it has arrived. So no report may overtake a
+ * change that it takes into account. A quiet slice costs nothing.
+ *
+ * Bounds: one text per slice; one round of reports at a time.
  */
 import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameOf, SliceFreshness, SliceReport } from '../frames/frame.js';
 
-/** Whether a slice's source is connected, how far behind it is known to be, and whether all the shard has of the slice is here. */
+/**
+ * Whether the slice's source is connected, the known lag, and whether this cache has everything
+ * that the shard has of the slice.
+ */
 export type FreshnessOf = (slice: Slice) => SliceReport;
 
 export type OutgoingReportsParts = Readonly<{
   isSynced: (slice: Slice) => boolean;
   freshnessOf: FreshnessOf;
-  /** Whether all that is here of a slice may cross. */
+  /** Whether everything that this cache has of the slice may cross. */
   crossesWhole: (slice: Slice) => boolean;
-  /** Whether all other neighbours this cache ever had are connected, and complete too. */
+  /** Whether all other neighbours that this cache ever had are connected, and complete too. */
   isComplete: () => boolean;
   published: () => Revision;
-  /** Slices to be looked at; each that is looked at is removed. */
+  /** The slices to check. A slice leaves the set when it is checked. */
   marked: Set<ReportedSlice>;
 }>;
 
-/** A slice, and the text of its last report. `hasLeft`: it crosses no longer, so nothing is known of it from here on. */
+/**
+ * A slice, and the text of its last report. `hasLeft`: the slice does not cross any more, so the
+ * report says that nothing is known of it.
+ */
 export type ReportedSlice = { readonly slice: Slice; freshness: string; readonly hasLeft: boolean };
 
 export type Report = Omit<FrameOf<'report'>, 'kind' | 'sequence'>;
 
-/** Looked at in one turn of the event loop, and reported in one frame. */
+/** How many slices one turn of the event loop checks, and one frame reports. */
 const slicesPerTurn = 250;
-/** A lag is reported in steps, or it would change every time. */
+/** The lag is rounded down to steps, because it would otherwise change with every report. */
 const lagStepMs = 1_000;
 
 export class OutgoingReports {
   readonly #parts: OutgoingReportsParts;
-  /** The heartbeat to be answered; 0 is none. */
+  /** The number of the heartbeat to answer; 0: none. */
   #heartbeat = 0;
   #isAllKnown = false;
   #hasReportedAll = false;
-  /** Of this round: how many are not looked at yet. */
+  /** How many marked slices of this round are not checked yet. */
   #left = 0;
   readonly #waiting: Readonly<{ report: Report; upTo: Revision }>[] = [];
 
@@ -50,17 +59,19 @@ export class OutgoingReports {
     this.#parts = parts;
   }
 
-  /** The other end asks for a report. */
   ask(heartbeat: number): void {
     this.#heartbeat = heartbeat;
   }
 
-  /** All slices are marked now: they are reported without a heartbeat, because the other end's readers may be waiting for it. */
+  /**
+   * All slices are marked now. They are reported without a heartbeat, because readers of the other
+   * end may be waiting for that report.
+   */
   allKnown(): void {
     this.#isAllKnown = true;
   }
 
-  /** Looks at some slices, if a report is due. False: no report is due. */
+  /** Checks some slices if a report is due. Returns false if none is due. */
   look(): boolean {
     const { marked, published } = this.#parts;
     const isEnding = this.#isAllKnown && !this.#hasReportedAll;
@@ -80,7 +91,9 @@ export class OutgoingReports {
     return true;
   }
 
-  /** The next report whose changes are all queued, up to `position`. */
+  /**
+   * Takes the next report, if all changes that it takes into account are queued up to `position`.
+   */
   take(position: Revision): Report | undefined {
     const [first] = this.#waiting;
     if (first === undefined || first.upTo > position) return undefined;

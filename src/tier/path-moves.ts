@@ -1,9 +1,12 @@
-/** The canonical paths that moved at the last revision of a chunk: an earlier one moves none (A3 in tail.ts). */
+/**
+ * The canonical paths that moved at the last revision of a chunk. No earlier revision of a chunk
+ * moves a path (A3 in tail.ts).
+ */
 import type { Change, MovedPath } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 
-/** By logical cluster (`placeOf`): what its path was before the revision, and what it is after it. */
+/** By logical cluster (`placeOf`): its path before the revision, and after it. */
 export type PathMoves = Readonly<{ revision: Revision; byPlace: ReadonlyMap<string, Readonly<{ key: Key }> & MovedPath> }>;
 
 export function pathMovesIn(changes: readonly Change[]): PathMoves {
@@ -11,7 +14,7 @@ export function pathMovesIn(changes: readonly Change[]): PathMoves {
   const revision = changes.at(-1)?.revision ?? 0;
   for (let i = changes.length - 1; changes[i]?.revision === revision; i -= 1) {
     const { key, movedPath } = changes[i]!;
-    // One revision may move a path more than once.
+    // One revision may move a path several times: keep the first `before` and the last `after`.
     if (movedPath !== undefined)
       byPlace.set(placeOf(key), { key, before: movedPath.before, after: (byPlace.get(placeOf(key)) ?? movedPath).after });
   }

@@ -1,18 +1,24 @@
 /**
- * How much of a slice is removed because the policies of a link let it cross no longer, and whether that has to wait (intake/held-removals.ts).
- * That follows from the policies of both ends and from what is held, so nothing of it is kept. What the shard itself has deleted does not count.
+ * Counts the objects of a slice that are removed because the policies of a link let less cross.
+ * Decides whether that removal has to wait (intake/held-removals.ts). The number follows from the
+ * policies of both ends and from the objects here, so it is not stored. Objects that the shard
+ * itself deleted do not count.
  *
- *   who has narrowed what crosses       where it shows
- *   the other end                       at the end of the sync that follows
- *   this end, and something crosses     before it removes what it refuses now; then at the end of the sync that follows
- *   this end, and nothing crosses       before it removes all of it
+ *   who lets less cross              when this class counts
+ *   the other end                    at the end of the sync that follows
+ *   this end, and a part crosses     before this end removes what it now refuses, and again at the
+ *                                    end of the sync that follows
+ *   this end, and nothing crosses    before this end removes the whole slice
  *
- * A sync removes at its end only what was there at its begin. An end under another link filter than this end's removes nothing where that was
- * at least `removesMin` objects: what it leaves out may cross by now.
+ * A sync removes at its end only objects that were here at its begin. An end under another link
+ * filter than this end's removes nothing if these were at least `removesMin`. Objects that such a
+ * sync left out may cross by now.
  *
- * Cost: at the end of its sync, a slice that held as much at its begin is read once if something of it crosses and something does not. How
- * much the sync left out cannot be told from the number of its puts, because a key that changes meanwhile is put again. The end waits until
- * what was taken before it is stored. Bound: a number for each slice in the middle of a sync.
+ * Cost: a slice that had at least `removesMin` objects at its begin, and of which a part crosses,
+ * is read once at its end. The number of puts does not show how much the sync left out, because a
+ * key that changes meanwhile is put again. The end waits until everything before it is stored.
+ *
+ * Bound: a number for each slice whose sync is under way.
  */
 import { noBuckets } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
@@ -37,10 +43,10 @@ export class PolicyRemovals {
   readonly #parts: PolicyRemovalsParts;
   readonly #neighbour: Neighbour;
   readonly #filters: () => LinkFilters | undefined;
-  /** By the text of each slice that is being synced: how many objects were there at its begin, at most. */
+  /** By the text of each slice whose sync is under way: its objects at the begin, at most. */
   readonly #atBegin = new Map<string, number>();
 
-  /** `filters`: as they are now. */
+  /** `filters`: the filters at the moment of the call. */
   constructor(parts: PolicyRemovalsParts, neighbour: Neighbour, filters: () => LinkFilters | undefined) {
     this.#parts = parts;
     this.#neighbour = neighbour;
@@ -52,7 +58,10 @@ export class PolicyRemovals {
     this.#atBegin.set(formatSlice(slice), this.#objectsOf(slice) + receiver.undecidedOf(slice));
   }
 
-  /** Whether nothing may be removed at the end of a sync. `settled` resolves once everything before it is stored. */
+  /**
+   * Whether the end of a sync must not remove anything. `settled` resolves once everything before
+   * the end is stored.
+   */
   async holdsEnd(
     { slice, filterHash: syncedIn, buckets }: FrameOf<'end'>,
     settled: () => Promise<void>,
@@ -65,9 +74,10 @@ export class PolicyRemovals {
     if (filters === undefined) return true;
     if (store.state.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
     const filter = filters.from(this.#neighbour);
-    // What this sync leaves out may cross by now.
+    // Objects that this sync left out may cross by now.
     if (!isLittle && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) {
-      // The other end may not see a policy that is taken back at once, and then resyncs nothing by itself.
+      // If a policy was changed and taken back at once, the other end may have seen no change. It
+      // then resyncs nothing by itself.
       askAgain();
       return true;
     }
@@ -81,7 +91,10 @@ export class PolicyRemovals {
     return removals.holds({ slice, reason: filter.hashOf(slice), removes, objects });
   }
 
-  /** Whether this end must not remove yet what its own policy refuses now; called before it does. */
+  /**
+   * Whether the removal of the objects that this end's own policy now refuses has to wait. Called
+   * before this end removes them.
+   */
   async holdsOwn(slice: Slice): Promise<boolean> {
     const { removals } = this.#parts;
     const filters = this.#filters();
@@ -96,7 +109,7 @@ export class PolicyRemovals {
     return this.#parts.store.state.slice(slice)?.objects ?? 0;
   }
 
-  /** How many objects are refused; all of them, if they cannot be read in time. */
+  /** Counts the refused objects; all objects of the slice if they cannot be read in time. */
   async #countRefused(slice: Slice, filter: LinkFilter): Promise<number> {
     const { store } = this.#parts;
     let refused = 0;

@@ -1,6 +1,7 @@
 /**
- * What a rule of a link policy asks of an object beyond its type and its shard. Predicates that let the same through have the same text;
- * that of one which lets everything through is ''.
+ * What a rule of a link policy asks of an object beyond its type and its shard. Predicates that let
+ * the same objects through have the same text. A predicate that lets every object through has the
+ * text ''.
  */
 import { parseDeclaration, type Declaration } from '../domain/declaration.js';
 import { formatRequirements, formatTypePattern, type AnnotationTerm, type LinkRule, type TypePattern } from '../domain/link-policy.js';
@@ -11,11 +12,14 @@ import type { Body, StoredObject } from '../domain/object.js';
 import { matchesLabels } from '../domain/selector.js';
 import { TypeSet } from './type-set.js';
 
-/** Stands for whatever path the rule asks for. */
+/** Satisfies every `pathPrefix`. */
 export const anyPath: unique symbol = Symbol('any path');
-/** Of a logical cluster; undefined: its path is not known. */
+/** The path of a logical cluster. Undefined: not known. */
 export type KnownPath = CanonicalPath | typeof anyPath | undefined;
-/** Remembers a pure function, as object-metadata.ts does: a declaration is read whole, and each link filter needs it. */
+/**
+ * Memoizes a pure function, as object-metadata.ts does. Parsing a declaration reads the whole body,
+ * and each link filter needs the result.
+ */
 const declarations = new WeakMap<Body, Readonly<{ declaration: Declaration | undefined }>>();
 
 export class Predicate {
@@ -50,12 +54,14 @@ export class Predicate {
     return new Predicate(rule, undefined);
   }
 
-  /** Lets ClusterCachedResources through that declare one of these types, and nothing else. */
+  /** Lets through only the ClusterCachedResources that declare one of these types. */
   static declaring(types: readonly TypePattern[]): Predicate {
     return new Predicate({ clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] }, types);
   }
 
-  /** Undefined: it may let other objects through as well. */
+  /**
+   * The types whose declarations it lets through. Undefined: it may let other objects through too.
+   */
   get declares(): TypeSet | undefined {
     return this.#declares;
   }
@@ -64,7 +70,7 @@ export class Predicate {
     return this.#pathPrefix !== undefined;
   }
 
-  /** The cheapest conditions come first. */
+  /** Checks the cheapest conditions first. */
   lets(object: Pick<StoredObject, 'key' | 'body'>, path: KnownPath): boolean {
     const { key, body } = object;
     if (this.#clusters?.has(key.cluster) === false) return false;
@@ -81,7 +87,9 @@ export class Predicate {
   }
 }
 
-/** The path in an object's annotation. A malformed one counts as none, as it does when the object comes in. */
+/**
+ * The path in an object's annotation. A malformed path counts as none, as it does at the intake.
+ */
 export function ownPathOf(body: Body): string | undefined {
   const path = annotationsOf(body).get(pathAnnotation);
   return path === undefined ? undefined : parseAnyPath(path);

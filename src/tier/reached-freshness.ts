@@ -3,7 +3,10 @@ import type { ReportedFreshness } from './reported-freshness.js';
 
 export type LinksFreshness = Pick<ReportedFreshness, 'presence' | 'shard' | 'slice' | 'reportedOf'>;
 
-/** As links have reported; a shard whose origin no link reaches is not connected, whatever was reported before. */
+/**
+ * What the links have reported. A shard whose origin no link reaches counts as not connected,
+ * whatever was reported.
+ */
 export function reachedFreshness(reported: ReportedFreshness, routes: Pick<Routes, 'unreachedMs'>): LinksFreshness {
   return {
     presence: (neighbour) => reported.presence(neighbour),

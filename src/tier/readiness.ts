@@ -1,6 +1,8 @@
 /**
- * Whether readers may rely on what is here: always without a parent; with one, once every slice that the parent reports as synced is synced
- * here; at once, if all that came from the parent was synced before; or when the grace is over. It stays so.
+ * Whether readers may rely on this cache. Without a parent it is always ready. With a parent, it is
+ * ready once every slice that the parent reports as synced is synced here. It is ready from the
+ * start if everything on its disk from the parent was ever synced, and in any case after the grace
+ * time. It stays ready.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
@@ -25,7 +27,7 @@ export class Readiness {
     this.#parts = parts;
     this.#graceMs = readyGraceMs;
     this.#startedMs = clock.now();
-    // A state that was once synced is better than none, however old; one that never was is not.
+    // Slices that were ever synced are better than none, however old. Others are not.
     const held = [...known.shards].filter(({ via }) => via === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
     this.#isReady = !hasParent || (held.length > 0 && held.every(({ everSynced }) => everSynced));
   }
@@ -38,7 +40,9 @@ export class Readiness {
     return this.#isReady;
   }
 
-  /** Nothing is here of a shard whose claim is not decided yet. */
+  /**
+   * Until a shard's claim is decided, nothing of the shard is here. A removed shard has nothing.
+   */
   #isHere(slice: Slice): boolean {
     const { known } = this.#parts;
     const state = known.shard(slice.shard);

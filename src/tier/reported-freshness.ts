@@ -1,9 +1,14 @@
 /**
- * What the caches at the other ends of links report on the freshness of their shards' slices, and since when each is connected.
+ * What the other ends of links report on the freshness of slices, and since when each of them is
+ * connected.
  *
- * R1 A link that is down, or has not answered a heartbeat for `answerAgeMsMax`, makes every shard behind it not connected, and changes nothing else.
+ * R1 If a link is down, or has not answered a heartbeat for `answerAgeMsMax`, every shard behind it
+ *    counts as not connected. Nothing else changes.
+ *
+ * A shard is connected while one of its slices is. Each report may change that, and with it the
+ * time since when it is so.
+ *
  * Bound: one entry per neighbour and slice.
- * A shard is connected while one of its slices is; since when follows from the reports, one `note` after the other.
  */
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -15,24 +20,28 @@ import { answerAgeMsMax } from './heartbeat.js';
 import type { Report } from './outgoing-reports.js';
 
 /**
- * `isOpen`: there is a connection. `isUp`: its reports are recent; `sinceMs`: since when it is so. `hasReported`: everything was reported once.
- * `isComplete`: it has reported every shard that anybody behind it knows.
+ * `isOpen`: a connection is open. `isUp`: it is open, and its reports are recent. `sinceMs`: since
+ * when the neighbour is in this state. `hasReported`: it has reported everything once.
+ * `isComplete`: it is up, and has reported every shard that any cache behind it knows.
  */
 export type NeighbourPresence = Readonly<{ isOpen: boolean; isUp: boolean; sinceMs: number; hasReported: boolean; isComplete: boolean }>;
 
-/** One connection of a neighbour; another one may have replaced it. */
+/** One connection of a neighbour. A later connection may have replaced it. */
 export type OpenNeighbour = Readonly<{
-  /** `askedMs`: where the report answers a heartbeat, when that was sent: what the other end had then is here. Returns the slices of which something else was reported before. */
+  /**
+   * `askedMs`: when this end sent the heartbeat that the report answers, if any. What the other end
+   * held then is here. Returns the slices whose report has changed.
+   */
   note: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
-  /** It is not open any more. */
+  /** The connection is closed. */
   down: () => void;
 }>;
 
 type NeighbourReports = {
   isOpen: boolean;
-  /** Since when it is open, or not. */
+  /** Since when it is open, or closed. */
   sinceMs: number;
-  /** Everything that was at the other end at this time is here. */
+  /** Everything that the other end held at this time is here. */
   asOfMs: number;
   hasReported: boolean;
   isComplete: boolean;
@@ -44,14 +53,14 @@ export class ReportedFreshness {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #startedMs: number;
 
-  /** `neighbours`: those that were there before this process started. */
+  /** `neighbours`: those that this cache had before this process started. */
   constructor(clock: Pick<Clock, 'now'>, neighbours: Iterable<Neighbour> = []) {
     this.#clock = clock;
     this.#startedMs = clock.now();
     for (const neighbour of neighbours) this.up(neighbour).down();
   }
 
-  /** A link is open. */
+  /** A connection has opened. */
   up(neighbour: Neighbour): OpenNeighbour {
     const reported: NeighbourReports = {
       isOpen: true,
@@ -71,12 +80,12 @@ export class ReportedFreshness {
     };
   }
 
-  /** The neighbour is forgotten: nothing is expected of it any more. */
+  /** An operator forgets the neighbour, so this cache expects no report from it any more. */
   forget(neighbour: Neighbour): void {
     this.#neighbours.delete(neighbour);
   }
 
-  /** Every neighbour that was ever up, here or before this process started. */
+  /** Every neighbour that this cache ever had, also before this process started. */
   get neighbours(): Iterable<Neighbour> {
     return this.#neighbours.keys();
   }
@@ -95,7 +104,7 @@ export class ReportedFreshness {
     };
   }
 
-  /** A shard that was never reported counts as away since the link opened or went down. */
+  /** A shard that was never reported counts as away since the link opened or closed. */
   shard(neighbour: Neighbour, shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> {
     const { isUp, sinceMs } = this.presence(neighbour);
     const reported = this.#neighbours.get(neighbour)?.slices.shard(shard);
@@ -103,18 +112,18 @@ export class ReportedFreshness {
     return isUp || !reported.connected ? reported : { connected: false, sinceMs };
   }
 
-  /** Undefined when it was never reported. */
+  /** Undefined if the slice was never reported. */
   slice(neighbour: Neighbour, slice: Slice): SliceReport | undefined {
     const freshness = this.#neighbours.get(neighbour)?.slices.slice(slice);
     return freshness && { ...freshness, connected: freshness.connected && this.presence(neighbour).isUp };
   }
 
-  /** The slices of a shard of which a neighbour has reported something. */
+  /** The slices of the shard that the neighbour has reported on. */
   reportedOf(neighbour: Neighbour, shard: ShardName): Iterable<Slice> {
     return this.#neighbours.get(neighbour)?.slices.of(shard) ?? [];
   }
 
-  /** The slices that a neighbour reported as synced there. */
+  /** The slices that the neighbour reports as synced there. */
   syncedAt(neighbour: Neighbour): readonly Slice[] {
     return this.#neighbours.get(neighbour)?.slices.synced ?? [];
   }

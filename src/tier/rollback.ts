@@ -1,9 +1,14 @@
 /**
- * What a cache does once it learns that its disk is older than what it has sent: a neighbour resumes from a position that this store does not know.
+ * Repairs a cache whose disk is older than what the cache has sent. The cache learns of this when a
+ * neighbour resumes from a position that this store does not know.
  *
- * The cache then lacks something, though its slices count as whole. If it sent them on, neighbours would remove what is lost here alone. So it marks
- * every slice stale, and every link and pusher connects again and syncs what it has. O5 Once in a process's life, unless the store is unavailable: this covers all that was there when
- * the process began, and a peer that lies costs no more than that.
+ * Such a cache lacks objects although its slices count as whole. If it sent these slices on, its
+ * neighbours would remove objects that only this cache has lost. So it marks every slice stale and
+ * ends every session. Every link and pusher then connects again and syncs what it has.
+ *
+ * O5 The repair runs once in the life of a process, and again only if the store was unavailable.
+ *    Once is enough, because it covers everything that was here when the process started. A peer
+ *    that lies causes no more than that.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { PublishedState } from '../domain/published-state.js';
@@ -21,7 +26,7 @@ export type RollbackParts = Readonly<{
   }>;
   log: Pick<Log, 'warn'>;
   links: () => Iterable<Pick<LinkSession, 'bye'>>;
-  /** Ends the sessions of those who push to this very cache; they come back at once. */
+  /** Ends the sessions of this cache's own pushers. They connect again at once. */
   sendPushersAway: () => void;
 }>;
 
@@ -35,7 +40,10 @@ export class Rollback {
     this.#parts = parts;
   }
 
-  /** Whether a neighbour's position shows a rollback for the first time. Then every session is ended once all is marked stale. */
+  /**
+   * Whether a neighbour's position shows a rollback for the first time. If so, all sessions end
+   * once every slice is marked stale.
+   */
   notice(neighbour: Neighbour, position: string): boolean {
     const { revisions } = this.#parts.store;
     if (this.#isNoticed || !isResourceVersion(position) || revisions.locatePosition(position).kind === 'ours') return false;
@@ -54,7 +62,8 @@ export class Rollback {
       return [...state.slicesOf(shard)].map(({ slice }) => ({ kind: 'invalidate', slice, by }));
     });
     const outcomes = await writer.lane().push(invalidations);
-    // Where it is not known what became of them, it is noticed again as soon as a link is back.
+    // If the store may not have marked the slices, the next link that opens shows the rollback
+    // again.
     this.#isNoticed = outcomes.every(({ kind }) => kind !== 'unavailable');
     for (const link of links()) link.bye('unavailable', 'the store was rolled back', retryMs);
     if (this.#isNoticed) sendPushersAway();

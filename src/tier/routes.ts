@@ -1,12 +1,15 @@
 /**
- * By which neighbour each shard is reached: the last claim of every open link, and this cache's choice among them (domain/claim.ts).
+ * Chooses each shard's via: the neighbour by which this cache reaches the shard's origin. It keeps
+ * the last claim of every open link, and chooses among them (domain/claim.ts).
  *
- *   claim of a link, its end, another policy ──▶ choose ──▶ the same as the store has: sent to all neighbours
- *                                                   ▲  └──▶ another: to the committer
- *                                                   └─────────────┘ once it is published
+ *   a claim, the end of a link, ──▶ choose ──▶ equals the store's state: sent to all neighbours
+ *   a change of policy                ▲  └───▶ differs from it: sent to the committer
+ *                                     └──────────────┘ once it is published
  *
- * Only what the store has of it outlives the process: paths, and whether an origin is reached, come with the claims of open links.
- * Bounds: `shardsMax`; of each the last claim of each link.
+ * Only the chosen claim, which the store has, survives a restart. Open links bring the paths again,
+ * and whether each origin is reached.
+ *
+ * Bounds: `shardsMax`; for each shard the last claim of each link.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import {
@@ -37,7 +40,7 @@ export type RoutesParts = Readonly<{
   lane: PushLane;
   clock: Clock;
   log: BoundedLog;
-  /** Whether a child may claim a shard. */
+  /** Whether a child may claim the shard. */
   mayClaim: (shard: ShardName, from: Neighbour) => boolean;
   /** Whether a local shard has a pusher that may keep it. */
   isHeld: (shard: ShardName) => boolean;
@@ -47,27 +50,43 @@ export type RoutesParts = Readonly<{
 
 type Heard = { highest: Given; readonly offers: Map<Neighbour, Offer> };
 
-/** Only an operator makes a cache forget a shard, so nobody may make up as many as they like. */
+/**
+ * A cache forgets shards only at an operator's request. The bound keeps a peer from inventing any
+ * number of them.
+ */
 const shardsMax = 100_000;
-/** Two caches with one id each find the other's claims to be their own, and would rise above each other all the time. */
+/**
+ * Two caches that share an id take each other's claims for their own. Each would raise its term
+ * above the other's without end, so a cache does it at most once in this time.
+ */
 const ownAgainMs = 10_000;
 const unavailableRetryMs = 1_000;
 
 export class Routes {
   readonly #parts: RoutesParts;
   readonly #heard = new Map<ShardName, Heard>();
-  /** Of shards that somebody claimed since the start. */
+  /** Of the shards that were claimed since the start. */
   readonly #choices = new Map<ShardName, Choice>();
   readonly #startedMs: number;
-  /** Since when no path reaches them, of shards that were reached or claimed since the start. */
+  /**
+   * Since when no path reaches the shard's origin. Has only shards that were reached or claimed
+   * since the start.
+   */
   readonly #unreachedMs = new Map<ShardName, number>();
-  /** Since when these chosen claims do not say that a pusher holds the shard. */
+  /**
+   * For a shard whose chosen claim does not say that a pusher holds it: that claim, and since when.
+   */
   readonly #unheld = new Map<ShardName, Readonly<{ claim: ClaimOrder; sinceMs: number }>>();
-  /** Shards for which a claim of this very cache came lately that it did not remember. */
+  /**
+   * Shards for which this cache has lately received a claim of its own that it does not remember.
+   */
   readonly #risen = new Set<ShardName>();
-  /** Removals that this cache has forgotten and a neighbour has not: the neighbour sends them again when its link opens. */
+  /**
+   * Removals that this cache has forgotten and a neighbour has not. The neighbour sends them again
+   * when its link opens.
+   */
   readonly #forgotten = new Map<ShardName, Given>();
-  /** What the committer was last asked for, until it has decided. */
+  /** The choice that the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
   #isClosed = false;
 
@@ -76,19 +95,22 @@ export class Routes {
     this.#startedMs = parts.clock.now();
   }
 
-  /** A claim has come. Returns why it is ignored; undefined when it is not. */
+  /** Takes a neighbour's claim. Returns why it is ignored; undefined if it is accepted. */
   hear(from: Neighbour, { shard, term, process, removed, origin, path, reached, held }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
     const reported: Given = { term, process, removed, origin };
     const isThrough = path.includes(this.#parts.own);
     const why = this.#refusalOf(from, { shard, term }, known);
-    // What this cache sent comes back also from those who may not claim it. That they know of a removal is kept (forgetting.ts).
+    // A neighbour sends this cache's own claim back even if the neighbour may not claim the shard.
+    // A removal is kept then, because it shows that the neighbour knows of the removal
+    // (forgetting.ts).
     const isKnownRemoval = removed && known !== undefined && compareClaims(reported, known) === 0;
     if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
     const heard = this.#heard.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
     this.#heard.set(shard, heard);
-    // A thousand children send back what they have from here: that is no offer, unless it is what this cache had from there. The one parent's is
-    // kept: it does not accept all that is sent to it, and what it did accept must be removed there too before it is forgotten here.
+    // A claim that a child sends back is not another path, so it is dropped, unless the child is
+    // the shard's via. The parent's is kept. The parent may have accepted only some objects, and
+    // must remove these too before this cache forgets the shard.
     if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
     else heard.offers.set(from, { ...reported, path, reached, held });
     if (compareClaims(reported, heard.highest) > 0) heard.highest = reported;
@@ -101,7 +123,7 @@ export class Routes {
     return this.#parts.lane.room();
   }
 
-  /** The link is down: its claims count no more. */
+  /** The link is down: its claims do not count any more. */
   down(from: Neighbour): void {
     for (const [shard, { offers }] of this.#heard) if (offers.delete(from)) this.#decide(shard);
   }
@@ -122,7 +144,10 @@ export class Routes {
     );
   }
 
-  /** Whether a neighbour whose link is open has nothing of a shard that was removed here: a child learns of every shard, and answers. */
+  /**
+   * Whether a neighbour with an open link holds nothing of a shard that was removed here. Each
+   * child confirms every removal. A parent that has claimed nothing holds nothing.
+   */
   hasRemoved(shard: ShardName, neighbour: Neighbour): boolean {
     return this.#heard.get(shard)?.offers.get(neighbour)?.removed ?? neighbour === 'parent';
   }
@@ -135,7 +160,10 @@ export class Routes {
     return claims;
   }
 
-  /** Policies have changed, and with them who may claim what. Neighbours send again what they may claim now, because theirs have changed too. */
+  /**
+   * Drops claims that the policies forbid now. The neighbours send again what they may claim now,
+   * because the link filters have changed there too.
+   */
   policiesChanged(): void {
     for (const [shard, { offers }] of this.#heard) {
       for (const neighbour of offers.keys())
@@ -144,7 +172,7 @@ export class Routes {
     }
   }
 
-  /** The claim that a neighbour gets of a shard; undefined when nothing is known of it. */
+  /** The claim to send to the neighbour. Undefined if the shard is unknown. */
   claimFor(to: Neighbour, shard: ShardName): FrameOf<'claim'> | undefined {
     const choice = this.#choice(shard);
     if (choice === undefined) return undefined;
@@ -154,12 +182,15 @@ export class Routes {
     return { kind: 'claim', shard, term, process, removed, origin, path, reached, isYours: via === to, held };
   }
 
-  /** Since when the origin of a shard is not reached; undefined while it is. */
+  /** Since when no path reaches the shard's origin. Undefined while one does. */
   unreachedMs(shard: ShardName): number | undefined {
     return this.#choice(shard)?.reached === true ? undefined : (this.#unreachedMs.get(shard) ?? this.#startedMs);
   }
 
-  /** Since when no pusher holds a shard of another cache, as its claim says; undefined while one does. */
+  /**
+   * Since when the claim of another cache's shard says that no pusher holds it. Undefined while a
+   * pusher does.
+   */
   unheldMs(shard: ShardName): number | undefined {
     const choice = this.#choice(shard);
     if (choice?.held === true) return undefined;
@@ -168,7 +199,7 @@ export class Routes {
     return compareClaims(unheld.claim, choice.state) === 0 ? unheld.sinceMs : this.#parts.clock.now();
   }
 
-  /** Decides nothing more: a closed store would be asked again for ever. */
+  /** Stops deciding. A closed store would otherwise be asked again forever. */
   close(): void {
     this.#isClosed = true;
   }
@@ -193,7 +224,10 @@ export class Routes {
     this.#unheld.delete(shard);
   }
 
-  /** Somebody has come for a shard whose removal was forgotten: the state becomes what it would have been had it been remembered. */
+  /**
+   * The shard was removed and forgotten, and is known again. Returns the state that it would have
+   * if this cache had remembered the removal; undefined if its state is right.
+   */
   #recall(shard: ShardName, state: ShardState): Claim | undefined {
     const forgotten = this.#forgotten.get(shard);
     if (forgotten === undefined) return undefined;
@@ -219,12 +253,15 @@ export class Routes {
     if (choice.reached) this.#unreachedMs.delete(shard);
     else if (!this.#unreachedMs.has(shard)) this.#unreachedMs.set(shard, this.#parts.clock.now());
     this.#noteHeld(shard, choice);
-    // A change in the store is sent when the store publishes it.
+    // A change of the store's state is sent when the store publishes it.
     const isSameWay = choice.reached === before?.reached && choice.path.join() === before.path.join();
     if (!isSameWay || choice.held !== before.held) changed(shard);
   }
 
-  /** A pusher that has just come is welcomed a moment before its claim says that it holds the shard. */
+  /**
+   * Records since when no pusher holds the shard. A pusher that has just connected is welcomed a
+   * moment before its claim says that it holds the shard.
+   */
   #noteHeld(shard: ShardName, { state, held }: Choice): void {
     const unheld = this.#unheld.get(shard);
     if (held) this.#unheld.delete(shard);
@@ -243,7 +280,7 @@ export class Routes {
     });
   }
 
-  /** Not again within `ownAgainMs`; then `#decide` runs once more. */
+  /** Returns true at most once per `ownAgainMs`. After that time `#decide` runs again. */
   #mayRise(shard: ShardName): boolean {
     const { clock, log } = this.#parts;
     if (this.#risen.has(shard)) return false;
@@ -264,7 +301,7 @@ export class Routes {
     if (removed && outcome?.kind === 'unchanged') await this.#clear(shard);
   }
 
-  /** Removes what is held of it, unless somebody has it by now. */
+  /** Removes the objects of a removed shard, unless another claim has the shard by now. */
   async #clear(shard: ShardName): Promise<void> {
     const { lane, clock, log } = this.#parts;
     const [cleared] = await lane.push([{ kind: 'clear', shard, fence: false, nowMs: clock.wallMs(), onlyRemoved: true }]);
