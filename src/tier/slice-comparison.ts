@@ -1,6 +1,7 @@
 /**
- * What both ends of a link hold of a slice, compared before it is synced: this end sums up a snapshot at the position of its `begin`, the
- * other end what it holds once it has that `begin`. The outcome is the buckets in which they differ.
+ * Compares what both ends of a link hold of a slice, before the slice is synced. This end sums up a
+ * snapshot at the position of its `begin`. The other end sums up what it holds once it has the
+ * `begin`. The outcome is the set of buckets that differ.
  */
 import type { BucketSet } from '../domain/buckets.js';
 import type { Key } from '../domain/key.js';
@@ -15,7 +16,7 @@ export class SliceComparison {
   #outcome: BucketSet | 'unknown' | undefined;
   #isRead = false;
   #other: Uint8Array | undefined;
-  /** The number of the begin, once it is sent. */
+  /** The sequence number of the begin, once it is sent. */
   sequence = 0;
 
   constructor(snapshot: Snapshot) {
@@ -26,14 +27,20 @@ export class SliceComparison {
     return this.#isRead;
   }
 
-  /** The buckets that differ; 'unknown': the other end has no summary to give. Undefined: both are not known yet. */
+  /**
+   * The buckets that differ. 'unknown': the other end has sent no summary, or the snapshot is gone.
+   * Undefined: a summary is still missing.
+   */
   get outcome(): BucketSet | 'unknown' | undefined {
     if (this.#other?.length === 0) return 'unknown';
     if (!this.#isRead || this.#other === undefined) return undefined;
     return (this.#outcome ??= this.#summary.differing(this.#other) ?? 'unknown');
   }
 
-  /** Reads one page; `filtered` returns what crosses of it. False: it was the last. Throws Refused(Expired) when the snapshot was held too long. */
+  /**
+   * Reads one page. `filtered` returns the objects of a page that cross. Returns false after the
+   * last page. Throws Refused(Expired) if the snapshot was held too long.
+   */
   async page(filtered: (objects: readonly StoredObject[]) => Promise<readonly StoredObject[]>): Promise<boolean> {
     const { objects, next } = await this.#snapshot.page(this.#after);
     this.#summary.add(await filtered(objects));
@@ -48,7 +55,7 @@ export class SliceComparison {
     this.#other ??= digests;
   }
 
-  /** Its own snapshot is gone. */
+  /** The snapshot is gone, so the comparison has no outcome. */
   giveUp(): void {
     this.#other = new Uint8Array();
   }

@@ -1,10 +1,13 @@
 /**
- * Sends slices as wholes: their syncs, their ends, and their digests, a page at a time.
+ * Sends whole slices: their syncs, their ends and their digests, a page at a time.
  *
- * S1 At most `syncsMax` are read side by side, a page each in turn, so that a large one does not delay the others; a digest is
- *    read only when there is nothing else to do.
- * S2 A slice of many objects that the other end may have all of is compared before it is synced: usually a cache comes back with them.
- * S3 Objects that declare types are sent before those of declared types, which the other end would have to park.
+ * S1 At most `syncsMax` slices are read side by side, a page each in turn, so that a large slice
+ *    does not delay the others. A slice is read for its digest only when there is nothing else to
+ *    do.
+ * S2 A slice of many objects that the other end may already have is compared before its sync. A
+ *    cache that reconnects usually has them.
+ * S3 Objects that declare types are sent before objects of declared types. The other end would have
+ *    to park the latter.
  */
 import { inBuckets, noBuckets } from '../domain/buckets.js';
 import { emptyDigest, formatDigest } from '../domain/digest.js';
@@ -32,13 +35,13 @@ export type SliceSenderParts = Readonly<{
   tail: Tail;
   /** Sends the position, if it has moved. */
   progress: () => void;
-  /** The slice is to be resynced, after a while. */
+  /** Makes the slice due for a resync, after a while. */
   resync: (sync: SliceSync, afterMs: number, reason: string) => void;
 }>;
 
 const syncsMax = 4;
 const stalePerTurn = 256;
-/** Of slices of which nothing crosses: they are begun, and need no reading. */
+/** A slice of which nothing crosses needs no reading, so one turn may begin many of them. */
 const begunPerTurn = 256;
 
 export class SliceSender {
@@ -46,7 +49,7 @@ export class SliceSender {
   readonly #syncing: SliceSync[] = [];
   readonly #comparisons: Comparisons;
   readonly #digestsDue = new Line<SliceSync>();
-  /** The walk of a digest. */
+  /** The walk that computes a digest. */
   #checked: Readonly<{ sync: SliceSync; walk: SliceWalk }> | undefined;
 
   constructor(parts: SliceSenderParts) {
@@ -54,12 +57,15 @@ export class SliceSender {
     this.#comparisons = new Comparisons(parts);
   }
 
-  /** Ends a slice that is due for it, or looks for one. False: none is. */
+  /**
+   * Sends the `end` of a slice that is due for it. Returns false if none is due or left to check.
+   */
   end(): boolean {
     const { syncs, queue, store, tail, progress } = this.#parts;
     const due = syncs.takeDue(tail.position);
     if (due === undefined) return syncs.hasDue(tail.position);
-    // A slice that is current resumes from the position, which must not lie before what its sync has sent.
+    // A slice that is current resumes from the position, so the position must not lie before what
+    // the sync has sent.
     progress();
     const { sync, term } = due;
     const { slice, filterHash } = sync;
@@ -76,7 +82,10 @@ export class SliceSender {
     return true;
   }
 
-  /** Sends that some slices are stale; that all are, before the position may pass their changes. False: none is. */
+  /**
+   * Sends `begin` for slices that the other end must mark stale; with `max` infinite, for all of
+   * them. The position may pass their changes only after that. Returns false if there is none.
+   */
   invalidate(max = stalePerTurn): boolean {
     const { syncs, queue, store, tail } = this.#parts;
     const revision = store.revisions.format(tail.position);
@@ -85,7 +94,7 @@ export class SliceSender {
     return invalidated.length > 0;
   }
 
-  /** Reads on in slices to be synced. False: there is none. */
+  /** Reads on in the slices that are being synced. Returns false if there is nothing to read. */
   async walk(): Promise<boolean> {
     const { syncs, tail } = this.#parts;
     if (this.#goOn()) return true;
@@ -111,7 +120,10 @@ export class SliceSender {
     return true;
   }
 
-  /** Sends the digest of a slice whose turn it is, or begins to read it. False: none is due. Called when all changes are sent. */
+  /**
+   * Sends the digest of a slice that is due, or starts to read the slice for it. Returns false if
+   * none is due. The caller has sent all changes.
+   */
   digest(): boolean {
     const { syncs, store, queue } = this.#parts;
     const due = this.#digestsDue;
@@ -119,7 +131,8 @@ export class SliceSender {
       const sync = due.first;
       if (sync === undefined) return false;
       const { slice } = sync;
-      // What the other end refuses of it is not known before all of it is acknowledged.
+      // Until the other end has acknowledged everything of the slice, this end does not know what
+      // the other end refuses.
       if (queue.isUnderWay(sync)) {
         due.passFirst();
         continue;
@@ -138,17 +151,20 @@ export class SliceSender {
     return false;
   }
 
-  /** What the other end held of a slice at its begin. */
+  /** The other end's summary of a slice, as of its begin. */
   learnSummary(summary: FrameOf<'summary'>): void {
     this.#comparisons.learn(summary);
   }
 
-  /** Makes all digests due. */
+  /** Makes the digests of all slices due. */
   checkAll(): void {
     for (const sync of this.#parts.syncs.all) this.#digestsDue.add(sync);
   }
 
-  /** A logical cluster's canonical path has moved: sends what crosses now and did not, or the other way round. */
+  /**
+   * The canonical path of a logical cluster has moved. Puts the objects that cross only now, and
+   * deletes those that crossed only before.
+   */
   async movePath({ shard, cluster }: Key, { before, after }: MovedPath): Promise<void> {
     const { syncs, queue, store, tail } = this.#parts;
     const { filter } = syncs;
@@ -186,7 +202,10 @@ export class SliceSender {
     syncs.mayBeDue(sync);
   }
 
-  /** Goes on with a slice that was compared. False: there is none, or no room for it. */
+  /**
+   * Continues a slice whose comparison is decided. Returns false if there is none, or no room for
+   * it.
+   */
   #goOn(): boolean {
     const compared = this.#comparisons.take(this.#syncing.length < syncsMax);
     if (compared === undefined) return false;
@@ -226,7 +245,7 @@ export class SliceSender {
     this.#checked = { sync, walk };
   }
 
-  /** Reads one page. False: there are no more. */
+  /** Reads one page. Returns false if there are no more. */
   async #page(sync: SliceSync): Promise<boolean> {
     const { syncs, queue, store, tail } = this.#parts;
     const { walk, slice } = sync;
@@ -255,7 +274,9 @@ export class SliceSender {
     return false;
   }
 
-  /** Undefined: the snapshot was held for too long, and the rest of it has to wait. */
+  /**
+   * Returns undefined if the snapshot was held for too long. A sync then starts over after a while.
+   */
   async #read(sync: SliceSync, walk: SliceWalk) {
     try {
       return await walk.page();

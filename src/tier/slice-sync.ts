@@ -1,4 +1,6 @@
-/** One slice on its way over a link: how far it is (sync-phase.ts), and what is remembered of it meanwhile. */
+/**
+ * One slice on its way over a link: its phase (sync-phase.ts), and what the sender remembers of it.
+ */
 import assert from 'node:assert/strict';
 import type { BucketSet } from '../domain/buckets.js';
 import { isDeclaring } from '../domain/declaration.js';
@@ -9,28 +11,40 @@ import { nextPhase, type SyncEvent, type SyncPhase } from './sync-phase.js';
 import type { SliceComparison } from './slice-comparison.js';
 import type { SliceWalk } from './slice-walk.js';
 
-/** Counts over all slices of one link, kept because status reports and scrapes are frequent and must not look at each slice. */
+/**
+ * Counts over all slices of one link. They are kept up to date, because status reports and scrapes
+ * are frequent and must not visit each slice.
+ */
 export type SyncTally = { slices: number; current: number; refused: number };
 
 export class SliceSync {
   readonly slice: Slice;
   readonly pace: ResyncPace;
-  /** The hash of what both ends' policies let through of it. */
+  /** The hash of what the policies of both ends let through. */
   filterHash: string;
-  /** The term of the claim for which `end` was last sent: the other end may have refused an earlier one, and all that came with it. */
+  /**
+   * The term of the claim for which `end` was last sent. The other end may have refused an `end`
+   * for an earlier term, and everything that came with it.
+   */
   endedFor: Term = 0;
-  /** It is whole, and what made it so is being sent. */
+  /** The slice was found whole, and the changes that made it whole are being sent. */
   isEnding = false;
-  /** How many were put since `begin`. */
+  /** The number of objects put since `begin`. */
   objects = 0;
-  /** Its freshness as it was sent last. */
+  /** The text of the last report on its freshness. */
   freshness = '';
-  /** It crosses this link no longer, and another slice sync takes its place should it do so again. */
+  /**
+   * The slice does not cross this link any more. If it does so again, another slice sync takes the
+   * place of this one.
+   */
   hasLeft = false;
-  /** The walk of its sync, or of its digest. */
+  /** The walk of its sync or of its digest. */
   walk: SliceWalk | undefined;
   comparison: SliceComparison | undefined;
-  /** Where the other end was found to differ at its begin: nothing else of it is sent. Undefined: it was not compared. */
+  /**
+   * The buckets in which the other end differed at the begin. Only objects of these are sent.
+   * Undefined: the slice was not compared.
+   */
   buckets: BucketSet | undefined;
   readonly #tally: SyncTally;
   #phase: SyncPhase;
@@ -49,7 +63,7 @@ export class SliceSync {
     this.#count(1);
   }
 
-  /** Its objects declare the types of others. */
+  /** Whether its objects declare types. */
   get declaresTypes(): boolean {
     return isDeclaring(this.slice.resource);
   }
@@ -58,7 +72,6 @@ export class SliceSync {
     return this.#phase;
   }
 
-  /** Whether changes of it are sent. */
   get sendsChanges(): boolean {
     return this.#phase !== 'new';
   }
@@ -75,7 +88,7 @@ export class SliceSync {
     this.#count(1);
   }
 
-  /** The other end refused something of it, so the digests cannot agree. */
+  /** Whether the other end refused something of the slice. If so, the digests cannot agree. */
   get isRefused(): boolean {
     return this.#isRefused;
   }
@@ -86,7 +99,7 @@ export class SliceSync {
     this.#count(1);
   }
 
-  /** Something that happens after a while; it replaces what was to happen before. */
+  /** Keeps the cancellation of a timer, and cancels the timer before it. */
   delay(cancel: () => void): void {
     this.#cancelDelay?.();
     this.#cancelDelay = cancel;
@@ -109,7 +122,7 @@ export class SliceSync {
     this.#cancelDelay = undefined;
   }
 
-  /** It does not cross this link any more. */
+  /** The slice does not cross this link any more. */
   leave(): void {
     this.hasLeft = true;
     this.close();

@@ -1,12 +1,18 @@
 /**
- * All slices on their way over a link: which there are, which are to be synced, and which may be due for their `end`.
+ * All slices on their way over a link: which there are, which are to be synced, and which may be
+ * due for their `end`.
  *
- *   the other end has the shard from here       a slice sync for every slice that the link filter covers, or that the other end holds
- *   … and is current with it                    it goes on from the link's position; otherwise it is synced
- *   it has it from elsewhere, or does not know  no slice sync
+ *   the other end takes the shard from here     a slice sync for each slice that the link filter
+ *                                               covers or the other end holds
+ *   … and is current with the slice             the slice resumes from the link's position;
+ *                                               otherwise it is synced
+ *   … from elsewhere, or does not know it       no slice sync
  *
- * Y1 A slice that the link filter does not cover any more is synced as empty, so that the other end removes it.
- * Bound: one slice sync per slice that crosses, and those that the other end reports to hold and nobody knows here (NamedSlices).
+ * Y1 A slice that the link filter does not cover any more is synced as empty, so that the other end
+ *    removes it.
+ *
+ * Bound: one slice sync for each slice that crosses, and for each that the other end reports and
+ * this cache does not know (NamedSlices).
  */
 import type { Clock } from '../domain/ports.js';
 import type { Neighbour } from '../domain/via.js';
@@ -29,11 +35,11 @@ import { WaitingSyncs } from './waiting-syncs.js';
 
 export type SliceSyncsParts = Readonly<{
   known: PublishedState;
-  /** Whether all of a slice is here, or nothing of it can ever come here. */
+  /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
   isSynced: (slice: Slice) => boolean;
-  /** Whether a slice of which nothing is known here can come from where its shard lives. */
+  /** Whether a slice that this cache does not know can come here by the shard's via. */
   canCome: (slice: Slice) => boolean;
-  /** The other end holds such a slice. */
+  /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
   published: () => Revision;
   clock: Clock;
@@ -41,38 +47,56 @@ export type SliceSyncsParts = Readonly<{
   notify: () => void;
 }>;
 
-/** It was whole at the revision `from`, for this term. */
+/** The slice was found whole when `from` was published, for the claim of this term. */
 type PendingEnd = Readonly<{ sync: SliceSync; term: Term; from: Revision }>;
 
-/** Per turn of the event loop: each takes some tens of microseconds the first time. */
+/**
+ * Slices handled in one turn of the event loop. Each takes some tens of microseconds the first
+ * time.
+ */
 export const slicesPerTurn = 192;
-/** Slices looked at in one turn of the event loop, whether their `end` may be sent. */
+/** Slices that one turn of the event loop checks for whether their `end` may be sent. */
 const duePerTurn = 512;
 
 export class SliceSyncs {
   readonly #parts: SliceSyncsParts;
   readonly #taken: TakenShards;
-  /** Of shards that the other end has chosen to have from here: it may choose as often as it likes. */
+  /**
+   * Slows down the resyncs of a shard, because the other end may choose the shard as often as it
+   * likes.
+   */
   readonly #paces = new Map<ShardName, ResyncPace>();
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
-  /** What the other end holds, until it has a slice sync or the shard is not ours to send. */
+  /**
+   * What the other end holds, until the slice has a slice sync or the other end takes the shard
+   * from elsewhere.
+   */
   readonly #held: Map<ShardName, Map<string, HeldSlice>>;
   readonly #unknown: UnknownSlices;
-  /** Shards of plain writers, when they were last looked at: whether what these wrote counted as synced. */
+  /** For each shard: whether a plain writer's objects counted as synced at the last check. */
   readonly #plainSynced = new Map<ShardName, boolean>();
   readonly #waiting = new WaitingSyncs();
   readonly #due = new Set<SliceSync>();
-  /** In the order in which they were found to be whole. */
+  /** In the order in which the slices were found whole. */
   readonly #ending = new Turns<PendingEnd>();
   readonly #invalidations = new Set<SliceSync>();
-  /** How many there are, how many the other end is current with, and of how many it refused something. */
+  /**
+   * How many slices there are, how many the other end is current with, and of how many it refused
+   * something.
+   */
   readonly tally: SyncTally = { slices: 0, current: 0, refused: 0 };
-  /** Slices whose freshness must be looked at: they are new, or it may have changed. The reader removes each that it looks at. */
+  /**
+   * Slices whose freshness must be checked: they are new, or it may have changed. The reader
+   * removes each slice that it checks.
+   */
   readonly marked = new Set<SliceSync>();
-  /** Only at the opening: later the link's position has moved on without slices that had no slice sync yet. */
+  /**
+   * True only while the link opens. Later the link's position has moved on without the slices that
+   * had no slice sync yet.
+   */
   #canResume: boolean;
   #isOpen = false;
-  /** The result of the last look-up, while it exists. */
+  /** The result of the last look-up, as long as it is in `#byShard`. */
   #last: SliceSync | undefined;
   #filter: LinkFilter;
 
@@ -88,14 +112,17 @@ export class SliceSyncs {
     this.#canResume = canResume;
   }
 
-  /** Makes slice syncs for all that is known, giving the event loop back between shards. Nothing is sent before. */
+  /**
+   * Makes slice syncs for everything that is known, in several turns of the event loop. The sender
+   * sends nothing before.
+   */
   async open(turn: () => Promise<void>): Promise<void> {
     await this.#followInTurns(this.#shards(), turn);
     this.#canResume = false;
     this.#isOpen = true;
   }
 
-  /** The other end holds these. False: more than it may are unknown here. */
+  /** The other end holds these slices. Returns false if too many of them are unknown here. */
   hold(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
       noteHeld(this.#held, each);
@@ -105,12 +132,18 @@ export class SliceSyncs {
     return !this.#unknown.areTooMany;
   }
 
-  /** Slices of a shard that the other end holds, and that are to be asked about. */
+  /**
+   * Slices of the shard that the other end holds, that are unknown here, and that are being asked
+   * about.
+   */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#unknown.asked(shard);
   }
 
-  /** The other end has chosen where it has a shard from. Resolves with how long what it takes from here has to wait. */
+  /**
+   * The other end has chosen where it takes a shard from. Resolves with the delay of the syncs that
+   * follow from that.
+   */
   async learnChoice(claim: FrameOf<'claim'>, turn: () => Promise<void>): Promise<number> {
     const { shard, isYours } = claim;
     const hadIt = this.#taken.has(shard);
@@ -153,17 +186,18 @@ export class SliceSyncs {
     return this.#byShard.get(shard)?.values() ?? [];
   }
 
-  /** Takes the next one to be synced; undefined when none may be (waiting-syncs.ts). */
+  /** Takes the next slice to be synced. Undefined if none may be synced (waiting-syncs.ts). */
   takeWaiting(position: Revision, of?: 'declaring'): SliceSync | undefined {
     const sync = this.#waiting.take(position, of);
-    // Its own `begin` comes now.
+    // The sync sends a `begin` of its own.
     if (sync !== undefined) this.#invalidations.delete(sync);
     return sync;
   }
 
   /**
-   * Takes one whose `end` may be sent now, with the term it is for: what made it whole was published when it was first seen to be whole, and
-   * everything up to there is sent, `position` being how far that is.
+   * Takes a slice whose `end` may be sent now, with the term that it is for. When a slice is found
+   * whole, its `end` waits for everything that is published by then. `position`: how far everything
+   * is sent.
    */
   takeDue(position: Revision): PendingEnd | undefined {
     let looks = duePerTurn;
@@ -186,13 +220,16 @@ export class SliceSyncs {
     return undefined;
   }
 
-  /** Whether some are still to be looked at. */
+  /** Whether some slices are still to be checked, or may end. */
   hasDue(position: Revision): boolean {
     const { first } = this.#ending;
     return this.#due.size > 0 || (first !== undefined && first.from <= position);
   }
 
-  /** Takes some that the other end must mark stale before it gets the next position, because changes of them may have been left out. */
+  /**
+   * Takes slices that the other end must mark stale before it gets the next position, because
+   * changes of them may have been left out.
+   */
   takeStale(max: number): readonly SliceSync[] {
     const taken: SliceSync[] = [];
     for (const sync of this.#invalidations) {
@@ -207,7 +244,7 @@ export class SliceSyncs {
     this.#due.add(sync);
   }
 
-  /** A reporter on these has come, gone, sent a report or named them: what is whole here, or complete, may have changed. */
+  /** These shards and slices may have become fresher or staler, or whole or not whole. */
   hear({ shards, slices }: News): void {
     for (const shard of shards) for (const sync of this.ofShard(shard)) this.#changed(sync);
     for (const slice of slices) {
@@ -216,7 +253,7 @@ export class SliceSyncs {
     }
   }
 
-  /** The slice is to be synced, after a while. */
+  /** Makes the slice due for a sync, after a while. */
   want(sync: SliceSync, afterMs = 0): void {
     if (sync.phase === 'current') this.#invalidations.add(sync);
     sync.close();
@@ -231,13 +268,19 @@ export class SliceSyncs {
     );
   }
 
-  /** All are to be synced: the log does not reach back to where the link is. The other end learns of all at once. */
+  /**
+   * Makes all slices due for a sync, because the log does not reach back to the link's position.
+   * They need no `begin` now: the sender's empty position makes them all stale at the other end.
+   */
   wantAll(): void {
     for (const sync of this.#each()) if (!sync.isToBeSynced) this.want(sync);
     this.#invalidations.clear();
   }
 
-  /** The policies have changed. Resyncs each slice of which something else crosses now. Nothing is sent before all are checked. */
+  /**
+   * The policies have changed. Resyncs each slice of which something else crosses now. The sender
+   * sends nothing before all slices are checked.
+   */
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
     this.#filter = filter;
     let looks = 0;
@@ -245,7 +288,7 @@ export class SliceSyncs {
       looks += 1;
       if (looks % slicesPerTurn === 0) await turn();
       const hash = filter.hashOf(sync.slice);
-      // A shard may have gone meanwhile, with its slices.
+      // The shard may have been dropped meanwhile, with its slices.
       if (hash === sync.filterHash || this.of(sync.slice) !== sync) continue;
       sync.filterHash = hash;
       this.want(sync);
@@ -254,17 +297,20 @@ export class SliceSyncs {
     await this.#followInTurns(this.#shards(), turn);
   }
 
-  /** Something of the shard has changed. */
+  /** The published state of the shard has changed. */
   followShard(shard: ShardName): void {
     for (const _ of this.#followEach(shard));
   }
 
-  /** The type is declared, or is so no more. */
+  /** The type has been declared or dropped. */
   followType(resource: Resource): void {
     for (const slice of this.#unknown.ofType(resource)) this.#lookIfUnknown(slice);
   }
 
-  /** Something of these has changed. Where nobody syncs slices, a change of one may end all of its shard (store/state.ts). */
+  /**
+   * The published state of these slices has changed. A plain writer syncs no slices: one change may
+   * make all slices of its shard count as synced (store/state.ts).
+   */
   followSlices(slices: Iterable<Slice>): void {
     const shards = new Set<ShardName>();
     for (const slice of slices) {
@@ -302,7 +348,7 @@ export class SliceSyncs {
     }
   }
 
-  /** A step for each slice; the shard may go between two. */
+  /** Yields after each slice. The shard may be dropped before the next one. */
   *#followEach(shard: ShardName): Iterable<void> {
     if (!this.#taken.has(shard)) return this.#dropShard(shard);
     this.#plainSynced.set(shard, this.#parts.known.isPlainSynced(shard));
@@ -324,7 +370,7 @@ export class SliceSyncs {
     return this.of(slice) ?? this.#add(slice);
   }
 
-  /** Whether it is whole here may have changed. */
+  /** The slice may have become whole here, or may not be whole any more. */
   #changed(sync: SliceSync): void {
     this.#due.add(sync);
     this.marked.add(sync);
@@ -350,7 +396,8 @@ export class SliceSyncs {
     const sync = new SliceSync(slice, { filterHash, phase, pace: new ResyncPace({ clock, random }), tally: this.tally });
     if (isCurrent) sync.endedFor = held.syncedTerm;
     else this.#wait(sync);
-    // A link that cannot resume has said so at its opening.
+    // A link that cannot resume has sent an empty position at its opening, so nothing counts as
+    // current.
     const mayBeCurrent = held !== undefined && held.filterHash !== '' && (this.#canResume || this.#isOpen);
     if (!isCurrent && mayBeCurrent) this.#invalidations.add(sync);
     this.#held.get(slice.shard)?.delete(formatSlice(slice));
@@ -368,7 +415,7 @@ export class SliceSyncs {
   #wantsEnd(sync: SliceSync): boolean {
     const isNew = sync.endedFor !== this.#termOf(sync);
     if (sync.phase !== 'sent' && !(sync.phase === 'current' && isNew)) return false;
-    // An `end` for another claim than the other end knows would not count.
+    // The other end ignores an `end` for another claim than the one it knows.
     return this.#taken.isAgreed(sync.slice.shard) && this.#parts.isSynced(sync.slice);
   }
 
@@ -380,7 +427,10 @@ export class SliceSyncs {
     this.#waiting.add(sync, this.#parts.published());
   }
 
-  /** The other end may go on to believe that it is current with slices of it, and may have the shard from here again. */
+  /**
+   * Remembers what the other end holds of the shard. The other end may go on to count these slices
+   * as current, and may take the shard from here again.
+   */
   #dropShard(shard: ShardName): void {
     this.#plainSynced.delete(shard);
     const held = this.#held.get(shard) ?? new Map<string, HeldSlice>();
@@ -391,7 +441,8 @@ export class SliceSyncs {
       sync.leave();
       this.#leaveSets(sync);
       this.#invalidations.delete(sync);
-      // Else the other end would believe the last report for ever, if the slice does not come back with its shard.
+      // Without a last report, the other end would trust the one before it forever if the slice
+      // does not come back with its shard.
       if (sync.freshness === '') this.marked.delete(sync);
       else this.marked.add(sync);
       this.#unknown.withdraw(slice);

@@ -1,12 +1,15 @@
 /**
- * The reading of one slice as it stood at a revision, beside a tail that goes on from there: what a sync sends, and what a
- * digest sums up.
+ * Reads one slice as it stood at a revision, while the tail goes on from there. A sync sends what
+ * the walk reads; a digest sums it up.
  *
- *   revision ──────┬──────────────────────────▶    W1 What has changed since is not sent from the snapshot: it would be older.
- *        snapshot ─┘ changes read by the tail      W2 The sum is of what crosses at the tail's position: the snapshot's, and what
- *                                                     each change since took away and put there.
+ *   revision ──────┬──────────────────────────▶
+ *        snapshot ─┘ changes read by the tail
  *
- * Bound: `touchedMax` keys that change while it goes on; beyond them it is given up and starts over.
+ * W1 A key that has changed since is not sent from the snapshot, because that version is older.
+ * W2 The sum covers what crosses at the tail's position. So it starts from the snapshot, and each
+ *    later change is subtracted and added.
+ *
+ * Bound: `touchedMax` keys that change meanwhile. With more, the walk is given up and starts over.
  */
 import type { Change } from '../domain/change.js';
 import { addDigest, digestOf, emptyDigest, subtractDigest, type Digest } from '../domain/digest.js';
@@ -38,40 +41,45 @@ export class SliceWalk {
     return this.#touched.size > touchedMax;
   }
 
-  /** The digest of what crosses now; undefined without `sums`. */
+  /** The digest of what crosses now. Undefined without `sums`, or after `giveUpSum`. */
   get sum(): Digest | undefined {
     return this.#sum;
   }
 
-  /** Objects of the next page. Throws Refused(Expired) when the snapshot was held for too long. */
+  /** Reads the next page. Throws Refused(Expired) if the snapshot was held too long. */
   async page(): Promise<readonly StoredObject[]> {
     const { objects, next } = await this.#snapshot.page(this.#after);
     this.#after = next;
     this.#isThrough = next === undefined;
-    // The walk may wait long for its end, and a snapshot that is held keeps history from being compacted.
+    // The `end` of the sync may come much later, and an open snapshot keeps history from being
+    // compacted.
     if (this.#isThrough) this.#snapshot.close();
     return objects;
   }
 
-  /** An object of a page crosses. Returns whether it has yet to be sent. */
+  /** Adds an object that crosses to the sum. Returns whether the sync must still send it. */
   take({ key, body }: StoredObject): boolean {
     if (this.#sum !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, body));
     return !this.#touched.has(textOf(key));
   }
 
-  /** The tail has read a change of the key, which may mean nothing until its canonical path moves, or has sent it because that has moved. */
+  /**
+   * Keeps the snapshot's version of the key from being sent. The tail has read a change of the key,
+   * or has sent the key because its path moved. A change that does not cross counts too, because a
+   * path that moves later may let it cross.
+   */
   touch(key: Key): void {
     if (!this.#isThrough) this.#touched.add(textOf(key));
   }
 
-  /** The tail sends a change of the slice; `left` and `came` are what crossed of the key before and crosses now. */
+  /** The tail sends a change: `left` crossed before it, `came` crosses now. */
   note({ key }: Pick<Change, 'key'>, left: StoredObject | undefined, came: StoredObject | undefined): void {
     if (this.#sum === undefined) return;
     if (left !== undefined) this.#sum = subtractDigest(this.#sum, digestOf(key, left.body));
     if (came !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, came.body));
   }
 
-  /** Something other than a change has moved what crosses. */
+  /** Something other than a change has altered what crosses. */
   giveUpSum(): void {
     this.#sum = undefined;
   }

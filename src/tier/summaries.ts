@@ -1,10 +1,14 @@
 /**
- * Sends the other end of a link summaries of what is held here of slices that it is about to sync, one slice after the other.
+ * Answers each begin that compares with a summary of what this cache holds of the slice, one slice
+ * after the other.
  *
- *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary        with a turn of the event loop for each page
+ *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary    one page a turn
  *
- * What is put between the begin and the snapshot does no harm: it comes from the other end, in its order, and putting it twice is putting it once.
- * Bounds: the last begin of each slice; half of the time at most goes into reading, because a begin costs the other end nothing.
+ * Objects that come between the begin and the snapshot do no harm. The other end sends them in
+ * order, and to put an object twice changes nothing.
+ *
+ * Bounds: the last begin of each slice. Reading takes at most half of the time, because a begin
+ * costs the other end nothing.
  */
 import { Refused } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
@@ -39,7 +43,7 @@ export class Summaries {
 
   add(slice: Slice, sequence: number): void {
     this.#asked.set(formatSlice(slice), { slice, sequence });
-    // A fault on the way cuts the connection off, as a fault of the receiving half does.
+    // An error cuts the connection, as an error of the receiving half does.
     this.#running ??= this.#run().catch(() => this.#parts.connection.terminate());
   }
 
@@ -62,7 +66,7 @@ export class Summaries {
     this.#running = undefined;
   }
 
-  /** None: the snapshot was held for too long. */
+  /** Returns no digests if the snapshot was held for too long. */
   async #summaryOf(slice: Slice): Promise<Uint8Array> {
     const { store, turn } = this.#parts;
     const summary = new Summary();

@@ -1,9 +1,13 @@
 /**
- * Names to the other end of a link the objects that its syncs did not name and that were removed here for that reason.
+ * Names objects to the other end of a link that its syncs did not name, and that this cache has
+ * removed for that reason.
  *
- * The other end may have lost them with its disk. It does not know their names any more, and kcp's informers at it keep what a relist
- * lacks: kcp would believe for ever that they are written. With their names it sends its watches DELETED, and kcp creates them again.
- * Bound: nothing is named while `bufferedMax` bytes wait for the network.
+ * The other end may have lost them with its disk, and does not know their names any more. The
+ * informers of kcp there keep objects that a relist lacks, so kcp would believe forever that they
+ * are written. With the names, the other end sends DELETED to its watches, and kcp creates the
+ * objects again.
+ *
+ * Bound: this cache names no objects while `bufferedMax` bytes wait for the network.
  */
 import type { Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
@@ -19,7 +23,7 @@ import type { LinkSession } from './link-session.js';
 
 const bufferedMax = 512 * 1024;
 const keysPerFrame = 256;
-/** Looked up in one turn of the event loop. */
+/** Keys looked up in one turn of the event loop. */
 const keysPerTurn = 64;
 
 export type SweptParts = Readonly<{
@@ -33,7 +37,8 @@ export function sendSwept({ store, sessionOf }: SweptParts): Subscription {
     for (const { slice, keys } of sweptOf(commit)) {
       const via = store.state.shard(slice.shard)?.via;
       const session = via === undefined || via === 'local' ? undefined : sessionOf(via);
-      // Where this end's own policy accepts nothing of the slice, it has removed that by itself.
+      // If the policies let nothing of the slice come, this cache has removed the objects for that
+      // reason.
       if (session?.brings(slice) !== true) continue;
       for (let at = 0; at < keys.length && session.bufferedBytes < bufferedMax; at += keysPerFrame)
         session.send({ kind: 'swept', slice, keys: keys.slice(at, at + keysPerFrame) });
@@ -44,14 +49,15 @@ export function sendSwept({ store, sessionOf }: SweptParts): Subscription {
 export type SweptTakenParts = Readonly<{
   known: Pick<PublishedState, 'shard'>;
   rules: Pick<IntakeRules, 'typeOf' | 'systemClusters'>;
-  /** Sends DELETED to those who watch this cache if a key holds nothing. */
+  /** Sends DELETED to the watches of this cache, if the key holds nothing. */
   reportAbsent: (key: Key) => Promise<void>;
   turn: () => Promise<void>;
 }>;
 
 /**
- * A pusher syncs everything again where something was lost; a plain writer writes only what it believes absent. A key that no object can have is
- * ignored: an informer joins namespace and name, and might take `team/one` for an object in `team`.
+ * Takes keys only for the shard of a plain writer, which writes only what it believes to be absent.
+ * A pusher syncs everything again after a loss. A key that no object can have is ignored: an
+ * informer joins namespace and name, and might take `team/one` for an object in `team`.
  */
 export async function takeSwept({ slice, keys }: FrameOf<'swept'>, { known, rules, reportAbsent, turn }: SweptTakenParts): Promise<void> {
   const { shard, resource } = slice;

@@ -1,5 +1,6 @@
 /**
- * The phase of one slice on its way to the cache at the other end of a link: a table, so that a hole in it does not compile.
+ * The phases of one slice on its way to the other end of a link: a table, so that a missing case
+ * does not compile.
  *
  *              resync, another link filter,
  *              behind the log                asked      begun      walked     ended
@@ -10,11 +11,15 @@
  *   sent       waiting                       –          –          –          current
  *   current    waiting                       –          –          –          current
  *
- * new: it is to be synced, and the other end has nothing of it from here. waiting: it is to be synced, and the other end may have something of
- * it. comparing: `begin` was sent, and both ends sum up what they have. syncing: `begin` was sent, and its objects are being read. sent: all its
- * objects were sent, or the other end has them, and `end` waits until the slice is synced here. current: the other end has `end`, and only
- * changes follow. Changes are sent in all phases but new. If a delete were left out while the slice waits, only `end` would repair
- * that, and a plain writer must be quiet before there is an `end`.
+ *   new        to be synced; the other end has nothing of it from here
+ *   waiting    to be synced; the other end may have something of it
+ *   comparing  `begin` was sent; both ends sum up what they have
+ *   syncing    `begin` was sent; the sender reads the objects
+ *   sent       all objects were sent, or compared equal; `end` waits until the slice is synced here
+ *   current    the other end has `end`; only changes follow
+ *
+ * The sender sends changes in all phases but new. If it left out a delete while the slice waits,
+ * only `end` would repair that. A plain writer must be quiet for a while before there is an `end`.
  */
 export type SyncPhase = 'new' | 'waiting' | 'comparing' | 'syncing' | 'sent' | 'current';
 
@@ -30,7 +35,7 @@ const next: Readonly<Record<SyncPhase, Readonly<Record<SyncEvent, SyncPhase | un
   current: { wanted: 'waiting', asked: no, begun: no, walked: no, ended: 'current' },
 };
 
-/** Undefined where the event cannot happen. */
+/** Undefined if the event cannot happen in the phase. */
 export function nextPhase(phase: SyncPhase, event: SyncEvent): SyncPhase | undefined {
   return next[phase][event];
 }

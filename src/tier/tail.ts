@@ -1,13 +1,20 @@
 /**
- * The running end of the change log as one link reads it: all changes after a position, in rising revision, in chunks.
+ * The change log as one link reads it: all changes after a position, in rising revision, in chunks.
  *
- *   revision ──────┬───────────────┬─────────▶     A1 No hole and no repeat: a chunk begins after the last one.
- *        position ─┘  from the log └─ published    A2 No key stands twice in a chunk: sent again as a whole, it changes nothing.
- *                     or as published              A3 A revision that moves canonical paths ends its chunk.
- *                                                  A4 A chunk holds whole revisions: a transaction in etcd has one, whatever it changes.
+ *   revision ──────┬───────────────┬─────────▶
+ *        position ─┘  from the log └─ published
+ *                     or as published
  *
- * While the link keeps up, it uses the commits themselves as they are published, and does not read the log. Bounds: `liveChangesMax`
- * changes and `liveBytesMax` of their bodies wait so; beyond that they are forgotten and read from the log, at the pace of the link.
+ * A1 No hole and no repeat: a chunk begins after the last one.
+ * A2 No key occurs twice in a chunk: if a chunk is sent again as a whole, that changes nothing.
+ * A3 A revision that moves canonical paths ends its chunk.
+ * A4 A chunk holds whole revisions: a transaction in etcd has one revision, whatever it changes.
+ *
+ * While the link keeps up, the tail uses the commits as they are published, and does not read the
+ * log.
+ *
+ * Bounds: `liveChangesMax` changes, and `liveBytesMax` of their bodies, wait in memory. Beyond that
+ * the tail forgets them and reads the log, at the pace of the link.
  */
 import type { Change, Commit } from '../domain/change.js';
 import type { Subscription } from '../domain/ports.js';
@@ -21,11 +28,11 @@ export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>
 
 export type TailParts = Readonly<{
   history: Pick<History, 'everyChange'>;
-  /** Whether changes of a key are sent at all: others are not even read. */
+  /** Whether changes of the key are sent. The others need not be read. */
   isWanted: (key: Key) => boolean;
   revisions: Pick<Revisions, 'published'>;
   commits: Commits;
-  /** There is more. */
+  /** There is more to read. */
   notify: () => void;
 }>;
 
@@ -40,16 +47,18 @@ export class Tail {
   readonly #parts: TailParts;
   readonly #subscription: Subscription;
   #position: Revision;
-  /** Consecutive commits, the first right after what was given out or read. */
+  /** Consecutive commits. The first follows directly on what was given out or read. */
   #live: LiveRun[] = [];
   #liveChanges = 0;
   #liveBytes = 0;
   #seen: Revision;
-  /** What was read or taken and not yet given out. */
+  /** Changes that were read or taken, and are not given out yet. */
   #run: Run | undefined;
   #reading: AsyncIterator<LogChunk> | undefined;
   #readingUpTo: Revision = 0;
-  /** One key of each shard of which changes were left out of what was read and not given out. */
+  /**
+   * One key of each shard of which changes were left out of what was read and is not given out yet.
+   */
   readonly #leftOut = new Map<ShardName, Key>();
 
   constructor(parts: TailParts, position: Revision) {
@@ -68,7 +77,10 @@ export class Tail {
     return this.#position < this.#parts.revisions.published;
   }
 
-  /** The next chunk, which may be without changes. Throws Refused(Expired) when the log does not reach back far enough. */
+  /**
+   * Returns the next chunk, which may have no changes. Throws Refused(Expired) if the log does not
+   * reach back far enough.
+   */
   async next(): Promise<TailChunk> {
     this.#readAgain();
     this.#run ??= this.#takeLive() ?? (await this.#read());
@@ -85,7 +97,7 @@ export class Tail {
     return { changes: given, upTo: this.#position };
   }
 
-  /** Goes on after `position`; whatever lies before it is left out. */
+  /** Goes on after `position`, and skips the changes before it. */
   jump(position: Revision): void {
     this.#stopReading();
     this.#run = undefined;
@@ -115,7 +127,8 @@ export class Tail {
       this.#liveChanges -= run.changes.length;
       this.#liveBytes -= run.bytes;
       if (run.upTo <= this.#position) continue;
-      // The very array that other links get, where all of it is due: what was computed for it holds for all of them.
+      // If the whole commit is due, return the array that other links get too. Results that were
+      // computed for it then serve all of them.
       const isWhole = run.after === this.#position;
       return isWhole ? run : { ...run, changes: run.changes.filter(({ revision }) => revision > this.#position) };
     }
@@ -137,7 +150,10 @@ export class Tail {
     return { after, upTo: this.#readingUpTo, changes: [] };
   }
 
-  /** A key that was left out of a run given out in part, and is wanted by now, has its changes in the rest of it. */
+  /**
+   * If a key that was left out is wanted now, reads the rest of the run again: the rest may lack
+   * its changes.
+   */
   #readAgain(): void {
     if (this.#run === undefined) return this.#leftOut.clear();
     if (![...this.#leftOut.values()].some((key) => this.#parts.isWanted(key))) return;
@@ -164,7 +180,10 @@ export class Tail {
   }
 }
 
-/** How many changes come before the revision that repeats a key, or up to the end of the first that moves a path. */
+/**
+ * Counts the changes of the next chunk. It ends before a revision that repeats a key, and after the
+ * first revision that moves a path.
+ */
 function distinctPrefix(changes: readonly Change[]): number {
   if (changes.length <= 1) return changes.length;
   const known = prefixes.get(changes) ?? findDistinctPrefix(changes);
@@ -172,7 +191,7 @@ function distinctPrefix(changes: readonly Change[]): number {
   return known;
 }
 
-/** Remembers a pure function: many links get the same commits. */
+/** Memoizes a pure function: many links get the same commits. */
 const prefixes = new WeakMap<readonly Change[], number>();
 
 function findDistinctPrefix(changes: readonly Change[]): number {
@@ -184,7 +203,7 @@ function findDistinctPrefix(changes: readonly Change[]): number {
       start = i;
     }
     const text = `${formatSlice(key)}|${key.cluster}|${key.namespace}/${key.name}`;
-    // No transaction changes a key twice; one that did would be given as it is.
+    // No transaction changes a key twice. If one did, its changes would be given out together.
     if (keys.has(text) && start > 0) return start;
     keys.add(text);
     hasMoved ||= movedPath !== undefined;

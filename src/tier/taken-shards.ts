@@ -1,6 +1,8 @@
 /**
- * Which shards the other end of a link has from here, as it has sent: only these are sent to it. The claim that it knows decides whether an
- * `end` would count. Bound: `shardsMax`, known here or not yet.
+ * The shards that the other end of a link takes from here, by its own choice. Only these are sent
+ * to it. An `end` counts there only if both ends know the same claim.
+ *
+ * Bound: `shardsMax`, including shards that this cache does not know yet.
  */
 import { compareClaims, type ClaimOrder } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
@@ -13,7 +15,7 @@ const shardsMax = 100_000;
 export class TakenShards {
   readonly #known: Pick<PublishedState, 'shard'>;
   readonly #to: Neighbour;
-  /** No claim: it has only reported that it holds something of the shard. */
+  /** Undefined: the other end has sent no claim, only that it holds something of the shard. */
   readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
 
   constructor(known: Pick<PublishedState, 'shard'>, to: Neighbour, held: Iterable<ShardName>) {
@@ -22,7 +24,7 @@ export class TakenShards {
     for (const shard of held) if (this.#claims.size < shardsMax) this.#claims.set(shard, undefined);
   }
 
-  /** False: it has chosen as before. */
+  /** Returns false if the choice is the same as before. */
   learnChoice(claim: FrameOf<'claim'>): boolean {
     const { shard, term, removed, origin, isYours } = claim;
     const before = this.#claims.get(shard);
@@ -32,12 +34,12 @@ export class TakenShards {
     return true;
   }
 
-  /** Nothing goes back to its via, whatever the other end still believes. */
+  /** Nothing of a shard goes back to its via, whatever the other end believes. */
   has(shard: ShardName): boolean {
     return this.#claims.has(shard) && flows(this.#known.shard(shard)?.via, this.#to);
   }
 
-  /** Whether both ends know of the same claim. */
+  /** Whether both ends know the same claim. */
   isAgreed(shard: ShardName): boolean {
     const [there, here] = [this.#claims.get(shard), this.#known.shard(shard)];
     return there !== undefined && here !== undefined && compareClaims(there, here) === 0;

@@ -1,15 +1,17 @@
 /**
- * This cache in the tree: the link to its parent, those of its children, and what it knows through them.
+ * This cache in the tree: the links to its parent and its children, and what it knows through them.
  *
  *              parent
- *     claims,    ▲ │  claims,           what crosses is what both ends' policies allow (link-filter.ts); which cache a shard
- *     forward    │ ▼  follow            comes from is settled by claims that travel to every neighbour (domain/claim.ts)
+ *     claims,    ▲ │  claims,
+ *     forward    │ ▼  follow
  *            this cache
  *              ▲ │
  *              │ ▼
  *             children
  *
- * The tree as a whole is stored nowhere: a cache knows its neighbours, and the ids above it.
+ * What crosses is what the policies of both ends allow (link-filter.ts). Claims travel to every
+ * neighbour, and decide which cache a shard comes from (domain/claim.ts). The tree as a whole is
+ * stored nowhere: a cache knows its neighbours, and the ids above it.
  */
 import type { Change } from '../domain/change.js';
 import { isDeclaring, parseDeclaration } from '../domain/declaration.js';
@@ -48,10 +50,9 @@ import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
 
 export type TierParts = Readonly<{
   store: Store;
-  /** The pushers of this very cache. */
+  /** The pushers of this cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'keeps' | 'leavesOut' | 'follow'>;
   childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
-  /** Those that the store remembers. */
 }> &
   Omit<
     LinkSessionParts,
@@ -83,12 +84,12 @@ export type TierOptions = LinkSenderOptions &
     /** When this process started, in milliseconds since 1970. */
     term: number;
     agent: string;
-    /** How long readers wait for a parent that does not come. */
+    /** How long readers wait for a parent that does not connect. */
     readyGraceMs: number;
   }>;
 
 const notLeading = 'another server of this cache has its links';
-/** The child then comes to whichever server its next connection reaches. */
+/** The child's next connection may reach the server that leads. */
 const elsewhereRetryMs = 500;
 const unreported = { connected: false, lagMs: 0, whole: false };
 
@@ -102,7 +103,7 @@ export class Tier {
   readonly #link: Link | undefined;
   readonly #routes: Routes;
   readonly #held: HeldShards;
-  /** Forgets what is gone when an operator asks. */
+  /** Forgets a child or a removed shard, when an operator asks. */
   readonly forgetting: Forgetting;
   readonly #news: FreshnessNews;
   readonly #equalFilters = new EqualFilters();
@@ -170,7 +171,8 @@ export class Tier {
       known.follow(({ shards }) => this.#routes.follow(shards)),
       sendSwept({ store, sessionOf: (neighbour) => this.#sessionOf(neighbour) }),
       store.commits.subscribe(({ changes }) => {
-        // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
+        // DeclaredTypes (intake/declared-types.ts) follows this commit too, perhaps later in this
+        // turn.
         if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared(changes));
       }),
       store.peers.follow(() => {
@@ -181,12 +183,15 @@ export class Tier {
     this.#readiness = new Readiness({ known, reported: this.#reported, clock, hasParent: this.#link !== undefined }, options);
   }
 
-  /** The id of this cache, and of those above it as last sent, also while the parent is away: a parent that comes as a child must be found a loop. */
+  /**
+   * The id of this cache, then the ids above it that the parent sent last. They are kept while the
+   * parent is away, so that this cache finds the loop if its parent connects as a child.
+   */
   get route(): readonly string[] {
     return [this.#parts.store.cacheId, ...this.#routeAbove];
   }
 
-  /** How this cache is known to its parent; undefined without one. */
+  /** The name by which the parent knows this cache. Undefined without a parent. */
   get name(): string | undefined {
     return this.#link === undefined ? undefined : this.#options.name;
   }
@@ -218,18 +223,24 @@ export class Tier {
     return this.#freshness;
   }
 
-  /** Whether readers may rely on what is here (readiness.ts). */
+  /** Whether readers may rely on this cache (readiness.ts). */
   get isReady(): boolean {
     return this.#readiness.isReady;
   }
 
-  /** Follows the parent while this server leads, until `signal` is aborted; at once without one. */
+  /**
+   * Keeps the link to the parent while this server leads, until `signal` is aborted. Resolves at
+   * once if there is no parent.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const link = this.#link;
     if (link !== undefined) await whileLeading(this.#parts.store.peers, signal, (leading) => link.run(leading));
   }
 
-  /** The other end of a child's link, until it is closed; `hello` was read from `frames`. All links of a cache are at the server that leads. */
+  /**
+   * Serves the link of a child until it is closed. `hello` was already read from `frames`. All
+   * links of a cache are at the server that leads.
+   */
   async accept(
     connection: FrameConnection,
     greeting: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>,
@@ -255,7 +266,7 @@ export class Tier {
     }
   }
 
-  /** How fresh a slice is, wherever it comes from. */
+  /** The freshness of a slice, as its pusher or its link reports it. */
   freshnessOf(slice: Slice): SliceReport {
     const shard = this.#known.shard(slice.shard);
     if (shard?.via === undefined) return unreported;
@@ -264,14 +275,16 @@ export class Tier {
     return { ...reported, whole: isWhole(this.#known.slice(slice), shard, reported.whole) };
   }
 
-  /** Whether every shard is known here that any cache of the tree knows. */
+  /** Whether this cache knows every shard that any cache of the tree knows. */
   get isComplete(): boolean {
     return this.#news.isComplete();
   }
 
   /**
-   * When somebody may last have had a shard that lives behind a link; if nothing was reported of it yet, since when the link is as it is, or since when this
-   * server leads. One that does not lead knows nothing of links, so it never finds a shard away.
+   * The last time at which a shard behind a link may have had a pusher. If nothing was reported of
+   * the shard, that is when the link opened or closed, or when this server began to lead. A server
+   * that does not lead knows nothing of links. It returns the present time, so it never finds a
+   * shard away.
    */
   seenMs(shard: ShardName, neighbour: Neighbour): number {
     const nowMs = this.#parts.clock.now();
@@ -283,12 +296,15 @@ export class Tier {
     return connected ? nowMs : Math.max(sinceMs, this.#routes.unheldMs(shard) ?? this.#lostMs(shard, neighbour) ?? nowMs);
   }
 
-  /** Whether every link to the origin of a shard is up, as far as is known, and the first of them answers. */
+  /**
+   * Whether every link to the shard's origin is up, as far as this cache knows, and the neighbour
+   * that the shard comes from answers.
+   */
   isReached(shard: ShardName, neighbour: Neighbour): boolean {
     return this.#lostMs(shard, neighbour) === undefined;
   }
 
-  /** Ends every child's session; the parent's ends with the signal of `run`. */
+  /** Ends the sessions of all children. The session of the parent ends with the signal of `run`. */
   close(): void {
     for (const subscription of this.#subscriptions) subscription.cancel();
     this.#news.close();
@@ -314,10 +330,10 @@ export class Tier {
     const { log } = this.#parts;
     const { neighbour } = peer;
     let reported: OpenNeighbour | undefined;
-    // A peer that the store refuses is no neighbour, and nothing is expected of it.
+    // A peer that the store refuses is no neighbour, and this cache expects nothing of it.
     const met = (): void => {
       const open = (reported = this.#reported.up(neighbour));
-      // A new neighbour counts as missing from now on.
+      // From now on a new neighbour counts as not complete.
       this.#news.look();
       void ends.connection.closed.then(() => {
         open.down();
@@ -364,7 +380,10 @@ export class Tier {
     };
   }
 
-  /** The parent sends its id and those above it; passes them on to all children. */
+  /**
+   * The parent has sent its id and those above it. Passes them on to all children, but ends the
+   * session of a child that is among them.
+   */
   #follow(route: readonly string[]): 'loop' | undefined {
     if (route.includes(this.#parts.store.cacheId)) return 'loop';
     this.#routeAbove = route;
@@ -375,13 +394,19 @@ export class Tier {
     return undefined;
   }
 
-  /** Since when the origin of a shard is not reached, or the neighbour that it comes from does not answer. */
+  /**
+   * Since when no path reaches the shard's origin, or the neighbour that the shard comes from does
+   * not answer. Undefined if neither is so.
+   */
   #lostMs(shard: ShardName, neighbour: Neighbour): number | undefined {
     const { isUp, sinceMs } = this.#reported.presence(neighbour);
     return this.#routes.unreachedMs(shard) ?? (isUp ? undefined : sinceMs);
   }
 
-  /** A slice that its pusher does not name, or of which the policies of its link let nothing through, is as whole here as it will be: empty. */
+  /**
+   * A slice without objects also counts as synced if none can come. That is so if its pusher does
+   * not name it, or the policies of its link let nothing of it through.
+   */
   #isSynced(slice: Slice): boolean {
     if (this.#known.isSynced(slice)) return true;
     const via = this.#known.shard(slice.shard)?.via;
@@ -389,13 +414,19 @@ export class Tier {
     return via === 'local' ? this.#parts.pushers.leavesOut(slice) : this.#sessionOf(via)?.brings(slice) === false;
   }
 
-  /** Over another link, and while its type is declared: what comes of any other type waits until it is. */
+  /**
+   * Whether the slice can come over a link now. Objects of a type that is not declared here wait
+   * until it is.
+   */
   #canCome({ shard, resource }: Slice): boolean {
     const via = this.#known.shard(shard)?.via;
     return via !== undefined && via !== 'local' && this.#parts.rules.typeOf(resource, shard) !== undefined;
   }
 
-  /** A neighbour holds a slice of which nothing is known here. It is known, perhaps, where the shard comes from. */
+  /**
+   * A neighbour holds a slice that this cache does not know. Asks the neighbour that the shard
+   * comes from, which may know it.
+   */
   #ask(slice: Slice): void {
     const via = this.#known.shard(slice.shard)?.via;
     if (via !== undefined && via !== 'local') this.#sessionOf(via)?.ask(slice);
@@ -410,7 +441,7 @@ export class Tier {
     return child === undefined ? this.#link?.session : this.#children.find(child)?.session;
   }
 
-  /** These are served from now on. */
+  /** The types are served from now on. */
   followTypes(types: readonly Resource[]): void {
     for (const session of this.#sessions()) session.followTypes(types, []);
   }

@@ -1,9 +1,9 @@
 /**
- * This cache's neighbours for the status report, computed when someone asks: what the links know of themselves, and for those that
- * are down what the store has kept.
+ * The neighbours of this cache for the status report, computed on request: what open links know,
+ * and what the store has kept of the others.
  *
- * Bounds: one entry for each child that ever came; texts that another cache chose are cut at `textCharactersMax`, policies at
- * `policyCharactersMax`.
+ * Bounds: one entry for each child that ever connected. Texts that another cache chose are cut at
+ * `textCharactersMax`, policies at `policyCharactersMax`.
  */
 import { formatLinkPolicy, type LinkPolicy } from '../domain/link-policy.js';
 import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
@@ -22,7 +22,7 @@ type Session = Pick<LinkSession, 'progress' | 'received' | 'otherPolicy'>;
 type Open<State> = Omit<State, 'session' | 'gone'> & Readonly<{ session: Session }>;
 
 export type TreeReportParts = Readonly<{
-  /** What a Tier has. */
+  /** The part of a Tier that the report needs. */
   tier: Readonly<{
     name: string | undefined;
     route: readonly string[];
@@ -66,7 +66,7 @@ type View = TreeReportParts &
     claims: ReadonlyMap<Neighbour, number>;
   }>;
 
-/** What is held here of each link. */
+/** Counts the slices that this cache holds from each link. */
 function countHeld(known: TreeReportParts['known']): ReadonlyMap<Neighbour, Held> {
   const held = new Map<Neighbour, Held>();
   for (const { shard, via } of known.shards) {

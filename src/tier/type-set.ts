@@ -1,7 +1,9 @@
 /**
- * Types named by patterns. Whether it has one type, or meets another such set, takes constant time for each pattern.
+ * A set of types, given by patterns. To check for a type, or to compare two sets, takes constant
+ * time for each pattern.
  *
- * Every type together is every one that is served: path entries are in a set only where a pattern names their type.
+ * Without patterns, a set has every type that is served. Path entries are not served: a set has
+ * them only if a pattern names their type.
  */
 import type { TypePattern } from '../domain/link-policy.js';
 import { isPathType, pathTypes } from '../domain/path-entry.js';
@@ -10,14 +12,17 @@ import { formatGroupResource, type Resource } from '../domain/resource.js';
 const unserved: ReadonlySet<string> = new Set(pathTypes.map(formatGroupResource));
 
 export class TypeSet {
-  /** By group and resource; the identities, or undefined for every one. Undefined as a whole: every type that is served. */
+  /**
+   * By group and resource: the identities, or undefined for every identity. No map: every type that
+   * is served.
+   */
   readonly #identities: ReadonlyMap<string, ReadonlySet<string> | undefined> | undefined;
 
   private constructor(identities: ReadonlyMap<string, ReadonlySet<string> | undefined> | undefined) {
     this.#identities = identities;
   }
 
-  /** Undefined: every type that is served. */
+  /** `patterns` undefined: every type that is served. */
   static of(patterns: readonly TypePattern[] | undefined): TypeSet {
     if (patterns === undefined) return new TypeSet(undefined);
     const identities = new Map<string, Set<string> | undefined>();
@@ -48,7 +53,7 @@ export class TypeSet {
     return this.#identities.has(family) && this.#identities.get(family)?.has(resource.identity) !== false;
   }
 
-  /** Whether some type is in both. */
+  /** Whether some type is in both sets. */
   meets(other: TypeSet): boolean {
     const own = this.#identities;
     const others = other.#identities;

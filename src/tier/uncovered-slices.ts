@@ -1,12 +1,12 @@
 /**
- * Removes what came over a link and the policy of this end no longer accepts, whether or not the other end follows. What is accepted
- * again meanwhile is resynced.
+ * Removes objects that came over a link and that the policy of this end refuses now, whatever the
+ * other end does. What the policy accepts again meanwhile is resynced.
  *
- *   its policy takes nothing of the slice      all of it goes
- *   … something of it, otherwise than before   what it refuses now goes, page by page
+ *   the policy takes nothing of the slice         this end removes the whole slice
+ *   it takes a part, other than before            this end removes what it refuses now, by pages
  *
- * Nothing is removed from a slice that is not known to have come over this link: another neighbour may have brought it. A removal of
- * much is held (policy-removals.ts).
+ * This end removes nothing of a slice that did not certainly come over this link, because another
+ * neighbour may have brought it. A removal of much is held (policy-removals.ts).
  */
 import { Refused } from '../domain/errors.js';
 import type { Log } from '../diagnostics/log.js';
@@ -24,7 +24,7 @@ import type { LinkFilters } from './link-filters.js';
 import type { LinkReceiver } from './link-receiver.js';
 import type { PolicyRemovals } from './policy-removals.js';
 
-/** Removed in one commit. */
+/** Slices removed in one commit. */
 const slicesAtOnce = 256;
 
 export type UncoveredParts = Readonly<{
@@ -34,17 +34,17 @@ export type UncoveredParts = Readonly<{
   removals: Pick<HeldRemovals, 'forget' | 'made' | 'follow'>;
   neighbour: Neighbour;
   turn: () => Promise<void>;
-  /** As it is now: undefined once the link is closed. */
+  /** The filters at the moment of the call. Undefined once the link is closed. */
   filters: () => LinkFilters | undefined;
   log: Pick<Log, 'info'>;
-  /** Handles what such work throws. */
+  /** Handles the errors of the work. */
   owned: (work: Promise<void>) => Promise<void>;
 }>;
 
 export class UncoveredSlices {
   readonly #parts: UncoveredParts;
   readonly #released: Subscription;
-  /** Settles when all of it so far has. */
+  /** Settles when all work so far has settled. */
   #work: Promise<unknown> = Promise.resolve();
 
   constructor(parts: UncoveredParts) {
@@ -52,12 +52,15 @@ export class UncoveredSlices {
     this.#released = parts.removals.follow((slice) => this.#own(removeReleased(slice, parts)));
   }
 
-  /** `before`: what crossed until now. Undefined: the link has just opened, and policies may have changed while it was down. */
+  /**
+   * `before`: the filters until now. Undefined: the link has just opened, and policies may have
+   * changed while it was down.
+   */
   letGo(before: LinkFilters | undefined): void {
     this.#own(letGoOfUncovered(this.#parts, before));
   }
 
-  /** Resolves once none of it is under way. */
+  /** Resolves once no work is under way. */
   async close(): Promise<void> {
     this.#released.cancel();
     await this.#work;
@@ -70,7 +73,8 @@ export class UncoveredSlices {
 
 async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | undefined): Promise<void> {
   const { store, linkReceiver, neighbour } = parts;
-  // What was accepted under the former policy is known once it is decided.
+  // Wait until everything that was accepted under the former policy is decided, and thus in the
+  // state.
   await linkReceiver.exclusively(async () => {});
   const uncovered: Slice[] = [];
   const narrowed: Slice[] = [];
@@ -89,7 +93,10 @@ async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | und
   for (const slice of narrowed) await sift(slice, parts);
 }
 
-/** Makes a removal that was held: this end where it takes nothing of the slice, otherwise the sync that the other end repeats. */
+/**
+ * Makes a removal that was held. This end removes the slice if its policy takes nothing of it.
+ * Otherwise it asks the other end to repeat the sync that removes.
+ */
 function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, neighbour, filters } = parts;
   const now = filters();
@@ -135,7 +142,10 @@ function letGo(
   });
 }
 
-/** A snapshot that is held for too long ends this: what is left goes when the other end has resynced the slice. */
+/**
+ * Stops if a snapshot is held for too long. The rest is removed when the other end has resynced the
+ * slice.
+ */
 async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
   try {
     await siftPages(slice, parts);
@@ -148,7 +158,9 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, policyRemovals, removals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
-  // What the other end resyncs under this policy is held as well. It is asked to, because it may not see a policy that is taken back at once.
+  // The removal is held, so the resync by the other end must not remove either. This end asks for
+  // that resync, because the other end may not see a policy that was changed and taken back at
+  // once.
   if (await policyRemovals.holdsOwn(slice))
     return linkReceiver.exclusively(async ({ push, askAgain }) => {
       await push([{ kind: 'invalidate', slice, by }]);
@@ -159,7 +171,7 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
     const refused = await refusedOf(page, slice, parts);
     if (refused.length === 0) continue;
     await linkReceiver.exclusively(async ({ push, askAgain }) => {
-      // It may have changed since the snapshot.
+      // The objects may have changed since the snapshot.
       const now = await Promise.all(refused.map(({ key }) => store.objects.get(key)));
       const still = await refusedOf(
         now.filter((object) => object !== undefined),
@@ -167,7 +179,8 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
         parts,
       );
       if (still.length === 0) return;
-      // Marked stale before anything goes: a digest that is on its way covers all that was accepted.
+      // Mark the slice stale first: a digest that is on its way covers everything that was
+      // accepted.
       const invalidations: readonly Push[] = objects === 0 ? [{ kind: 'invalidate', slice, by }] : [];
       objects += still.length;
       await push([...invalidations, ...still.map(({ key }): Push => ({ kind: 'retract', key, by }))]);

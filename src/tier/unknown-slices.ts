@@ -1,9 +1,12 @@
 /**
- * Slices that the other end of a link holds, and of which nothing is known here. Each counts once, until it is known.
+ * Slices that the other end of a link holds and this cache does not know. Each counts once, until
+ * it is known.
  *
- *   noted ──▶ it can come from where its shard lives ──▶ asked about, `askedMax` of them at a time, so that one neighbour
- *     ▲                                    │             does not use up what may be asked for all; the others wait
- *     └── its shard or its type has gone ──┘
+ *   noted ──▶ can come from the shard's via ──▶ asked about, `askedMax` at a time; the others wait
+ *     ▲                                    │
+ *     └── its shard or its type is gone ───┘
+ *
+ * `askedMax` keeps one neighbour from using up the questions that all may cause.
  *
  * Bound: that of NamedSlices; with more, the link ends.
  */
@@ -33,7 +36,7 @@ export class UnknownSlices {
     return [...(this.#byType.get(formatResource(resource))?.values() ?? [])];
   }
 
-  /** Those of a shard that are asked about now. */
+  /** The slices of the shard that are being asked about. */
   asked(shard: ShardName): Iterable<Slice> {
     return this.#asked.of(shard);
   }
@@ -47,18 +50,18 @@ export class UnknownSlices {
     this.#named.add(name);
   }
 
-  /** It can be had: ask about it, perhaps later. */
+  /** The slice can come: asks about it, perhaps later. */
   want(slice: Slice): void {
     if (this.#asked.add(slice)) this.#ask(slice);
   }
 
-  /** It cannot be had for now. */
+  /** The slice cannot come for now. */
   withdraw(slice: Slice): void {
     const next = this.#asked.delete(slice);
     if (next !== undefined) this.#ask(next);
   }
 
-  /** It is known. */
+  /** The slice is known. */
   delete(slice: Slice): void {
     if (this.#byType.size === 0) return;
     const type = formatResource(slice.resource);

@@ -1,6 +1,7 @@
 /**
- * Slices that are to be synced, in the order in which they may be: those that declare types first, those of declared types last. The latter
- * wait until everything is sent that was published when they came, because their declaration may be one of those changes.
+ * The slices that are to be synced, in order: those whose objects declare types first, those of
+ * declared types last. The latter wait until everything is sent that was published when they were
+ * added: their declaration may be one of those changes.
  */
 import { Line } from '../domain/line.js';
 import type { Revision } from '../domain/revision.js';
@@ -10,7 +11,7 @@ export class WaitingSyncs {
   readonly #declaring = new Line<SliceSync>();
   readonly #builtIn = new Line<SliceSync>();
   readonly #declared = new Line<SliceSync>();
-  /** Of those of declared types: what was published when they came. */
+  /** For each slice of a declared type: the published revision when it was added. */
   readonly #publishedThen = new Map<SliceSync, Revision>();
 
   add(sync: SliceSync, published: Revision): void {
@@ -22,7 +23,10 @@ export class WaitingSyncs {
     }
   }
 
-  /** The next one; undefined when none may be synced. `position`: up to where changes are sent. `declaring`: of those alone. */
+  /**
+   * Takes the next slice. Undefined if none may be synced. `position`: up to where changes are
+   * sent. With `of`, takes only slices whose objects declare types.
+   */
   take(position: Revision, of?: 'declaring'): SliceSync | undefined {
     const first = this.#declaring.first ?? (of === 'declaring' ? undefined : (this.#builtIn.first ?? this.#declared.first));
     if (first === undefined || (this.#publishedThen.get(first) ?? 0) > position) return undefined;

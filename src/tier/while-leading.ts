@@ -1,7 +1,10 @@
-/** What only the server that leads does, of those with one store. */
+/** Work that only the leading server of a store does. */
 import type { Peers } from '../domain/store-port.js';
 
-/** Runs it whenever this server leads, until `signal` is aborted or it resolves by itself. Its own signal is aborted as well when another server leads. */
+/**
+ * Calls `run` whenever this server leads, until `signal` is aborted or `run` resolves by itself.
+ * The signal for `run` is also aborted when this server does not lead any more.
+ */
 export async function whileLeading(peers: Peers, signal: AbortSignal, run: (leading: AbortSignal) => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     if (peers.leadsSinceMs === undefined) {
