@@ -19,7 +19,6 @@ export class AskedSlices {
     this.#askedMax = askedMax;
   }
 
-  /** The slices of a shard that are being asked about. */
   of(shard: ShardName): Iterable<Slice> {
     return this.#byShard.get(shard)?.values() ?? [];
   }

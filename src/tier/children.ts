@@ -113,8 +113,8 @@ export class Children {
   }
 
   /**
-   * Ends the session before it and waits for that to finish. So all pushes of that session are in
-   * the lane ahead of those of the new one.
+   * Ends the earlier session of that child and waits for it, so its pushes are in the lane ahead of
+   * those of the new session.
    */
   async #run(session: LinkSession, frames: AsyncIterator<Frame>, before: Child | undefined): Promise<void> {
     before?.session.bye('replaced', 'another connection of this cache has taken its place');

@@ -7,10 +7,10 @@
  *                                                      no summary: a new begin, then all objects
  *
  * D1 The snapshot is at the tail's position when the begin is queued. The receiver may have stored
- *    later changes of the tail before it makes its summary. If the summaries agree, those changes
- *    left every key as the snapshot has it.
+ *    later changes of the tail before it makes its summary. If a bucket is equal all the same,
+ *    those changes left its keys as the snapshot has them.
  * D2 The buckets that differ are read again, at the position that the tail has by then. Their
- *    objects belong to the same sync, so the marks of its begin stay valid.
+ *    objects belong to the same sync, so its `end` sweeps what its `begin` marked.
  * D3 Slices of fewer than `comparedMin` objects are not compared, nor slices whose objects declare
  *    types. Slices filtered by canonical paths are not compared either, because a path may move.
  */

@@ -1,6 +1,6 @@
 /**
  * Decides which objects and changes cross a link. It applies the link filter, and looks up the
- * canonical paths of objects that have no annotation with their path.
+ * canonical paths of objects without a path annotation.
  *
  * A change becomes what the receiver must hold. An object that crosses becomes a put. An object
  * that crossed before the change, and does not after it, becomes a delete. An object can leave a
@@ -80,8 +80,8 @@ async function findCrossings(changes: readonly Change[], parts: ChangesParts): P
     if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
     const previous = change.previous();
     const left = previous !== undefined && filter.lets(previous, pathBefore(key)) ? previous : undefined;
-    // Compaction may have removed the old content. The old object may then have crossed, and
-    // deleting an object that the receiver does not hold does no harm.
+    // Compaction may have removed the old content, so the old object may have crossed. Deleting an
+    // object that the receiver does not hold does no harm.
     const isNothing = came === undefined && left === undefined && previous !== undefined;
     return isNothing ? [] : [{ change, left, came }];
   });

@@ -8,7 +8,7 @@
  *
  * M1 A child that is being forgotten can connect only afterwards.
  * M2 When a shard is forgotten, no neighbour still holds it or could send an old claim of it. Every
- *    child has answered the removal with its own, and so has the parent if it ever claimed the
+ *    child has sent a claim that the shard is removed, and so has the parent if it ever claimed the
  *    shard.
  */
 import type { Log } from '../diagnostics/log.js';

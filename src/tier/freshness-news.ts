@@ -24,7 +24,7 @@ import type { PushSessions } from '../intake/push-sessions.js';
 import type { LinkFilters } from './link-filters.js';
 import type { ReportedFreshness } from './reported-freshness.js';
 
-/** Shards and slices that may have become fresher or staler, or whole or not whole. */
+/** Shards and slices whose freshness or wholeness may have changed. */
 export type News = Readonly<{ shards: ReadonlySet<ShardName>; slices: readonly Slice[] }>;
 
 type Session = Readonly<{ filters: LinkFilters | undefined; hear: (news: News) => void }>;

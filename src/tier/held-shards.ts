@@ -1,7 +1,7 @@
 /**
- * The local shards with a pusher that may keep its shard. The claim of such a shard says that it is
- * held, so that no cache of the tree gives the shard to another pusher. Reports on slices cannot
- * say this: a pusher may have no slices yet, none that cross a link, or no source for a moment.
+ * The local shards whose pusher may keep the shard. The claim of such a shard says that it is held,
+ * so that no cache of the tree gives the shard to another pusher. Reports on slices cannot say
+ * this: a pusher may have no slices yet, none that cross a link, or no source for a moment.
  *
  * This class sees at once when a pusher connects or disconnects. Within `lookIntervalMs` it sees
  * when a pusher falls silent or has had no source for too long.
@@ -15,7 +15,7 @@ export type HeldShardsParts = Readonly<{
   known: Pick<PublishedState, 'shard' | 'shards'>;
   pushers: Pick<PushSessions, 'keeps' | 'follow'>;
   clock: Clock;
-  /** The shard has become held, or has ceased to be held. */
+  /** The shard is held now, or is not held any more. */
   changed: (shard: ShardName) => void;
 }>;
 

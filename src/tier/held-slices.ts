@@ -20,7 +20,10 @@ import { AskedSlices } from './asked-slices.js';
 
 export type HeldSlicesParts = Readonly<{
   known: PublishedState;
-  /** Slices of a shard that this cache does not know, and that its neighbours ask it about. */
+  /**
+   * Slices of the shard that a neighbour holds and this cache asks about, because it does not know
+   * them.
+   */
   unknownOf: (shard: ShardName) => Iterable<Slice>;
   connection: FrameConnection;
 }>;

@@ -1,6 +1,7 @@
 /**
  * The inventory that the other end of a link sends while the link opens. Each frame is sorted when
- * it arrives, because sorting the whole inventory at once would block for half a second.
+ * it arrives, because sorting the whole inventory at once would block the event loop for half a
+ * second.
  *
  * Bound: that of NamedSlices. A slice that is reported twice counts twice.
  */

@@ -44,7 +44,7 @@ type SliceFilter = Readonly<{ covered: boolean; ends: readonly (readonly Predica
 export class LinkFilter {
   readonly #ends: readonly (readonly Grant[])[];
   readonly #sliceFilters = new Map<string, SliceFilter>();
-  /** By the indexes, at each end, of the rules that apply. */
+  /** By the indexes of the rules that apply, at each end. */
   readonly #kinds = new Map<string, SliceFilter>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();

@@ -8,10 +8,9 @@
  *
  * L1 The receiver learns a path only from an accepted object. An object that the policy refuses
  *    makes no other object acceptable.
- * L2 If only the missing path makes the receiver refuse an object, another object may bring that
- *    path later. Until then the slice is stale. The receiver asks for a resync as soon as it
- *    accepts an object with the path. Otherwise the next connection resyncs the slice
- *    (intake/receiver-step.ts).
+ * L2 The receiver may refuse an object only because its path is not known. The slice is then stale
+ *    until another object brings the path. The receiver asks for a resync as soon as it accepts
+ *    such an object. Otherwise the next connection resyncs the slice (intake/receiver-step.ts).
  *
  * Bounds: one path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a
  * logical cluster. Further pairs wait for the next connection.

@@ -213,8 +213,8 @@ export class LinkReceiver {
   }
 
   /**
-   * Once the store has decided the end, tells the held removals that its removal was made. Slices
-   * of which this end's policy takes nothing are removed elsewhere (uncovered-slices.ts).
+   * Reports to HeldRemovals that an end has removed its objects, once the store has decided it.
+   * Slices of which this end's policy takes nothing are removed elsewhere (uncovered-slices.ts).
    */
   #noteRemoved(slice: Slice): void {
     const { filters, neighbour, removals } = this.#parts;

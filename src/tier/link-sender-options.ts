@@ -18,7 +18,7 @@ export type LinkSenderParts = Readonly<{
   history: Pick<History, 'everyChange'>;
   /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
   isSynced: (slice: Slice) => boolean;
-  /** Whether a slice that this cache does not know can come here by the shard's via. */
+  /** Whether the shard's via could bring a slice that this cache does not know. */
   canCome: (slice: Slice) => boolean;
   /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
@@ -43,7 +43,7 @@ export type LinkSenderOptions = LinkSenderBounds &
   Readonly<{
     /** How often the sender sends its position while no object crosses. */
     progressIntervalMs: number;
-    /** How long the other end may acknowledge nothing while something is unacknowledged. */
+    /** The link closes if the other end owes acknowledgements and sends none for this long. */
     ackTimeoutMs: number;
     /** How often the sender sends the digests of all slices. */
     digestIntervalMs: number;

@@ -43,8 +43,8 @@ import type { News } from './freshness-news.js';
 import { outgoingChange } from './outgoing-change.js';
 
 /**
- * One turn of the event loop sends at most so many frames, and stops once `turnBytesMax` bytes wait
- * for the network.
+ * One turn of the event loop sends at most this many frames. It stops once `turnBytesMax` bytes
+ * wait for the network.
  */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
@@ -63,7 +63,7 @@ export class LinkSender {
   readonly #syncs: SliceSyncs;
   readonly #tail: Tail;
   readonly #sliceSender: SliceSender;
-  /** Shards for which the other end has not yet sent its choice. */
+  /** Shards for which the other end has not yet sent whether it takes them from here. */
   readonly #unanswered: Set<ShardName>;
   #filters: LinkFilters;
   #isTailsTurn = false;
@@ -192,8 +192,8 @@ export class LinkSender {
   }
 
   /**
-   * Slices of the shard that the other end holds, that are unknown here, and that are being asked
-   * about.
+   * Slices of the shard that the other end holds and this cache asks about, because it does not
+   * know them.
    */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#syncs.unknownOf(shard);
@@ -339,7 +339,7 @@ export class LinkSender {
     return true;
   }
 
-  /** Returns false if no report is due, or the tail has not reached it yet. */
+  /** Returns false if no report is due, or the tail is not far enough for it yet. */
   #report(): boolean {
     const hasLooked = this.#reports.look();
     const report = this.#reports.take(this.#tail.position);
@@ -348,8 +348,8 @@ export class LinkSender {
   }
 
   /**
-   * Sends the position, behind everything up to it. By default it is due only after
-   * `progressIntervalMs` without one.
+   * Sends the position, behind everything up to it. By default a position is due once none was sent
+   * for `progressIntervalMs`.
    */
   #progress(isDue = this.#parts.clock.now() - this.#sentMs >= this.#options.progressIntervalMs): boolean {
     const { position } = this.#tail;

@@ -16,7 +16,10 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
     rules: IntakeRules;
-    /** Slices of a shard that this cache does not know, and that its neighbours ask it about. */
+    /**
+     * Slices of the shard that a neighbour holds and this cache asks about, because it does not
+     * know them.
+     */
     unknownOf: (shard: ShardName) => Iterable<Slice>;
     /** The store has accepted the id of the other end. */
     met: () => void;

@@ -8,8 +8,7 @@
  * Z1 The sending half sends nothing until the peer's policy and all of its inventory have arrived.
  * Z2 When `run` resolves, no work of the session is under way.
  *
- * Bounds: those of NamedSlices for the inventory of the other end, at the opening and once more
- * later.
+ * Bounds: NamedSlices bounds what the other end reports to hold, at the opening and again later.
  */
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -87,7 +86,7 @@ export class LinkSession {
     return this.#linkReceiver.tally;
   }
 
-  /** The policy of the other end. Undefined before it has arrived. */
+  /** Undefined before the other end has sent its policy. */
   get otherPolicy(): EndPolicy | undefined {
     return this.#other;
   }
@@ -132,7 +131,8 @@ export class LinkSession {
   }
 
   /**
-   * Drops the frame before the greeting is sent, because the greeting has the state of that moment.
+   * Does nothing before the greeting is sent, because the greeting carries the state of that
+   * moment.
    */
   send(frame: FrameOf<'route' | 'swept'>): void {
     if (this.#isGreeted) this.#connection.send(frame);
@@ -176,8 +176,8 @@ export class LinkSession {
   }
 
   /**
-   * Slices of the shard that the other end holds, that are unknown here, and that are being asked
-   * about.
+   * Slices of the shard that the other end holds and this cache asks about, because it does not
+   * know them.
    */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#linkSender?.unknownOf(shard) ?? [];

@@ -1,8 +1,8 @@
 /**
  * The link of this cache to its parent, for the life of the cache. It connects, greets, and
- * reconnects after a break.
+ * reconnects after a break. sender/reconnect.ts decides when.
  *
- *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …    (sender/reconnect.ts)
+ *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …
  *
  * A cache serves its shards with or without a parent, so no answer of the parent ends the link for
  * good. Even if the parent refuses this cache for good, the cache asks again after
@@ -35,7 +35,7 @@ export type LinkParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Opens a connection, as for a sender. */
+  /** Opens a connection to the URL. */
   connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
   /** Makes the session that starts with the welcome. */
   open: (connection: FrameConnection, peer: LinkPeer) => LinkSession;

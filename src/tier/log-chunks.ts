@@ -5,7 +5,7 @@
  *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …    both get the same arrays, so what crosses
  *   child 2, at 40 ──▶      "              "             is computed once (filtered-changes.ts)
  *
- * L1 If a chunk leaves out a change that a link wants, the link does not get it and reads its own.
+ * L1 If a chunk leaves out a change that a link wants, the link reads a chunk of its own.
  *
  * Bound: `chunksMax` chunks, kept for `keptMs`. A chunk has at most a megabyte and one object.
  */
@@ -15,7 +15,7 @@ import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
-/** `leftOut`: one key of each shard of which the reader did not want changes. */
+/** `leftOut`: for each shard with changes that the reader did not want, one of their keys. */
 type Kept = Readonly<{ chunk: LogChunk; leftOut: readonly Key[] }>;
 
 export type LogChunksParts = Readonly<{ history: Pick<History, 'everyChange'>; clock: Pick<Clock, 'after'> }>;

@@ -43,7 +43,10 @@ export class PolicyRemovals {
   readonly #parts: PolicyRemovalsParts;
   readonly #neighbour: Neighbour;
   readonly #filters: () => LinkFilters | undefined;
-  /** By the text of each slice whose sync is under way: its objects at the begin, at most. */
+  /**
+   * By the text of each slice whose sync is under way: the most objects that it can have had at its
+   * begin.
+   */
   readonly #atBegin = new Map<string, number>();
 
   /** `filters`: the filters at the moment of the call. */

@@ -1,7 +1,6 @@
 /**
- * What a rule of a link policy asks of an object beyond its type and its shard. Predicates that let
- * the same objects through have the same text. A predicate that lets every object through has the
- * text ''.
+ * What a rule of a link policy asks of an object beyond its type and its shard. Predicates with
+ * equal conditions have equal texts. Without conditions the text is '', and every object passes.
  */
 import { parseDeclaration, type Declaration } from '../domain/declaration.js';
 import { formatRequirements, formatTypePattern, type AnnotationTerm, type LinkRule, type TypePattern } from '../domain/link-policy.js';

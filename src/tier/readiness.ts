@@ -40,9 +40,7 @@ export class Readiness {
     return this.#isReady;
   }
 
-  /**
-   * Until a shard's claim is decided, nothing of the shard is here. A removed shard has nothing.
-   */
+  /** A shard without a via has nothing here yet. A removed shard needs nothing. */
   #isHere(slice: Slice): boolean {
     const { known } = this.#parts;
     const state = known.shard(slice.shard);

@@ -5,8 +5,8 @@
  * R1 If a link is down, or has not answered a heartbeat for `answerAgeMsMax`, every shard behind it
  *    counts as not connected. Nothing else changes.
  *
- * A shard is connected while one of its slices is. Each report may change that, and with it the
- * time since when it is so.
+ * A shard is connected while one of its slices is. Its `sinceMs` is the time of the report that
+ * last changed this.
  *
  * Bound: one entry per neighbour and slice.
  */

@@ -62,8 +62,8 @@ export class Rollback {
       return [...state.slicesOf(shard)].map(({ slice }) => ({ kind: 'invalidate', slice, by }));
     });
     const outcomes = await writer.lane().push(invalidations);
-    // If the store may not have marked the slices, the next link that opens shows the rollback
-    // again.
+    // If the store was unavailable, the slices may not be marked. The next link that opens then
+    // shows the rollback again.
     this.#isNoticed = outcomes.every(({ kind }) => kind !== 'unavailable');
     for (const link of links()) link.bye('unavailable', 'the store was rolled back', retryMs);
     if (this.#isNoticed) sendPushersAway();

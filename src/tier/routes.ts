@@ -6,8 +6,8 @@
  *   a change of policy                ▲  └───▶ differs from it: sent to the committer
  *                                     └──────────────┘ once it is published
  *
- * Only the chosen claim, which the store has, survives a restart. Open links bring the paths again,
- * and whether each origin is reached.
+ * Only the chosen claim is in the store and survives a restart. This cache learns again from open
+ * links the paths, and whether an origin is reached.
  *
  * Bounds: `shardsMax`; for each shard the last claim of each link.
  */
@@ -108,9 +108,9 @@ export class Routes {
     if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
     const heard = this.#heard.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
     this.#heard.set(shard, heard);
-    // A claim that a child sends back is not another path, so it is dropped, unless the child is
-    // the shard's via. The parent's is kept. The parent may have accepted only some objects, and
-    // must remove these too before this cache forgets the shard.
+    // A child sends this cache's claim back, which is not another path. So it is dropped, unless
+    // the child is the shard's via. The parent's is kept. The parent may have accepted only some
+    // objects, and must remove these too before this cache forgets the shard.
     if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
     else heard.offers.set(from, { ...reported, path, reached, held });
     if (compareClaims(reported, heard.highest) > 0) heard.highest = reported;
@@ -188,8 +188,8 @@ export class Routes {
   }
 
   /**
-   * Since when the claim of another cache's shard says that no pusher holds it. Undefined while a
-   * pusher does.
+   * For a shard of another cache: since when its claim says that no pusher holds it. Undefined
+   * while a pusher does.
    */
   unheldMs(shard: ShardName): number | undefined {
     const choice = this.#choice(shard);

@@ -49,7 +49,7 @@ export class SliceSender {
   readonly #syncing: SliceSync[] = [];
   readonly #comparisons: Comparisons;
   readonly #digestsDue = new Line<SliceSync>();
-  /** The walk that computes a digest. */
+  /** The slice whose digest a walk computes. */
   #checked: Readonly<{ sync: SliceSync; walk: SliceWalk }> | undefined;
 
   constructor(parts: SliceSenderParts) {
@@ -83,8 +83,8 @@ export class SliceSender {
   }
 
   /**
-   * Sends `begin` for slices that the other end must mark stale; with `max` infinite, for all of
-   * them. The position may pass their changes only after that. Returns false if there is none.
+   * Sends `begin` for at most `max` slices that the other end must mark stale. All of them must be
+   * sent before the position passes their changes. Returns false if there is none.
    */
   invalidate(max = stalePerTurn): boolean {
     const { syncs, queue, store, tail } = this.#parts;
@@ -122,7 +122,7 @@ export class SliceSender {
 
   /**
    * Sends the digest of a slice that is due, or starts to read the slice for it. Returns false if
-   * none is due. The caller has sent all changes.
+   * none is due. The caller must have sent all changes.
    */
   digest(): boolean {
     const { syncs, store, queue } = this.#parts;

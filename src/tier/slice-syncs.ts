@@ -37,7 +37,7 @@ export type SliceSyncsParts = Readonly<{
   known: PublishedState;
   /** Whether this cache holds the whole slice, or nothing of the slice can ever come here. */
   isSynced: (slice: Slice) => boolean;
-  /** Whether a slice that this cache does not know can come here by the shard's via. */
+  /** Whether the shard's via could bring a slice that this cache does not know. */
   canCome: (slice: Slice) => boolean;
   /** Asks the shard's via about a slice that the other end holds and this cache does not know. */
   unknown: (slice: Slice) => void;
@@ -133,16 +133,16 @@ export class SliceSyncs {
   }
 
   /**
-   * Slices of the shard that the other end holds, that are unknown here, and that are being asked
-   * about.
+   * Slices of the shard that the other end holds and this cache asks about, because it does not
+   * know them.
    */
   unknownOf(shard: ShardName): Iterable<Slice> {
     return this.#unknown.asked(shard);
   }
 
   /**
-   * The other end has chosen where it takes a shard from. Resolves with the delay of the syncs that
-   * follow from that.
+   * The other end has chosen where it takes a shard from. Resolves with the delay before the
+   * shard's slices are resynced; 0 if nothing has to wait.
    */
   async learnChoice(claim: FrameOf<'claim'>, turn: () => Promise<void>): Promise<number> {
     const { shard, isYours } = claim;
@@ -167,7 +167,7 @@ export class SliceSyncs {
     return this.#each();
   }
 
-  /** Changes usually come slice by slice. */
+  /** Changes usually come slice by slice, so the last result is tried first. */
   of(slice: Slice): SliceSync | undefined {
     const last = this.#last;
     if (last !== undefined && isSameSlice(last.slice, slice)) return last;
@@ -196,8 +196,8 @@ export class SliceSyncs {
 
   /**
    * Takes a slice whose `end` may be sent now, with the term that it is for. When a slice is found
-   * whole, its `end` waits for everything that is published by then. `position`: how far everything
-   * is sent.
+   * whole, its `end` waits for everything that is published by then. `position`: the link has sent
+   * everything up to here.
    */
   takeDue(position: Revision): PendingEnd | undefined {
     let looks = duePerTurn;
@@ -244,7 +244,7 @@ export class SliceSyncs {
     this.#due.add(sync);
   }
 
-  /** These shards and slices may have become fresher or staler, or whole or not whole. */
+  /** The freshness or the wholeness of these shards and slices may have changed. */
   hear({ shards, slices }: News): void {
     for (const shard of shards) for (const sync of this.ofShard(shard)) this.#changed(sync);
     for (const slice of slices) {
@@ -441,8 +441,8 @@ export class SliceSyncs {
       sync.leave();
       this.#leaveSets(sync);
       this.#invalidations.delete(sync);
-      // Without a last report, the other end would trust the one before it forever if the slice
-      // does not come back with its shard.
+      // The other end needs one more report. Without it, it would trust the former one forever if
+      // the slice does not come back with its shard.
       if (sync.freshness === '') this.marked.delete(sync);
       else this.marked.add(sync);
       this.#unknown.withdraw(slice);

@@ -6,8 +6,8 @@
  *        snapshot ─┘ changes read by the tail
  *
  * W1 A key that has changed since is not sent from the snapshot, because that version is older.
- * W2 The sum covers what crosses at the tail's position. So it starts from the snapshot, and each
- *    later change is subtracted and added.
+ * W2 The sum covers what crosses at the tail's position. Each change after the snapshot subtracts
+ *    what crossed before it, and adds what crosses after it.
  *
  * Bound: `touchedMax` keys that change meanwhile. With more, the walk is given up and starts over.
  */

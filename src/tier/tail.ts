@@ -56,9 +56,7 @@ export class Tail {
   #run: Run | undefined;
   #reading: AsyncIterator<LogChunk> | undefined;
   #readingUpTo: Revision = 0;
-  /**
-   * One key of each shard of which changes were left out of what was read and is not given out yet.
-   */
+  /** For each shard whose changes were left out of the present run: one of their keys. */
   readonly #leftOut = new Map<ShardName, Key>();
 
   constructor(parts: TailParts, position: Revision) {

@@ -223,7 +223,6 @@ export class Tier {
     return this.#freshness;
   }
 
-  /** Whether readers may rely on this cache (readiness.ts). */
   get isReady(): boolean {
     return this.#readiness.isReady;
   }

@@ -73,8 +73,7 @@ export class UncoveredSlices {
 
 async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | undefined): Promise<void> {
   const { store, linkReceiver, neighbour } = parts;
-  // Wait until everything that was accepted under the former policy is decided, and thus in the
-  // state.
+  // Wait until everything that was accepted under the former policy is decided and published.
   await linkReceiver.exclusively(async () => {});
   const uncovered: Slice[] = [];
   const narrowed: Slice[] = [];
@@ -158,9 +157,8 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, policyRemovals, removals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
-  // The removal is held, so the resync by the other end must not remove either. This end asks for
-  // that resync, because the other end may not see a policy that was changed and taken back at
-  // once.
+  // The removal is held, and so is that of the resync that this end asks for here. The other end
+  // may not resync by itself, because it may miss a policy that was changed and taken back at once.
   if (await policyRemovals.holdsOwn(slice))
     return linkReceiver.exclusively(async ({ push, askAgain }) => {
       await push([{ kind: 'invalidate', slice, by }]);

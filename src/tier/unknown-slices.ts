@@ -6,7 +6,7 @@
  *     ▲                                    │
  *     └── its shard or its type is gone ───┘
  *
- * `askedMax` keeps one neighbour from using up the questions that all may cause.
+ * `askedMax` bounds the questions that one neighbour causes, so that the others can cause some too.
  *
  * Bound: that of NamedSlices; with more, the link ends.
  */
