@@ -1,8 +1,7 @@
 /**
  * Counts the shards that each child has claimed here. A cache forgets no shard by itself and knows
- * a bounded number of shards, so no single child may use up that number. A removed shard still
- * counts for the child that claimed it, until the process ends or an operator forgets the shard or
- * the child.
+ * a bounded number of them, so no single child may use that number up. A removed shard counts for
+ * its child until the process ends, or an operator forgets the shard or the child.
  *
  * Bound: `shardsMax` for each child.
  */

@@ -11,8 +11,8 @@
  *    those changes left its keys as the snapshot has them.
  * D2 The buckets that differ are read again, at the position that the tail has by then. Their
  *    objects belong to the same sync, so its `end` sweeps what its `begin` marked.
- * D3 Slices of fewer than `comparedMin` objects are not compared, nor slices whose objects declare
- *    types. Slices filtered by canonical paths are not compared either, because a path may move.
+ * D3 Not compared: slices of fewer than `comparedMin` objects, slices whose objects declare types,
+ *    and slices filtered by paths, because a path may move.
  */
 import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
@@ -51,7 +51,10 @@ export class Comparisons {
     return phase === 'waiting' && isMuch && !declaresTypes && filter.covers(slice) && !filter.asksPath(slice);
   }
 
-  /** Queues a begin that compares. `snapshot` must be at the tail's position. */
+  /**
+   * Queues a `begin` that asks the other end for a summary. `snapshot` must be at the tail's
+   * position.
+   */
   ask(sync: SliceSync, snapshot: Snapshot): void {
     const { syncs, queue, store, tail } = this.#parts;
     const { slice } = sync;

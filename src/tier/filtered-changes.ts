@@ -3,8 +3,8 @@
  * canonical paths of objects without a path annotation.
  *
  * A change becomes what the receiver must hold. An object that crosses becomes a put. An object
- * that crossed before the change, and does not after it, becomes a delete. An object can leave a
- * link filter without being deleted at its origin, just as it can leave the selector of a watch.
+ * that crossed before the change, and does not after it, becomes a delete. As with the selector of
+ * a watch, an object can leave a link filter without being deleted at its origin.
  */
 import type { Change } from '../domain/change.js';
 import type { CanonicalPath } from '../domain/cluster.js';
@@ -23,9 +23,8 @@ import { placeOf, type PathMoves } from './path-moves.js';
 export type FilteredChange = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
 
 /**
- * Memoizes a pure function: links that share a link filter (equal-filters.ts) get the same commits
- * and the same chunks of the log. Not used if the filter asks for paths, because the result then
- * also depends on the paths.
+ * Memoizes a pure function: links with one link filter (equal-filters.ts) get the same commits and
+ * the same chunks of the log. Where paths matter, the result depends on more and is not memoized.
  */
 const found = new WeakMap<readonly Change[], WeakMap<LinkFilter, readonly FilteredChange[]>>();
 

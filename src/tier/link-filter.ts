@@ -121,8 +121,8 @@ export class LinkFilter {
   }
 
   /**
-   * Thousands of slices share a few sets of rules, so results are cached by set. The key is the
-   * indexes of the rules, because the texts of rules may be long.
+   * Thousands of slices share a few sets of rules, so results are cached by the indexes of the
+   * rules. The texts of rules may be long.
    */
   #kindOf({ shard, resource }: Slice): SliceFilter {
     const isFor = ({ types, shards }: Grant): boolean => shards?.has(shard) !== false && types.has(resource);

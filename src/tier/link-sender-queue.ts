@@ -93,7 +93,7 @@ export class LinkSenderQueue {
     if (outgoing.length === 0) return;
     const sinceMs = this.#clock.now();
     // `syncing` is true for changes too. An object that is too large then goes without its body
-    // (batch.ts), so the other end knows that it lacks the object.
+    // (sender/batch.ts), so the other end knows that it lacks the object.
     const pending = outgoing.map((each): Pending => ({
       outgoing: each,
       bytes: outgoingBytes(each),
@@ -150,7 +150,7 @@ export class LinkSenderQueue {
     return this.#window.acknowledge(sequence, capCredit(credit, this.#credit)) !== undefined;
   }
 
-  /** Finds the refused mutation. Undefined if its number is not sent, or is acknowledged. */
+  /** Finds the refused mutation. Undefined if no unacknowledged mutation has that number. */
   refused(sequence: number): Readonly<{ sync: Owner; outgoing: Outgoing }> | undefined {
     const sent = this.#window.find(sequence);
     return sent && { sync: sent.owner, outgoing: sent.item.outgoing };

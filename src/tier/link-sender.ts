@@ -5,9 +5,9 @@
  *   tail   ─────●─────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page
  *   walks  [begin  page  page …  end]  of slices to be synced         ┘ each, while there is credit
  *
- * Q1 Nothing waits here for a slow link: the sender reads later from the log what the link does not
- *    accept yet. Memory: the credit, a chunk or page and small ones before it, and the commits that
- *    the tail keeps.
+ * Q1 Nothing waits here for a slow link: what the link does not accept yet, the sender reads later
+ *    from the log. Memory: the credit, a chunk or page and small ones before it, and the commits
+ *    that the tail keeps.
  * Q2 The sender sends `end` only while the slice is synced here. It sends everything else of a
  *    slice as it comes.
  * Q3 A shard's claim is sent before anything else of the shard.
@@ -183,8 +183,8 @@ export class LinkSender {
   }
 
   /**
-   * The other end reports slices that it holds of a shard that it takes from here. Returns false if
-   * it reports too many.
+   * The other end reports slices of a shard that it takes from here. Returns false if it reports
+   * too many.
    */
   hold(held: readonly HeldSlice[]): boolean {
     this.#notifier.notify();
@@ -221,7 +221,7 @@ export class LinkSender {
     this.#answer(shard);
     this.#notifier.notify();
     if (!this.#syncs.hasShard(shard)) return;
-    // Each of its slices got a slice sync or was checked.
+    // Count its slices, because each got a slice sync or was checked.
     this.#chosen += Math.max(slicesPerShard, this.#syncs.countOf(shard));
     if (this.#chosen < slicesPerTurn) return;
     this.#chosen = 0;
@@ -317,8 +317,8 @@ export class LinkSender {
     const filter = this.#syncs.filter;
     const moves = pathMovesIn(changes);
     const some = changes.filter(({ key }) => this.#syncs.of(key)?.sendsChanges === true);
-    // If no change is left out, pass the same array on. Its filtered changes are then already
-    // computed for the next link with this filter.
+    // If no change is left out, pass the same array on: its filtered changes may already be
+    // computed for another link.
     const sent = some.length === changes.length ? changes : some;
     const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store.paths, at: upTo, moves });
     for (const { key } of sent) this.#syncs.of(key)?.walk?.touch(key);
@@ -331,8 +331,8 @@ export class LinkSender {
       if (before === undefined) bySync.set(sync, [outgoingChange(change, came)]);
       else before.push(outgoingChange(change, came));
     }
-    // No key occurs twice in a chunk (A2 in tail.ts). With deletes last, the items of a slice make
-    // two frames. Unsorted, each delete behind a put would begin a new frame.
+    // No key occurs twice in a chunk (A2 in tail.ts), so the order is free. With deletes last, the
+    // items of a slice make two frames.
     for (const [sync, items] of bySync) this.#queue.objects(sync, items.toSorted(deletesLast));
     for (const { key, ...moved } of moves.byPlace.values()) await this.#sliceSender.movePath(key, moved);
     if (!this.#queue.isEmpty) this.#progress(true);
@@ -363,8 +363,8 @@ export class LinkSender {
   }
 
   /**
-   * Sends an empty position, so that no slice at the other end is current with this link any more.
-   * The next position must not make the slices there count as current.
+   * Sends an empty position. No slice at the other end is then current with this link, even when
+   * the position moves on.
    */
   #forgetPosition(): void {
     this.#sent = undefined;

@@ -8,7 +8,8 @@
  * Z1 The sending half sends nothing until the peer's policy and all of its inventory have arrived.
  * Z2 When `run` resolves, no work of the session is under way.
  *
- * Bounds: NamedSlices bounds what the other end reports to hold, at the opening and again later.
+ * Bound: NamedSlices limits how many slices the other end may report, at the opening and again
+ * later.
  */
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';

@@ -1,7 +1,9 @@
 /**
  * The claims that one link has to send: this cache's choice for every shard, when the link opens
- * and after each change. For each shard, `perShardMax` claims a second are sent at once. Of further
- * ones, the newest is sent when the second is over. Bound: one entry per shard.
+ * and after each change. For each shard, `perShardMax` claims a second are sent at once. After
+ * these only the newest claim is sent, when the second is over.
+ *
+ * Bound: one entry per shard.
  */
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';

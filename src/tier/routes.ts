@@ -51,8 +51,8 @@ export type RoutesParts = Readonly<{
 type Heard = { highest: Given; readonly offers: Map<Neighbour, Offer> };
 
 /**
- * A cache forgets shards only at an operator's request. The bound keeps a peer from inventing any
- * number of them.
+ * A cache forgets shards only at an operator's request, so a peer must not be able to invent any
+ * number.
  */
 const shardsMax = 100_000;
 /**
@@ -161,8 +161,8 @@ export class Routes {
   }
 
   /**
-   * Drops claims that the policies forbid now. The neighbours send again what they may claim now,
-   * because the link filters have changed there too.
+   * Drops claims that the policies now forbid. Neighbours resend what they may claim, because their
+   * link filters have changed too.
    */
   policiesChanged(): void {
     for (const [shard, { offers }] of this.#heard) {

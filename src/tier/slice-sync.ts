@@ -122,7 +122,6 @@ export class SliceSync {
     this.#cancelDelay = undefined;
   }
 
-  /** The slice does not cross this link any more. */
   leave(): void {
     this.hasLeft = true;
     this.close();

@@ -61,10 +61,7 @@ const duePerTurn = 512;
 export class SliceSyncs {
   readonly #parts: SliceSyncsParts;
   readonly #taken: TakenShards;
-  /**
-   * Slows down the resyncs of a shard, because the other end may choose the shard as often as it
-   * likes.
-   */
+  /** Slows down the resyncs of a shard: the other end may choose the shard as often as it likes. */
   readonly #paces = new Map<ShardName, ResyncPace>();
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
   /**
@@ -81,13 +78,13 @@ export class SliceSyncs {
   readonly #ending = new Turns<PendingEnd>();
   readonly #invalidations = new Set<SliceSync>();
   /**
-   * How many slices there are, how many the other end is current with, and of how many it refused
+   * How many slices there are, how many are current at the other end, and of how many it refused
    * something.
    */
   readonly tally: SyncTally = { slices: 0, current: 0, refused: 0 };
   /**
-   * Slices whose freshness must be checked: they are new, or it may have changed. The reader
-   * removes each slice that it checks.
+   * New slices, and slices whose freshness may have changed. The reader removes each slice that it
+   * checks.
    */
   readonly marked = new Set<SliceSync>();
   /**
@@ -113,8 +110,8 @@ export class SliceSyncs {
   }
 
   /**
-   * Makes slice syncs for everything that is known, in several turns of the event loop. The sender
-   * sends nothing before.
+   * Makes slice syncs for everything that is known, over several turns of the event loop. The
+   * sender sends nothing before.
    */
   async open(turn: () => Promise<void>): Promise<void> {
     await this.#followInTurns(this.#shards(), turn);
@@ -270,7 +267,7 @@ export class SliceSyncs {
 
   /**
    * Makes all slices due for a sync, because the log does not reach back to the link's position.
-   * They need no `begin` now: the sender's empty position makes them all stale at the other end.
+   * They need no `begin` now: the sender's empty position makes all of them stale at the other end.
    */
   wantAll(): void {
     for (const sync of this.#each()) if (!sync.isToBeSynced) this.want(sync);
@@ -278,8 +275,8 @@ export class SliceSyncs {
   }
 
   /**
-   * The policies have changed. Resyncs each slice of which something else crosses now. The sender
-   * sends nothing before all slices are checked.
+   * Resyncs each slice of which something else crosses now. The sender sends nothing before all
+   * slices are checked.
    */
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
     this.#filter = filter;

@@ -1,6 +1,6 @@
 /**
- * Answers each begin that compares with a summary of what this cache holds of the slice, one slice
- * after the other.
+ * Answers each `begin` with `compares`: sends a summary of what this cache holds of the slice. One
+ * slice is summed up after the other.
  *
  *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary    one page a turn
  *

@@ -55,7 +55,7 @@ export class UnknownSlices {
     if (this.#asked.add(slice)) this.#ask(slice);
   }
 
-  /** The slice cannot come for now. */
+  /** The slice cannot come now. */
   withdraw(slice: Slice): void {
     const next = this.#asked.delete(slice);
     if (next !== undefined) this.#ask(next);
