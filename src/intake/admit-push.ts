@@ -1,12 +1,15 @@
 /**
- * Decides what a pusher sends of one key: the push that goes to the store, or why it is refused.
+ * Decides what a pusher or a link sends for one key: the push for the store, or a refusal.
  *
- * P1 What is admitted reads back as it was pushed, but for what Kubernetes does not know in the metadata: a replica's uid, times and
- *    generation are its source's. A shard's own annotation that marks kept names is dropped: what is marked was set on the copy (KEPT-2).
- * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
- *    bug or from malice, and either should be reported, not overwritten.
- * P3 A body without a uid is refused: one made up here would differ at every sync.
- * P4 A path entry is no object of Kubernetes: it has no metadata, so nothing is added to it, and it is stored as it came (PATH-1).
+ * P1 An admitted object reads back as it was sent, without the metadata members that Kubernetes
+ *    does not know. A replica keeps the uid, times and generation of its source. The cache drops
+ *    the annotation that marks kept names if a shard sends it, because only writes to the copy set
+ *    marks (KEPT-2).
+ * P2 The slice and the key alone say where an object is. An annotation that claims another place
+ *    comes from a bug or from malice. Such an object is refused, so that the claim is reported
+ *    instead of overwritten.
+ * P3 A body without a uid is refused, because a uid made up here would differ at every sync.
+ * P4 A path entry is no Kubernetes object and has no metadata. It is stored as it came (PATH-1).
  */
 import { invalid } from '../domain/invalid.js';
 import { serves, type ServedType } from '../domain/catalogue.js';
@@ -29,7 +32,7 @@ import { namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from '../json/object-meta.js';
 import { readObject } from './read-object.js';
 
-/** What holds for all objects of one frame. */
+/** The inputs shared by all objects of one frame. */
 export type PushInputs = Readonly<{
   type: ServedType;
   resource: Resource;
@@ -37,11 +40,11 @@ export type PushInputs = Readonly<{
   shard: ShardName;
   by: Speaker;
   bodyBytesMax: number;
-  /** Logical clusters that may be pushed although their name begins with `system:`. */
+  /** Logical clusters that are accepted although their names begin with `system:`. */
   systemClusters: ReadonlySet<string>;
-  /** Where bodies are put. */
+  /** Provides the memory for stored bodies. */
   allocate: Allocate;
-  /** Whether the policy accepts an object that is sound. */
+  /** Whether the policy accepts an object that is otherwise valid. */
   accepts?: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
 }>;
 
@@ -89,12 +92,12 @@ export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
-/** What is held under the key stays. */
+/** A `keep` leaves the stored object of the key as it is. */
 export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
-/** A key that an object may have had here. */
+/** Admits a key as one that an object could have had here. */
 export function admitPlace(pushed: PushedKey, inputs: PlaceInputs): Parsed<Key> {
   return attempt(() => {
     const key = readKey(pushed, inputs);

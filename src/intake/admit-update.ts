@@ -1,12 +1,13 @@
 /**
  * Decides a PUT, and the result of a PATCH, against the object it replaces.
  *
- * U1 It replaces exactly the state it was made from: the resourceVersion in the body is the stored one's, and the mutation
- *    expects that revision. Only a patch may leave it out.
- * U2 What an object is and since when does not change: uid, creationTimestamp and the marks of deletion are those of the
- *    stored one; its generation never falls, and stays when the body has none. Who would begin a deletion is refused (meta-rules.ts).
- * U3 A body that changes nothing is no mutation; comparing may take long, so the caller does it.
- * U4 Where the object is comes from its key alone, that is from the URL it was found by.
+ * U1 An update replaces exactly the state it was made from. The resourceVersion in its body must be
+ *    the stored one, and the mutation expects that revision. Only a patch may leave it out.
+ * U2 The stored uid, creationTimestamp and deletion members stay. The generation never falls, and
+ *    stays when the body has none. An update that would begin a deletion is refused
+ *    (meta-rules.ts).
+ * U3 A body that changes nothing is no mutation. The caller compares, because that may take long.
+ * U4 The key alone, taken from the URL, says where the object is.
  */
 import { invalid } from '../domain/invalid.js';
 import { compose, type MetadataStamp } from '../json/compose.js';
@@ -26,10 +27,9 @@ import { readObject } from './read-object.js';
 import { conflict, invalidValue } from './refusals.js';
 import { StoredMeta } from './stored-meta.js';
 
-/** The part of the request that admission looks at. */
 export type UpdateInputs = Pick<UpdateRequest, 'type' | 'version' | 'mustNameRevision' | 'fieldValidation'>;
 
-/** `stored` is what is there now, in the version of the mutation: the caller compares it with the mutation (U3). */
+/** `stored`: the stored body in the mutation's version, for the caller's comparison (U3). */
 export type AdmittedUpdate = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; stored: Body; warnings: readonly string[] }>;
 
 export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: StoredObject): Parsed<AdmittedUpdate> {
@@ -80,7 +80,9 @@ function confirmResourceVersion(
   throw new Refused(invalid(subject, [invalidValue('metadata.resourceVersion', 0n, 'must be specified for an update')]));
 }
 
-/** What stays as it is stored; a member that is not stored is dropped (undefined). */
+/**
+ * The stored members that the update must keep. A member that is not stored is dropped (undefined).
+ */
 function keptStamp(meta: ObjectMeta, stored: StoredMeta): MetadataStamp {
   return {
     ...(meta.uid === '' && { uid: stored.text('uid') }),

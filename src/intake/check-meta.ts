@@ -1,4 +1,4 @@
-/** The rules of metadata: pure, and all that is wrong is reported at once. */
+/** The rules of metadata. Pure; all causes are reported at once. */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Cause } from '../domain/errors.js';
 import { annotationCauses, labelCauses } from '../domain/label-syntax.js';
@@ -6,10 +6,13 @@ import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../domain/na
 import type { ObjectMeta } from '../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 
-/** Of a name and its namespace. Names of RBAC objects have no bound of their own; a page of a list that ends with one has it in its continue token. */
+/**
+ * Of name and namespace together. Kubernetes sets no bound on the names of RBAC objects, and the
+ * continue token of a list contains the last name of its page.
+ */
 export const keyCharactersMax = 1024;
 
-/** What is wrong with an object that is to be created under `name` in `namespace`. */
+/** Causes to refuse the creation of an object as `name` in `namespace`. */
 export function createCauses(type: ServedType, meta: ObjectMeta, place: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
   return [...prefixCauses(type, meta), ...placeCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
 }
@@ -20,13 +23,16 @@ const tooLong: Cause = {
   field: 'metadata.name',
 };
 
-/** Why no object of the type can have this place. */
+/** Causes why no object of the type can have this name and namespace. */
 export function placeCauses(type: ServedType, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
   if (name.length + namespace.length > keyCharactersMax) return [tooLong];
   return [...nameCauses(type, name), ...namespaceCauses(type, namespace)];
 }
 
-/** What is wrong with an object that is to replace one of generation `stored`. Name and namespace are those of the stored one. */
+/**
+ * Causes to refuse an update of an object whose generation is `stored`. Name and namespace are
+ * those of the stored object.
+ */
 export function updateCauses(meta: ObjectMeta, stored: bigint): readonly Cause[] {
   const decremented = meta.generation !== 0n && meta.generation < stored;
   const causes = decremented ? [invalidValue('metadata.generation', meta.generation, 'must not be decremented')] : generationCauses(meta);
@@ -40,7 +46,7 @@ function nameCauses(type: ServedType, name: string): readonly Cause[] {
   return flaws.map((flaw) => invalidValue(field, name, flaw));
 }
 
-/** As for a name, but a prefix may end where a name may not: in '-', or being '.'. */
+/** The rules of a name apply, but a prefix may end in '-', and may be '.'. */
 function prefixCauses(type: ServedType, meta: ObjectMeta): readonly Cause[] {
   const { generateName } = meta;
   if (generateName === '') return [];
@@ -52,7 +58,7 @@ function segmentPrefixCauses({ generateName }: ObjectMeta): readonly Cause[] {
   return segmentFlaws(`${generateName}x`).map((flaw) => invalidValue('metadata.generateName', generateName, flaw));
 }
 
-/** A lone surrogate has no UTF-8, so a store would give the name back as another one. */
+/** UTF-8 cannot encode a lone surrogate, so a store would return another name. */
 function segmentFlaws(name: string): readonly string[] {
   return /\p{Surrogate}/u.test(name) ? ['must be valid Unicode'] : pathSegmentFlaws(name);
 }

@@ -1,6 +1,7 @@
 /**
- * Where writes over HTTP come in: admitted against what is published, then submitted with the revision they were admitted
- * against, so that the committer only has to compare. What changes nothing is never submitted.
+ * Takes in writes over HTTP. It admits a write against the published state, then submits it with
+ * the revision it was admitted against, so the committer only compares revisions. A write that
+ * changes nothing is never submitted.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import type { Caller } from '../domain/caller.js';
@@ -27,17 +28,16 @@ export type IntakeParts = Readonly<{
   writer: Writer;
   clock: Clock;
   keptNames: KeptNames;
-  /** Which shards may be written here. */
+  /** Decides which shards may be written here over plain HTTP. */
   plainWrites: Pick<PlainWrites, 'judge' | 'written' | 'hear'>;
 }>;
 
 type By = Pick<CreateRequest, 'caller' | 'dryRun'>;
 
-/** Kubernetes' own bound on names it makes up. */
+/** Kubernetes' own number of attempts at a generated name. */
 const generatedNameTriesMax = 8;
-/** Why a write goes to another cache. */
 const elsewhere = 'the shard belongs to another cache; please write there';
-/** No vowels and nothing that looks like another letter: Kubernetes' alphabet for generated names. */
+/** Kubernetes' alphabet for generated names: no vowels, and no characters that look alike. */
 const suffixAlphabet = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixCharacters = 5;
 
@@ -69,14 +69,16 @@ export class Intake implements IntakePort {
         const current = await this.#current(key);
         const { stored, warnings, ...admitted } = mustParse(admitUpdate(await textFor(current), request, current));
         const names = namesOfType(this.#parts.keptNames, key.resource);
-        // Only a patch need not name a revision, and so may come without what is kept because it removes that.
+        // Only a PUT must name a revision, which tells it from a patch. A patch that lacks a kept
+        // name removes that name.
         const asked = { next: admitted.mutation.body, stored, isWhole: request.mustNameRevision };
         const kept = names && (await keptWrite({ ...asked, names }, heavy));
         const mutation = { ...admitted.mutation, ...kept };
         const isSame = await saysTheSame(mutation.body, stored, heavy);
         const object = isSame ? current : await this.#storeUpdate(mutation, current, request);
         if (object !== undefined) return { object, warnings };
-        // A pusher or another server was first. Whoever names the state that is gone is refused when it is admitted again.
+        // A pusher or another server of the store changed the object first. If this request names
+        // the old revision, the next admission refuses it.
         assertAwaited(asker);
       }
     });
@@ -96,13 +98,13 @@ export class Intake implements IntakePort {
         const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' }, caller);
         if (outcome.kind === 'written') return outcome.object;
         if (outcome.why === 'absent') throw new Refused(notFound(key));
-        // It changed between the check and its turn: check again.
+        // Another write was committed between the check and this delete: check again.
         assertAwaited(asker);
       }
     });
   }
 
-  /** The stored object; undefined when the name exists already. */
+  /** Returns undefined if the name already exists. */
   async #store(mutation: Mutation & { kind: 'put' }, { caller, dryRun }: By): Promise<StoredObject | undefined> {
     if (dryRun) this.#judge(mutation, caller);
     if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
@@ -110,7 +112,7 @@ export class Intake implements IntakePort {
     return outcome.kind === 'written' ? outcome.object : undefined;
   }
 
-  /** The stored object; undefined when it has changed meanwhile. */
+  /** Returns undefined if another write changed the object first. */
   async #storeUpdate(
     mutation: Mutation & { kind: 'put' },
     current: StoredObject,
@@ -130,7 +132,7 @@ export class Intake implements IntakePort {
     return current;
   }
 
-  /** Throws Refused where nobody else may write. */
+  /** Throws Refused if the caller may not write to the shard over plain HTTP. */
   #judge({ key, keeps = false }: Readonly<{ key: Key; keeps?: boolean }>, caller: Caller): Judgement & { kind: 'writes' } {
     const judged = this.#parts.plainWrites.judge(key.shard, caller, keeps);
     if (judged.kind === 'refused') throw new Refused(judged.refusal);
@@ -147,7 +149,7 @@ export class Intake implements IntakePort {
   }
 }
 
-/** What would have been stored: it has no revision of its own. */
+/** The answer to a dry run. It has no revision of its own. */
 function unstored({ key, body }: Mutation & { kind: 'put' }, resourceVersion: string): StoredObject {
   return { key, revision: 0, resourceVersion, body };
 }

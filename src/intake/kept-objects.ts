@@ -1,6 +1,7 @@
 /**
- * The objects here that have names which are kept on copies (domain/kept-names.ts), for the status report. Read at the start, then followed. Bound: the objects of the
- * listed types that have one.
+ * The stored objects that have names which are kept on copies (domain/kept-names.ts), for the
+ * status report. They are read at the start, then updated by each commit. Bound: the objects of the
+ * listed types that have such a name.
  */
 import type { Change } from '../domain/change.js';
 import { namesOfType, type KeptNames, type NamesOfType } from '../domain/kept-names.js';
@@ -17,9 +18,9 @@ type KeptObjectsParts = Readonly<{ objects: Pick<Objects, 'snapshot'>; revisions
 
 export class KeptObjects {
   readonly #subscription: Subscription;
-  /** By the text of their key. */
+  /** By shard and client key. */
   readonly #objects = new Map<string, Readonly<{ key: Key; names: readonly string[] }>>();
-  /** Keys that have changed while the objects are read. */
+  /** Keys that commits changed during the first read; undefined after it. */
   #changed: Set<string> | undefined = new Set();
 
   private constructor(names: KeptNames, commits: Commits) {

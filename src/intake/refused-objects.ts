@@ -1,8 +1,14 @@
-/** Which objects of a link's slices this end lacks, because it refused them: noted with each frame that is admitted. */
+/**
+ * Tracks which objects of a link's slices this end lacks because it refused them. It is updated
+ * with every admitted frame.
+ */
 import type { FrameOf, PushedKey } from '../frames/frame.js';
 import type { ReceiverState } from './receiver-state.js';
 
-/** Whether something has come to be lacking of the slice, or is lacking no more, behind its end. In a sync its end says so. */
+/**
+ * Says whether the slice starts to lack objects, or lacks none any more. During a sync it returns
+ * undefined, because the `end` settles that.
+ */
 export function noteRefused(
   { slices, lacking }: ReceiverState,
   frame: FrameOf<'put' | 'delete'>,
@@ -10,7 +16,8 @@ export function noteRefused(
 ): 'lacks' | 'whole' | undefined {
   const { slice } = frame;
   const lacked = lacking.lacks(slice);
-  // An object without its body is too large for this end: what is held of it is not what there is.
+  // The sender leaves out a body that is too large for this end. What this end holds of that object
+  // may be outdated.
   const bodiless = frame.kind === 'put' ? frame.objects.filter(({ body }) => body === undefined) : [];
   const missing = new Set<PushedKey>([...refused, ...bodiless]);
   for (const key of frame.kind === 'put' ? frame.objects : frame.keys)

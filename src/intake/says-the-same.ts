@@ -4,10 +4,16 @@ import type { Body } from '../domain/object.js';
 import type { HeavyWork } from '../domain/ports.js';
 import { stringsDiffer } from '../json/same-content.js';
 
-/** Two milliseconds' worth. Longer texts are compared in the thread for heavy work only. */
+/**
+ * The serving thread scans texts up to this total in about 2 ms. Only the thread for heavy work
+ * compares longer ones.
+ */
 const comparedHereBytesMax = 1024 * 1024;
 
-/** kcp repeats nearly every PUT byte for byte. What takes too long to compare counts as different: that costs an event without news. */
+/**
+ * kcp repeats nearly every PUT byte for byte. A comparison that takes too long counts as different,
+ * which costs an event that changes nothing.
+ */
 export async function saysTheSame(next: Body, stored: Body, heavy: HeavyWork): Promise<boolean> {
   if (Buffer.compare(next.bytes, stored.bytes) === 0) return true;
   if (next.bytes.length + stored.bytes.length <= comparedHereBytesMax && stringsDiffer(next.bytes, stored.bytes)) return false;

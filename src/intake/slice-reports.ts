@@ -1,6 +1,7 @@
 /**
- * What one peer, a pusher or the other end of a link, has last reported of each slice, and for each shard whether a slice of it has its source, and
- * since when. Bound: that of NamedSlices; what a peer reports of further ones is ignored.
+ * The last report of one peer (a pusher, or the other end of a link) on each slice. For each shard
+ * it also holds whether any slice has its source connected, and since when. Bound: that of
+ * NamedSlices; reports on further slices are ignored.
  */
 import { NamedSlices } from '../domain/named-slices.js';
 import { formatResource, type Resource } from '../domain/resource.js';
@@ -8,25 +9,30 @@ import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { SliceFreshness, SliceReport } from '../frames/frame.js';
 
-/** Of one shard, by type; never empty. `connected`: how many of them have their source. */
+/**
+ * The reports on one shard, by type; never empty. `connected`: the number of slices whose source is
+ * connected.
+ */
 type ShardReports = { readonly slices: Map<string, SliceFreshness>; connected: number; sinceMs: number };
 
 export class SliceReports {
   readonly #shards = new Map<ShardName, ShardReports>();
   readonly #named = new NamedSlices();
 
-  /** Undefined while nothing is reported of it. */
   slice({ shard, resource }: Slice): SliceFreshness | undefined {
     return this.#shards.get(shard)?.slices.get(formatResource(resource));
   }
 
-  /** Undefined while no slice of it is reported. `connected`: one of them is. */
+  /**
+   * `connected`: whether any slice of the shard has its source connected. Undefined without a
+   * report.
+   */
   shard(shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> | undefined {
     const reports = this.#shards.get(shard);
     return reports && { connected: reports.connected > 0, sinceMs: reports.sinceMs };
   }
 
-  /** What is reported of all slices of a shard; `lagMs` is that of the one most behind, in whole seconds. */
+  /** All slices of a shard as one. `lagMs` is the largest lag, rounded up to whole seconds. */
   together(shard: ShardName): SliceReport {
     const reports = this.#shards.get(shard);
     let [lagMs, whole] = [0, reports !== undefined];
@@ -37,7 +43,10 @@ export class SliceReports {
     return { connected: (reports?.connected ?? 0) > 0, lagMs: Math.ceil(lagMs / 1_000) * 1_000, whole };
   }
 
-  /** The types of a shard that are not whole, of those that are reported and of `held`. Undefined where they have more characters together. */
+  /**
+   * The types that are not whole, among those reported for the shard and `held`. Undefined if their
+   * names together exceed `charactersMax`.
+   */
   lacks(shard: ShardName, held: readonly Resource[], charactersMax: number): ReadonlySet<string> | undefined {
     const slices = this.#shards.get(shard)?.slices ?? new Map<string, SliceFreshness>();
     const lacks = new Set<string>();
@@ -51,19 +60,19 @@ export class SliceReports {
     return lacks;
   }
 
-  /** Those of a shard of which something is reported. */
+  /** The slices of a shard that have a report. */
   *of(shard: ShardName): Iterable<Slice> {
     for (const { slice } of this.#shards.get(shard)?.slices.values() ?? []) yield slice;
   }
 
-  /** Those that the peer has synced. */
+  /** The slices that the peer reports as synced at its own end. */
   get synced(): readonly Slice[] {
     const synced: Slice[] = [];
     for (const { slices } of this.#shards.values()) for (const each of slices.values()) if (each.synced) synced.push(each.slice);
     return synced;
   }
 
-  /** Returns the slices of which something else was reported before. */
+  /** Stores new reports. Returns the slices whose report changed. */
   note(freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
     return freshness.flatMap((each) => {
       const before = this.slice(each.slice);
@@ -73,7 +82,7 @@ export class SliceReports {
     });
   }
 
-  /** Nothing is reported of them any more. Returns those of which something was. */
+  /** Removes the reports on these slices. Returns the slices that had one. */
   withdraw(slices: readonly Slice[], nowMs: number): readonly Slice[] {
     return slices.filter((slice) => {
       const isReported = this.slice(slice) !== undefined;
