@@ -1,4 +1,4 @@
-/** Acknowledges what is settled, with one frame for what one turn of the event loop settles: a number stands for all before it. */
+/** Sends at most one ack in each turn of the event loop. An ack covers all lower numbers, too. */
 import type { FrameOf } from '../frames/frame.js';
 
 export class Acks {

@@ -1,14 +1,16 @@
 /**
- * Removals that do not follow from deletions: a policy lets less of a slice cross, or its pusher no longer names it.
- * One that would remove much may be a mistake, so it waits until an operator confirms it, or for a grace time.
+ * Removals that no deletion causes: a policy lets less of a slice cross, or its pusher stops naming
+ * it. A removal of many objects may be a mistake. It waits until an operator confirms it, or until
+ * a grace time is over.
  *
- *   wanted ── little ──▶ made
- *      └───── much ────▶ held ── confirmed, or graceMs ──▶ released ──▶ made, and forgotten
- *                         └── not wanted any more, or another one ──▶ forgotten
+ *   wanted ── few objects ──▶ made
+ *      └───── many ─────────▶ held ── confirmed, or graceMs ──▶ released ──▶ made, and forgotten
+ *                              └── not wanted any more, or another reason ──▶ forgotten
  *
- * H1 Nothing of a slice is removed for a reason that is held. H2 What was released is that removal alone: another reason waits again.
- * Holds are in memory: after a restart whoever wants the removal asks again, and the grace time starts over.
- * Bound: one for each slice.
+ * H1 While a removal is held, nothing of its slice is removed for its reason. H2 A release covers
+ *    that removal alone: a removal for another reason waits again. Holds are in memory. After a
+ *    restart, the caller asks for the removal again, and its grace time starts over. Bound: one
+ *    hold for each slice.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock, Removals, Subscription } from '../domain/ports.js';
@@ -16,12 +18,15 @@ import { formatResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 
-/** `reason`: distinguishes removals of one slice. `removes`: so many of its `objects`. */
+/** `reason`: tells removals of one slice apart. `removes`: how many of its `objects` would go. */
 export type WantedRemoval = Readonly<{ slice: Slice; reason: string; removes: number; objects: number }>;
 
 export type HeldRemoval = WantedRemoval & Readonly<{ sinceMs: number }>;
 
-/** At least `removesMin` objects and more than `percentMax` of the slice are much. */
+/**
+ * A removal is held if it removes at least `removesMin` objects and more than `percentMax` of the
+ * slice.
+ */
 export type HoldLimits = Readonly<{ percentMax: number; removesMin: number; graceMs: number }>;
 
 type Entry = { readonly removal: HeldRemoval; readonly cancel: () => void; isReleased: boolean };
@@ -39,12 +44,12 @@ export class HeldRemovals implements Removals {
     this.#limits = limits;
   }
 
-  /** Fewer than these are never much. */
+  /** A removal of fewer objects is never held. */
   get removesMin(): number {
     return this.#limits.removesMin;
   }
 
-  /** Whether the removal has to wait. If not, the caller makes it, and calls `forget` once it is made. */
+  /** Whether the removal must wait. If not, the caller makes it and then calls `forget`. */
   holds(wanted: WantedRemoval): boolean {
     const { slice, reason, removes, objects } = wanted;
     const name = formatSlice(slice);
@@ -80,7 +85,7 @@ export class HeldRemovals implements Removals {
     return this.#limits.graceMs;
   }
 
-  /** No removal of the slice is wanted any more, or it was made. */
+  /** The removal was made, or nobody wants it any more. */
   forget(slice: Slice): void {
     if (this.#entries.size === 0) return;
     const name = formatSlice(slice);
@@ -88,7 +93,7 @@ export class HeldRemovals implements Removals {
     this.#entries.delete(name);
   }
 
-  /** The released removal has been made: the next one is held again. */
+  /** The released removal was made. The next removal of the slice is held again. */
   made(slice: Slice): void {
     if (this.#entries.get(formatSlice(slice))?.isReleased === true) this.forget(slice);
   }
@@ -102,7 +107,9 @@ export class HeldRemovals implements Removals {
     });
   }
 
-  /** Calls with slices whose removal may be made now: whoever wants it asks again. */
+  /**
+   * Calls with each slice whose removal was released. The caller that wants the removal asks again.
+   */
   follow(listener: Listener): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };

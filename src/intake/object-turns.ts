@@ -1,23 +1,28 @@
 /**
- * Writes of one object take turns in the order in which they came. Each is decided on what the one before it has stored, so none of them overtakes another.
+ * Writes over HTTP to one object take turns, in order of arrival. Each is decided on what the write
+ * before it stored, so no write overtakes another.
  *
  *   patch a ─▶ read, patch, commit ─┐
  *   patch b ─────── waits ──────────┴▶ read, patch, commit ─┐
  *   delete  ─────── waits ──────────────────────────────────┴▶ …
  *
- * What else changes the object, a pusher or another server of the store, waits for nobody here.
+ * Pushers and other servers of the store take no turns, so they may change the object in between.
  *
- * Bound: every write that waits is a request that was admitted (`requestsInFlightMax`; beyond it 429). It leaves the line when its request ends.
+ * Bound: every waiting write is an admitted request (`requestsInFlightMax`; further requests get
+ * 429). A write leaves the line when its request ends.
  */
 import { formatClientKey, type Key } from '../domain/key.js';
 import { Refused, type Refusal } from '../domain/errors.js';
 import type { Asker } from '../domain/write-request.js';
 
 export class ObjectTurns {
-  /** By the text of a key, while a write of it has its turn: what lets in each of those that wait. */
+  /**
+   * By shard and client key, while a write has its turn: the callbacks that start the waiting
+   * writes.
+   */
   readonly #lines = new Map<string, Set<() => void>>();
 
-  /** Runs `decide` once its turn has come. Throws Refused if nobody waits for it any more by then. */
+  /** Runs `decide` when its turn has come. Throws Refused if the request ends before that. */
   async run<T>(key: Key, asker: Asker, decide: () => Promise<T>): Promise<T> {
     const line = `${key.shard}|${formatClientKey(key)}`;
     await this.#enter(line, asker);
@@ -56,7 +61,7 @@ export class ObjectTurns {
   }
 }
 
-/** Throws Refused if nobody waits for the answer any more. */
+/** Throws Refused if the request has ended. */
 export function assertAwaited({ isEnded }: Asker): void {
   if (isEnded) throw new Refused(abandoned);
 }

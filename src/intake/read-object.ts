@@ -1,8 +1,9 @@
 /**
- * From the bytes of a write to an object of the type its URL names, or why they are not one. Nothing is decoded but kind,
- * apiVersion and metadata.
+ * Reads the bytes of a write as an object of the type that its URL names, or says why they are
+ * none. Only kind, apiVersion and metadata are decoded.
  *
- * Bounds: nesting (json/decodable.ts); `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `strictCausesMax` warnings, or causes of a strict refusal.
+ * Bounds: nesting (json/decodable.ts); `membersMax` members; a refusal quotes at most
+ * `excerptBytesMax` of the body; at most `strictCausesMax` warnings, or causes of a strict refusal.
  */
 import { invalid } from '../domain/invalid.js';
 import type { ServedType } from '../domain/catalogue.js';
@@ -17,19 +18,28 @@ import { MisfitMeta, parseObjectMeta, type ObjectMeta } from '../json/object-met
 import { strictCause } from '../json/strict-cause.js';
 import { invalidValue } from './refusals.js';
 
-/** Of the object, its labels, its annotations and all that stands in its metadata: each is checked, and a megabyte could hold 300,000. */
+/**
+ * Counts the members of the object, its labels, its annotations, and all values in its metadata.
+ * Each is checked, and a megabyte could hold 300,000 of them.
+ */
 const membersMax = 10_000;
-/** The serving thread decodes it and checks every member. */
+/** The serving thread decodes the metadata and checks every member. */
 const metadataBytesMax = 512 * 1024;
-/** Text in which a name stands twice is rewritten and read again. */
+/** A text with a repeated name is rewritten and scanned again. */
 const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
-/** Of a kind or an apiVersion, which refusals quote more than once. A group has 253 at most, a version or a kind 63. */
+/**
+ * Of a kind or an apiVersion, because refusals quote it more than once. Kubernetes allows 253
+ * characters in a group, and 63 in a version or kind.
+ */
 const typeCharactersMax = 512;
 const strictCausesMax = 100;
 const decoder = new TextDecoder();
 
-/** What the URL says about the object. `version` is the one of the URL. By default upstream warns of names that stand twice, and of those that it does not know. */
+/**
+ * What the URL says about the object; `version` is that of the URL. By default Kubernetes warns of
+ * repeated and unknown names.
+ */
 export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation: FieldValidation }>;
 
 export type IncomingObject = Readonly<{ text: ObjectText; meta: ObjectMeta; warnings: readonly string[] }>;
@@ -72,7 +82,7 @@ function scan(bytes: Uint8Array, type: ServedType): ObjectText {
   }
 }
 
-/** `kind` or `apiVersion`; '' when it is not there. */
+/** The value of `kind` or `apiVersion`; '' when it is missing or null. */
 function typeText(text: ObjectText, type: ServedType, name: string): string {
   const found = member(text.top, name);
   const value: unknown = found === undefined ? null : JSON.parse(valueText(text.bytes, found));
@@ -94,7 +104,10 @@ function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMe
   }
 }
 
-/** Of what the scan has seen. Whatever stands twice in a strict write was refused before. */
+/**
+ * Covers only what the scan sees. For a strict write that was parsed in full, the parser has
+ * already refused repeated names.
+ */
 function strictCauses(text: ObjectText): readonly string[] {
   const repeated = new Set(hasDuplicates(text) ? duplicates(text) : []);
   const unknown = unknownMembers(text).flatMap(({ path, names }) => [...names].map((name) => `${path}.${name}`));
@@ -106,7 +119,7 @@ function unrecognized(bytes: Uint8Array, { kind }: ServedType, why: string): Ref
   return new Refused(badRequest(`the object provided is unrecognized (must be of type ${kind}): ${why} (${excerpt(bytes)})`));
 }
 
-/** The beginning of a body as upstream shows it: in hex when it does not look like JSON. */
+/** The beginning of a body as Kubernetes shows it: in hex when it does not look like JSON. */
 function excerpt(bytes: Uint8Array): string {
   if (bytes.length === 0) return '<empty>';
   const start = bytes.subarray(0, excerptBytesMax);

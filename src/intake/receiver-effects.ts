@@ -1,4 +1,4 @@
-/** What a receiver asks for (receiver-step.ts decides). */
+/** The effects that a step returns (receiver-step.ts). */
 import { shown } from '../diagnostics/shown.js';
 import type { ShardState } from '../domain/claim.js';
 import { loggedRefusal, type Refusal } from '../domain/errors.js';
@@ -10,22 +10,24 @@ import type { NumberedFrame, Work } from './receiver-state.js';
 export type ReceiverEffect =
   | Readonly<{ kind: 'send'; frame: Frame }>
   | Readonly<{ kind: 'push'; work: Work }>
-  /** The type of this frame may be declared by what is not settled yet: bring the frame again once it is. */
+  /**
+   * Unsettled work may declare the type of this frame. Step the frame again once that is settled.
+   */
   | Readonly<{ kind: 'again'; frame: NumberedFrame; isHeld: boolean }>
-  /** `key`: undefined of a begin or end. */
+  /** `key`: undefined if the frame names no keys. */
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey | undefined; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>
-  /** What is held of the slice is to be sent, by the number of its begin. */
+  /** Send a summary of what the store holds of the slice, under the number of its begin. */
   | Readonly<{ kind: 'summarise'; slice: Slice; sequence: number }>
-  /** The periodic digest of a slice that is current here was compared. */
+  /** The store has compared the periodic digest of a slice that is current here. */
   | Readonly<{ kind: 'compared'; slice: Slice; isSame: boolean }>
-  /** Everything that was sent before it can be read here. */
+  /** Clients can read here everything that was sent before the report. */
   | Readonly<{ kind: 'reported'; report: FrameOf<'report'> }>
-  /** The pusher has its shard no more. */
+  /** The pusher has lost its shard. */
   | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   | FrameOf<'bye'>;
 
-/** What follows once the store has decided the work of one frame, besides its acknowledgement. */
+/** The effects of settled work, besides its ack. */
 export function settledEffects(
   { slice, report, last, pushes, compares }: Work,
   outcomes: readonly PushOutcome[],
@@ -33,12 +35,12 @@ export function settledEffects(
   if (report !== undefined) return [{ kind: 'reported', report }];
   if (slice === undefined) return [];
   const differs = outcomes.find((outcome) => outcome.kind === 'differs');
-  // Whether it was current when they were compared: it may have been ended since, in the same commit.
+  // `isCurrent` is of the moment of the comparison. The same commit may have ended the slice since.
   if (differs?.isCurrent === true) return [{ kind: 'compared', slice, isSame: false }, resync(slice, 'its digest differs')];
   if (differs !== undefined) return [resync(slice, 'it is not current here')];
   const isUnchanged = outcomes.every(({ kind }) => kind === 'unchanged');
   if (pushes.some(({ kind }) => kind === 'compare')) return isUnchanged ? [{ kind: 'compared', slice, isSame: true }] : [];
-  // Who has not the slice is not shown what is held of it.
+  // A fenced link may not learn what the store holds of the slice, so its summary is empty.
   if (compares && pushes.length > 0 && isUnchanged) return [{ kind: 'summarise', slice, sequence: last }];
   if (compares) return [{ kind: 'send', frame: { kind: 'summary', slice, sequence: last, digests: new Uint8Array() } }];
   return outcomes.some(({ kind }) => kind === 'unbegun') ? [resync(slice, 'its sync was interrupted here')] : [];
@@ -56,7 +58,7 @@ export function refusal(slice: Slice, key: PushedKey | undefined, sequence: numb
   ];
 }
 
-/** For the log: what and why; never a body. */
+/** Log fields: what was refused, and why. Never a body. */
 export function refusedFields({ slice, key, refusal: why }: ReceiverEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
   const place = { cluster: key && shown(key.cluster), namespace: key && shown(key.namespace), name: key && shown(key.name) };
   return { slice: formatSlice(slice), ...place, ...loggedRefusal(why) };

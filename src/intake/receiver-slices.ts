@@ -1,18 +1,21 @@
 /**
- * What a receiver remembers of the slices of its sender. Whoever runs the step owns it, and the step changes it: there may be tens of thousands, which
- * nobody copies for a frame.
+ * What a receiver remembers of its sender's slices. The step changes it in place, because copying
+ * tens of thousands of slices for each frame would cost too much.
  *
- * Those that wait for a type are found by it: a type is known or not, of whatever shard a slice of it is.
+ * Slices that wait for their type are indexed by it. A type is declared or not for all shards
+ * alike.
  *
- * Logical clusters of a slice are synced by themselves, while it is synced or syncing. A `begin` voids these syncs, and so does what makes it stale.
+ * Single logical clusters are synced while their slice is synced or syncing. A `begin` voids these
+ * syncs, and so does anything that makes the slice stale.
  */
 import { formatResource } from '../domain/resource.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 
 /**
- * `synced`: changes of it are taken without a `begin`; only a pusher's slices are remembered so.
- * `syncing`: `objects` were put since `begin`; `hasLacked`: something was refused since the first `begin` that no `end` has followed.
- * `stale`: what comes of it is dropped up to its next `begin`; `isAsked`: for that.
+ * `synced`: changes are accepted without a `begin`; only a pusher's slices are remembered so.
+ * `syncing`: `objects` were put since `begin`. `hasLacked`: something was refused in this sync, or
+ * in syncs before it that had no `end`. `stale`: frames are dropped up to the next `begin`;
+ * `isAsked`: a resync was requested.
  */
 export type ReceiverSlice = Readonly<
   | { slice: Slice; phase: 'synced' }
@@ -22,17 +25,17 @@ export type ReceiverSlice = Readonly<
 
 export type ClusterOpened = 'opened' | 'open already' | 'too many';
 
-/** How many logical clusters may be under way, or kept, in one connection. */
+/** Logical clusters that may be under way, or kept, in one connection. */
 const clustersMax = 50_000;
 
 export class ReceiverSlices {
   readonly #all = new Map<string, ReceiverSlice>();
-  /** By slice and logical cluster, of those whose sync is under way: how many objects were put since it began. */
+  /** By slice and logical cluster, while its sync is under way: the objects put since it began. */
   readonly #clusters = new Map<string, Map<string, number>>();
-  /** By slice, those that its end leaves as they are, until they begin. */
+  /** By slice: logical clusters that its `end` leaves unchanged, until their own sync begins. */
   readonly #keptClusters = new Map<string, Set<string>>();
   #clusterCount = 0;
-  /** Stale and not asked for, by their types. */
+  /** Stale slices whose resync was not requested, by type. */
   readonly #waiting = new Map<string, Map<string, Slice>>();
 
   constructor(synced: readonly Slice[] = []) {
@@ -63,13 +66,19 @@ export class ReceiverSlices {
     if (this.#all.delete(name)) this.#leave(slice, name);
   }
 
-  /** A sync of all of it begins. `hasLacked`: something was refused in the one before, which has had no end. */
+  /**
+   * A sync of the whole slice begins. `hasLacked`: something was refused in a sync before it that
+   * had no `end`.
+   */
   begin(slice: Slice, hasLacked: boolean): void {
     this.#forgetClusters(formatSlice(slice));
     this.set({ slice, phase: 'syncing', objects: 0, hasLacked });
   }
 
-  /** One that is to be kept is open once it is under way or kept, one that begins is opened anew. Both count until they end. */
+  /**
+   * `clusterKeep` leaves a logical cluster that is under way as it is. `clusterBegin` always starts
+   * over. Both count against the bound until they end.
+   */
   openCluster(slice: Slice, { kind, cluster }: Readonly<{ kind: 'clusterBegin' | 'clusterKeep'; cluster: string }>): ClusterOpened {
     const name = formatSlice(slice);
     const begun = this.#clusters.get(name) ?? new Map<string, number>();
@@ -85,7 +94,10 @@ export class ReceiverSlices {
     return 'opened';
   }
 
-  /** How many objects of it were put since it began; undefined: it has not begun. */
+  /**
+   * Returns the number of objects put since the logical cluster began; undefined if it did not
+   * begin.
+   */
   endCluster(slice: Slice, cluster: string): number | undefined {
     const name = formatSlice(slice);
     const clusters = this.#clusters.get(name);
@@ -96,7 +108,7 @@ export class ReceiverSlices {
     return objects;
   }
 
-  /** Objects of the slice were put, in whatever logical clusters they are. */
+  /** Counts objects of the slice, in whatever logical clusters they are. */
   put(slice: Slice, objects: readonly Readonly<{ cluster: string }>[]): void {
     const known = this.of(slice);
     if (known?.phase === 'syncing') this.set({ ...known, objects: known.objects + objects.length });
@@ -108,7 +120,10 @@ export class ReceiverSlices {
     }
   }
 
-  /** Forgets all but these, each by its text; gives those that were forgotten while logical clusters of them were under way, or kept. */
+  /**
+   * Forgets all slices but these texts. Returns the forgotten ones that had logical clusters under
+   * way or kept.
+   */
   keep(names: ReadonlySet<string>): readonly Slice[] {
     const broken: Slice[] = [];
     for (const [name, { slice }] of this.#all) {
@@ -119,7 +134,7 @@ export class ReceiverSlices {
     return broken;
   }
 
-  /** Those that wait for a type which is known by now. */
+  /** The waiting slices whose type is known by now. */
   waiting(isKnown: (slice: Slice) => boolean): readonly Slice[] {
     return [...this.#waiting.values()].flatMap((ofType) => {
       const [first] = ofType.values();

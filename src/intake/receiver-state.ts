@@ -1,4 +1,7 @@
-/** What a receiver is made of: where it stands, what happens to it, and what it looks at (receiver-step.ts decides). */
+/**
+ * What a receiver consists of: its state, its events, and the context that each step reads
+ * (receiver-step.ts).
+ */
 import type { ServedType } from '../domain/catalogue.js';
 import type { LackingObjects } from '../domain/lacking-objects.js';
 import type { StoredObject } from '../domain/object.js';
@@ -10,22 +13,28 @@ import type { Credit, FrameLimits, FrameOf } from '../frames/frame.js';
 import type { ReceiverSlices } from './receiver-slices.js';
 
 export type ReceiverState = Readonly<{
-  /** The number the next mutation must have. */
+  /** The number that the next mutation must have. */
   next: number;
   slices: ReceiverSlices;
-  /** What was refused of slices since they began: one of which something is lacking is not current, whatever `end` says. Of links alone. */
+  /**
+   * Objects that this end refused since the last begin of their slice. A slice that lacks objects
+   * is not current, whatever its `end` says. For links only.
+   */
   lacking: LackingObjects;
   unsettled: Credit;
 }>;
 
-/** Frames that are numbered. A pusher sends the first six, a link all but the fifth and the sixth. */
+/**
+ * A pusher sends the first seven. A link sends all but clusterBegin, clusterEnd and clusterKeep.
+ */
 export type NumberedFrame = FrameOf<
   'put' | 'delete' | 'begin' | 'end' | 'clusterBegin' | 'clusterEnd' | 'clusterKeep' | 'progress' | 'digest' | 'report'
 >;
 
 /**
- * What a frame asks of the store, or the receiver itself. `last`: the number that may be acknowledged when it is settled; 0 where no frame asks.
- * `report`: what holds from then on. `compares`: a begin that is answered with a summary then.
+ * The work of one frame for the store, or for the receiver itself. `last`: the number to
+ * acknowledge once the work is settled; 0 if no frame caused it. `report` takes effect then.
+ * `compares`: the begin is answered with a summary then.
  */
 export type Work = Readonly<{
   pushes: readonly Push[];
@@ -38,36 +47,36 @@ export type Work = Readonly<{
 }>;
 
 export type ReceiverEvent =
-  /** `isHeld`: of an end, nothing may be removed at it. */
+  /** `isHeld`: an `end` that may remove nothing (held-removals.ts). */
   | Readonly<{ kind: 'frame'; frame: NumberedFrame; isHeld?: boolean }>
-  /** In the order of their numbers. */
+  /** Settled work arrives in the order of its numbers. */
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>
-  /** A type is gone, and with it the objects of these slices. */
+  /** A type was withdrawn, and its objects in these slices were dropped. */
   | Readonly<{ kind: 'dropped'; slices: readonly Slice[] }>
-  /** Types were declared: one that was not known may be. */
+  /** Types were declared, perhaps some that were unknown here. */
   | Readonly<{ kind: 'declared' }>
-  /** The sender has no slices but these, each by its text. */
+  /** The texts of all slices that the sender has. */
   | Readonly<{ kind: 'named'; slices: ReadonlySet<string> }>;
 
-/** What holds for all that is received at this cache, whoever sends it. */
+/** The rules for everything that this cache receives, whoever sends it. */
 export type IntakeRules = Readonly<{
-  /** The type that a shard's objects are of, as it is declared now. */
+  /** The present declaration of the type of a shard's objects. */
   typeOf: (resource: Resource, shard: ShardName) => ServedType | undefined;
   credit: Credit;
   limits: FrameLimits;
-  /** Logical clusters that are taken although their name begins with `system:`. */
+  /** Logical clusters that are accepted although their names begin with `system:`. */
   systemClusters: ReadonlySet<string>;
 }>;
 
-/** What a step looks at besides its state. */
+/** What a step reads besides its state. */
 export type ReceiverContext = IntakeRules &
   Readonly<{
     by: Speaker;
     takes: (slice: Slice) => boolean;
-    /** Whether the policy of this end alone lets an object in. */
+    /** Whether this end's policy alone accepts an object. */
     accepts: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
-    /** Whether anything is known here of the slice. */
+    /** Whether the store knows anything of the slice. */
     holds: (slice: Slice) => boolean;
-    /** Whether much of it is to be removed once that is confirmed. */
+    /** Whether the removal of much of the slice waits for a confirmation. */
     isHeld: (slice: Slice) => boolean;
   }>;

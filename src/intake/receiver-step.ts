@@ -1,30 +1,45 @@
 /**
- * What a pusher or the cache at the other end of a link sends goes to the store in the order it came, as a pure step: an event and what was
- * before go in; the next state and what is to be done come out.
+ * Decides what becomes of the frames that a pusher, or the cache at the other end of a link, sends.
+ * It is a pure step: state and event go in, the next state and its effects come out. Frames go to
+ * the store in the order in which they arrive.
  *
  *   frame               what becomes of it
- *   begin               puts of the slice are counted; one that compares is answered with a summary of what is held behind it
+ *   begin               the receiver counts the puts of the slice from here; a begin that compares
+ *                       is answered with a summary of what the store holds
  *   put, delete         each mutation is admitted or refused by itself
- *   end                 the count is right: to the store · else the slice is stale and asked for again, and nothing is removed
- *   clusterBegin, -End  the same of one logical cluster of it, and the slice counts as synced or not as before; clusterKeep: to the store as a begin
- *   … that is held      the slice is stale, and nothing is removed; no digest of it is compared (held-removals.ts)
- *   … after refusals    to the store, as stale: not all of it is here
- *   … not taken here    puts are refused, everything else is dropped: what is held of it is not the other end's (RECEIVE-5)
- *   progress, digest    to the store, behind everything before them; the position of a put or delete with its mutations
- *   report              holds once everything before it is settled
+ *   end                 the count is right: goes to the store
+ *                       else: the slice becomes stale, a resync is requested, nothing is removed
+ *   clusterBegin, -End  the same for one logical cluster of the slice; whether the slice counts as
+ *                       synced does not change
+ *   clusterKeep         goes to the store as a begin
+ *   … that is held      the slice becomes stale, nothing is removed, and no digest of the slice is
+ *                       compared (held-removals.ts)
+ *   … after refusals    goes to the store as stale, because objects of the slice are missing
+ *   … not taken here    puts are refused, other frames are dropped (RECEIVE-5)
+ *   progress, digest    goes to the store behind everything before it; the position of a put or
+ *                       delete goes with its mutations
+ *   report              takes effect once everything before it is settled
  *
- * What differs:                 a pusher                                        a link
- *   a slice without a begin     asked for, unless its term synced it here       its changes are taken; the store knows whether it is current
- *   a type nobody declares      refused; asked for once it is declared          parked: dropped until the type is declared, then asked for
- *   a refused object            says so in its status                           makes the slice stale until it is taken
- *   fenced in the store         ends the session                                was sent before the other end heard of the present claim
+ * What differs:              a pusher                       a link
+ *   a slice without a begin  resync requested, unless its   changes accepted; the store knows
+ *                            term synced the slice here     whether the slice is current
+ *   a type nobody declares   refused; resync requested      parked: dropped until declared, then
+ *                            once declared                  resync requested
+ *   a refused object         the pusher's status says so    the slice is stale until accepted
+ *   fenced in the store      ends the session               ignored: the other end sent it before
+ *                                                           it received the present claim
  *
- * RECEIVE-1 Mutations are numbered without a gap; anything else ends the connection, and the next one goes on from what is durable.
- * RECEIVE-2 A number is acknowledged when everything up to it is durable, refused or dropped. That frees credit.
- * RECEIVE-3 What is refused touches that mutation alone: the cache keeps the version of the object that it accepted last.
- * RECEIVE-4 A stale slice holds up no other. It is asked for once, when its type is known.
- * RECEIVE-5 What the policy of this end takes nothing of, the other end cannot remove; its own policy change does (tier/uncovered-slices.ts).
- * Bounds: the credit, of what is not settled yet; `slicesMax`.
+ * RECEIVE-1 Mutation numbers have no gaps. Any other number ends the connection, and the next
+ *   connection continues behind the last durable mutation.
+ * RECEIVE-2 A number is acknowledged when everything up to it is durable, refused or dropped. The
+ *   ack frees credit.
+ * RECEIVE-3 A refusal affects that mutation alone. The cache keeps the version of the object that
+ *   it accepted last.
+ * RECEIVE-4 A stale slice delays no other slice. Its resync is requested once, when its type is
+ *   declared.
+ * RECEIVE-5 The other end cannot remove objects of a slice that this end's policy does not accept.
+ *   A change of this end's policy does that (tier/uncovered-slices.ts).
+ * Bounds: the credit limits what is not settled yet; `slicesMax`.
  */
 import type { Refusal } from '../domain/errors.js';
 import { LackingObjects } from '../domain/lacking-objects.js';
@@ -44,14 +59,18 @@ import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work
 type Stepped = Readonly<{ state: ReceiverState; effects: readonly ReceiverEffect[] }>;
 type SliceFrame = Exclude<NumberedFrame, { kind: 'progress' | 'report' }>;
 
-/** Of a connection that begins. `synced`: slices of a pusher's shard that it has synced in full here. */
+/**
+ * The state of a new connection. `synced`: slices that the pusher's term has synced in full here.
+ */
 export function newReceiver(synced: readonly Slice[] = []): ReceiverState {
   return { next: 1, slices: new ReceiverSlices(synced), lacking: new LackingObjects(), unsettled: { mutations: 0, bytes: 0 } };
 }
 
-/** Remembered in one connection. */
+/** Slices remembered in one connection. */
 const slicesMax = 50_000;
-/** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
+/**
+ * Bytes that the place annotations may add to a body. A body that grows more gets its own buffer.
+ */
 const growthBytesMax = 96;
 const taken = 'what was refused of it was taken';
 const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache takes nothing of that slice' };
@@ -103,7 +122,10 @@ function reachOf(position: string, { by }: ReceiverContext): readonly Push[] {
   return by.kind === 'link' ? [{ kind: 'reach', neighbour: by.neighbour, position }] : [];
 }
 
-/** The position that a frame names is reached by the commit that has the frame's own mutations, whatever becomes of them. */
+/**
+ * The commit of a frame's mutations also stores the frame's position, whether or not the mutations
+ * were admitted.
+ */
 function withPosition({ state, effects }: Stepped, frame: SliceFrame, context: ReceiverContext): Stepped {
   if ((frame.kind !== 'put' && frame.kind !== 'delete') || frame.position === undefined) return { state, effects };
   const reach = reachOf(frame.position, context);
@@ -111,7 +133,7 @@ function withPosition({ state, effects }: Stepped, frame: SliceFrame, context: R
   return { state, effects: effects.map((effect) => (effect.kind === 'push' ? reached(effect.work) : effect)) };
 }
 
-/** What is sent of a slice whose type is known. */
+/** Handles a frame of a slice whose type is declared. */
 function takeSlice(
   state: ReceiverState,
   frame: SliceFrame,
@@ -121,7 +143,7 @@ function takeSlice(
   const { slice } = frame;
   const { by } = context;
   const known = state.slices.of(slice);
-  // What it lets nothing in of it lets nobody remove either.
+  // The other end may not remove objects of a slice whose puts this end refuses (RECEIVE-5).
   if (frame.kind !== 'put' && !context.takes(slice)) {
     state.slices.delete(slice);
     return push(state, work, []);
@@ -155,14 +177,20 @@ function takeSlice(
   }
 }
 
-/** What was sent before the sender heard that the slice is asked for. */
+/**
+ * Drops a frame of a stale slice. The sender sends such frames until it receives the resync
+ * request.
+ */
 function drop(state: ReceiverState, { slice, isAsked }: ReceiverSlice & { phase: 'stale' }, work: Work): Stepped {
   state.slices.set({ slice, phase: 'stale', isAsked: true });
   const { effects } = push(state, work, []);
   return { state, effects: isAsked ? effects : [...effects, resync(slice, 'it is not current here')] };
 }
 
-/** Not all of it is here. A link's changes are taken all the same, because the store knows that the slice is stale. */
+/**
+ * Marks the slice stale and requests a resync, because objects are missing here. A link's further
+ * changes are still accepted, because the store knows that the slice is stale.
+ */
 function askAnew(
   state: ReceiverState,
   slice: Slice,
@@ -194,7 +222,7 @@ function end(
   const lacks = state.lacking.lacks(slice);
   const said = { ...(buckets === undefined ? {} : { buckets }), ...(term === undefined ? {} : { term }) };
   const { effects } = push(state, work, [{ kind: 'end', slice, by, filterHash: lacks ? '' : filterHash, ...said }]);
-  // The other end knows what was refused, and not that it was taken since.
+  // The sender knows of the refusals, but not that this end has accepted the objects since.
   const isMended = isBegun && known.hasLacked && !lacks;
   return { state, effects: isMended ? [...effects, resync(slice, taken)] : effects };
 }
@@ -231,7 +259,8 @@ function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, work: Wor
   const effects = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
   const change = isPusher(context) ? undefined : noteRefused(state, frame, new Set(refused.map(({ key }) => key)));
   if (change === undefined) return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
-  // It becomes stale with the commit that lacks something; the sync that is asked for ends it as what it is.
+  // The slice becomes stale in the commit that lacks the object. The `end` of the requested resync
+  // says whether it is still stale.
   const invalidations: readonly Push[] = change === 'lacks' ? [{ kind: 'invalidate', slice, by }] : [];
   const asks = resync(slice, change === 'lacks' ? 'something of it was refused' : taken);
   return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes: [...pushes, ...invalidations] } }, asks] };
@@ -253,7 +282,8 @@ function refuseUndeclared(state: ReceiverState, frame: SliceFrame, work: Work, {
   const { slice, sequence } = frame;
   const refused: Refusal = { reason: 'NotFound', message: `the type ${formatResource(slice.resource)} is not served here` };
   const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
-  // What is refused here is missing when the type is back, whether or not its objects went meanwhile.
+  // The slice lacks what is refused here once its type is declared again, whether or not its
+  // objects were dropped meanwhile.
   const known = state.slices.of(slice);
   const isNew = frame.kind === 'begin' && state.slices.size < slicesMax;
   if (known !== undefined || isNew) state.slices.set({ slice, phase: 'stale', isAsked: false });
@@ -275,18 +305,24 @@ function settle(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind
   const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
   if (slice === undefined || !isUnbegun || !isPusher(context)) return { state: settled, effects: asked };
   state.slices.set({ slice, phase: 'stale', isAsked: true });
-  // Where it was the sync of one logical cluster, the slice counts as synced in the store.
+  // After a broken sync of one logical cluster, the store still counts the slice as synced.
   return { state: settled, effects: [...forget(settled, [slice], context).effects, ...asked] };
 }
 
-/** What waited for its type, and has one now. What is still under way is from before: it would be taken for changes of what is not here. */
+/**
+ * Requests a resync of the slices whose type is declared by now. Frames under way stay dropped,
+ * because they would count as changes to objects that this end does not hold.
+ */
 function askForDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Stepped {
   const known = state.slices.waiting(({ resource, shard }) => typeOf(resource, shard) !== undefined);
   for (const slice of known) state.slices.set({ slice, phase: 'stale', isAsked: true });
   return { state, effects: known.map((slice) => resync(slice, 'its type is declared now')) };
 }
 
-/** What was synced since the type came back may count in the store by now. It must not: what comes up to the next `begin` is dropped. */
+/**
+ * The store may already count syncs that came after the type was declared again. It must forget
+ * them, because all frames up to the next `begin` are dropped.
+ */
 function loseDropped(state: ReceiverState, slices: readonly Slice[], context: ReceiverContext): Stepped {
   const lost = slices.filter((slice) => !isPusher(context) || state.slices.of(slice) !== undefined);
   const isBack = ({ resource, shard }: Slice): boolean => context.typeOf(resource, shard) !== undefined;
@@ -299,7 +335,7 @@ function loseDropped(state: ReceiverState, slices: readonly Slice[], context: Re
   return { state, effects: [...forgotten.effects, ...askForDeclared(state, context).effects] };
 }
 
-/** The store forgets the syncs of these too. */
+/** Makes the store forget the syncs of these slices, too. */
 function forget(state: ReceiverState, slices: readonly Slice[], { by }: ReceiverContext): Stepped {
   if (slices.length === 0) return { state, effects: [] };
   const pushes = slices.map((slice): Push => ({ kind: 'invalidate', slice, by }));

@@ -1,4 +1,4 @@
-/** Why an object is not admitted, in upstream's words. */
+/** Refusals of writes, in the words of Kubernetes' API server. */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Cause, Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -12,7 +12,7 @@ export function invalidValue(field: string, value: string | bigint, flaw: string
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${shown}: ${flaw}`, field };
 }
 
-/** Someone else was first, unless there is another reason why. */
+/** By default, `why` says that another write came first. */
 export function conflict({ resource: { group, resource }, name }: Key, why = modified): Refusal {
   return {
     reason: 'Conflict',
@@ -37,7 +37,9 @@ export function alreadyExists({ resource: { group, resource }, name }: Key, retr
   };
 }
 
-/** Why a delete may not go on, undefined when it may. Upstream names the Kind here, not the plural. */
+/**
+ * The refusal of a delete whose precondition fails. Kubernetes names the kind here, not the plural.
+ */
 export function preconditionFailed(
   { type, current, held }: Readonly<{ type: ServedType; current: StoredObject; held: string }>,
   { uid, resourceVersion }: Readonly<{ uid: string | undefined; resourceVersion: string | undefined }>,
@@ -62,7 +64,7 @@ export function preconditionFailed(
   return undefined;
 }
 
-/** A namespaced type without a namespace: upstream has no such URL. */
+/** For a namespaced type without a namespace: Kubernetes has no such URL. */
 export function noSuchResource({ group, resource }: Readonly<{ group: string; resource: string }>): Refusal {
   return {
     reason: 'NotFound',

@@ -1,11 +1,14 @@
-/** Decides how a pusher's session begins and ends: what its hello comes to, and why it has to go whose shard another process has. */
+/**
+ * Decides how a pusher's session begins and ends: how its hello is answered, and with which `bye` a
+ * pusher that lost its shard leaves.
+ */
 import type { Arrival, ShardState } from '../domain/claim.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import type { PushOutcome } from '../domain/push.js';
 import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import { protocolVersion, type FrameOf } from '../frames/frame.js';
 
-/** A pusher that comes for its shard. `position`: up to where it was acknowledged; '' when it does not know. */
+/** A pusher arrives for its shard. `position`: the position of its last ack; '' if it has none. */
 export type Coming = Omit<Arrival, 'nowMs'> & Readonly<{ kind: 'coming'; takesOver: boolean; position: string }>;
 
 const comeAgainMs = 100;
@@ -23,7 +26,7 @@ export function comingOf(
   return { kind: 'coming', shard, process, term, takesOver, position };
 }
 
-/** Why a session ends that was not given its shard, or lost it. */
+/** The `bye` for a session that did not get its shard, or lost it. */
 export function byeTo({ shard, process }: Pick<Arrival, 'shard' | 'process'>, outcome: PushOutcome): FrameOf<'bye'> {
   switch (outcome.kind) {
     case 'fenced': {
@@ -38,8 +41,9 @@ export function byeTo({ shard, process }: Pick<Arrival, 'shard' | 'process'>, ou
 }
 
 /**
- * How the session of a pusher ends that does not have its shard any more. A later process or a removal fences it for good; where its own process
- * has the shard at another cache, it comes again, and has it here.
+ * How a session ends that has lost its shard. A later process or a removal fences the pusher for
+ * good. If its own process has the shard at another cache, the pusher comes back and gets the shard
+ * here.
  */
 export function displaced(
   process: string,
