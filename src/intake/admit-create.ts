@@ -1,12 +1,14 @@
 /**
- * Decides a POST: the object to store, or why it is refused.
+ * Decides a POST: the object to store, or a refusal.
  *
- * A1 What is admitted reads back as it was sent, but for what the server fills in or drops below.
- * A2 A body with the annotation kcp.io/shard is a replica: its uid, times and generation stay as sent, and only a missing
- *    uid or creationTimestamp is filled in; a missing generation stays missing. Any other body is new: its uid,
- *    creationTimestamp and generation are ours, and it is not being deleted.
- *    Neither has names that were set on the copy, whatever its annotation says (KEPT-2).
- * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten.
+ * A1 An admitted object reads back as it was sent, except for what the server fills in or drops
+ *    below.
+ * A2 A body with the annotation kcp.io/shard is a replica. Its uid, times and generation stay as
+ *    sent; only a missing uid or creationTimestamp is filled in. Any other body is a new object:
+ *    the server sets its uid, creationTimestamp and generation, and drops its deletion members. In
+ *    both, no name counts as set on the copy, whatever the annotation for kept names says (KEPT-2).
+ * A3 The URL alone says where the object is. The server overwrites what the annotations say about
+ *    it.
  */
 import { invalid } from '../domain/invalid.js';
 import { compose, type MetadataStamp } from '../json/compose.js';
@@ -25,19 +27,22 @@ import { unmarked } from '../json/kept-members.js';
 import { formatTimestamp } from '../domain/timestamp.js';
 
 const shardAnnotation = 'kcp.io/shard';
-/** Kubernetes keeps a generated name within a DNS label, for every type. */
+/** Kubernetes limits a generated name to a DNS label, for every type. */
 const prefixCharactersMax = 58;
 
-/** The inputs of a create beside the request: the time, and generated texts. */
+/** What a create needs besides its request. */
 export type CreateInputs = CreateRequest &
   Readonly<{
     nowMs: number;
     uid: () => string;
-    /** Five random characters for a generated name. */
+    /** Five random characters for the end of a generated name. */
     suffix: () => string;
   }>;
 
-/** `generated`: the name was made up, so one that exists is no answer yet: admit again. */
+/**
+ * `generated`: the server made up the name. If it exists already, the caller admits the request
+ * again.
+ */
 export type Admitted = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[]; generated: boolean }>;
 
 export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Admitted> {
@@ -79,7 +84,7 @@ function systemStamp(meta: ObjectMeta, { uid, nowMs }: CreateInputs): MetadataSt
   };
 }
 
-/** Cut at a whole character: half a surrogate pair is no valid name. */
+/** Cuts between characters, because half a surrogate pair is no valid name. */
 function generateName(prefix: string, suffix: string): string {
   return (
     Array.from(prefix.slice(0, 2 * prefixCharactersMax))

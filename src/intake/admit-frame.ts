@@ -1,4 +1,7 @@
-/** Decides a put or delete frame: the pushes that go to the store, and which of its mutations are refused, each by itself. */
+/**
+ * Decides a put or delete frame: the pushes for the store, and a refusal for each mutation that is
+ * not admitted.
+ */
 import type { Refusal } from '../domain/errors.js';
 import type { Parsed } from '../domain/parsed.js';
 import type { Push } from '../domain/push.js';
@@ -9,7 +12,10 @@ export type RefusedMutation = Readonly<{ sequence: number; key: PushedKey; refus
 
 export type AdmittedFrame = Readonly<{ pushes: readonly Push[]; refused: readonly RefusedMutation[] }>;
 
-/** The cache keeps the version it holds of a refused object, because the source has the object in some version. */
+/**
+ * For a refused object, the cache keeps its stored version, because the source still has the object
+ * in some version.
+ */
 export function admitFrame(frame: FrameOf<'put' | 'delete'>, inputs: PushInputs): AdmittedFrame {
   const pushes: Push[] = [];
   const refused: RefusedMutation[] = [];

@@ -1,10 +1,11 @@
 /**
- * One buffer for the bodies of a frame, cut off piece by piece: a buffer for each would cost more than filling it. They come
- * together and leave the memory together, so none holds the others for long.
+ * Provides one buffer for all bodies of a frame, because a buffer for each body would cost more
+ * than filling it. The bodies arrive and leave memory together, so no body keeps the buffer of the
+ * others for long.
  */
 import { ownBuffer, type Allocate } from '../json/text-edits.js';
 
-/** What does not fit any more gets a buffer of its own. */
+/** A piece that does not fit any more gets its own buffer. */
 export function arena(bytes: number): Allocate {
   let buffer: Uint8Array | undefined;
   let used = 0;

@@ -1,12 +1,14 @@
 /**
- * Decides when the objects of plain writers count as everything, because over plain HTTP nobody sends an end. Until then the slices of their
- * shards count as not synced, and other caches do not remove what was not synced.
+ * Decides when the objects of plain writers count as all that their shards have, because plain HTTP
+ * sends no `end`. Until then, the slices of these shards count as not synced, and other caches
+ * remove no objects because of them.
  *
  *   quiet for quietMs            everything counts as written
- *   never quiet for so long      everything counts as written after writingMsMax: kcp writes all it has within its first minute
- *   a type that is new later     counts as written at once: the shard does already
+ *   never quiet for so long      everything counts as written after writingMsMax, because kcp
+ *                                writes all it has within its first minute
+ *   a type that is new later     counts as written at once, because its shard does already
  *
- * Bound: a look at every slice of plain shards, every `lookIntervalMs`.
+ * Bound: every `lookIntervalMs`, one look at every slice of plain shards.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -16,7 +18,7 @@ import type { ShardName } from '../domain/shard.js';
 import type { PublishedState } from '../domain/published-state.js';
 import { lastChangeMs } from './last-change.js';
 
-/** `runningSinceMs`: see RunningSince. `isLeader`: of the servers of this store one decides. */
+/** `runningSinceMs`: see RunningSince. `isLeader`: only the leading server of the store decides. */
 export type AssumedSyncsParts = Readonly<{
   writer: Pick<Writer, 'lane'>;
   known: PublishedState;
@@ -33,7 +35,7 @@ export class AssumedSyncs {
   readonly #parts: AssumedSyncsParts;
   readonly #quietMs: number;
   readonly #lane: PushLane;
-  /** Since when a shard is known that does not count as written yet. */
+  /** Since when each shard is known that does not count as written yet. */
   readonly #writing = new Map<ShardName, number>();
   #cancel: () => void;
   #isClosed = false;

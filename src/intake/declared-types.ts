@@ -1,14 +1,17 @@
 /**
- * Updates the catalogue from the ClusterCachedResources in the store: what they declare is served as soon as
- * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end. They end as well when its kind, its scope or a
- * version of it is another one from now on.
+ * Updates the catalogue from the ClusterCachedResources in the store. A declared type is served as
+ * soon as its declaration is published. When the last declaration of an identity goes, the type's
+ * objects are dropped, then its watches end. Watches also end when the kind, the scope or a version
+ * of their type changes.
  *
- * T1 A drop is made only while nothing declares the type, and removes what was written through the revision at which that was seen. What is written after the
- *    type came back has a later one, also where another server of the same etcd acknowledges it while this one is behind. A PUT that changes nothing writes nothing: what
- *    it found may be dropped.
- * T2 Nothing stays of a type that is gone: a drop is repeated until nothing is left, whoever removes it, and what was admitted before, and is stored only after
- *    that, is dropped by another one.
- * Bounds: one removal is under way, and of each type at most one waits behind it.
+ * T1 A type is dropped only while nothing declares it. The drop removes what was written through
+ *    the revision at which this server saw that. A write after the type came back has a later
+ *    revision, also when another server of the same etcd acknowledges it while this one is behind.
+ *    A PUT that changes nothing writes nothing, so the object that it found may be dropped.
+ * T2 Nothing stays of a type that is gone. A drop is repeated until nothing is left, whichever
+ *    server removes it. A write that was admitted earlier, and is stored after a drop, causes
+ *    another drop.
+ * Bounds: one removal is under way, and at most one more of each type waits behind it.
  */
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
 import { declaring, formatPlace, isDeclaring } from '../domain/declaration.js';
@@ -37,23 +40,27 @@ export type DeclaredTypesParts = Readonly<{
   log: Log;
 }>;
 
-/** A disk that took nothing is tried again after this. */
+/** Wait before the next try after the store could not write. */
 const retryMs = 10_000;
-/** How often a server looks whether another one has removed what it removes of a type, or has ended. */
+/**
+ * Another server may be removing the same type, and it may stop before it is done. This is how
+ * often a server checks.
+ */
 const lookMs = 1_000;
 
 export class DeclaredTypes {
   readonly #parts: DeclaredTypesParts;
   readonly #lane: PushLane;
   readonly #subscription: Subscription;
-  /** Types whose removal has not begun, and as which they were served. */
+  /** Types whose removal has not begun, each in the form in which it was served. */
   readonly #waiting = new Map<string, ServedType | undefined>();
   /** Settles when every removal so far has. */
   #removals: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
   /**
-   * While the declarations of before are read: the places that a commit has changed since, and the types that may be gone. What of them is declared is known once all
-   * is read.
+   * Set while the declarations in the store are read. `places`: those that a commit has changed
+   * since, so the read skips them. `types`: those that may be gone. Whether they are declared is
+   * known only after the read.
    */
   #opening: Readonly<{ places: Set<string>; types: Map<string, Resource> }> | undefined = { places: new Set(), types: new Map() };
 
@@ -63,7 +70,10 @@ export class DeclaredTypes {
     this.#subscription = parts.commits.subscribe((commit) => this.#follow(commit));
   }
 
-  /** `held` are the resources that hold objects: one that nothing declares was left when a server died. */
+  /**
+   * `held`: the types that hold objects. If nothing declares one, a server died while it removed
+   * it.
+   */
   static async open(parts: DeclaredTypesParts, held: readonly Resource[]): Promise<DeclaredTypes> {
     const opened = new DeclaredTypes(parts);
     const { published } = parts.revisions;
@@ -80,8 +90,8 @@ export class DeclaredTypes {
   }
 
   /**
-   * Begins no further removal; the next start does. Resolves when the store has answered the one under way, at
-   * the latest when it closes.
+   * Begins no further removal; the next start does. Resolves when the store has answered the one
+   * under way, at the latest when the store closes.
    */
   close(): Promise<void> {
     this.#closing.abort();
@@ -114,7 +124,7 @@ export class DeclaredTypes {
     }
   }
 
-  /** `former`: as it was served, which somebody may watch. */
+  /** `former`: the type in the form in which it was served, which clients may watch. */
   #remove(resource: Resource, former?: ServedType): void {
     const text = formatResource(resource);
     if (this.#opening !== undefined) return void this.#opening.types.set(text, resource);
@@ -146,7 +156,8 @@ export class DeclaredTypes {
       if (removed > 0 || !isLeft) log.info('type.removed', { ...resource, objects: removed });
       if (!isLeft) break;
       await pause(clock, lookMs, signal);
-      // Behind the other types: the server that removes this one may wait for one of those.
+      // The type goes behind the others, because the server that removes it may wait for one of
+      // those.
       return this.#remove(resource, former);
     }
     const isServed = former === undefined ? catalogue.declares(resource) : catalogue.covers(former);

@@ -1,9 +1,11 @@
 /**
- * Where pushers and caches come in: a websocket at `connectPath`, on the port and with the certificates of everything else. The
- * upgrade refuses those who may not, before a websocket exists; the first frame says what somebody comes as.
+ * Accepts pushers and child caches: a websocket at `connectPath`, on the port and with the
+ * certificates of everything else. The upgrade of an unauthorized caller is refused before a
+ * websocket exists. The first frame names the peer's role.
  *
- * Bounds: `pushersMax` and `childrenMax` connections, so that neither keep the others out, `sessionsPerCallerMax` of one caller; beyond them
- * 503, to come back later. A caller that may be either says in the hello which it is, and is refused then if there is no room.
+ * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither keep the others out, and
+ * `sessionsPerCallerMax` connections of one caller. Further ones get 503 and may come back later. A
+ * caller that may have either role names it in its hello, and is refused then if there is no room.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -18,19 +20,22 @@ import type { Frame, FrameOf } from '../frames/frame.js';
 import { connectPath } from '../frames/socket-options.js';
 import { PushSession, type PushSessionParts } from './push-session.js';
 
-/** A peer that has sent its hello; `frames` goes on after it. */
+/** A peer that has sent its hello; `frames` continues behind it. */
 export type Greeting = Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>;
 
 export type EndpointParts = Omit<PushSessionParts, 'log' | 'turn'> &
   Readonly<{
     log: Log;
-    /** Accepts a cache that follows this one; resolves once its connection is closed. */
+    /** Accepts a child cache. Resolves once its connection is closed. */
     acceptCache: (connection: FrameConnection, greeting: Greeting) => Promise<void>;
-    /** Resolves in a later turn of the event loop, when it is that peer's to work. */
+    /** Resolves in a later turn of the event loop, when it is this peer's turn to work. */
     turn: (peer: string) => Promise<void>;
-    /** Makes the websocket; undefined when the handshake failed and was answered. */
+    /**
+     * Makes the websocket. Returns undefined if the handshake failed; the caller has its answer
+     * then.
+     */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
-    /** Answers the upgrade with a Status, and closes. */
+    /** Answers the upgrade with a Status, and closes the socket. */
     refuse: (socket: Duplex, refusal: Refusal) => void;
   }>;
 
@@ -40,7 +45,7 @@ type Role = FrameOf<'hello'>['role'];
 
 type Bye = (reason: ByeReason, message: string, retryAfterMs?: number) => void;
 
-/** An open connection: its user, its role once that is known, and how to end it. */
+/** `role`: undefined until it is known. `bye` ends the connection. */
 type OpenConnection = { readonly user: string; role: Role | undefined; bye: Bye };
 
 const noRoom = 'there are too many sessions already';
@@ -60,12 +65,12 @@ export class Endpoint {
     this.#limits = limits;
   }
 
-  /** Pushers, and connections whose role is not known yet. */
+  /** Connections whose role is not known yet count, too. */
   get openPushers(): number {
     return this.#countOf('shard');
   }
 
-  /** Takes over the socket of an upgrade request; `refused`: why it may not come in, if that is known already. */
+  /** Takes over the socket of an upgrade request. `refused`: a refusal that is known already. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller, refused?: Refusal): void {
     const refusal = refused ?? this.#refusalOf(request, caller);
     if (refusal === undefined) return this.#own(this.#accept(request, socket, head, caller));
@@ -74,7 +79,10 @@ export class Endpoint {
     this.#parts.refuse(socket, refusal);
   }
 
-  /** Ends every pusher's session, to come back to another cache or to this one's next start. Resolves when all are gone; cuts off after `graceMs`. */
+  /**
+   * Ends every connection. The peer may come back at once, to another cache or to this one's next
+   * start. Resolves when all are closed; terminates the rest after `graceMs`.
+   */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const { bye } of this.#sessions.values()) bye('shutdown', 'the server is stopping', 0);
@@ -94,10 +102,10 @@ export class Endpoint {
 
   #refusalOf(request: IncomingMessage, caller: Caller): Refusal | undefined {
     const path = pathOf(request);
-    // Not NotFound, which clients take for the absence of what they ask for.
+    // Not NotFound, because clients take that for the absence of an object.
     if (path !== connectPath) return badRequest(`only ${connectPath} is served over another protocol`);
     if (!maySpeak(caller)) return forbidden(caller, path);
-    // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
+    // A browser names the page that it acts for, and sends its user's certificate for any page.
     if (request.headers.origin !== undefined) return forbidden(caller, path);
     if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
     const own = [...this.#sessions.values()].filter(({ user }) => user === caller.user).length;
@@ -111,7 +119,7 @@ export class Endpoint {
     return this.#countOf(role, besides) < (role === 'shard' ? pushersMax : childrenMax);
   }
 
-  /** A connection that may be either counts as both. */
+  /** A connection whose role is not known counts for both roles. */
   #countOf(role: Role, besides?: OpenConnection): number {
     let count = 0;
     for (const open of this.#sessions.values()) if (open !== besides && (open.role ?? role) === role) count += 1;
@@ -159,7 +167,7 @@ export class Endpoint {
     await session.run(first, frames);
   }
 
-  /** A session outlives the handshake that checked its certificate; the certificate's own end still counts. */
+  /** The handshake checked the certificate once. The session must still end when it expires. */
   #endWithCertificate(open: OpenConnection, caller: Caller): () => void {
     return atExpiry(caller, this.#parts.clock, () => open.bye('forbidden', 'the certificate has expired', 0));
   }
@@ -169,7 +177,7 @@ function forbidden({ user }: Caller, path: string): Refusal {
   return { reason: 'Forbidden', message: `forbidden: User ${JSON.stringify(user)} cannot connect to ${JSON.stringify(path)}`, details: {} };
 }
 
-/** Undefined: a master's session may be either. */
+/** Undefined for a master, whose session may have either role. */
 function roleOf({ speaksFor }: Caller): Role | undefined {
   return speaksFor?.kind === 'shard' || speaksFor?.kind === 'cache' ? speaksFor.kind : undefined;
 }

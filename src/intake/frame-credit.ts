@@ -1,10 +1,13 @@
-/** What a frame takes of the credit that its sender was granted. */
+/** The credit that a frame uses. */
 import type { Credit, Frame } from '../frames/frame.js';
 
-/** What a slice counts as in a report. */
+/** The bytes that each slice in a report counts as. */
 export const reportedSliceBytes = 128;
 
-/** Of a numbered frame. Bytes are those of bodies: what else the sender counts is its own affair. */
+/**
+ * Counts a numbered frame. Only the bytes of bodies count here, whatever else the sender counts for
+ * itself.
+ */
 export function creditOf(frame: Frame): Credit {
   switch (frame.kind) {
     case 'put':

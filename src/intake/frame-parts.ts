@@ -1,16 +1,23 @@
 /**
- * A frame as it is admitted: in parts, between which the event loop turns, so that everybody else waits for a part and not for a
- * frame. An object of the usual 2.5 kB takes 20 µs. A byte takes 5 ns, 100 ns where somebody means harm: a full
- * part then takes 25 ms, a whole frame would take half a second.
+ * Splits a frame into parts for admission. The event loop turns between two parts, so other peers
+ * wait for one part and not for a whole frame. An object of the usual 2.5 kB takes 20 µs. A byte
+ * takes 5 ns, and 100 ns in a hostile object. So a full part takes 25 ms at worst, where a whole
+ * frame would take half a second.
  */
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../frames/frame.js';
 
-/** What is admitted in one turn of the event loop, but for the object that reaches it. */
+/**
+ * The most that is admitted in one turn of the event loop. The object that reaches it may exceed
+ * it.
+ */
 export const turnMax: Credit = { mutations: 32, bytes: 256 * 1024 };
 
 type Many = FrameOf<'put'> | FrameOf<'delete'>;
 
-/** The frame itself when it needs no parts, or holds more than it may: the session refuses it then. */
+/**
+ * Returns the frame itself if it needs no parts, or if it exceeds its limits: the session then
+ * refuses it.
+ */
 export function partsOf<Each extends Frame>(frame: Each | Many, limits: FrameLimits): readonly (Each | Many)[] {
   return frame.kind === 'put' || frame.kind === 'delete' ? manyParts(frame, limits) : [frame];
 }
@@ -18,12 +25,12 @@ export function partsOf<Each extends Frame>(frame: Each | Many, limits: FrameLim
 function manyParts(frame: Many, { frameMutationsMax }: FrameLimits): readonly Many[] {
   const all = frame.kind === 'put' ? frame.objects : frame.keys;
   if (all.length > frameMutationsMax) return [frame];
-  // The position is reached with the last part.
+  // The last part carries the position.
   const { position: _, ...unreached } = frame;
   return placesOf(all).map(({ from, to }, i, { length }) => part(i === length - 1 ? frame : unreached, from, to));
 }
 
-/** Where each part begins and ends; at least one. */
+/** Where each part begins and ends; at least one part. */
 function placesOf(
   all: readonly (PushedKey & { readonly body?: Uint8Array | undefined })[],
 ): readonly Readonly<{ from: number; to: number }>[] {

@@ -1,15 +1,18 @@
 /**
- * How fresh each shard's part of this cache is, computed when someone asks: what the store holds, who pushes, and
- * what pushers and other caches last reported. What nobody reports is null, never guessed.
+ * Computes on request how fresh each shard's part of this cache is. It reads what the store holds,
+ * which pushers are connected, and what pushers and other caches last reported. A value that nobody
+ * reports is null, never guessed.
  *
- *   the shard's via    whether it is connected, and how far behind
- *   local              what its pusher reports; nothing, where it is written over plain HTTP
- *   a link             what the cache at the other end reports; away, while the link is down
+ *   the shard's via    source of connection and lag
+ *   local              the reports of its pusher; none if the shard is written over plain HTTP
+ *   a link             the reports of the cache at its other end; away while the link is down
  *   none               away
  *
- * Cost: of a report one look at each shard and slice, `looksPerTurn` in a turn of the event loop, or those of one shard; of a type one look at each of its slices and at each
- * shard, `shardsPerTurnOfType` in a turn. Each shard is looked at within one turn, so what is said of it was true at one moment. The last report on all shards is kept for
- * those who accept its age, of `typesKeptMax` types; that of the type that was reported longest ago goes first.
+ * Cost: a status report reads every shard and slice, `looksPerTurn` in a turn of the event loop. A
+ * report on a type reads its slices and all shards, or the one that was asked for,
+ * `shardsPerTurnOfType` in a turn. Each shard is read within one turn, so all values of it belong
+ * to one moment. The last report on all shards is kept for callers that accept its age. Bound:
+ * `typesKeptMax` types; the type reported longest ago goes first.
  */
 import { isWrittenPlainly, type ShardState } from '../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort, RecentReport } from '../domain/ports.js';
@@ -37,7 +40,7 @@ import type { NewestChanges } from './newest-changes.js';
 import type { PushSessions } from './push-sessions.js';
 import type { Standbys } from './standbys.js';
 
-/** What links have reported on the shards behind them; since when, in milliseconds since 1970. */
+/** What links have reported on the shards behind them. `sinceMs`: in milliseconds since 1970. */
 export type LinkFreshness = Readonly<{
   presence: (neighbour: Neighbour) => Readonly<{ isUp: boolean; sinceMs: number }>;
   shard: (neighbour: Neighbour, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;
@@ -49,7 +52,7 @@ export type FreshnessParts = Readonly<{
   store: StoreIdentity & Readonly<{ revisions: Pick<Revisions, 'published' | 'format'> }>;
   known: Pick<PublishedState, 'names' | 'hasName' | 'shard' | 'slicesOf' | 'slicesOfType'>;
   sessions: Pick<PushSessions, 'presence' | 'reportedOf'>;
-  /** Whether its type is served here, or kept without being served. */
+  /** Whether the slice's type is served here, or stored without being served. */
   isKnown: (slice: Slice) => boolean;
   standbys: Pick<Standbys, 'count'>;
   links: LinkFreshness;
@@ -57,24 +60,26 @@ export type FreshnessParts = Readonly<{
   removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
   kept: Pick<KeptObjects, 'report'> | undefined;
   tree: () => TreeStatus;
-  /** What `tree` has of it, at less cost; `parentId` while the parent is connected. */
+  /** What `tree` contains of it, at less cost. `parentId`: undefined while the parent is away. */
   tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
   clock: Clock;
-  /** Gives the event loop back. */
+  /** Yields to the event loop. */
   turn: () => Promise<void>;
   version: string;
   isReady: () => boolean;
   certificates: () => readonly CertificateStatus[];
 }>;
 
-/** Of shards, and of their slices. */
+/** Shards and slices together. */
 const looksPerTurn = 2_500;
 const shardsPerTurnOfType = 1_000;
 const typesKeptMax = 100;
-/** Of one shard. */
+/** Listed for one shard. */
 const unknownTypesMax = 100;
 
-/** Who reports on a shard: whether they are there, since when, and what they reported of a slice. */
+/**
+ * The pusher or the link that reports on a shard. `sinceMs`: since when it is connected, or away.
+ */
 type Reporter = Readonly<{
   connection: ShardConnection;
   isThere: boolean;
@@ -84,7 +89,7 @@ type Reporter = Readonly<{
 
 export class Freshness implements FreshnessPort {
   readonly #parts: FreshnessParts;
-  /** By type and identity. The one that was begun longest ago comes first. */
+  /** By type and identity; the oldest report comes first. */
   readonly #recent = new Map<string, Readonly<{ atMs: number; report: Promise<TypeFreshnessReport> }>>();
 
   constructor(parts: FreshnessParts) {
@@ -116,7 +121,7 @@ export class Freshness implements FreshnessPort {
 
   async ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport> {
     const { known, clock, tier, turn } = this.#parts;
-    // Read first: a shard that this cache learns of meanwhile came after what is said here.
+    // Read before the shards: a shard that this cache learns of later is not part of the answer.
     const [cache, complete, nowMs] = [this.#cache(), tier.isComplete, clock.now()];
     const shards = question.shard === undefined ? known.names : known.hasName(question.shard) ? [question.shard] : [];
     const slices = known.slicesOfType(question);
@@ -132,7 +137,7 @@ export class Freshness implements FreshnessPort {
       const statuses = slicesOn(shard).map((slice) => sliceStatus(slice, state, reporter, nowMs));
       ofType.add(shardFreshness({ shard, connection: reporter.connection }, statuses));
     }
-    // Read last: it must be no older than what was seen of any shard.
+    // Read after the shards: it may not be older than anything that was read of them.
     const newestChange = this.#parts.store.revisions.format(this.#parts.newest.of(question));
     return { cache, tree: { complete }, newestChange, ...ofType.report(cache.ready && complete) };
   }
@@ -240,7 +245,10 @@ function slicesAt(shard: ShardName, identities: SlicesOfType): readonly SliceSta
   return found;
 }
 
-/** As they are when it is called. Which identities a shard has is gathered once: to look each shard up in all of them would cost far more. */
+/**
+ * The returned function reads the slices when it is called. The identities of each shard are
+ * gathered once, because looking up each shard under each identity would cost far more.
+ */
 function byShard(identities: SlicesOfType): (shard: ShardName) => readonly SliceState[] {
   if (identities.length < 2) return (shard) => slicesAt(shard, identities);
   const gathered = new Map<ShardName, SlicesOfType[number][]>();
@@ -258,7 +266,7 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter:
   const { slice, everSynced, objects, bytes, digest, changedMs, filterHash } = state;
   const { group, resource, identity } = slice.resource;
   const reported = reporter.reported(slice);
-  // Of a plain writer nobody knows whether it is there.
+  // Nobody knows whether a plain writer is still there.
   const said = reporter.connection.kind === 'plain' ? undefined : reported;
   return {
     group,
@@ -278,15 +286,17 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter:
 }
 
 /**
- * Whether every object that the shard has of a slice is here, but for its lag: the shard's present term has synced it, whoever reports on it
- * says that it is whole (`reported`), and where that is a link, changes keep it up. Of a plain writer it is assumed.
+ * Whether this cache has every object of the slice that the shard has, except for its lag. The
+ * shard's present term must have synced the slice, and its pusher or link must report it as whole
+ * (`reported`). Over a link, changes must also keep it current. For a plain writer, wholeness is
+ * assumed once the slice counts as synced.
  */
 export function isWhole(state: SliceState | undefined, { via, plain, term }: ShardState, reported: boolean): boolean {
   if (state === undefined || via === undefined || state.syncedTerm === 0 || state.syncedTerm !== term) return false;
   return via === 'local' ? plain || reported : state.filterHash !== '' && reported;
 }
 
-/** A plain writer syncs nothing, so what it wrote counts as everything once it is quiet. */
+/** A plain writer syncs nothing. Once it is quiet, what it wrote counts as everything. */
 function syncedIn({ syncedTerm, everSynced }: SliceState, shard: ShardState | undefined): SliceStatus['syncedIn'] {
   if (shard !== undefined && syncedTerm !== 0 && syncedTerm === shard.term) return isWrittenPlainly(shard) ? 'assumed' : 'this-term';
   return everSynced ? 'earlier' : 'never';

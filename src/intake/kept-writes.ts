@@ -1,10 +1,13 @@
 /**
- * What a plain write makes of the names that are kept on the copies of its type (domain/kept-names.ts).
+ * Decides what a plain write does to the names that are kept on the copies of its type
+ * (domain/kept-names.ts).
  *
- *   a listed name              in a patch, or a PUT that changes listed names alone      in any other PUT
- *   with another value         is set on the copy                                        is the shard's, which the writer brings
- *   lacking                    a patch removes it                                        stays, if it was set on the copy
- *   as it is stored            stays what it was: set on the copy, or the shard's
+ *   a listed name        a patch, or a PUT that changes      any other PUT
+ *                        only listed names
+ *   has another value    is set on the copy                  is the shard's: the writer brings it
+ *   is missing           a patch removes it                  stays, if it was set on the copy
+ *                        a PUT: as in any other PUT
+ *   is as stored         stays what it was: set on the copy, or the shard's
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import { keptPlaces, type NamesOfType } from '../domain/kept-names.js';
@@ -13,15 +16,20 @@ import type { HeavyWork } from '../domain/ports.js';
 import { chosen, keptIn, listedIn, withNames, withoutNames, type Kept } from '../json/kept-members.js';
 import { saysTheSame } from './says-the-same.js';
 
-/** Of one copy. Its shard's own object and what is kept share the limits of an object, so this stays far below them. */
+/**
+ * For each copy. Kept names count towards the size limits of the whole object, so this bound stays
+ * far below those.
+ */
 const keptCharactersMax = 4 * 1024;
 const tooMuchKept = `the names that are kept on one copy, with their values, have at most ${keptCharactersMax} characters together`;
 
-/** `keeps`: it changes such names, and nothing else. */
+/** `keeps`: the write changes listed names only. */
 export type KeptWrite = Readonly<{ body: Body; keeps: boolean }>;
 
 /**
- * `isWhole`: it is a PUT. Throws Refused. What changes listed names alone is put into the stored text, so that the object stays the same for its pusher, who sends it without them.
+ * `isWhole`: the write is a PUT. Throws Refused. A write that changes listed names only is applied
+ * to the stored text. So the object stays the same for its pusher, which sends it without those
+ * names.
  */
 export async function keptWrite(
   { next, stored, names, isWhole }: Readonly<{ next: Body; stored: Body; names: NamesOfType; isWhole: boolean }>,

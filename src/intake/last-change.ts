@@ -1,9 +1,10 @@
 import type { SliceState } from '../domain/push.js';
 
 /**
- * When one of these changed last, in milliseconds of the clock; 0 when none ever did. A time to come is from a process whose clock was ahead of
- * this one's. That was before this process, so it is left out: RunningSince knows better since when this one runs. Whoever removes something because
- * of this time should rather wait.
+ * When any of these slices changed last, in milliseconds of the clock; 0 if none ever did. A time
+ * in the future comes from an earlier process whose clock was ahead. It is ignored, because
+ * RunningSince knows better since when this process runs. A caller that removes something because
+ * of its age should wait on such a time instead.
  */
 export function lastChangeMs(slices: Iterable<Pick<SliceState, 'changedMs'>>, nowMs: number): number {
   let lastMs = 0;

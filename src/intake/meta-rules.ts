@@ -1,10 +1,13 @@
 /**
- * What upstream asks of the metadata of a plain write beyond names and marks (check-meta.ts), in its words: ValidateObjectMeta for every write,
- * ValidateObjectMetaUpdate and BeforeUpdate for one that replaces a stored object.
+ * The rules of Kubernetes' API server for the metadata of a plain write, in its own words, beyond
+ * names and labels (check-meta.ts). ValidateObjectMeta covers every write; ValidateObjectMetaUpdate
+ * and BeforeUpdate cover a write that replaces a stored object.
  *
- * Pushes are not asked: a replica is what its shard has, and the shard has checked it. Types are right already (meta-shape.ts); null is Go's zero value.
+ * Pushes are exempt: a replica is what its shard has, and the shard has checked it. The JSON types
+ * of all members are checked already (meta-shape.ts). null is Go's zero value.
  *
- * Bounds: `causesMax` causes of each field; a list or an owner is quoted up to `quotedMax` characters, because many causes could quote it.
+ * Bounds: `causesMax` causes of each field. A list or an owner is quoted up to `quotedMax`
+ * characters, because many causes could quote it.
  * https://pkg.go.dev/k8s.io/apimachinery/pkg/api/validation
  */
 import { Buffer } from 'node:buffer';
@@ -22,7 +25,7 @@ const quotedMax = 1024;
 const managerBytesMax = 128;
 const subresourceBytesMax = 256;
 
-/** What is wrong with the metadata of any plain write. */
+/** Causes to refuse any plain write because of its metadata. */
 export function plainCauses({ decoded }: ObjectMeta): readonly Cause[] {
   return [
     ...ownerCauses(listOf(decoded, 'ownerReferences').map(ownerOf)),
@@ -31,7 +34,10 @@ export function plainCauses({ decoded }: ObjectMeta): readonly Cause[] {
   ];
 }
 
-/** A write neither begins a deletion nor changes how long it may take. Upstream keeps a stored deletionTimestamp, whatever is sent. */
+/**
+ * A write may neither begin a deletion nor change its grace period. Kubernetes keeps a stored
+ * deletionTimestamp, whatever is sent.
+ */
 export function deletionCauses({ decoded, deletionGracePeriodSeconds: grace }: ObjectMeta, stored: StoredMeta): readonly Cause[] {
   const storedGrace = presentText(stored, 'deletionGracePeriodSeconds');
   const causes: Cause[] = [];
@@ -42,7 +48,7 @@ export function deletionCauses({ decoded, deletionGracePeriodSeconds: grace }: O
   return causes;
 }
 
-/** As Go writes it. */
+/** The members in the order in which Go writes them. */
 type Owner = Readonly<{ apiVersion: string; kind: string; name: string; uid: string; controller?: boolean; blockOwnerDeletion?: boolean }>;
 
 function ownerOf(member: Members): Owner {
@@ -80,7 +86,7 @@ function ownerCauses(owners: readonly Owner[]): readonly Cause[] {
   return causes;
 }
 
-/** What is no group and version has neither, as for Go. */
+/** As in Go, a text that is no group and version has neither. */
 function groupVersionOf(apiVersion: string): Readonly<{ group: string; version: string }> {
   const parts = apiVersion.split('/');
   const [group = '', version = ''] = parts.length === 1 ? ['', ...parts] : parts;
@@ -125,7 +131,7 @@ function managedFieldCauses(entries: readonly Members[]): readonly Cause[] {
   return causes;
 }
 
-/** Go's unicode.IsPrint: letters, marks, numbers, punctuation, symbols, and of spaces the ASCII one. */
+/** Go's unicode.IsPrint: letters, marks, numbers, punctuation, symbols, and the ASCII space. */
 const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 
 function managerCauses(field: string, manager: string): readonly Cause[] {
@@ -137,7 +143,7 @@ function managerCauses(field: string, manager: string): readonly Cause[] {
   });
 }
 
-/** A stored member as JSON text; undefined where it is not there, or null. */
+/** A stored member as JSON text; undefined if it is missing or null. */
 function presentText(stored: StoredMeta, name: string): string | undefined {
   const text = stored.text(name);
   return text === 'null' ? undefined : text;

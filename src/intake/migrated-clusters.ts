@@ -1,18 +1,24 @@
 /**
- * Removes what a shard has left here of a logical cluster that migrated to another one. kcp deletes that on the former shard in etcd itself, and its replication controller
- * does not see it go. So the copies would stay for good, and each name be found on two shards.
+ * Removes what a shard has left here of a logical cluster that migrated to another shard. kcp
+ * deletes the objects on the former shard directly in etcd, so its replication controller does not
+ * see them go. Without this removal, the copies would stay for good, and each name would exist on
+ * two shards.
  *
- *   LogicalCluster of C from A, marked as migrating by M          ┐
- *   M, a LogicalClusterMigration of C to B, which one shard has   ├ for `staysMs` ──▶ what A has of C is deleted, the LogicalCluster last
- *   the same LogicalCluster, by its uid, from B, without the mark ┘
+ *   LogicalCluster of C from A, marked as migrating by M         ┐
+ *   M, a LogicalClusterMigration of C to B, on exactly one shard ├ for `staysMs` ──▶ delete what A
+ *   the same LogicalCluster, by its uid, from B, without a mark  ┘                   has of C
  *
- * kcp takes the mark away on the new shard after it has deleted everything on the former one.
+ * The LogicalCluster is deleted last. kcp removes the mark on the new shard after it has deleted
+ * everything on the former one.
  *
- * MIGRATED-1 Only of a plain writer that writes here: an agent sees its objects go, and what comes over a link goes where that comes from.
- * MIGRATED-2 Never of `root` and of `system:…`, which decide about others and do not migrate.
- * MIGRATED-3 What is written meanwhile stays, and what has not been deleted by then with it.
- * MIGRATED-4 Nobody is believed about others: where the former shard has marked its logical cluster, its mark says by which migration, that says where to, and only
- *    the shard that it names can end it.
+ * MIGRATED-1 This applies only to a shard that a plain writer writes here. An agent sees the
+ *   deletes itself, and objects that come over a link are deleted where they come from.
+ * MIGRATED-2 It never applies to `root` and `system:…`, which decide about others and do not
+ *   migrate.
+ * MIGRATED-3 A write during the removal stops it. The written object stays, and so does everything
+ *   that is not deleted by then.
+ * MIGRATED-4 No shard is believed about another one. The mark of the former shard names the
+ *   migration, the migration names the destination, and only the destination can end it.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
@@ -29,7 +35,7 @@ import { textAt } from '../domain/text-at.js';
 import { jsonValue } from '../json/json-value.js';
 import type { PublishedState } from '../domain/published-state.js';
 
-/** `isLeader`: of the servers of this store one removes what nobody asks for. */
+/** `isLeader`: only the leading server of a store removes what no operator asked for. */
 export type MigratedClustersParts = Readonly<{
   objects: Pick<Objects, 'find' | 'snapshot'>;
   revisions: Pick<Revisions, 'published'>;
@@ -42,7 +48,7 @@ export type MigratedClustersParts = Readonly<{
 }>;
 
 const migrations: Resource = { group: 'migration.kcp.io', resource: 'logicalclustermigrations', identity: '' };
-/** Its value is the logical cluster and the name of a LogicalClusterMigration. */
+/** An annotation. Its value names a logical cluster and a LogicalClusterMigration in it. */
 const mark = 'internal.kcp.io/migrating';
 const markPattern = /^([^:]+):([^:]+)$/;
 const uidAtShard = 'cache.kcp.io/original-resource-UID';
@@ -52,7 +58,7 @@ const lookIntervalMs = 5_000;
 export class MigratedClusters {
   readonly #parts: MigratedClustersParts;
   readonly #subscription: Subscription;
-  /** Logical clusters that have a mark, and since when a shard is seen to have left one. */
+  /** The marked logical clusters, and since when each shard is seen to have left one. */
   readonly #marked = new Map<ClusterName, Map<ShardName, number>>();
   #cancel: () => void;
   #isClosed = false;
@@ -91,7 +97,7 @@ export class MigratedClusters {
     });
   }
 
-  /** Finds what was marked before this start. */
+  /** Finds marks that were stored before this start. */
   async #readAll(): Promise<void> {
     const { objects, revisions } = this.#parts;
     const everywhere = { ...logicalClusterType, shard: '*', cluster: '*' } as const;
@@ -102,7 +108,7 @@ export class MigratedClusters {
     }
   }
 
-  /** What fails is tried again at the next look. */
+  /** The next look tries again what failed. */
   async #look(): Promise<void> {
     if (this.#parts.isLeader()) for (const [cluster, since] of this.#marked) await this.#check(cluster, since);
   }
@@ -132,7 +138,7 @@ export class MigratedClusters {
     }
   }
 
-  /** Where the LogicalClusterMigration that the mark names is to bring the logical cluster. */
+  /** The destination in the LogicalClusterMigration that the mark names. */
   async #destinationOf({ key: { cluster }, body }: StoredObject): Promise<string | undefined> {
     const [, parent = '', name = ''] = markPattern.exec(annotationsOf(body).get(mark) ?? '') ?? [];
     const place = parseClusterName(parent);
@@ -148,7 +154,7 @@ export class MigratedClusters {
     return state?.plain === true && state.via === 'local';
   }
 
-  /** How many objects. */
+  /** Returns the number of deleted objects. */
   async #remove(shard: ShardName, cluster: ClusterName): Promise<number> {
     const { objects, revisions, known } = this.#parts;
     const types = [...known.slicesOf(shard)]
@@ -164,14 +170,14 @@ export class MigratedClusters {
     return removed;
   }
 
-  /** Whether it is gone. */
+  /** Returns whether the object is gone. */
   async #delete({ key, revision }: StoredObject): Promise<boolean> {
     const outcome = await this.#parts.writer.submit({ kind: 'delete', key, expect: revision });
     return outcome.kind === 'written' || (outcome.kind === 'refused' && outcome.why === 'absent');
   }
 }
 
-/** Few are, and the bytes tell that sooner than the annotations. */
+/** Few objects are marked. Searching the bytes is faster than parsing the annotations. */
 function isMarked(body: Body): boolean {
   return Buffer.from(body.bytes.buffer, body.bytes.byteOffset, body.bytes.length).includes(mark) && annotationsOf(body).has(mark);
 }
@@ -180,7 +186,7 @@ function uidOf({ body }: StoredObject): string {
   return annotationsOf(body).get(uidAtShard) ?? '';
 }
 
-/** As long as it is there, what is left to be removed is found. */
+/** A later look finds what is left only while the LogicalCluster is stored. */
 function isLast({ group, resource }: Resource): boolean {
   return group === logicalClusterType.group && resource === logicalClusterType.resource;
 }

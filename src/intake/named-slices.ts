@@ -1,7 +1,8 @@
 /**
- * What a pusher has named of its shard in one connection. Once that is all, everything that the cache holds of other slices of the shard is removed: as the
- * end of an empty sync would, in the name of the pusher, so that the committer fences one that has lost its shard meanwhile. A removal of much waits
- * (held-removals.ts); until then the slice counts as not synced. Bound: `namesMax`.
+ * The slices that a pusher has named in one connection. Once these are all, the cache removes what
+ * it holds of the shard's other slices, as the end of an empty sync would. It does so in the name
+ * of the pusher, so the committer fences a pusher that has lost its shard. A removal of much waits
+ * (held-removals.ts), and until then the slice counts as not synced. Bound: `namesMax`.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Refusal } from '../domain/errors.js';
@@ -21,11 +22,13 @@ export type NamedSlicesParts = Readonly<{
   lane: PushLane;
   removals: Pick<HeldRemovals, 'all' | 'holds' | 'forget'>;
   log: Pick<BoundedLog, 'info'>;
-  /** The session has ended, and another one of the same process may have named more since. */
+  /**
+   * Whether the session has ended. Another session of the same process may have named more since.
+   */
   isOver: () => boolean;
 }>;
 
-/** As many slices as one connection may sync. */
+/** A connection may sync as many slices. */
 const namesMax = 50_000;
 const reason = 'unnamed';
 
@@ -38,12 +41,15 @@ export class NamedSlices {
     this.#parts = parts;
   }
 
-  /** Each by its text. Undefined: the shard may have others. */
+  /** The texts of all slices; undefined while the shard may have others. */
   get all(): ReadonlySet<string> | undefined {
     return this.#areAll ? this.#names : undefined;
   }
 
-  /** Says which have come and gone. `isTurned`: it is only now, or no longer, that these are all. Throws BadFrame. */
+  /**
+   * Returns the slices that came and went. `isTurned`: the pusher says, or takes back, that these
+   * are all. Throws BadFrame.
+   */
   take({
     slices,
     withdrawn,
@@ -59,7 +65,7 @@ export class NamedSlices {
     return { come: slices, gone, isTurned };
   }
 
-  /** What begins is one of its slices, though it was not named. Throws BadFrame. */
+  /** A slice that begins counts as named. Throws BadFrame. */
   begun(slice: Slice): void {
     const name = formatSlice(slice);
     if (this.#names.has(name)) return;
@@ -68,13 +74,17 @@ export class NamedSlices {
     this.#parts.removals.forget(slice);
   }
 
-  /** Returns why nothing could be done: the caller asks again then. If this is fenced, the shard's present pusher asks. */
+  /**
+   * Removes the other slices. Returns a refusal if the store could not; the caller must try again.
+   * A fenced pusher leaves the removal to the shard's present pusher.
+   */
   async removeOthers(): Promise<Refusal | undefined> {
     const { shard, by, state, lane, removals, log, isOver } = this.#parts;
     await lane.room();
     const { all } = this;
     if (isOver() || all === undefined) return undefined;
-    // Nothing may come between here and the queue: a slice that is named meanwhile must begin after this.
+    // Await nothing from here to the queue: a slice that is named meanwhile must begin behind this
+    // removal.
     const pushes: Push[] = [];
     const removed: Slice[] = [];
     for (const { slice, objects } of state.slicesOf(shard)) {

@@ -1,8 +1,10 @@
 /**
- * The revision of the newest change of each type, deletes included: whoever has followed a type up to there has everything of it that the cache has.
- * Of a type that has not changed since the start it is the revision of the start.
+ * The revision of the newest change of each type, deletes included. A client that has followed a
+ * type up to there has everything of it that this cache has. A type that has not changed since the
+ * start has the revision of the start.
  *
- * Bound: `typesMax` types. Beyond, all count as having changed just now, and are remembered anew.
+ * Bound: `typesMax` types. With more, all types count as changed just now, and the table starts
+ * over.
  */
 import type { Subscription } from '../domain/ports.js';
 import type { Commits, Revisions } from '../domain/store-port.js';
@@ -17,7 +19,7 @@ export class NewestChanges {
   /** By group and resource, then by identity. */
   readonly #types = new Map<string, Map<string, Revision>>();
   #count = 0;
-  /** Of every type that is not remembered. */
+  /** For every type that is not in the table. */
   #others: Revision;
 
   constructor({ commits, revisions }: Readonly<{ commits: Commits; revisions: Pick<Revisions, 'published'> }>) {
@@ -31,7 +33,7 @@ export class NewestChanges {
     });
   }
 
-  /** Of each of its identities, or of that one. */
+  /** If `identity` is undefined, the newest change of all identities. */
   of({ group, resource, identity }: Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>): Revision {
     const identities = this.#types.get(formatGroupResource({ group, resource }));
     if (identity !== undefined) return identities?.get(identity) ?? this.#others;

@@ -1,12 +1,14 @@
 /**
- * Which namespace a write goes to.
+ * Decides which namespace a write goes to.
  *
  *   type         URL        body          namespace
  *   namespaced   default    – or default  default
  *   namespaced   default    other         400
- *   namespaced   –          team          team for a declared type (kcp's replication leaves it out of the URL), else 404
+ *   namespaced   –          team          team for a declared type, else 404
  *   namespaced   –          –             404
- *   cluster      –          any           none: the body's is dropped
+ *   cluster      –          any           none: the namespace in the body is dropped
+ *
+ * kcp's replication leaves the namespace of a declared type out of the URL.
  */
 import type { ServedType } from '../domain/catalogue.js';
 import type { MetadataStamp } from '../json/compose.js';
@@ -15,7 +17,7 @@ import { noSuchResource } from './refusals.js';
 
 export type NamespaceRequest = Readonly<{ type: ServedType; identity: string; namespace: string | undefined }>;
 
-/** '' for a cluster-scoped type. Throws Refused. */
+/** Returns '' for a cluster-scoped type. Throws Refused. */
 export function chooseNamespace({ type, identity, namespace }: NamespaceRequest, inBody: string): string {
   if (!type.namespaced) return '';
   if (namespace === undefined) {
@@ -26,12 +28,12 @@ export function chooseNamespace({ type, identity, namespace }: NamespaceRequest,
   return namespace;
 }
 
-/** Throws Refused when a body names another namespace than that of the object it replaces. */
+/** Throws Refused if the body names another namespace than the object it replaces. */
 export function confirmNamespace(namespace: string, inBody: string): void {
   if (namespace !== '' && inBody !== '' && inBody !== namespace) throw mismatch();
 }
 
-/** What makes the text name `namespace`: nothing when it does already. */
+/** The edit that makes the text name `namespace`; empty if it does already. */
 export function namespaceStamp(namespace: string, inBody: string): MetadataStamp {
   if (namespace === inBody) return {};
   return { namespace: namespace === '' ? undefined : JSON.stringify(namespace) };

@@ -1,18 +1,22 @@
 /**
- * Whether a write over plain HTTP goes ahead. Plain writers have no session and claim nothing. So this cache has to find out itself when one last
- * wrote, and whether the shard that it writes to lives elsewhere.
+ * Decides whether a write over plain HTTP goes ahead. Plain writers have no session and send no
+ * claims. So this cache itself finds out when one last wrote, and whether its shard is elsewhere.
  *
  *   the shard's via              a plain write
- *   none, local                  goes ahead; with none, the shard becomes local
- *   local, and has a pusher,     is refused: what the cache holds is what that has pushed; but goes ahead if the shard itself writes, as kcp does
- *   or is held for one           beside its agent
- *   a link, seen within holdMs   is refused, with where the shard is; so is one whose origin is another cache and that is nobody's yet
+ *   none, local                  goes ahead; a shard without a via becomes local
+ *   local, with a pusher, or     is refused, because the cache holds what that pusher sent;
+ *   held for one                 but the shard itself may write, as kcp does beside its agent
+ *   a link, seen within holdMs   is refused, and the refusal says where the shard is
+ *   none yet, with its origin    as with a link: the parent's
+ *   at another cache
  *   a link, away for holdMs      takes the shard over
  *
- * What changes kept names alone (domain/kept-names.ts) goes ahead beside a pusher, and takes no shard over.
+ * A write that changes kept names only (domain/kept-names.ts) goes ahead beside a pusher, and takes
+ * no shard over.
  *
- * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
- * checks the via once more.
+ * A shard is seen while its pusher is connected somewhere, and whenever one of its changes arrives.
+ * It also counts as seen until its link has been down for long. The committer checks the via once
+ * more.
  */
 import { isShard, type Caller } from '../domain/caller.js';
 import { isElsewhere, wayTo } from '../domain/claim.js';
@@ -25,7 +29,9 @@ import type { PublishedState } from '../domain/published-state.js';
 import { lastChangeMs } from './last-change.js';
 import type { PushSessions } from './push-sessions.js';
 
-/** What links report on a shard that lives behind one: when somebody was known to have it, in milliseconds since 1970. */
+/**
+ * When a shard behind a link was last known to have a pusher or writer, in milliseconds since 1970.
+ */
 export type SeenElsewhere = (shard: ShardName, neighbour: Neighbour) => number;
 
 /** `own`: the id of this cache. `runningSinceMs`: see RunningSince. */
@@ -45,9 +51,9 @@ export type Judgement =
 export class PlainWrites {
   readonly #parts: PlainWritesParts;
   readonly #holdMs: number;
-  /** When a plain writer last wrote to a shard, whether or not that changed anything. Of shards that are known. */
+  /** When a plain writer last wrote to each known shard, even if the write changed nothing. */
   readonly #heardMs = new Map<ShardName, number>();
-  /** The same of other servers of this store. */
+  /** When another server of this store last reported a plain write to the shard. */
   readonly #heardElsewhereMs = new Map<ShardName, number>();
 
   constructor(parts: PlainWritesParts, { holdMs }: Readonly<{ holdMs: number }>) {
@@ -55,27 +61,33 @@ export class PlainWrites {
     this.#holdMs = holdMs;
   }
 
-  /** A plain writer writes to the shard: the same PUT again is a sign of life as well. */
+  /** Records a plain write to the shard. A PUT that changes nothing counts, too. */
   hear(shard: ShardName): void {
     if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
   }
 
-  /** Another server has heard one. */
+  /** Records a plain write to the shard at another server of this store. */
   hearElsewhere(shard: ShardName): void {
     this.#heardElsewhereMs.set(shard, this.#parts.clock.now());
   }
 
-  /** When one wrote to each shard at this server. */
+  /** When a plain writer last wrote to each shard at this server. */
   get heardHere(): ReadonlyMap<ShardName, number> {
     return this.#heardMs;
   }
 
-  /** When one last did, in milliseconds of the clock; if none has, since when this process could have noticed. */
+  /**
+   * When a plain writer last wrote to the shard at any server, in milliseconds of the clock. If
+   * none did, since when this process could have noticed one.
+   */
   heardMs(shard: ShardName): number {
     return Math.max(this.#heardMs.get(shard) ?? 0, this.#heardElsewhereMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }
 
-  /** As what a write goes ahead (mutation.ts), or why it may not. `keeps`: it changes kept names alone. */
+  /**
+   * Decides as what a write goes ahead (mutation.ts), or why it may not. `keeps`: it changes kept
+   * names only.
+   */
   judge(shard: ShardName, caller: Caller, keeps = false): Judgement {
     const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;
     const state = known.shard(shard);
@@ -91,7 +103,10 @@ export class PlainWrites {
     return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };
   }
 
-  /** A write that was judged to go ahead is stored. Where a pusher has come meanwhile, it does not know of that. */
+  /**
+   * A write that was allowed is stored. A pusher that came in between does not know of it, so it
+   * must sync the slice again.
+   */
   written({ shard, resource }: Slice, as: Judgement & { kind: 'writes' }): void {
     const { pushers } = this.#parts;
     if (as.as === undefined && pushers.hasPusher(shard)) pushers.overwritten({ shard, resource });

@@ -1,16 +1,22 @@
 /**
  * One pusher's session, from its hello to the end of its connection. Frames are read one at a time.
  *
- *   phase      frame                                        the store says
- *   coming     hello: acquire its shard, or wait for it     acquired: welcome ▶ open · fenced, unavailable: bye ▶ over
- *   open       put delete begin end cluster…                receiver-step.ts
- *              status: freshness · types: once these are all, slices it does not name are removed
- *              bye ▶ over; any other: bye ▶ over
+ *   phase    frame                           what follows
+ *   coming   hello                           the pusher acquires its shard, or waits for it
+ *                                            acquired: welcome ▶ open
+ *                                            fenced, unavailable: bye ▶ over
+ *   open     put delete begin end cluster…   receiver-step.ts
+ *            status                          the freshness is stored
+ *            types                           once these are all, other slices are removed
+ *            bye                             ▶ over
+ *            any other                       bye ▶ over
  *
- * SESSION-1 A session writes for its own shard alone, in the term that it was given; the store fences both once more.
- * SESSION-2 What this store has acknowledged and lost, because it was rolled back, the pusher resyncs: its last position shows it.
- * Bounds: a frame, and the credit of what is not settled yet: nothing is read while the store has no room or the peer does not take its
- * acknowledgements.
+ * SESSION-1 A session writes only for its own shard, in the term that it was given. The store
+ *   checks both again.
+ * SESSION-2 If the store was rolled back, and lost what it acknowledged, the pusher resyncs that.
+ *   The position in its hello shows the loss.
+ * Bounds: one frame, and the credit of what is not settled yet. Nothing is read while the store has
+ *   no room, or while the peer does not read its acks.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -43,9 +49,9 @@ export type PushSessionParts = Readonly<{
   sessions: PushSessions;
   removals: HeldRemovals;
   clock: Clock;
-  /** Gives the event loop back. */
+  /** Yields to the event loop. */
   turn: () => Promise<void>;
-  /** Shared by all sessions: what they do is bounded in all. */
+  /** Shared by all sessions, to bound their log lines together. */
   log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'framesReceived' | 'pushes'>;
   standbys: Standbys;
@@ -54,10 +60,13 @@ export type PushSessionParts = Readonly<{
 
 type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; named: NamedSlices; following: Subscription }>;
 
-/** What policies say of a link is no matter of a pusher's. */
+/** The policies of links do not apply to pushers. */
 const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, isHeld: () => false };
 
-/** What the store has made of a hello. `synced`: slices of the shard that this term has synced, if all that it was acknowledged is here. */
+/**
+ * The store's decision on a hello. `synced`: slices of the shard that this term has synced, if the
+ * store still has everything that it acknowledged.
+ */
 type Decided = Readonly<{ outcome: PushOutcome; synced: readonly Slice[] }>;
 
 export class PushSession {
@@ -69,9 +78,9 @@ export class PushSession {
   #agent: string | undefined;
   #isOver = false;
   #saidBye = false;
-  /** From when the store has given it its shard. */
+  /** Set once the store has given the shard to this session. */
   #held: Held | undefined;
-  /** From when it is told what is synced here. */
+  /** Set before the pusher learns which slices are synced here. */
   #receiver: Receiver | undefined;
   #isWelcome = false;
 
@@ -83,7 +92,10 @@ export class PushSession {
     this.#user = caller.user;
   }
 
-  /** Resolves once the connection is closed and nothing of it is under way. `hello` was read from `frames`. */
+  /**
+   * Resolves once the connection is closed and none of its work is under way. `hello` was read from
+   * `frames`.
+   */
   async run(hello: FrameOf<'hello'>, frames: AsyncIterator<Frame>): Promise<void> {
     this.#agent = shown(hello.agent);
     try {
@@ -95,7 +107,7 @@ export class PushSession {
         this.#parts.metrics.framesReceived.add(1, { kind: value.kind });
         await this.#take(value);
       }
-      // The peer said bye, or has gone already.
+      // The peer has said bye, or closed the connection.
       if (!this.#saidBye) this.#connection.close('shutdown', 'the session is over');
     } catch (error) {
       if (!(error instanceof BadFrame)) {
@@ -207,7 +219,8 @@ export class PushSession {
   async #name(frame: Omit<FrameOf<'types'>, 'kind'>, named: NamedSlices, receiver: Receiver): Promise<void> {
     const { come, gone, isTurned } = named.take(frame);
     if (named.all !== undefined && (isTurned || gone.length > 0)) {
-      // A slice that is named again must be resynced.
+      // The receiver must forget withdrawn slices, because a slice that is named again must be
+      // resynced.
       await receiver.happen({ kind: 'named', slices: named.all });
       await this.#removeUnnamed();
     }
@@ -215,7 +228,8 @@ export class PushSession {
   }
 
   async #removeUnnamed(): Promise<void> {
-    // What it sent before is decided, and shows in what the slices hold.
+    // What the pusher sent before must be decided first, so that the slices' counts of objects
+    // include it.
     await this.#receiver?.settled;
     const failed = await this.#held?.named.removeOthers();
     if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);
@@ -226,7 +240,10 @@ export class PushSession {
     this.#acks.add({ ...ack, position: revisions.formatPosition(revisions.published) });
   }
 
-  /** One that has had the shard before has it still, or is fenced; another waits for whoever has it. Undefined: it is gone before that. */
+  /**
+   * A pusher that has had the shard before gets it again, or is fenced. Any other pusher waits for
+   * the one that has it. Returns undefined if its connection closes first.
+   */
   async #acquire(coming: Coming): Promise<Decided | undefined> {
     const { shard, term, takesOver } = coming;
     if (term > 0 || takesOver) return this.#enter(coming);
@@ -268,7 +285,8 @@ export class PushSession {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
     });
     this.#held = { shard, holder, lane, named, following };
-    // Before anything else is published: what takes the shard away from now on finds it here.
+    // This must precede any further publication: whatever takes the shard away must find the
+    // session here.
     sessions.enter(shard, holder, clock.now());
     const lost = (slices: number): void => log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices });
     const synced = await resumedSlices({ store, lane, lost }, { shard, term, position });

@@ -1,9 +1,11 @@
 /**
- * Which session has which shard now, and since when there is one or none.
+ * Which session has each shard, and since when a shard has one or none.
  *
- * K1 At most one session has a shard. The next one that the store gives it to replaces it.
- * K2 All sessions of a shard, one after the other, write through one lane: what an earlier one left in it stays in front.
- * Bound: one entry per shard that ever pushed since the start.
+ * K1 At most one session has a shard. The next session that the store gives it to replaces the
+ *    first.
+ * K2 All sessions of a shard write through one lane, so what an earlier session has queued stays in
+ *    front.
+ * Bound: one entry for each shard that a pusher came for since the start.
  */
 import type { ShardState } from '../domain/claim.js';
 import { Listeners } from '../domain/listeners.js';
@@ -19,28 +21,30 @@ import type { PushersElsewhere } from './pushers-elsewhere.js';
 import { displaced } from './session.js';
 import { SliceReports } from './slice-reports.js';
 
-/** A session as the others see it. */
+/** A session, as other parts of the server see it. */
 export type Holder = Readonly<{
   process: string;
   term: Term;
   peer: string;
   silentSinceMs: () => number | undefined;
   bye: (reason: ByeReason, message: string, retryAfterMs?: number) => void;
-  /** What it has named of the shard, as text; undefined: it has named nothing yet. */
+  /**
+   * The texts of all slices that the pusher has named; undefined while the shard may have others.
+   */
   named: () => ReadonlySet<string> | undefined;
-  /** The type is gone, and its objects with it. */
+  /** The type was withdrawn, and its objects were dropped. */
   dropped: (resource: Resource) => void;
-  /** A type is declared that may not have been. */
+  /** Types were declared, perhaps some that were unknown here. */
   declared: () => void;
-  /** Others have changed the slice: its pusher is asked to sync it again. */
+  /** Another writer has changed the slice: the session asks its pusher to sync it again. */
   overwritten: (slice: Slice) => void;
 }>;
 
 export type Presence = Readonly<{
-  /** Undefined while nobody holds it. */
+  /** Undefined while no pusher is connected, or the pusher is silent. */
   peer: string | undefined;
   sinceMs: number;
-  /** Undefined for a slice of which it has reported nothing. */
+  /** Undefined for a slice without a report. */
   reported: (slice: Slice) => SliceReport | undefined;
 }>;
 
@@ -49,17 +53,20 @@ type Entry = {
   holder: Holder | undefined;
   sinceMs: number;
   reported: SliceReports;
-  /** A session has had it since the start. */
+  /** Whether a session has had the shard since the start. */
   wasHeld: boolean;
 };
 
 type Elsewhere = Pick<PushersElsewhere, 'of' | 'isHeld' | 'present' | 'follow'>;
 
-/** The pusher that had a shard before the start has this long to come back. */
+/** How long a pusher that had a shard before this start has to come back. */
 const returnMs = 5_000;
-/** A pusher without a source for this long gives way to another. */
+/** A pusher that has had no source for this long gives way to another. */
 const sourceFailedMaxMs = 10_000;
-/** Of the names of types that other servers are told not to be whole: kcp's 18 have some 700. A record of etcd has 1.5 MiB at most. */
+/**
+ * Bound the names of types that are reported to other servers as not whole: for one shard, and for
+ * all. The names of kcp's 18 types have some 700 characters. A record in etcd has at most 1.5 MiB.
+ */
 const lackingCharactersOfShardMax = 2_048;
 const lackingCharactersMax = 256 * 1_024;
 
@@ -70,7 +77,7 @@ export class PushSessions {
   readonly #startedMs: number;
   readonly #elsewhere: Elsewhere | undefined;
 
-  /** `elsewhere`: at other servers of the store, where it may have any. */
+  /** `elsewhere`: the pushers at other servers of the store, if there may be other servers. */
   constructor(writer: Pick<Writer, 'lane'>, nowMs: number, elsewhere?: Elsewhere) {
     this.#writer = writer;
     this.#startedMs = nowMs;
@@ -81,7 +88,7 @@ export class PushSessions {
     });
   }
 
-  /** How many shards are held now. */
+  /** The number of shards that have a session. */
   get held(): number {
     let held = 0;
     for (const { holder } of this.#entries.values()) if (holder !== undefined) held += 1;
@@ -99,7 +106,7 @@ export class PushSessions {
     entry.holder = holder;
     entry.wasHeld = true;
     entry.sinceMs = nowMs;
-    // Reports of the session before are outdated; the new one reports at once.
+    // The reports of the session before are outdated. The new pusher reports at once.
     entry.reported = new SliceReports();
     this.#notify([]);
     if (before === undefined) return;
@@ -115,27 +122,26 @@ export class PushSessions {
     this.#notify([]);
   }
 
-  /** Ends the session that holds the shard, if there is one. */
   evict(shard: ShardName, { reason, message, retryAfterMs }: Readonly<{ reason: ByeReason; message: string; retryAfterMs: number }>): void {
     this.#entries.get(shard)?.holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** Ends every session; its pusher may come back. */
+  /** Ends every session. The pushers may come back. */
   evictAll(reason: ByeReason, message: string, retryAfterMs: number): void {
     for (const { holder } of this.#entries.values()) holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** A type is gone: should it come back, every session resyncs its slices. */
+  /** A type was withdrawn: if it comes back, every session resyncs its slices. */
   drop(resource: Resource): void {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
 
-  /** A type is declared that may not have been: sessions ask for the slices that wait for it. */
+  /** Types were declared: sessions ask for the slices that wait for them. */
   declared(): void {
     for (const { holder } of this.#entries.values()) holder?.declared();
   }
 
-  /** Ends the session of the shard unless `state` is its own. */
+  /** Ends the session of the shard unless `state` is that session's own. */
   evictOlder(shard: ShardName, state: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
     if (holder === undefined || (state.via === 'local' && holder.term >= state.term)) return;
@@ -143,17 +149,20 @@ export class PushSessions {
     holder.bye(reason, message, retryAfterMs);
   }
 
-  /** Whether the shard has a pusher, heard or not, with a source or without. */
+  /** Whether the shard has a pusher, even if it is silent or has no source. */
   hasPusher(shard: ShardName): boolean {
     return this.#entries.get(shard)?.holder !== undefined || this.#elsewhere?.of(shard)?.pusher !== undefined;
   }
 
-  /** Others have changed the slice. */
+  /** Another writer has changed the slice. */
   overwritten(slice: Slice): void {
     if (!this.leavesOut(slice)) this.#entries.get(slice.shard)?.holder?.overwritten(slice);
   }
 
-  /** Whether the shard has a pusher that keeps it: it is heard, and has a source. */
+  /**
+   * Whether the shard has a pusher that keeps it: it is not silent, and it has not lacked its
+   * source for long.
+   */
   isHeld(shard: ShardName, nowMs: number): boolean {
     return this.#isHeldHere(shard, nowMs) || this.#elsewhere?.isHeld(shard, nowMs) === true;
   }
@@ -165,14 +174,19 @@ export class PushSessions {
     return connected || nowMs - sinceMs < sourceFailedMaxMs;
   }
 
-  /** Whether a local shard is held, or was before the start, so that its pusher may still come back. */
+  /**
+   * Whether a local shard is held. Soon after the start, a shard that no session has had yet counts
+   * as held, because its pusher may come back.
+   */
   keeps(shard: ShardName, nowMs: number): boolean {
     if (this.isHeld(shard, nowMs)) return true;
     const hadPusher = this.#entries.get(shard)?.wasHeld === true;
     return !hadPusher && nowMs - this.#startedMs < returnMs;
   }
 
-  /** The shards whose pushers are connected, and heard, with what these have named. */
+  /**
+   * The shards whose pushers are connected and not silent, with the slices that these have named.
+   */
   get present(): ReadonlyMap<ShardName, ReadonlySet<string> | undefined> {
     const present = new Map<ShardName, ReadonlySet<string> | undefined>();
     for (const [shard, { holder }] of this.#entries)
@@ -181,22 +195,28 @@ export class PushSessions {
     return present;
   }
 
-  /** Whether the pusher of the shard has named its slices, and not this one. */
+  /** Whether the pusher has named all slices of its shard, and this is none of them. */
   leavesOut(slice: Slice): boolean {
     return this.#entries.get(slice.shard)?.holder?.named()?.has(formatSlice(slice)) === false;
   }
 
-  /** A pusher names these slices now, or no longer; undefined: what it has named are all of its shard now, or are no longer. */
+  /**
+   * A pusher has named or withdrawn these slices. Undefined: it says, or takes back, that it has
+   * named all.
+   */
   named(slices: readonly Slice[] | undefined): void {
     if (slices === undefined || slices.length > 0) this.#notify(slices ?? []);
   }
 
-  /** Calls with slices whose pusher has reported something new; with none, when a pusher has come or gone, or what it has named is all. */
+  /**
+   * Calls with the slices on which a pusher has reported something new. Calls with none when a
+   * pusher comes or goes, or when it says or takes back that it has named all slices.
+   */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     return this.#listeners.subscribe(listener);
   }
 
-  /** What has changed of what the pusher reports. */
+  /** Stores what has changed in the reports of a pusher. */
   note(shard: ShardName, { freshness, withdrawn }: Omit<FrameOf<'status'>, 'kind'>, nowMs: number): void {
     const { reported } = this.#entry(shard);
     const changed = [...reported.note(freshness, nowMs), ...reported.withdraw(withdrawn, nowMs)];
@@ -204,8 +224,9 @@ export class PushSessions {
   }
 
   /**
-   * The pushers that are connected here and heard, as the other servers of the store are told of them. `heldOf`: the types of a shard that the store has, because one of
-   * which its pusher reports nothing is not whole either.
+   * The pushers that are connected here and not silent, as this server reports them to the others.
+   * `heldOf`: the types of a shard that the store holds. A held type without a report is not whole
+   * either.
    */
   here(nowMs: number, heldOf: (shard: ShardName) => readonly Resource[]): ReadonlyMap<ShardName, PeerPusher> {
     const here = new Map<ShardName, PeerPusher>();
@@ -221,7 +242,10 @@ export class PushSessions {
     return here;
   }
 
-  /** A shard that nobody has pushed since the start is away since then; one whose pusher is silent, since that was heard. */
+  /**
+   * A shard that nobody has pushed since the start is away since the start. A shard whose pusher is
+   * silent is away since its last sign of life.
+   */
   presence(shard: ShardName): Presence {
     const here = this.#presenceHere(shard);
     const elsewhere = this.#elsewhere?.of(shard);
@@ -233,7 +257,7 @@ export class PushSessions {
     return { peer, sinceMs, reported: (slice) => ({ connected, lagMs, whole: isWhole(slice) }) };
   }
 
-  /** The slices of a shard of which its pusher here has reported something. */
+  /** The slices of the shard on which its pusher here has reported. */
   reportedOf(shard: ShardName): Iterable<Slice> {
     return this.#entries.get(shard)?.reported.of(shard) ?? [];
   }
@@ -247,7 +271,7 @@ export class PushSessions {
     return silentMs === undefined ? { peer: holder?.peer, sinceMs, reported } : { peer: undefined, sinceMs: silentMs, reported };
   }
 
-  /** What its pusher reports on a slice; the lag is 0 while nobody reports. */
+  /** The pusher's report on a slice. Without one, the lag is 0. */
   freshness(slice: Slice): SliceReport {
     const { peer, reported } = this.presence(slice.shard);
     const { connected = false, lagMs = 0, whole = false } = reported(slice) ?? {};

@@ -1,9 +1,13 @@
 /**
- * The pushers that are connected to other servers of the same store, and since when each is there or gone. A server that has just given a shard to a pusher
- * tells it a moment later: until then the shard counts as held. So does a shard that was held at a server which is no longer known: its lease may have ended
- * while it and the pusher are well, and it enters again.
+ * The pushers that are connected to other servers of the same store, and since when each is
+ * connected or gone. A server that gives a shard to a pusher reports that a moment later. Until
+ * then, the shard counts as held.
  *
- * Bound: one entry per shard that was ever pushed to another server, or given away there, since the start.
+ * If the server of a pusher vanishes, the shard counts as held for a while. The lease of that
+ * server may have ended although server and pusher are well. It then joins again.
+ *
+ * Bound: one entry for each shard that a pusher had, or was given, at another server since the
+ * start.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Listeners } from '../domain/listeners.js';
@@ -19,12 +23,14 @@ export type PushersElsewhereParts = Readonly<{
   clock: Pick<Clock, 'now'>;
 }>;
 
-/** `pusher`: undefined since `sinceMs`. */
+/** `pusher`: undefined if none has been connected since `sinceMs`. */
 export type PusherElsewhere = Readonly<{ pusher: PeerPusher | undefined; sinceMs: number }>;
 
-/** Longer than a server takes to tell who has come. */
+/** Longer than a server takes to report a new pusher. */
 const toldMsMax = 2_000;
-/** Longer than a server takes to find that its lease has ended, and to tell of its pushers again. */
+/**
+ * Longer than a server takes to notice that its lease has ended, and to report its pushers again.
+ */
 const enteredMsMax = 5_000;
 
 export class PushersElsewhere {
@@ -49,7 +55,7 @@ export class PushersElsewhere {
     this.#look();
   }
 
-  /** Undefined where none was ever there. */
+  /** Undefined if another server never had a pusher of the shard. */
   of(shard: ShardName): PusherElsewhere | undefined {
     return this.#found.get(shard);
   }
@@ -58,12 +64,14 @@ export class PushersElsewhere {
     return this.#found.get(shard)?.pusher?.isHeld === true || nowMs < (this.#heldUntilMs.get(shard) ?? 0);
   }
 
-  /** Shards whose pushers are there. */
   *present(): Generator<ShardName> {
     for (const [shard, { pusher }] of this.#found) if (pusher !== undefined) yield shard;
   }
 
-  /** Calls when one of them has come or gone, or reports something new: with the slices of those that do. */
+  /**
+   * Calls when pushers of other servers may have changed, with the slices of those that came or
+   * reported something new.
+   */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     return this.#listeners.subscribe(listener);
   }

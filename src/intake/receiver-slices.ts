@@ -14,8 +14,8 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 /**
  * `synced`: changes are accepted without a `begin`; only a pusher's slices are remembered so.
  * `syncing`: `objects` were put since `begin`. `hasLacked`: something was refused in this sync, or
- * in syncs before it that had no `end`. `stale`: frames are dropped up to the next `begin`;
- * `isAsked`: a resync was requested.
+ *   in syncs before it that had no `end`.
+ * `stale`: frames are dropped up to the next `begin`; `isAsked`: a resync was requested.
  */
 export type ReceiverSlice = Readonly<
   | { slice: Slice; phase: 'synced' }

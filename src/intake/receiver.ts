@@ -1,6 +1,7 @@
 /**
- * Runs a receiver (receiver-step.ts decides): has the store decide in order what came, and hands everything else to its owner, a pusher's session or
- * a link. Nothing is read while the store has no room.
+ * Runs a receiver: it executes the effects of each step (receiver-step.ts). The store decides the
+ * pushes in order. All other effects go to the owner, which is a pusher's session or a link.
+ * Nothing is read while the store has no room.
  */
 import type { Metrics } from '../diagnostics/metrics.js';
 import type { PushLane } from '../domain/store-port.js';
@@ -20,10 +21,13 @@ export type ReceiverParts = Readonly<{
   lane: PushLane;
   turn: () => Promise<void>;
   metrics: Pick<Metrics, 'pushes'>;
-  /** Asked for each step: policies, types and shards change. */
+  /** Called for each step, because policies, types and shards change. */
   context: () => ReceiverContext;
   run: (effect: OwnEffect) => void;
-  /** Cuts the connection off: what was given to the store could not be settled, which is a bug. Whoever closes the receiver gets the error. */
+  /**
+   * Cuts off the connection: the work that the store got could not be settled, which is a bug.
+   * `close` throws the error.
+   */
   terminate: () => void;
 }>;
 
@@ -33,19 +37,19 @@ export class Receiver {
   readonly #parts: ReceiverParts;
   #state: ReceiverState;
   #isOver = false;
-  /** What was taken since the event loop turned last. */
+  /** What was taken since the last turn of the event loop. */
   #taken: Credit = nothing;
   #settled: Promise<void> = Promise.resolve();
-  /** By the text of each slice: its mutations that are not decided. */
+  /** By slice: the number of its mutations that are taken and not decided. */
   readonly #undecided = new Map<string, number>();
 
-  /** `synced`: slices of a pusher's shard that it has synced in full here. */
+  /** `synced`: slices that the pusher's term has synced in full here. */
   constructor(parts: ReceiverParts, synced: readonly Slice[] = []) {
     this.#parts = parts;
     this.#state = newReceiver(synced);
   }
 
-  /** Resolves when everything that was taken by now is decided. */
+  /** Resolves when everything that was taken so far is decided. */
   get settled(): Promise<void> {
     return this.#settled;
   }
@@ -58,12 +62,12 @@ export class Receiver {
     return this.#state.slices.of(slice)?.phase;
   }
 
-  /** How many mutations of the slice were taken and are not decided: each may bring an object. */
+  /** The mutations of the slice that are taken and not decided. Each may bring an object. */
   undecidedOf(slice: Slice): number {
     return this.#undecided.get(formatSlice(slice)) ?? 0;
   }
 
-  /** Resolves once the store has room for it. `isHeld`: of an end, nothing may be removed at it. */
+  /** Resolves once the store has room for the frame. `isHeld`: an `end` that may remove nothing. */
   async take(frame: NumberedFrame, isHeld = false): Promise<void> {
     for (const part of partsOf(frame, this.#parts.context().limits)) {
       await this.happen({ kind: 'frame', frame: part, isHeld });
@@ -81,21 +85,27 @@ export class Receiver {
     }
   }
 
-  /** What the owner does itself, behind what was taken. Resolves once the store has room for it. */
+  /**
+   * Queues pushes of the owner behind everything that was taken. Resolves once the store has room
+   * for them.
+   */
   async push(pushes: readonly Push[]): Promise<void> {
     const { decided } = await this.#give(pushes);
     this.#then(async () => void (await decided));
   }
 
-  /** Nothing more is taken. */
+  /** Takes nothing more. */
   end(): void {
     this.#isOver = true;
   }
 
-  /** Resolves when what was taken is decided. Throws what kept it from being settled. */
+  /**
+   * Resolves when everything that was taken is decided. Throws the error that kept it from being
+   * settled.
+   */
   async close(): Promise<void> {
     this.end();
-    // What was given out may give out more.
+    // Settling work may start more work.
     for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
       settled = this.#settled;
       await settled;
@@ -132,7 +142,7 @@ export class Receiver {
     else this.#undecided.delete(formatSlice(slice));
   }
 
-  /** Resolves once it is in the queue, with what resolves when it is decided. */
+  /** Resolves once the pushes are in the queue. `decided` resolves with their outcomes. */
   async #give(pushes: readonly Push[]): Promise<Readonly<{ decided: Promise<readonly PushOutcome[]> }>> {
     const { lane } = this.#parts;
     await lane.room();
@@ -144,7 +154,10 @@ export class Receiver {
     this.#settled.catch(() => this.#parts.terminate());
   }
 
-  /** Small frames that come together go into one commit; a sender that never paused would keep the others waiting. */
+  /**
+   * Small frames that arrive together share a commit. A sender that never paused would keep the
+   * others waiting.
+   */
   async #pauseAfter(frame: NumberedFrame): Promise<void> {
     const more = creditOf(frame);
     const [mutations, bytes] = [this.#taken.mutations + more.mutations, this.#taken.bytes + more.bytes];

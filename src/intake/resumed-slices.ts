@@ -1,4 +1,4 @@
-/** What a pusher that has a shard again need not sync. */
+/** Which slices a pusher that gets its shard again need not sync. */
 import type { PublishedState } from '../domain/published-state.js';
 import type { Push, Term } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
@@ -6,10 +6,14 @@ import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { PushLane, Revisions } from '../domain/store-port.js';
 
-/** `position`: of the last ack that it had; '' when it had none. */
+/** `position`: the position of its last ack; '' if it had none. */
 export type Resumed = Readonly<{ shard: ShardName; term: Term; position: string }>;
 
-/** Slices that this term has synced here. None, and it is noted so, when some of what it was acknowledged is `lost`: so many slices count as not synced. */
+/**
+ * The slices that this term has synced here. If the store does not know the position, it has lost
+ * acknowledged changes. Then all these slices become not synced, `lost` gets their number, and none
+ * is returned.
+ */
 export async function resumedSlices(
   {
     store,

@@ -1,14 +1,15 @@
 /**
- * Since when this process has run without a pause. A process that is stopped, or whose machine is, receives nothing. When it goes on, its intervals
- * are over before it has read what came meanwhile (F7). So whoever was silent during a pause counts as away from its end on.
+ * Since when this process has run without a pause. A process that is stopped, or whose machine is,
+ * receives nothing. When it continues, its timers are due before it has read what arrived meanwhile
+ * (F7). So a peer that was silent during a pause counts as away from the end of the pause on.
  *
  *   runs ──────── paused ──────── runs ────▶
- *   └ ms() before                 └ ms() after: noticed by a tick that is late, or by an earlier call
+ *   └ ms() before                 └ ms() after: a late tick, or an earlier call, noticed the pause
  */
 import type { Clock } from '../domain/ports.js';
 
 const tickMs = 1_000;
-/** A busy event loop is no pause. */
+/** A busy event loop may delay a tick this much. That is no pause. */
 const lateMs = 1_000;
 
 export class RunningSince {

@@ -1,14 +1,22 @@
 /**
- * Takes shards out of the cache: because an operator asks, their Shard object was deleted, or they stayed away.
+ * Removes shards from the cache: because an operator asks, because their Shard object was deleted,
+ * or because they stay away.
  *
- *   asked for by name             removed: a tombstone keeps its old processes out; objects leave with one DELETED each
- *   its Shard object was deleted  removed likewise, once nobody has pushed it during `deletedGraceMs` (if configured)
- *   away for `awayMaxMs`          emptied, without a tombstone: a pusher that comes back syncs it in full (if configured)
+ *   an operator names it          removed: a tombstone fences its old processes, and each object
+ *                                 leaves with one DELETED
+ *   its Shard object was deleted  removed likewise, once nobody has pushed it for `deletedGraceMs`
+ *                                 (if configured)
+ *   away for `awayMaxMs`          emptied, without a tombstone: a pusher that comes back syncs it
+ *                                 in full (if configured)
  *
- * L1 What a full sync does not name, or what a removal takes along, says nothing about a shard: only a delete of the Shard
- *    object by name does. L2 A shard whose Shard object still exists, or exists again, is not removed. L3 Whoever claims a shard while
- *    it is removed keeps it. L4 Only the root shard decides about other shards: kcp keeps all Shard objects in its logical cluster `root`, which
- *    is on the shard named `root` and nowhere else. Shard objects of other shards neither remove nor keep anybody.
+ * L1 Only a delete of the Shard object by name says that a shard is gone. A Shard object that a
+ *    full sync does not name, or that another removal takes along, says nothing.
+ * L2 A shard whose Shard object still exists, or exists again, is not removed because of a
+ *    deletion.
+ * L3 Whoever claims a shard during its removal keeps it.
+ * L4 Only the root shard decides about other shards. kcp keeps all Shard objects in its logical
+ *    cluster `root`, which is on the shard named `root` alone. Shard objects of other shards
+ *    neither remove nor keep a shard.
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused } from '../domain/errors.js';
@@ -32,12 +40,12 @@ export type ShardRemovalParts = Readonly<{
   state: PublishedState;
   commits: Commits;
   sessions: PushSessions;
-  /** Of shards that live behind a link. */
+  /** For shards behind a link. */
   seenMs: SeenElsewhere;
-  /** When a plain writer last wrote to a shard. */
+  /** When a plain writer last wrote to the shard. */
   heardMs: (shard: ShardName) => number;
   isLinkUp: (neighbour: Neighbour) => boolean;
-  /** Of the servers of this store one removes what nobody asks for. */
+  /** Only the leading server of a store removes what no operator asked for. */
   isLeader: () => boolean;
   clock: Clock;
   log: Log;
@@ -47,7 +55,7 @@ export type ShardRemovalParts = Readonly<{
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
-/** How often there is a look for shards that stay away. */
+/** The interval between two checks is a quarter of the shorter policy, within these bounds. */
 const lookIntervalMaxMs = 60_000;
 const lookIntervalMinMs = 1_000;
 
@@ -56,9 +64,15 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   readonly #policy: ShardRemovalPolicy;
   readonly #lane: PushLane;
   readonly #subscriptions: readonly Subscription[];
-  /** Shards whose Shard object was deleted, and when, until somebody has removed them: it may be another server of the store. */
+  /**
+   * When the Shard object of each of these shards was deleted. An entry stays until some server of
+   * the store has removed the shard.
+   */
   readonly #deleted = new Map<ShardName, number>();
-  /** The one of these that this server removes now: it counts as removed by its first step, and may fail behind that. */
+  /**
+   * The shard that this server is removing. The store reports it as removed after the first step,
+   * but a later step may still fail.
+   */
   #removing: ShardName | undefined;
   #isClosed = false;
   #cancelLook: () => void;
@@ -76,7 +90,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     this.#cancelLook = this.#lookLater();
   }
 
-  /** Removes a shard for good. Undefined when nothing is known of it. */
+  /** Removes a shard for good. Returns undefined if the cache does not know the shard. */
   async remove(shard: ShardName): Promise<{ removed: number } | undefined> {
     return this.#parts.state.hasName(shard) ? { removed: await this.#clear(shard, { fence: true, why: 'asked' }) } : undefined;
   }
@@ -97,7 +111,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     ]);
     const removed = sweptBy(outcome);
     const state = this.#parts.state.shard(shard);
-    // Whoever has claimed it since stays; a pusher that pushed meanwhile without a fence resyncs it.
+    // A process that has claimed the shard since keeps it. Without a fence, the shard's pusher must
+    // resync what it pushed meanwhile.
     if (!fence)
       sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please sync it again`, retryAfterMs: 0 });
     else if (state !== undefined) sessions.evictOlder(shard, state, `the shard ${shard} was removed`);
@@ -126,7 +141,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return this.#parts.clock.after(intervalMs, () => void this.#look().finally(() => (this.#cancelLook = this.#lookLater())));
   }
 
-  /** One shard's failure does not stop the others: the next look tries it again. */
+  /** A failure on one shard does not stop the others. The next check tries it again. */
   async #look(): Promise<void> {
     if (!this.#parts.isLeader()) return;
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
@@ -147,7 +162,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     const deletedMs = this.#deleted.get(shard) ?? Infinity;
     const { deletedGraceMs = Infinity } = this.#policy;
     if (this.#parts.clock.now() - deletedMs < deletedGraceMs) return;
-    // Its Shard object may be there again at another server of the same etcd.
+    // Another server of the same etcd may have stored the Shard object again.
     await this.#parts.revisions.reachNewest();
     if (!this.#isQuiet(shard, deletedGraceMs)) return;
     if (this.#parts.state.hasName(shard) && !(await this.#hasObject(shard))) {
@@ -162,18 +177,22 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     const { state, revisions } = this.#parts;
     const holds = [...state.slicesOf(shard)].some(({ objects }) => objects > 0);
     if (!holds || !this.#isQuiet(shard, awayMaxMs)) return;
-    // A plain writer may have come back at another server of the same etcd, or comes back just now.
+    // A plain writer may have come back at another server of the same etcd. What one writes from
+    // here on is above `through`, and stays.
     await revisions.reachNewest();
     const through = revisions.published;
     if (this.#isQuiet(shard, awayMaxMs)) await this.#clear(shard, { fence: false, why: 'away', through });
   }
 
-  /** What the parent has is for the parent to empty, and what a child has for the child, unless that is away itself. */
+  /**
+   * Only the parent empties shards that come by it. A child empties its own, unless its link is
+   * down.
+   */
   #mayEmpty(via: ShardState['via']): boolean {
     return via === undefined || via === 'local' || (via !== 'parent' && !this.#parts.isLinkUp(via));
   }
 
-  /** Whether its Shard object exists. */
+  /** Whether the root shard has a Shard object of that name. */
   async #hasObject(shard: ShardName): Promise<boolean> {
     const found = await this.#parts.objects.find({
       ...shardObjects,
@@ -186,7 +205,10 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return found.length > 0;
   }
 
-  /** Whether nobody pushes it, wherever it lives, and nobody writes to it over plain HTTP, which has no session that could be away. */
+  /**
+   * Whether nobody has pushed the shard for `ms`, at whatever cache, and nobody has written to it
+   * over plain HTTP. Plain writers have no session, so their last write counts.
+   */
   #isQuiet(shard: ShardName, ms: number): boolean {
     const { clock, state, seenMs, heardMs } = this.#parts;
     const nowMs = clock.now();

@@ -1,17 +1,20 @@
 /**
- * Pushers that wait for their shard. Two for one shard are the normal case: a spare, or the next one in a rolling update. A pusher that comes for the
- * first time waits while another has the shard:
+ * Pushers that wait for their shard. Two pushers for one shard are normal: a spare, or the next one
+ * in a rolling update. A pusher that comes for the first time waits while another process has the
+ * shard:
  *
- *   who has the shard                         it waits until
- *   is connected here                         that is gone or silent, or has had no source for `sourceFailedMs`
- *   had it here before this start             it is back, or five seconds after the start
- *   is at another cache that is reached       its claim has not said that it is held for `seenMaxMs`
- *   is at another cache that is not reached   that has been so for `holdMs`
- *   a plain writer, or nobody                 –
+ *   the process that has the shard     the new pusher waits until
+ *   is connected here                  that one is gone or silent, or has had no source for
+ *                                      `sourceFailedMaxMs` (push-sessions.ts)
+ *   had it here before this start      that one is back, or five seconds after the start
+ *   is at a cache that is reached      the shard's claim has not said `held` for `seenMaxMs`
+ *   is at a cache that is not reached  that has lasted for `holdMs`
+ *   is a plain writer, or nobody       – (it does not wait)
  *
- * Those who wait for one shard get it one after the other, in the order in which they came. The process that has the shard, and only lost its
- * welcome, waits for none of them. A pusher that had the shard before never waits: if another came since, it is fenced; so is one that waits when
- * the shard is removed. Bound: the sessions that may be open.
+ * The pushers that wait for one shard get it one after the other, in order of arrival. A process
+ * that has the shard, and only lost its welcome, goes first. A pusher that had the shard earlier
+ * never waits: it is fenced if another came since. A waiting pusher is fenced when its shard is
+ * removed. Bound: the sessions that may be open.
  */
 import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
@@ -30,14 +33,16 @@ export type StandbysParts = Readonly<{
   seenMs: SeenElsewhere;
   /** See RunningSince. */
   runningSinceMs: () => number;
-  /** Whether this server has the links of its cache. */
+  /** Whether this server of the cache holds its links. */
   hasLinks: () => boolean;
-  /** Whether every link to the origin of a shard is up, and the one to this cache answers. */
+  /**
+   * Whether every link to the origin of the shard is up, and the link of this cache to it answers.
+   */
   isReached: (shard: ShardName, neighbour: Neighbour) => boolean;
   clock: Clock;
 }>;
 
-/** `isFree`: it is its turn. */
+/** `isFree`: the turn of this pusher has come. */
 type Waiter = { readonly process: string; isFree: boolean; go: () => void };
 
 const beyond: Refusal = {
@@ -46,7 +51,10 @@ const beyond: Refusal = {
 };
 
 const lookIntervalMs = 100;
-/** A pusher's term is claimed before the claim says that it is held, and a link that has just opened has claimed nothing yet. */
+/**
+ * A claim carries a pusher's term before it says that the shard is held. A link that has just
+ * opened has not sent its claims yet.
+ */
 const seenMaxMs = 1_500;
 
 export class Standbys {
@@ -62,20 +70,24 @@ export class Standbys {
     this.#subscription = parts.sessions.follow(() => this.#look());
   }
 
-  /** How many wait for the shard. */
+  /** The pusher whose turn has come is not counted. */
   count(shard: ShardName): number {
     return this.#waiting.get(shard)?.filter(({ isFree }) => !isFree).length ?? 0;
   }
 
-  /** Why nobody can wait here: the shard is at another cache, and another server of this one has the links. Its pusher then comes to whichever it reaches. */
+  /**
+   * Why no pusher can wait here: the shard is at another cache, and another server of this cache
+   * holds the links. The pusher comes back, and may then reach that server.
+   */
   refuses(shard: ShardName): Refusal | undefined {
     const { own, known, hasLinks } = this.#parts;
     return !hasLinks() && isElsewhere(known.shard(shard), own) ? beyond : undefined;
   }
 
   /**
-   * Runs `take` once nobody has the shard and it is this pusher's turn; `waits` first, if that is not at once. `removed`: the shard was removed
-   * meanwhile. Undefined when `gone` resolves before.
+   * Runs `take` once nobody has the shard and this pusher's turn has come. Calls `waits` first if
+   * that is not at once. `removed`: the shard was removed while the pusher waited. Returns
+   * undefined if `gone` resolves first.
    */
   async inTurn<T>(
     { shard, process }: Readonly<{ shard: ShardName; process: string }>,
@@ -120,7 +132,7 @@ export class Standbys {
     if (this.#waiting.size > 0) this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => this.#look());
   }
 
-  /** By another process. */
+  /** Whether another process has the shard. */
   #isHeld(shard: ShardName, { process }: Waiter): boolean {
     const { own, known, sessions, seenMs, runningSinceMs, isReached, clock } = this.#parts;
     const nowMs = clock.now();

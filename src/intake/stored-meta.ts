@@ -1,4 +1,4 @@
-/** What an update needs of the metadata it replaces, read from the stored text: only the members asked for are read. */
+/** The metadata that an update replaces. Only the members that are asked for are parsed. */
 import { member, scanObject, valueText, type Members } from '../json/object-text.js';
 import type { Body } from '../domain/object.js';
 
@@ -11,7 +11,7 @@ export class StoredMeta {
     this.#members = scanObject(this.#bytes, Infinity).top;
   }
 
-  /** A member as JSON text; undefined when it is not there. */
+  /** A member as JSON text; undefined if it is missing. */
   text(name: string): string | undefined {
     const found = member(this.#members, name);
     return found === undefined ? undefined : valueText(this.#bytes, found);
@@ -22,7 +22,7 @@ export class StoredMeta {
     return typeof value === 'string' ? value : '';
   }
 
-  /** 0 when there is none, as for Go. */
+  /** 0 if it is missing, as in Go. */
   get generation(): bigint {
     const literal = this.text('generation') ?? '0';
     return literal === 'null' ? 0n : BigInt(literal);

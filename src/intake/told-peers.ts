@@ -1,6 +1,10 @@
 /**
- * Tells the other servers of the same store who pushes to this one and which shards plain writers write to here, and notes what they say of plain writers.
- * Whatever changes often is told once a second at most, and plain writers every `heardToldMs`; nothing is told where there is nobody else.
+ * Reports to the other servers of the same store which pushers are connected here, and which shards
+ * plain writers write to here. It receives what they report of plain writers.
+ *
+ * It reports a pusher that comes or goes at once, and other changes at most once a second. It
+ * reports the writes to one shard at most every `heardToldMs`. A server that is alone reports
+ * nothing.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock, Subscription } from '../domain/ports.js';
@@ -24,7 +28,10 @@ const heardToldMs = 5_000;
 export class ToldPeers {
   readonly #parts: ToldPeersParts;
   readonly #subscriptions: readonly Subscription[];
-  /** What the others have said of plain writers, by shard. */
+  /**
+   * What the other servers last reported of plain writers: a number for each shard, which changes
+   * when somebody writes to it.
+   */
   #heard = new Map<ShardName, number>();
   #told: PeerState = { pushers: new Map(), heard: new Map() };
   #cancelLook = (): void => {};
