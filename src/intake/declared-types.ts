@@ -6,7 +6,7 @@
  *
  * T1 A type is dropped only while nothing declares it. The drop removes what was written through
  *    the revision at which this server saw that. A write after the type came back has a later
- *    revision, also when another server of the same etcd acknowledges it while this one is behind.
+ *    revision, also if another server of the same etcd acknowledges it while this one lags.
  *    A PUT that changes nothing writes nothing, so the object that it found may be dropped.
  * T2 Nothing stays of a type that is gone. A drop is repeated until nothing is left, whichever
  *    server removes it. A write that was admitted earlier, and is stored after a drop, causes

@@ -1,11 +1,15 @@
 /**
- * Sends requests to one cache over HTTPS, with a client certificate. Connections are kept and used again.
+ * Sends requests to one cache over HTTPS, with a client certificate. Connections are kept and
+ * reused.
  *
- * Q1 Every request ends: with an answer, with a CacheFault, or with the reason of its aborted signal.
- * Q2 The cache may close a kept connection just as it is used again: a read is then sent once more, on a connection of its own.
+ * Q1 Every request ends: with an answer, with a CacheFault, or with the reason of its aborted
+ *    signal.
+ * Q2 The cache may close a kept connection just as a request reuses it. A read is then sent once
+ *    more, on a connection of its own.
  *
- * Bounds: `timeoutMs` from the call to the last byte, the wait for a connection included; `answerBytesMax` of answer, the rest is
- * left unread; `connectionsMax`; `questionsMax` under way or waiting for a connection, one more is refused at once (`busy`).
+ * Bounds: `timeoutMs` from the call to the last byte, with the wait for a connection;
+ * `answerBytesMax` of an answer, the rest is not read; `connectionsMax`. At most `questionsMax`
+ * requests are under way or wait for a connection; one more is refused at once (`busy`).
  */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
@@ -37,11 +41,14 @@ export class CacheConnection {
   readonly #options: CacheConnectionOptions;
   readonly #origin: string;
   readonly #agent: Agent;
-  /** Ends the requests under way. */
+  /** Aborts each request that is under way. */
   readonly #underWay = new Set<AbortController>();
   #isClosed = false;
 
-  /** Calls `identity` for each request, so that a renewed certificate is used. Throws an Error when `cache` is no https URL. */
+  /**
+   * Calls `identity` for each request, so that a renewed certificate is used. Throws an Error if
+   * `cache` is no https URL.
+   */
   constructor({ clock, identity }: ConnectionParts, options: CacheConnectionOptions) {
     const { protocol, origin } = new URL(options.cache);
     if (protocol !== 'https:') throw new Error(`${options.cache} is no URL of https`);
@@ -52,7 +59,10 @@ export class CacheConnection {
     this.#agent = new Agent({ keepAlive: true, keepAliveMsecs: probeAfterMs, maxSockets: options.connectionsMax, scheduling: 'lifo' });
   }
 
-  /** A request for a path with its query, without a body. Throws CacheFault, or the reason of `signal` when that is aborted. */
+  /**
+   * Sends a request without a body. `target`: a path with its query. Throws CacheFault, or the
+   * reason of an aborted `signal`.
+   */
   async ask(target: string, signal?: AbortSignal, method: CacheMethod = 'GET'): Promise<HttpAnswer> {
     signal?.throwIfAborted();
     const { timeoutMs, questionsMax } = this.#options;
@@ -77,7 +87,7 @@ export class CacheConnection {
     }
   }
 
-  /** Ends the requests under way and the connections that are kept. */
+  /** Ends the requests under way and closes the kept connections. */
   close(): void {
     this.#isClosed = true;
     for (const ending of this.#underWay) ending.abort(closed());
@@ -123,7 +133,7 @@ export class CacheConnection {
     const body = new GatheredBytes();
     for await (const chunk of arriving(response)) {
       body.add(chunk);
-      // Leaving the loop closes the connection, and with it what else would come.
+      // Leaving the loop closes the connection, so the rest is not read.
       if (body.bytes > answerBytesMax)
         throw new CacheFault('too-long', `the answer of ${this.#origin} is longer than ${answerBytesMax} bytes`);
     }
@@ -137,7 +147,7 @@ export class CacheConnection {
   }
 }
 
-/** A kept connection ended without a byte of an answer. */
+/** A kept connection ended before the first byte of an answer. */
 class LeftUnanswered extends Error {
   constructor(options: { cause: Error }) {
     super(options.cause.message, options);

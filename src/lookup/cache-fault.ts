@@ -1,18 +1,18 @@
-/** Why a cache could not be read: a fault, thrown, and never to be treated as the absence of an object. */
+/** Why a cache could not be read. It is thrown, and never means that an object is absent. */
 import { CacheError } from '../domain/errors.js';
 
 export type FaultKind =
   /** There was no connection, or it broke. */
   | 'unreachable'
-  /** The whole answer did not come in time. */
+  /** The whole answer did not arrive in time. */
   | 'overdue'
   /** Too many requests are under way; this one was not sent. */
   | 'busy'
-  /** The cache refused, with a Status: `status` and `reason` are its own. */
+  /** The cache refused with a Status; `status` and `reason` are those of the cache. */
   | 'refused'
   /** The answer is longer than its bound. */
   | 'too-long'
-  /** What came did not come from a cache. */
+  /** The answer did not come from a cache. */
   | 'unreadable'
   /** The reader was closed. */
   | 'closed';
@@ -21,11 +21,11 @@ export type FaultDetails = Readonly<{ status?: number; reason?: string; retryAft
 
 export class CacheFault extends CacheError {
   readonly kind: FaultKind;
-  /** The HTTP status; 0 when none came. */
+  /** The HTTP status; 0 if none came. */
   readonly status: number;
-  /** Kubernetes' reason, such as `Forbidden`; '' when none was given. */
+  /** Kubernetes' reason, such as `Forbidden`; '' if none came. */
   readonly reason: string;
-  /** When the cache wants the next request, if it says so. */
+  /** How long to wait before the next request, if the cache says so. */
   readonly retryAfterMs: number | undefined;
 
   constructor(kind: FaultKind, message: string, { status = 0, reason = '', retryAfterMs, cause }: FaultDetails = {}) {

@@ -1,21 +1,25 @@
 /**
- * Reads one cache: an object by logical cluster or canonical path and name, on whichever shard has it; the objects of a type in a
- * cluster. Each answer says how fresh the cache is for what was asked.
+ * Reads one cache. It gets an object by name and by logical cluster or canonical path, on whichever
+ * shard has it. It lists the objects of a type in a logical cluster. Each answer says how fresh the
+ * cache is for the question.
  *
- * L1 An object that is absent, a name that is ambiguous and a cache that cannot be read are three things: the first two are answers,
- *    the third is thrown.
- * L2 A report of freshness was made before what it is about was read. The other way round, a shard that finished its sync between the two
- *    would seem to prove the absence of an object that came with it, and an old object would seem to be as fresh as a later report. Of a look-up the cache
- *    sees to that (web/look-up.ts), of a list this does.
- * L3 Without a report an object is found all the same, of unknown freshness, and an absence proves nothing.
+ * L1 An absent object, an ambiguous name and a cache that cannot be read are three things. The
+ *    first two are answers, the third is thrown.
+ * L2 A freshness report is made before the objects that it is about are read. In the other order, a
+ *    shard could finish its sync between the two. An object that came with this sync would then
+ *    seem proved not to exist. An old object would seem as fresh as the later report. The cache
+ *    keeps this order for a look-up (web/look-up.ts), this reader for a list.
+ * L3 Without a report, an object is found with unknown freshness, and an absence proves nothing.
  *
- * A look-up is one request. Of a type that is watched (watched-type.ts) a report on the type alone is asked for, once in `reportAgeMaxMs`; the object is looked up where what is
- * here cannot tell, or has not come as far as the report.
+ * A look-up is one request. For a watched type (watched-type.ts), the reader requests only a report
+ * on the type, once in `reportAgeMaxMs`. It looks an object up in the cache only if memory cannot
+ * answer, or is behind the report.
  *
- * A cache of before that has no look-up (404, 400) is asked for the object alone. Nothing is vouched for until the cache is newer.
+ * An older cache without look-ups (404, 400) is asked for the object alone. Then an absence proves
+ * nothing.
  *
- * Bounds: a page of a list holds `pageObjectsMax`, fewer where those would be too long an answer; `freshnessTimeoutMs` for a report; the
- * rest in cache-connection.ts and last-reports.ts.
+ * Bounds: a page of a list has `pageObjectsMax` objects, or fewer if the answer would be too long.
+ * A report takes `freshnessTimeoutMs` at most. Further bounds: cache-connection.ts, last-reports.ts.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
@@ -54,29 +58,41 @@ import {
 import { WatchedTypes } from './watched-types.js';
 
 /**
- * `message` is in the cache's own words. Of a missing type `whole` is false: that nobody serves it proves nothing of its objects, and
- * perhaps only the version is wrong.
+ * `message`: in the cache's own words. For a missing type, `whole` is false. A type that nobody
+ * serves proves nothing about its objects, and perhaps only the version is wrong.
  */
 export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: string }> & TypeFreshness;
 
-/** A canonical path leads to several logical clusters, or several shards have the object; `message` names them. */
+/**
+ * A canonical path leads to several logical clusters, or several shards have the object. `message`
+ * names them.
+ */
 export type Ambiguous = Readonly<{ kind: 'ambiguous'; message: string }>;
 
-/** `freshness` is that of the object's type on the object's shard; undefined when the cache reports none. */
+/**
+ * `freshness`: that of the object's type on the object's shard; undefined if the cache reports
+ * none.
+ */
 export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }> & CachedObject;
 
-/** `objects` are read page by page on demand, all of the moment of the first page. They throw CacheFault; on 410 start over. */
+/**
+ * `objects` are read page by page on demand, all as of the first page. They throw CacheFault. On
+ * 410, start over.
+ */
 export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedObject, void> }> & TypeFreshness;
 
 export type CacheReaderOptions = Readonly<{
-  /** How old a freshness report may be. That of an object which is found is always of the look-up. */
+  /**
+   * The largest age of a freshness report. A look-up request that finds an object always gets a new
+   * one.
+   */
   reportAgeMaxMs: number;
-  /** How long a list waits for one; then it goes on without. */
+  /** How long a report may take. After that, a list goes on without one. */
   freshnessTimeoutMs: number;
   pageObjectsMax: number;
 }>;
 
-/** The part of `CacheConnection` that a reader needs. */
+/** `connection`: the part of `CacheConnection` that a reader needs. */
 export type CacheReaderParts = Readonly<{
   clock: Clock;
   connection: { ask(target: string, signal?: AbortSignal): Promise<HttpAnswer>; close(): void };
@@ -86,7 +102,9 @@ export type CacheReaderParts = Readonly<{
 
 type FirstPage = Readonly<{ page: ListPage; limit: number }>;
 
-/** Answers from memory, one after the other, would keep all others from the event loop. */
+/**
+ * Look-ups from memory in one turn. More of them in a row would keep others from the event loop.
+ */
 const looksPerTurn = 100;
 
 export class CacheReader {
@@ -105,7 +123,10 @@ export class CacheReader {
     this.#lastReports = new LastReports({ clock, ask: (target) => this.#askReport(target) });
   }
 
-  /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
+  /**
+   * Throws CacheFault, an Error for a reference that names nothing, or the reason of an aborted
+   * `signal`.
+   */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
     const target = lookUpTarget(ref, this.#options.reportAgeMaxMs);
     const known = await this.#inMemory(ref, signal);
@@ -119,7 +140,7 @@ export class CacheReader {
     return this.#answered(answer, report && { report, askedMs: askedMs - reportedAgoMs });
   }
 
-  /** The objects of the type in the cluster, in the namespace if one is given. Throws as `get` does. */
+  /** The objects of a type in a logical cluster, or in a namespace of it. Throws as `get` does. */
   async list(ref: CollectionRef, signal?: AbortSignal): Promise<Listed | Absent | Ambiguous> {
     const target = collectionTarget(ref);
     const received = await this.#report(ref, this.#options.reportAgeMaxMs, signal);
@@ -140,17 +161,18 @@ export class CacheReader {
     }
   }
 
-  /** How fresh the cache is for a type, on all shards it knows or on one. Throws as `get` does. */
+  /**
+   * How fresh the cache is for a type, on one shard or on all that it knows. Throws as `get` does.
+   */
   async freshness(type: FreshnessRef, signal?: AbortSignal): Promise<TypeFreshness> {
     return this.#typeFreshness(await this.#lastReports.within(freshnessTarget(type), this.#options.reportAgeMaxMs, signal));
   }
 
-  /** How far each watched type is. */
   watching(): ReturnType<WatchedTypes['states']> {
     return this.#watched.states();
   }
 
-  /** Ends what is under way with a CacheFault, the watches and the connections. */
+  /** Ends requests under way with a CacheFault, and closes the watches and the connections. */
   close(): void {
     this.#watched.close();
     this.#connection.close();
@@ -163,14 +185,15 @@ export class CacheReader {
       if (page.next === undefined) return;
       const read = await this.#page(target, { limit, next: page.next }, signal);
       const listed = readList(read.answer);
-      // A list that has begun cannot become absent or ambiguous as a whole: now its path leads elsewhere, or its type is gone.
+      // A list that has begun cannot become absent or ambiguous as a whole. Since its first page,
+      // the path has come to lead elsewhere, or the type is gone.
       if (listed.kind !== 'page') throw refusalOf(read.answer);
       ({ page } = listed);
       ({ limit } = read);
     }
   }
 
-  /** A page, of half as many objects as often as it takes to keep it within the bound of an answer. */
+  /** Reads a page. Halves `limit` until the answer is within its bound. */
   async #page(
     target: string,
     { limit, next }: { limit: number; next: string | undefined },
@@ -185,12 +208,15 @@ export class CacheReader {
     }
   }
 
-  /** What the cache would answer now, or a moment ago, but after the report; undefined when only the cache can tell. */
+  /**
+   * Answers as the cache would at a moment after the report. Returns undefined if only the cache
+   * can answer.
+   */
   async #inMemory(ref: ObjectRef, signal: AbortSignal | undefined): Promise<Found | Absent | undefined> {
     const watched = this.#watched.of(ref);
     const before = watched?.find(ref);
     if (watched === undefined || before === undefined || before.kind === 'unknown') return undefined;
-    // Where a report on all shards leaves most of them out, the object's is asked for by its name.
+    // If a report on all shards leaves some out, request a report on the object's shard alone.
     const leavesOut = (): boolean => this.#lastReports.leavesShardsOut(freshnessTarget(ref));
     const isOfOne = before.kind === 'found' && leavesOut();
     const asked = isOfOne ? { ...ref, shard: before.object.shard } : ref;
@@ -209,7 +235,10 @@ export class CacheReader {
     return !isOfOne && leavesOut() ? this.#inMemory(ref, signal) : undefined;
   }
 
-  /** Undefined when the cache gives none. Whether it can be read at all shows when it is asked for the object. */
+  /**
+   * Undefined if the cache sends none. The request for the object then shows whether the cache can
+   * be read at all.
+   */
   async #report(asked: FreshnessRef, ageMaxMs: number, signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
     try {
       return await this.#lastReports.within(freshnessTarget(asked), ageMaxMs, signal);
@@ -263,7 +292,7 @@ export class CacheReader {
   }
 }
 
-/** As the cache says it. */
+/** In the cache's words. */
 function notFound({ group, resource, name }: ObjectRef): string {
   return `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`;
 }

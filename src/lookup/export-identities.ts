@@ -1,21 +1,25 @@
 /**
- * The identity hashes of the APIExports of a logical cluster, as a cache has them. A type that is bound from an export is asked for as `resource:hash` in requests for all
- * logical clusters; kcp's own types are bound from exports of `root`.
+ * The identity hashes of the APIExports of a logical cluster, as a cache has them. A request for
+ * all logical clusters names a type that is bound from an export as `resource:hash`. kcp's own
+ * types are bound from exports of `root`.
  */
 import { textAt } from '../domain/text-at.js';
 import { jsonValue } from '../json/json-value.js';
 import type { Absent, Ambiguous, CacheReader } from './cache-reader.js';
 import type { Freshness, TypeFreshness } from './freshness-report.js';
 
-/** `identity`: '' until kcp has made one. `freshness`: that of the exports of its shard; undefined where the cache reports none. */
+/**
+ * `identity`: '' until kcp has created one. `freshness`: that of the APIExports on the same shard;
+ * undefined if the cache reports none.
+ */
 export type ExportIdentity = Readonly<{ export: string; shard: string; identity: string; freshness: Freshness | undefined }>;
 
-/** In the order of their names. Unless `whole` is true there may be more. */
+/** Sorted by the names of the exports. Unless `whole` is true, there may be more. */
 export type ExportIdentities = Readonly<{ kind: 'listed'; identities: readonly ExportIdentity[] }> & TypeFreshness;
 
 const exports = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' };
 
-/** `cluster`: the name of a logical cluster, or a canonical path. Throws as `CacheReader.list` does. */
+/** `cluster`: a logical cluster's name, or a canonical path. Throws as `CacheReader.list` does. */
 export async function exportIdentities(
   reader: Pick<CacheReader, 'list'>,
   cluster = 'root',

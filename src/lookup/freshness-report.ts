@@ -1,7 +1,8 @@
 /**
- * How fresh a cache is for one type, as far as a look-up needs to know: read from the answer of `GET /services/cache/freshness`
- * (domain/type-freshness.ts). The cache may be newer than this reader: a value that is not known here becomes "nobody reports it" (null), never
- * a guess and never a fault, because a controller must not stop when its cache learns a new word.
+ * How fresh a cache is for one type, as far as look-ups need it. It is read from the answer of `GET
+ * /services/cache/freshness` (domain/type-freshness.ts). The cache may be newer than this reader. A
+ * value that the reader does not know becomes null, which means that nobody reports it. It is never
+ * guessed and never a fault, because a controller must not stop when its cache learns a new word.
  */
 import { isObject, type Members } from '../domain/members.js';
 import { CacheFault } from './cache-fault.js';
@@ -10,40 +11,48 @@ import { jsonValue } from '../json/json-value.js';
 /** The freshness of the objects of one type on one shard. Durations are in milliseconds. */
 export type Freshness = Readonly<{
   shard: string;
-  /** Whether the shard's pusher is connected now; null when nobody reports it, as for plain HTTP. */
+  /** Whether the shard's pusher is connected; null if nobody reports it, as for plain HTTP. */
   connected: boolean | null;
-  /** Whether that pusher is connected to the shard itself; null when nobody reports it. */
+  /** Whether that pusher is connected to the shard itself; null if nobody reports it. */
   sourceConnected: boolean | null;
   /** Whether the cache has every object of the type that the shard has, as of `lagMs` ago. */
   whole: boolean;
-  /** How long ago one of them changed last; null when none ever did. */
+  /** How long ago an object of the type last changed on this shard; null if none ever did. */
   changedAgoMs: number | null;
-  /** How old the oldest change is that is known to be missing here; null when nobody reports it. */
+  /** The age of the oldest change that is known to be missing here; null if nobody reports it. */
   lagMs: number | null;
-  /** How long ago the cache was asked for this; the ages above are as they were then. */
+  /** How long ago the cache was asked for this report. The ages above are of that time. */
   reportedAgoMs: number;
 }>;
 
-/** The freshness of one type, on all shards that the cache knows, or on the one that was asked about. */
+/** The freshness of one type, on all shards that the cache knows, or on the one in the question. */
 export type TypeFreshness = Readonly<{
   /**
-   * Whether the absence of an object proves anything: the cache is ready, knows every shard of its tree, and has every object of the type that each
-   * of them has. Their pushers are all connected, to the cache and to their sources. Nobody can say so of a shard that is written over plain HTTP.
+   * Whether an object that the cache lacks does not exist. For this, the cache must be ready and
+   * know every shard of its tree. It must have every object of the type that each of them has. All
+   * pushers must be connected, to the cache and to their sources. It is false for a shard that is
+   * written over plain HTTP, because nobody can say so of it.
    */
   whole: boolean;
-  /** In the order of their names; removed shards are left out. */
+  /** Sorted by name, without removed shards. */
   shards: readonly Freshness[];
-  /** How many more there are. A cache lists 100, and of more shards first those that keep the type from being whole. */
+  /**
+   * How many shards are left out. A cache lists 100, and first those that keep the type from being
+   * whole.
+   */
   shardsLeftOut: number;
 }>;
 
-/** `isKnown`: something of the type is known on that shard. */
+/** `isKnown`: the cache knows something of the type on that shard. */
 type ShardReport = Readonly<{ isKnown: boolean }> & Omit<Freshness, 'reportedAgoMs'>;
 
-/** The newest change of what a report is about, and in which life of the cache the report was made (`store/epochs.ts`). */
+/**
+ * The newest change of the type, and the life of the cache in which the report was made
+ * (`store/epochs.ts`).
+ */
 export type NewestChange = Readonly<{ resourceVersion: string; epoch: string }>;
 
-/** `newestChange`: undefined where the cache does not tell. */
+/** `newestChange`: undefined if the cache does not report it. */
 export type FreshnessReport = Readonly<{
   whole: boolean;
   newestChange: NewestChange | undefined;
@@ -51,12 +60,12 @@ export type FreshnessReport = Readonly<{
   shardsLeftOut: number;
 }>;
 
-/** Throws CacheFault when the text is not a cache's answer. */
+/** Throws CacheFault if the text is not a cache's report. */
 export function parseFreshnessReport(text: string): FreshnessReport {
   return readFreshnessReport(jsonValue(text));
 }
 
-/** Throws CacheFault when the value is no report. */
+/** Throws CacheFault if the value is no report. */
 export function readFreshnessReport(value: unknown): FreshnessReport {
   const report = recordOf(value);
   return {
@@ -67,7 +76,7 @@ export function readFreshnessReport(value: unknown): FreshnessReport {
   };
 }
 
-/** Undefined when the report knows nothing of the type on that shard, or does not list it. */
+/** Undefined if the report does not list the shard, or knows nothing of the type on it. */
 export function freshnessOn({ shards }: FreshnessReport, shard: string, reportedAgoMs: number): Freshness | undefined {
   const received = shards.find((each) => each.shard === shard);
   return received?.isKnown === true ? freshnessOf(received, reportedAgoMs) : undefined;

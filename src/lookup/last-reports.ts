@@ -1,12 +1,13 @@
 /**
- * The last freshness report for each question that was asked of a cache lately, and the one that is under way: whoever accepts its age shares it, with a signal of their own.
- * Bound: `questionsKeptMax` questions; the one that nobody has asked for longest makes room for a new one, and costs a report when it is asked again.
+ * The latest freshness report for each question to a cache, finished or under way. Callers that
+ * accept its age share it, each with its own signal. Bound: the `questionsKeptMax` questions that
+ * were asked most recently. A question beyond them costs a new report.
  */
 import type { Clock } from '../domain/ports.js';
 import { untilAborted } from '../domain/until-aborted.js';
 import type { FreshnessReport } from './freshness-report.js';
 
-/** `askedMs` is when it was asked for: the cache answered then or later. */
+/** `askedMs`: when the report was requested. The cache made it then or later. */
 export type ReceivedReport = Readonly<{ report: FreshnessReport; askedMs: number }>;
 
 type Asked = Readonly<{ askedMs: number; answer: Promise<ReceivedReport> }>;
@@ -20,23 +21,26 @@ export function ageOf({ askedMs }: ReceivedReport, clock: Pick<Clock, 'now'>): n
 export class LastReports {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #ask: (question: string) => Promise<FreshnessReport>;
-  /** The question that nobody has asked for longest comes first. */
+  /** The least recently asked question comes first. */
   readonly #asked = new Map<string, Asked>();
-  /** Those whose last report listed only some of the shards. */
+  /** Questions whose last report listed only some of the shards. */
   readonly #leftOut = new Set<string>();
 
-  /** `ask` must end by itself. */
+  /** `ask` must settle by itself, because it gets no signal. */
   constructor({ clock, ask }: { clock: Pick<Clock, 'now'>; ask: (question: string) => Promise<FreshnessReport> }) {
     this.#clock = clock;
     this.#ask = ask;
   }
 
-  /** Whether the last report listed only some of the shards. */
+  /** Whether the last report on this question listed only some of the shards. */
   leavesShardsOut(question: string): boolean {
     return this.#leftOut.has(question);
   }
 
-  /** One younger than that, for 0 one that is asked for now. Throws what `ask` throws, or the reason of `signal` when that is aborted. */
+  /**
+   * Returns a report that was requested less than `ageMaxMs` ago, or requests one. Throws what
+   * `ask` throws, or the reason of an aborted `signal`.
+   */
   async within(question: string, ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
     signal?.throwIfAborted();
     const last = this.#asked.get(question);
@@ -70,7 +74,7 @@ export class LastReports {
     this.#leftOut.delete(question);
   }
 
-  /** A clock that was set back must not make anything fresh. */
+  /** After the clock was set back, an old report must not count as fresh. */
   #isYounger({ askedMs }: Asked, ageMaxMs: number): boolean {
     const ageMs = this.#clock.now() - askedMs;
     return ageMs >= 0 && ageMs < ageMaxMs;

@@ -1,8 +1,10 @@
 /**
- * What is looked up, as a controller names it: by type, by logical cluster or canonical path, by name. The form of `cluster` shows which of the two
- * it is, as in kcp's own look-up by path and name.
+ * An object or a collection, as a controller names it: by type, by logical cluster or canonical
+ * path, and by name. The form of `cluster` shows which of the two it is, as in kcp's own look-ups
+ * by path and name.
  *
- * R1 A name never leads to another URL: one that is '', '.' or '..' would read the collection or what is above it.
+ * R1 A name never leads to another URL. The names '', '.' and '..' would read the collection or
+ *    what is above it, so they are rejected.
  */
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { pathSegmentFlaws } from '../domain/name-syntax.js';
@@ -15,27 +17,30 @@ export type CollectionRef = Readonly<{
   version: string;
   /** The plural: `apiexports`. */
   resource: string;
-  /** Only for types that a ClusterCachedResource declares; left out, it is that of the cluster's own. */
+  /**
+   * Only for types that a ClusterCachedResource declares. By default, the identity that the logical
+   * cluster itself declares.
+   */
   identity?: string | undefined;
   /** A logical cluster's name, or a canonical path of at least two segments. */
   cluster: string;
-  /** Of a namespaced type; an object needs it, a list does not. */
+  /** For a namespaced type. An object needs it; a list does not. */
   namespace?: string | undefined;
-  /** Any shard when left out. */
+  /** By default, any shard. */
   shard?: string | undefined;
 }>;
 
 export type ObjectRef = CollectionRef & Readonly<{ name: string }>;
 
-/** More than a cache accepts is no different. */
+/** The most that a cache accepts. */
 const ageMaxMs = 999_999;
 
 export type TypeRef = Pick<CollectionRef, 'group' | 'resource' | 'identity'>;
 
-/** A type on one shard, or on all when none is named. */
+/** A type on one shard, or on all shards if none is named. */
 export type FreshnessRef = TypeRef & Pick<CollectionRef, 'shard'>;
 
-/** Where the object is read. Throws an Error for what cannot be a name. */
+/** The URL path of the object. Throws an Error if a part of it cannot be a name. */
 export function objectTarget(ref: ObjectRef): string {
   return `${collectionTarget(ref)}/${segment('name', ref.name)}`;
 }
@@ -52,7 +57,10 @@ export function collectionTarget({ group, version, resource, identity, cluster, 
   return `${place}${api}${inNamespace}/${segment('resource', resource)}${ofIdentity}`;
 }
 
-/** Where the object is looked up. A report on all shards may be `reportAgeMaxMs` old. Throws as `objectTarget` does. */
+/**
+ * The URL path of a look-up. Its report on all shards may be `reportAgeMaxMs` old. Throws as
+ * `objectTarget` does.
+ */
 export function lookUpTarget(ref: ObjectRef, reportAgeMaxMs: number): string {
   objectTarget(ref);
   const { group, version, resource, identity, cluster, namespace, name, shard } = ref;
@@ -65,7 +73,10 @@ export function lookUpTarget(ref: ObjectRef, reportAgeMaxMs: number): string {
   return `/services/cache/look-up?${query.toString()}`;
 }
 
-/** Where the freshness of the type is read, on one shard or on all. Without an identity it is that of every type of the name. */
+/**
+ * The URL path of the type's freshness, on one shard or on all. Without an identity, it covers
+ * every type of that name.
+ */
 export function freshnessTarget({ group, resource, identity, shard }: FreshnessRef): string {
   const query = new URLSearchParams({ resource });
   if (group !== '') query.set('group', group);
@@ -74,7 +85,7 @@ export function freshnessTarget({ group, resource, identity, shard }: FreshnessR
   return `/services/cache/freshness?${query.toString()}`;
 }
 
-/** A built-in type has none, which is also spelled ''. */
+/** A built-in type has no identity, which is also written as ''. */
 function hasIdentity(identity: string | undefined): identity is string {
   return identity !== undefined && identity !== '';
 }

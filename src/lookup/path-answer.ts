@@ -1,36 +1,47 @@
-/** What a cache says that a path leads to (domain/path-resolution.ts), read from its answer. A kind that is not known here is a fault: nobody could act on it. */
+/**
+ * Reads a cache's answer on where a path leads (domain/path-resolution.ts). An unknown kind is a
+ * fault, because no caller could act on it.
+ */
 import { membersOf, type Members } from '../domain/members.js';
 import { CacheFault } from './cache-fault.js';
 import { jsonValue } from '../json/json-value.js';
 
-/** As `PathAnswer` of the cache, names as plain texts. Members that an older cache lacks are not among these. */
+/**
+ * The cache's `PathAnswer`, with names as plain texts. It has no members that older caches lack.
+ */
 export type ResolvedPath =
   | Readonly<{
       kind: 'cluster';
       /** The shard that has the logical cluster. */
       shard: string;
       cluster: string;
-      /** The canonical path; undefined where the logical cluster has none. */
+      /** The canonical path; undefined if the logical cluster has none. */
       path: string | undefined;
       /** Whether a Workspace on the way is unavailable. */
       unavailable: boolean;
       freshness: readonly ResolvedFreshness[];
     }>
-  /** Whatever serves the URL knows the segments behind the mounted Workspace. */
+  /** A mounted Workspace. The server behind the URL resolves the segments that follow. */
   | Readonly<{ kind: 'mount'; url: string; unavailable: boolean; freshness: readonly ResolvedFreshness[] }>
-  /** It does not exist. */
+  /** The path leads to nothing. */
   | Readonly<{ kind: 'unknown' }>
-  /** It may exist: of these shards not everything is in the cache. */
+  /** The path may lead somewhere: the cache does not have everything of these shards. */
   | Readonly<{ kind: 'uncertain'; shards: readonly string[] }>
-  /** These shards claim the logical cluster. `expected`: where its Workspace says that it is; undefined where none says it. */
+  /**
+   * These shards claim the logical cluster. `expected`: the shard that its Workspace names;
+   * undefined if none names one.
+   */
   | Readonly<{ kind: 'disputed'; cluster: string; shards: readonly string[]; expected: string | undefined }>
-  /** Several logical clusters without an owner give themselves that path. */
+  /** Several logical clusters without an owner claim this path. */
   | Readonly<{ kind: 'ambiguous'; clusters: readonly string[] }>;
 
-/** Of the path entries of one shard that led there. `current`: all that the shard has are in the cache, as of `lagMs` ago. */
+/**
+ * The freshness of the path entries of one shard that led there. `current`: the cache has all
+ * entries of the shard, as of `lagMs` ago.
+ */
 export type ResolvedFreshness = Readonly<{ shard: string; current: boolean; lagMs: number | null }>;
 
-/** Where it is asked. */
+/** The URL path of the request. */
 export function resolveTarget(path: string): string {
   return `/services/cache/resolve?${new URLSearchParams({ path }).toString()}`;
 }

@@ -1,4 +1,7 @@
-/** Asks a cache which logical cluster a path leads to. Nothing is remembered: a path may lead elsewhere a moment later. */
+/**
+ * Asks a cache which logical cluster a path leads to. It remembers no answer, because the path may
+ * lead elsewhere a moment later.
+ */
 import type { CacheReaderParts } from './cache-reader.js';
 import { parsePathAnswer, resolveTarget, type ResolvedPath } from './path-answer.js';
 import { refusalOf } from './read-answer.js';
@@ -10,14 +13,17 @@ export class PathResolver {
     this.#connection = connection;
   }
 
-  /** `path`: of Workspaces, `user:NAME` for a home, or the name of a logical cluster. Throws CacheFault, or the reason of `signal` when that is aborted. */
+  /**
+   * `path`: Workspaces, `user:NAME` for a home, or the name of a logical cluster. Throws
+   * CacheFault, or the reason of an aborted `signal`.
+   */
   async resolve(path: string, signal?: AbortSignal): Promise<ResolvedPath> {
     const answer = await this.#connection.ask(resolveTarget(path), signal);
     if (answer.status !== 200) throw refusalOf(answer);
     return parsePathAnswer(answer.text);
   }
 
-  /** Ends what is under way with a CacheFault, and the connections. */
+  /** Ends requests under way with a CacheFault, and closes the connections. */
   close(): void {
     this.#connection.close();
   }

@@ -1,11 +1,15 @@
 /**
- * What a cache's answer to a read means. NotFound and ambiguous are answers; everything else that has no object is a fault.
+ * Reads a cache's answer to a read. NotFound and Conflict are answers. Anything else without an
+ * object is a fault.
  *
- *   200  an object                                     found
- *   404  a Status with the reason NotFound             absent: its details name the object, or only the type; a path has none
- *   409  a Status with the reason Conflict             ambiguous: the path leads to several clusters, or several shards have the object
- *        any other Status                              refused
- *        anything else, a 404 of a proxy for example   unreadable
+ *   200  an object                           found
+ *   404  a Status, reason NotFound           absent: its details name the object, or only the type;
+ *                                            for a path there are no details
+ *   409  a Status, reason Conflict           ambiguous: the path leads to several logical clusters,
+ *                                            or several shards have the object
+ *        any other Status                    refused
+ *        anything else, such as a 404        unreadable
+ *        that a proxy made
  */
 import { member, nestingMax, NotJson, scanObject, valueText } from '../json/object-text.js';
 import { isJsonArray, isJsonObject, formatJson } from '../json/json-tree.js';
@@ -18,20 +22,26 @@ import { jsonValue } from '../json/json-value.js';
 
 export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
 
-/** An object as the cache has it: `text` is its JSON, not re-serialised, because int64 beyond 2^53 would not survive that. */
+/**
+ * An object as the cache has it. `text`: its JSON, because int64 beyond 2^53 would not survive
+ * JSON.parse.
+ */
 export type CachedObject = Readonly<{ shard: string; text: string }>;
 
-/** What the cache does not know: the object, the canonical path that should lead to it, or its type in that version. */
+/** What the cache does not know: the object, the canonical path, or the type in that version. */
 export type Missing = 'object' | 'path' | 'type';
 
 export type ReadAnswer = Readonly<
   { kind: 'found'; object: CachedObject } | { kind: 'absent'; missing: Missing; message: string } | { kind: 'ambiguous'; message: string }
 >;
 
-/** What a look-up found, and how fresh the cache was for that `reportedAgoMs` before it answered. `report`: undefined where it gave none that can be read. */
+/**
+ * A look-up's answer, and how fresh the cache was for it, `reportedAgoMs` before it answered.
+ * `report`: undefined if the cache sent none that can be read.
+ */
 export type LookedUp = Readonly<{ answer: ReadAnswer; report: FreshnessReport | undefined; reportedAgoMs: number }>;
 
-/** Objects of a list, and the token that leads to more of them. */
+/** `next`: the continue token for further objects of the list. */
 export type ListPage = Readonly<{ objects: readonly CachedObject[]; next: string | undefined }>;
 
 export type ListAnswer = Readonly<{ kind: 'page'; page: ListPage }> | Exclude<ReadAnswer, Readonly<{ kind: 'found' }>>;
@@ -41,7 +51,10 @@ export function readObject(answer: HttpAnswer): ReadAnswer {
   return answer.status === 200 ? { kind: 'found', object: cachedObject(answer.text) } : readStatus(answer);
 }
 
-/** From the answer of `GET /services/cache/look-up` (web/look-up.ts); undefined when the cache has no such route. Throws CacheFault. */
+/**
+ * Reads the answer of `GET /services/cache/look-up` (web/look-up.ts). Returns undefined if the
+ * cache has no such route. Throws CacheFault.
+ */
 export function readLookUp(answer: HttpAnswer): LookedUp | undefined {
   if (answer.status === 404 || answer.status === 400) return undefined;
   if (answer.status !== 200) throw refusalOf(answer);
@@ -70,7 +83,7 @@ export function readList(answer: HttpAnswer): ListAnswer {
   return { kind: 'page', page: { objects, next: typeof next === 'string' && next !== '' ? next : undefined } };
 }
 
-/** The fault for any answer but a 200, where none can be absent or ambiguous. */
+/** The fault for any answer but 200, for requests whose answer cannot be absent or ambiguous. */
 export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
   const received = jsonValue(text);
   if (textAt(received, 'kind') !== 'Status')
@@ -79,7 +92,7 @@ export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFaul
   return new CacheFault('refused', `the cache refused (${status}): ${message}`, { status, reason, retryAfterMs });
 }
 
-/** A member as it came. Throws CacheFault. */
+/** The text of a member, as it came. Throws CacheFault. */
 function textOf(name: string, text: string): string {
   try {
     const bytes = Buffer.from(text);
@@ -91,7 +104,7 @@ function textOf(name: string, text: string): string {
   }
 }
 
-/** An object that is there is found, whatever is said of its freshness. */
+/** An unreadable report must not hide an object that was found. */
 function readReport(value: unknown): FreshnessReport | undefined {
   try {
     return readFreshnessReport(value);

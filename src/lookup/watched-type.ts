@@ -1,17 +1,23 @@
 /**
- * The objects of one type in memory, kept up by one watch of the cache, so that looking one up asks the cache for nothing.
+ * Keeps the objects of one type in memory, by one watch of the cache. A look-up of one then needs
+ * no request for it.
  *
  *   nothing ──begin──▶ reading ──end──▶ following ◀── changes, bookmarks
  *                         ▲                 │  begin: the watch has lost its place
  *                         └─────────────────┘
  *
- * W1 What is here is of one moment of the cache, a resourceVersion. It is used only for questions that this moment answers: `hasReached`. So a watch that
- *    lags, or has ended, costs requests; it never makes an answer older than its freshness says.
- * W2 A cache that comes back with another disk, or an older state of its own, has had another history since, in which a larger resourceVersion is not a later
- *    one. What is here is of the cache's present life if its resourceVersion is, or if nothing of the type has changed since exactly then.
- * W3 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of kcp's own informers. That none does proves nothing, and
- *    of one that objects of several logical clusters name only the cache can tell.
- * Bounds: `watchedObjectsMax`, `watchedBytesMax` of JSON. With more the watch ends for good, and the cache is asked for each object.
+ * W1 The objects are those of one moment of the cache, a resourceVersion. They answer only
+ *    questions that this moment answers (`hasReached`). So a watch that lags, or has ended, costs
+ *    requests, but never makes an answer older than its freshness says.
+ * W2 A cache that comes back with another disk, or with an older state, has another history. In it,
+ *    a larger resourceVersion is not a later one. So the objects count only if their
+ *    resourceVersion is of the cache's present life, or if nothing of the type has changed since
+ *    exactly then.
+ * W3 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of
+ *    kcp's own informers. If no object names it, that proves nothing. If objects of several logical
+ *    clusters name it, only the cache can decide.
+ * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. The watch of a type with more ends
+ *   for good, and the cache is asked for each object.
  */
 import { parseCanonicalPath, pathAnnotation } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
@@ -25,35 +31,46 @@ import type { CachedObject } from './read-answer.js';
 
 export type WatchedTypeOptions = Readonly<{ watchedObjectsMax: number; watchedBytesMax: number }>;
 
-/** `nowhere`: nothing of that name is in the logical cluster. `unknown`: only the cache can tell. */
+/**
+ * `nowhere`: the logical cluster has nothing of that name. `unknown`: only the cache can answer.
+ */
 export type Known = Readonly<{ kind: 'found'; object: CachedObject }> | Readonly<{ kind: 'nowhere' | 'unknown' }>;
 
-/** `following`: look-ups are answered from memory. `full`: the type has more than may be kept. `bytes` of JSON. */
+/** `following`: memory answers look-ups. `full`: the type exceeds the bounds. `bytes`: of JSON. */
 export type WatchState = Readonly<{ kind: 'reading' | 'following' | 'full'; objects: number; bytes: number }>;
 
 const shardAnnotation = 'kcp.io/shard';
 const countDigits = 10;
 const decoder = new TextDecoder();
 
-/** `keys`: what it is found by. `text`: a copy, as what arrives is a view on much more. */
+/**
+ * `keys`: the keys under which it is found. `text`: a copy, because the received bytes are part of
+ * a much larger buffer.
+ */
 type Kept = Readonly<{ shard: string; cluster: string; path: string | undefined; keys: readonly string[]; text: Uint8Array }>;
 
 export class WatchedType {
   readonly #options: WatchedTypeOptions;
   readonly #closing = new AbortController();
-  /** By logical cluster and name, and by canonical path and name; more than one where several shards or logical clusters have it. */
+  /**
+   * By logical cluster and name, and by canonical path and name. A key has several objects if
+   * several shards or logical clusters have one of that name.
+   */
   readonly #kept = new Map<string, Set<Kept>>();
-  /** How many objects of each logical cluster name a canonical path. */
+  /** By canonical path: how many objects of each logical cluster name it. */
   readonly #clusters = new Map<string, Map<string, number>>();
   #objects = 0;
   #bytes = 0;
-  /** Undefined until all that there is has been read, and again while it is read anew. */
+  /**
+   * The resourceVersion of the objects; undefined until all were read, and while they are read
+   * anew.
+   */
   #reached: string | undefined;
-  /** Undefined until one was seen. */
+  /** Undefined until an object was seen. */
   #isNamespaced: boolean | undefined;
   #isFull = false;
 
-  /** Reads until `close`. `read` ends with its signal, and never throws. */
+  /** Reads until `close`. `read` must end with its signal, and must never throw. */
   constructor({ read }: Readonly<{ read: (signal: AbortSignal) => AsyncIterable<readonly Read[]> }>, options: WatchedTypeOptions) {
     this.#options = options;
     void this.#follow(read(this.#closing.signal));
@@ -64,7 +81,9 @@ export class WatchedType {
     return { kind, objects: this.#objects, bytes: this.#bytes };
   }
 
-  /** Whether everything is here that the cache has of the type, if that is the newest change of it. */
+  /**
+   * Whether everything is here that the cache has of the type, if this is the newest change of it.
+   */
   hasReached({ resourceVersion, epoch }: NewestChange): boolean {
     const reached = this.#reached;
     if (reached === undefined || !isResourceVersion(resourceVersion)) return false;
@@ -134,7 +153,8 @@ export class WatchedType {
   }
 
   #add({ text, cluster, namespace, name }: SourceObject): void {
-    // As the cache does: what is no canonical path is none. So it cannot be the name of a logical cluster.
+    // As in the cache, a text that is no canonical path counts as none. So it cannot be taken for
+    // the name of a logical cluster.
     const path = parseCanonicalPath(annotationOf(text, pathAnnotation));
     const keys = (path === undefined ? [cluster] : [cluster, path]).map((place) => keyOf(place, namespace, name));
     const kept = { shard: annotationOf(text, shardAnnotation), cluster, path, keys, text: new Uint8Array(text.bytes) };
@@ -169,7 +189,7 @@ export class WatchedType {
   }
 }
 
-/** No logical cluster, path or namespace has the separator in it. */
+/** No logical cluster, path or namespace contains the separator. */
 function keyOf(place: string, namespace: string, name: string): string {
   return `${place}|${namespace}|${name}`;
 }
@@ -180,7 +200,10 @@ function annotationOf({ bytes, annotations }: ObjectText, name: string): string 
   return typeof value === 'string' ? value : '';
 }
 
-/** Whether the cache gave it in this life: an epoch and ten digits of a count (`store/epochs.ts`). */
+/**
+ * Whether the cache assigned the resourceVersion in this life. It consists of an epoch and ten
+ * digits of a count (`store/epochs.ts`).
+ */
 function isOfEpoch(resourceVersion: string, epoch: string): boolean {
   return isResourceVersion(resourceVersion) && resourceVersion.length === epoch.length + countDigits && resourceVersion.startsWith(epoch);
 }

@@ -1,4 +1,7 @@
-/** The types whose objects a reader keeps in memory. They share connections over HTTP/2, with a watch for each. */
+/**
+ * The types whose objects a reader keeps in memory. Each type has a watch, and the watches share
+ * HTTP/2 connections.
+ */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -10,7 +13,10 @@ import type { KubeAccess } from '../kube/kube-access.js';
 import { collectionTarget, type CollectionRef } from './object-ref.js';
 import { WatchedType, type WatchedTypeOptions, type WatchState } from './watched-type.js';
 
-/** A type that every cache serves. Of one that ClusterCachedResources declare, a watch does not show where it is served, and where not. */
+/**
+ * A type that every cache serves. For a type that ClusterCachedResources declare, a watch does not
+ * show where it is served and where it is not.
+ */
 export type WatchedRef = Pick<CollectionRef, 'group' | 'version' | 'resource'>;
 
 export type WatchedTypesParts = Readonly<{ access: KubeAccess; clock: Clock; random: () => number; log: Log; userAgent: string }>;
@@ -31,7 +37,7 @@ export class WatchedTypes {
     const client = new KubeClient({ access, clock, userAgent });
     const boundedLog = new BoundedLog({ clock, log }, { linesMax: linesAtOnceMax });
     const parts = { client, identities: new Identities({ client }), absent: new AbsentTypes(), clock, random, log, boundedLog };
-    // All are checked before one is read: this throws for what cannot be a name.
+    // Check all types before one is read: this throws for texts that cannot be names.
     for (const ref of refs) collectionTarget({ ...ref, cluster: 'any' });
     const byName = new Map(refs.map((ref) => [nameOf(ref), ref]));
     const types = [...byName.values()].map((ref) => {

@@ -1,16 +1,22 @@
-/** Paths as kcp's own proxy takes them: what is one, and where a user's home is. Pure. */
+/**
+ * Paths as kcp's own proxy reads them: which texts are paths, and which logical cluster is a user's
+ * home. Pure.
+ */
 import { createHash } from 'node:crypto';
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 
 const segmentPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const charactersMax = 2_048;
-/** More than anybody nests Workspaces; kcp has no bound, and looks each of them up. */
+/** Deeper than anybody nests Workspaces. kcp has no bound, and looks each of them up. */
 const segmentsMax = 64;
 const hashBytes = 8;
 
 export type PathSegments = readonly [string, ...string[]];
 
-/** The segments of a path or of a logical cluster's name; undefined when the text is neither. `user:NAME` becomes the name of that user's home. */
+/**
+ * The segments of a path, or of a logical cluster's name; undefined if the text is neither.
+ * `user:NAME` becomes the name of that user's home.
+ */
 export function parsePathSegments(text: string): PathSegments | undefined {
   if (text.length > charactersMax) return undefined;
   const segments = text.split(':', segmentsMax + 1);
@@ -19,7 +25,10 @@ export function parsePathSegments(text: string): PathSegments | undefined {
   return first === 'user' && second !== undefined ? [homeOf(second), ...others] : [first, ...segments.slice(1)];
 }
 
-/** The logical cluster that kcp makes for a user: the first bytes of SHA-224 in base 36, with a zero for each leading zero byte. */
+/**
+ * The logical cluster that kcp creates for a user. Its name is the first bytes of a SHA-224 in base
+ * 36, with a zero for each leading zero byte.
+ */
 export function homeOf(user: string): ClusterName {
   const bytes = createHash('sha224').update(user).digest().subarray(0, hashBytes);
   const zeros = bytes.findIndex((byte) => byte !== 0);

@@ -1,11 +1,14 @@
 /**
- * Answers what a path leads to from the path entries that are published here. They are read where they are stored, in the index of objects by logical
- * cluster.
+ * Resolves paths by the path entries that are published here. It reads them from the store, by the
+ * index of objects by logical cluster.
  *
- * INDEX-1 That something is unknown is said only of what was not there after every shard that could have it was reported whole. So a path that is not found
- *    is looked for again after the report: the other way round, what came between the two would be missing.
- * INDEX-2 What was found is known as long as no entry changes: every request of a front door needs it.
- * Bounds: one report on all shards in `reportAgeMaxMs`, however many ask; `foundMax` paths that were found, of at most 2,048 characters each.
+ * INDEX-1 A path is unknown only if nothing was found after every shard that could have it was
+ *   reported whole. So a missing path is walked again after the report. In the other order, an
+ *   entry that arrived between the two would be missed.
+ * INDEX-2 A resolved path is remembered until an entry changes, because every request of a front
+ *   door needs one.
+ * Bounds: one report on all shards in `reportAgeMaxMs`, however many callers ask; `foundMax`
+ *   remembered paths, of at most 2,048 characters each.
  */
 import type { ClusterName } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
@@ -32,25 +35,31 @@ export type PathIndexParts = Readonly<{
   objects: Pick<Objects, 'get' | 'shardsWith'>;
   ownersOf: PathEntries['ownersOf'];
   freshness: Pick<Freshness, 'ofType' | 'ofTypeLately'>;
-  /** Of the newest change to entries of either type. */
+  /** The revision of the newest change to entries of either type. */
   changedAt: () => Revision;
   conflict: PathEntries['conflict'];
 }>;
 
-/** `lacking`: shards of which not every entry may be here. That there are none proves nothing unless `isWhole`: the cache may not know all shards. */
+/**
+ * `lacking`: shards whose entries may be missing here. None proves nothing unless `isWhole`,
+ * because the cache may not know all shards.
+ */
 type Report = Readonly<{ isWhole: boolean; lacking: readonly ShardName[] }>;
 
 const reportAgeMaxMs = 100;
 const foundMax = 10_000;
-/** Remembers a pure function: the bodies that are asked for most stay in memory in the store. */
+/**
+ * Caches a pure function. The store keeps the bodies that are read most in memory, so their entries
+ * stay here, too.
+ */
 const entriesOfBodies = new WeakMap<Body, PathEntry>();
 
 export class PathIndex implements Paths {
   readonly #parts: PathIndexParts;
   readonly #entries: PathEntries;
-  /** By what was asked for. The one that was found longest ago comes first. */
+  /** By the requested path; the oldest comes first. */
   readonly #found = new Map<string, Resolved>();
-  /** The newest change that they take into account. */
+  /** The newest change that `#found` takes into account. */
   #foundAt: Revision | undefined;
 
   constructor(parts: PathIndexParts) {
@@ -70,7 +79,8 @@ export class PathIndex implements Paths {
     const changedAt = this.#parts.changedAt();
     if (changedAt !== this.#foundAt) this.#found.clear();
     this.#foundAt = changedAt;
-    // A text of its own: that of the request may be a part of its URL, and would keep all of it in memory.
+    // This makes a new string. The given one may be part of the request's URL, and would keep all
+    // of it in memory.
     const path = segments.join(':');
     const found = this.#found.get(path);
     if (found !== undefined) return found;
@@ -125,7 +135,7 @@ export class PathIndex implements Paths {
     return { shard, current: reports.every(({ whole }) => whole), lagMs };
   }
 
-  /** Where a logical cluster is, any shard may say. */
+  /** Any shard may have the entry of a logical cluster. */
   async #reportOnAll(): Promise<Report> {
     const { whole, shards } = (await this.#parts.freshness.ofTypeLately(clusterEntries, reportAgeMaxMs)).report;
     return { isWhole: whole, lacking: shards.filter((shard) => !provesAbsence(shard)).map(({ shard }) => shard) };
@@ -140,7 +150,7 @@ function isFound(resolution: PathResolution | Walked): resolution is Resolved {
   return resolution.kind === 'cluster' || resolution.kind === 'mount';
 }
 
-/** Every entry was checked when it came in. */
+/** This parse cannot fail, because every entry was checked when it came in. */
 function entryOf({ resource, name }: Key, body: Body): PathEntry {
   const known = entriesOfBodies.get(body);
   if (known !== undefined) return known;

@@ -1,17 +1,26 @@
 /**
- * From a path to the logical cluster that it names, by the entries of domain/path-entry.ts, with the rules of kcp's own proxy:
+ * Resolves a path to the logical cluster that it names, by the entries of domain/path-entry.ts,
+ * with the rules of kcp's own proxy:
  *
- *   root:org:team      the first segment is a logical cluster, and each further one a Workspace of what came before it
- *   home:alice:team    if there is no such logical cluster: the longest beginning, of two segments or more, that one without an owner has as its path;
- *                      if there is one on another shard than the logical cluster `home`, that is a dispute
+ *   root:org:team     the first segment is a logical cluster, and each further one a Workspace of
+ *                     the one before it
+ *   home:alice:team   if no logical cluster is named `home`: the longest beginning, of two segments
+ *                     or more, that is the path of a logical cluster without an owner
+ *                     if there is one, on another shard than that owner: a dispute
  *
- * RESOLVE-1 A Workspace counts only on the shard where its parent is: another shard may have what a migration left, or claim what it has not.
- * RESOLVE-2 Where a logical cluster is, its Workspace says. A shard that claims it beside that one is reported and gets nothing; if that one has none of it, the
- *    logical cluster is in dispute. Where no Workspace says it, one shard alone may claim it, or it is in dispute too: nothing is ever decided by who came last.
- *    One that is asked for by its name is also in dispute if the path that it gives itself leads elsewhere.
- *    `root` has no Workspace and does not migrate: kcp makes it on the shard named `root`, and no other shard has it, whatever is known of that one. Where `root`
- *    is decides whose word counts about where shards are.
- * RESOLVE-3 It ends after one step for each segment, of the path and of those that the shards give which claim its beginning, whatever the entries say.
+ * RESOLVE-1 A Workspace counts only on the shard where its parent is. Another shard may hold
+ *   leftovers of a migration, or make false claims.
+ * RESOLVE-2 A logical cluster is on the shard that its Workspace names. Any other shard that claims
+ *   it is reported and gets nothing. If only other shards than the named one claim it, the logical
+ *   cluster is in dispute. If no Workspace names a shard, one shard alone may claim the logical
+ *   cluster; if several do, it is in dispute. The order of arrival never decides.
+ *   A logical cluster that is requested by its name is also in dispute if the path that it gives
+ *   itself leads elsewhere.
+ *   `root` has no Workspace and does not migrate. kcp creates it on the shard named `root`, and no
+ *   other shard has it, even if nothing is known of that shard. The place of `root` decides which
+ *   shard's word counts about where shards are.
+ * RESOLVE-3 The walk ends, whatever the entries say. It takes one step for each segment of the
+ *   path. Each shard that claims the first segment names a path, whose segments take one step each.
  */
 import { parseCanonicalPath, parseClusterName, rootCluster, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
 import type { ClusterEntry, ClusterTarget, WorkspaceEntry } from '../domain/path-entry.js';
@@ -23,26 +32,29 @@ import { parsePathSegments, type PathSegments } from './kcp-path.js';
 /** The entry of a logical cluster on one shard. */
 export type ClusterPlace = Readonly<{ shard: ShardName; revision: Revision; entry: ClusterEntry }>;
 
-/** Entries, as they are published. */
+/** The published entries. */
 export interface PathEntries {
   /** Every shard that has an entry of the logical cluster. */
   shardsOf(cluster: ClusterName): Promise<readonly ShardName[]>;
   clusterOn(shard: ShardName, cluster: ClusterName): Promise<ClusterPlace | undefined>;
   workspace(shard: ShardName, parent: ClusterName, name: string): Promise<WorkspaceEntry | undefined>;
-  /** Logical clusters without an owner that have this path. */
+  /** Logical clusters without an owner that claim this path. */
   ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
-  /** Several shards claim a logical cluster, and not because it migrates; or one does where it ought not to be. */
+  /**
+   * Several shards claim a logical cluster without a migration, or one claims it where it should
+   * not be.
+   */
   conflict(dispute: Dispute): void;
 }
 
 type Missing = Readonly<{ kind: 'missing'; on: ShardName | undefined }>;
 type Disputed = Extract<MissingPath, { kind: 'disputed' }>;
 
-/** `on`: the one shard that could have what is missing; undefined: any shard. */
+/** `on`: the only shard that could have what is missing; undefined: any shard. */
 export type Walked = Resolved | Exclude<MissingPath, { kind: 'unknown' | 'uncertain' }> | Missing;
 
 type Active = Readonly<{ kind: 'active'; cluster: ClusterName; shard: ShardName }>;
-/** `length`: of so many segments of the path. */
+/** `length`: the number of segments that lead to the start. */
 type Start = Readonly<{ kind: 'start'; active: Active; length: number }>;
 type Placed = Active | Missing | Disputed;
 
@@ -50,7 +62,7 @@ export async function walk(segments: PathSegments, entries: PathEntries): Promis
   return follow(segments, entries, headPlace);
 }
 
-/** `placeOfHead`: where the logical cluster is that the first segment names. */
+/** `placeOfHead`: finds the logical cluster that the first segment names. */
 async function follow(segments: PathSegments, entries: PathEntries, placeOfHead: typeof headPlace): Promise<Walked> {
   const start = await startOf(segments, entries, placeOfHead);
   if (start.kind !== 'start') return start;
@@ -70,7 +82,7 @@ async function follow(segments: PathSegments, entries: PathEntries, placeOfHead:
   return { ...active, kind: 'cluster', unavailable, shards: [...shards] };
 }
 
-/** Where the walk begins, and how many segments that takes. */
+/** Where the walk begins, and how many segments lead there. */
 async function startOf(
   segments: PathSegments,
   entries: PathEntries,
@@ -91,13 +103,17 @@ async function startOf(
   }
   const [first] = begun;
   if (first === undefined) return { kind: 'missing', on: undefined };
-  // What lies below a path, or below a logical cluster, belongs to who has that.
+  // Everything below a path or a logical cluster is on the shard that has it. So all starts must be
+  // on one shard.
   const shards = [...new Set(begun.map(({ active }) => active.shard))];
   const { active } = begun.find(({ length }) => length > 1) ?? first;
   return shards.length === 1 ? first : disputed({ cluster: active.cluster, shards }, entries);
 }
 
-/** A logical cluster has the path that its entry gives it where it is: another shard may have what it was, or claim what it is not. */
+/**
+ * A logical cluster has the path that its entry on its own shard gives it. Other shards may have
+ * outdated entries, or make false claims.
+ */
 async function ownersOf(path: CanonicalPath, entries: PathEntries): Promise<readonly (Active | Disputed)[]> {
   const owners: (Active | Disputed)[] = [];
   for (const cluster of await entries.ownersOf(path)) {
@@ -110,7 +126,7 @@ async function ownersOf(path: CanonicalPath, entries: PathEntries): Promise<read
   return owners;
 }
 
-/** `shard`: where it ought to be; undefined where nobody says that. */
+/** `shard`: where the logical cluster should be; undefined if nothing says so. */
 async function placeOf({ cluster, shard }: ClusterTarget, entries: PathEntries): Promise<Placed> {
   const claims = await entries.shardsOf(cluster);
   const [first] = claims;
@@ -123,7 +139,10 @@ async function placeOf({ cluster, shard }: ClusterTarget, entries: PathEntries):
   return claims.includes(shard) ? { kind: 'active', cluster, shard } : disputed({ cluster, shards: claims, expected: shard }, entries);
 }
 
-/** Each shard that claims a logical cluster is asked for its path. Those to which their own path does not lead have it not. */
+/**
+ * Each shard that claims the logical cluster gives it a path. A shard to which its own path does
+ * not lead does not have it. Exactly one shard must be left.
+ */
 async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Placed> {
   const claims = await entries.shardsOf(cluster);
   if (claims.length === 0 || cluster === rootCluster) return placeOf({ cluster, shard: undefined }, entries);
@@ -135,7 +154,10 @@ async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Pl
   return disputed({ cluster, shards: claims }, entries);
 }
 
-/** Whether the path that a shard's entry gives to the logical cluster leads elsewhere. Where it begins is decided without paths, so that this ends. */
+/**
+ * Whether the path in the shard's entry leads elsewhere. The first segment of that path is placed
+ * without paths, so that this ends.
+ */
 async function isDenied({ cluster, shard }: Readonly<{ cluster: ClusterName; shard: ShardName }>, entries: PathEntries): Promise<boolean> {
   const path = (await entries.clusterOn(shard, cluster))?.entry.path;
   const segments = path === undefined ? undefined : parsePathSegments(path);
@@ -153,7 +175,10 @@ async function isDenied({ cluster, shard }: Readonly<{ cluster: ClusterName; sha
   }
 }
 
-/** While a logical cluster migrates, two shards have it, and one of both entries or both say so. */
+/**
+ * While a logical cluster migrates, two shards have an entry, and one or both entries say so. That
+ * is no conflict.
+ */
 async function reportClaims({ cluster, shards }: Dispute, entries: PathEntries): Promise<void> {
   const settled = (await placesOf({ cluster, shards }, entries)).filter(({ entry }) => !entry.isMigrating);
   if (settled.length > 1) entries.conflict({ cluster, shards: settled.map(({ shard }) => shard) });
