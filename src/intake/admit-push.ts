@@ -97,7 +97,7 @@ export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
-/** Admits a key as one that an object could have had here. */
+/** Checks that an object of this key could exist here. */
 export function admitPlace(pushed: PushedKey, inputs: PlaceInputs): Parsed<Key> {
   return attempt(() => {
     const key = readKey(pushed, inputs);

@@ -1,7 +1,7 @@
 /**
  * Decides when the objects of plain writers count as all that their shards have, because plain HTTP
- * sends no `end`. Until then, the slices of these shards count as not synced, and other caches
- * remove no objects because of them.
+ * sends no `end`. Until then, the slices of these shards count as not synced, and other caches keep
+ * objects that these slices lack.
  *
  *   quiet for quietMs            everything counts as written
  *   never quiet for so long      everything counts as written after writingMsMax, because kcp
@@ -35,7 +35,7 @@ export class AssumedSyncs {
   readonly #parts: AssumedSyncsParts;
   readonly #quietMs: number;
   readonly #lane: PushLane;
-  /** Since when each shard is known that does not count as written yet. */
+  /** When this server first saw each shard that does not count as written yet. */
   readonly #writing = new Map<ShardName, number>();
   #cancel: () => void;
   #isClosed = false;

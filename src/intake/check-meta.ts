@@ -7,8 +7,8 @@ import type { ObjectMeta } from '../json/object-meta.js';
 import { invalidValue } from './refusals.js';
 
 /**
- * Of name and namespace together. Kubernetes sets no bound on the names of RBAC objects, and the
- * continue token of a list contains the last name of its page.
+ * Bounds name and namespace together. Kubernetes sets no bound on the names of RBAC objects, and
+ * the continue token of a list contains the last name of its page.
  */
 export const keyCharactersMax = 1024;
 

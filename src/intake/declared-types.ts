@@ -4,10 +4,10 @@
  * objects are dropped, then its watches end. Watches also end when the kind, the scope or a version
  * of their type changes.
  *
- * T1 A type is dropped only while nothing declares it. The drop removes what was written through
- *    the revision at which this server saw that. A write after the type came back has a later
- *    revision, also if another server of the same etcd acknowledges it while this one lags.
- *    A PUT that changes nothing writes nothing, so the object that it found may be dropped.
+ * T1 A type is dropped only while nothing declares it. The drop removes what was written up to the
+ *    revision at which this server saw that. A write after the type came back has a later revision,
+ *    also if another server of the same etcd acknowledges it while this one lags. A PUT that changes
+ *    nothing writes nothing, so the object that it found may be dropped.
  * T2 Nothing stays of a type that is gone. A drop is repeated until nothing is left, whichever
  *    server removes it. A write that was admitted earlier, and is stored after a drop, causes
  *    another drop.
@@ -43,8 +43,8 @@ export type DeclaredTypesParts = Readonly<{
 /** Wait before the next try after the store could not write. */
 const retryMs = 10_000;
 /**
- * Another server may be removing the same type, and it may stop before it is done. This is how
- * often a server checks.
+ * How often this server checks a type that another server is removing. That server may stop before
+ * it is done.
  */
 const lookMs = 1_000;
 

@@ -3,9 +3,10 @@
  * certificates of everything else. The upgrade of an unauthorized caller is refused before a
  * websocket exists. The first frame names the peer's role.
  *
- * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither keep the others out, and
- * `sessionsPerCallerMax` connections of one caller. Further ones get 503 and may come back later. A
- * caller that may have either role names it in its hello, and is refused then if there is no room.
+ * Bounds: `pushersMax` pushers and `childrenMax` children, so that neither role keeps the other
+ * out, and `sessionsPerCallerMax` connections of one caller. Further ones get 503 and may come back
+ * later. A caller that may have either role names it in its hello, and is refused then if there is
+ * no room.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -31,8 +32,7 @@ export type EndpointParts = Omit<PushSessionParts, 'log' | 'turn'> &
     /** Resolves in a later turn of the event loop, when it is this peer's turn to work. */
     turn: (peer: string) => Promise<void>;
     /**
-     * Makes the websocket. Returns undefined if the handshake failed; the caller has its answer
-     * then.
+     * Makes the websocket. If the handshake fails, it answers the request and returns undefined.
      */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
     /** Answers the upgrade with a Status, and closes the socket. */

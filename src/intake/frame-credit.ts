@@ -1,12 +1,12 @@
 /** The credit that a frame uses. */
 import type { Credit, Frame } from '../frames/frame.js';
 
-/** The bytes that each slice in a report counts as. */
+/** Each slice in a report counts as this many bytes. */
 export const reportedSliceBytes = 128;
 
 /**
- * Counts a numbered frame. Only the bytes of bodies count here, whatever else the sender counts for
- * itself.
+ * Counts the mutations of a numbered frame, and the bytes of its bodies. A sender may count more
+ * for itself.
  */
 export function creditOf(frame: Frame): Credit {
   switch (frame.kind) {

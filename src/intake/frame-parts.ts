@@ -6,10 +6,7 @@
  */
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../frames/frame.js';
 
-/**
- * The most that is admitted in one turn of the event loop. The object that reaches it may exceed
- * it.
- */
+/** The most that is admitted in one turn of the event loop. The last object may exceed it. */
 export const turnMax: Credit = { mutations: 32, bytes: 256 * 1024 };
 
 type Many = FrameOf<'put'> | FrameOf<'delete'>;

@@ -60,7 +60,7 @@ export type FreshnessParts = Readonly<{
   removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
   kept: Pick<KeptObjects, 'report'> | undefined;
   tree: () => TreeStatus;
-  /** What `tree` contains of it, at less cost. `parentId`: undefined while the parent is away. */
+  /** The same values as in `tree`, at less cost. `parentId`: undefined while the parent is away. */
   tier: Readonly<{ isComplete: boolean; parentId: string | undefined }>;
   clock: Clock;
   /** Yields to the event loop. */
@@ -70,11 +70,11 @@ export type FreshnessParts = Readonly<{
   certificates: () => readonly CertificateStatus[];
 }>;
 
-/** Shards and slices together. */
+/** Counts shards and slices. */
 const looksPerTurn = 2_500;
 const shardsPerTurnOfType = 1_000;
 const typesKeptMax = 100;
-/** Listed for one shard. */
+/** At most this many unknown types are listed for a shard. */
 const unknownTypesMax = 100;
 
 /**
@@ -89,7 +89,7 @@ type Reporter = Readonly<{
 
 export class Freshness implements FreshnessPort {
   readonly #parts: FreshnessParts;
-  /** By type and identity; the oldest report comes first. */
+  /** Keyed by type and identity; the oldest report comes first. */
   readonly #recent = new Map<string, Readonly<{ atMs: number; report: Promise<TypeFreshnessReport> }>>();
 
   constructor(parts: FreshnessParts) {

@@ -18,7 +18,7 @@ type KeptObjectsParts = Readonly<{ objects: Pick<Objects, 'snapshot'>; revisions
 
 export class KeptObjects {
   readonly #subscription: Subscription;
-  /** By shard and client key. */
+  /** Keyed by shard and client key. */
   readonly #objects = new Map<string, Readonly<{ key: Key; names: readonly string[] }>>();
   /** Keys that commits changed during the first read; undefined after it. */
   #changed: Set<string> | undefined = new Set();

@@ -4,7 +4,7 @@
  *
  *   a listed name        a patch, or a PUT that changes      any other PUT
  *                        only listed names
- *   has another value    is set on the copy                  is the shard's: the writer brings it
+ *   has another value    is set on the copy                  counts as the shard's own value
  *   is missing           a patch removes it                  stays, if it was set on the copy
  *                        a PUT: as in any other PUT
  *   is as stored         stays what it was: set on the copy, or the shard's
@@ -17,8 +17,8 @@ import { chosen, keptIn, listedIn, withNames, withoutNames, type Kept } from '..
 import { saysTheSame } from './says-the-same.js';
 
 /**
- * For each copy. Kept names count towards the size limits of the whole object, so this bound stays
- * far below those.
+ * Bounds the kept names of one copy. They count towards the size limits of the whole object, so
+ * this bound stays far below those.
  */
 const keptCharactersMax = 4 * 1024;
 const tooMuchKept = `the names that are kept on one copy, with their values, have at most ${keptCharactersMax} characters together`;

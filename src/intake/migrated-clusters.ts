@@ -58,7 +58,7 @@ const lookIntervalMs = 5_000;
 export class MigratedClusters {
   readonly #parts: MigratedClustersParts;
   readonly #subscription: Subscription;
-  /** The marked logical clusters, and since when each shard is seen to have left one. */
+  /** Keyed by marked logical cluster: when this server first saw that each shard had lost it. */
   readonly #marked = new Map<ClusterName, Map<ShardName, number>>();
   #cancel: () => void;
   #isClosed = false;

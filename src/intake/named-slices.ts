@@ -28,7 +28,7 @@ export type NamedSlicesParts = Readonly<{
   isOver: () => boolean;
 }>;
 
-/** A connection may sync as many slices. */
+/** As many as the slices that one connection may sync. */
 const namesMax = 50_000;
 const reason = 'unnamed';
 
@@ -41,7 +41,7 @@ export class NamedSlices {
     this.#parts = parts;
   }
 
-  /** The texts of all slices; undefined while the shard may have others. */
+  /** All slices of the shard, as `formatSlice` texts; undefined while it may have others. */
   get all(): ReadonlySet<string> | undefined {
     return this.#areAll ? this.#names : undefined;
   }

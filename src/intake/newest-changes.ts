@@ -16,10 +16,10 @@ const typesMax = 50_000;
 export class NewestChanges {
   readonly #revisions: Pick<Revisions, 'published'>;
   readonly #subscription: Subscription;
-  /** By group and resource, then by identity. */
+  /** Keyed by group and resource, then by identity. */
   readonly #types = new Map<string, Map<string, Revision>>();
   #count = 0;
-  /** For every type that is not in the table. */
+  /** The revision of every type that is not in the table. */
   #others: Revision;
 
   constructor({ commits, revisions }: Readonly<{ commits: Commits; revisions: Pick<Revisions, 'published'> }>) {

@@ -17,8 +17,8 @@ import type { Asker } from '../domain/write-request.js';
 
 export class ObjectTurns {
   /**
-   * By shard and client key, while a write has its turn: the callbacks that start the waiting
-   * writes.
+   * Keyed by shard and client key, while a write has its turn. The callbacks start the writes that
+   * wait.
    */
   readonly #lines = new Map<string, Set<() => void>>();
 

@@ -7,7 +7,7 @@
  *   local, with a pusher, or     is refused, because the cache holds what that pusher sent;
  *   held for one                 but the shard itself may write, as kcp does beside its agent
  *   a link, seen within holdMs   is refused, and the refusal says where the shard is
- *   none yet, with its origin    as with a link: the parent's
+ *   none yet, with its origin    as with a link to the parent
  *   at another cache
  *   a link, away for holdMs      takes the shard over
  *
@@ -85,8 +85,8 @@ export class PlainWrites {
   }
 
   /**
-   * Decides as what a write goes ahead (mutation.ts), or why it may not. `keeps`: it changes kept
-   * names only.
+   * Decides whether a write goes ahead, and with which flag of the mutation (`as`, mutation.ts).
+   * `keeps`: it changes kept names only.
    */
   judge(shard: ShardName, caller: Caller, keeps = false): Judgement {
     const { own, known, clock, seenMs, runningSinceMs, pushers } = this.#parts;

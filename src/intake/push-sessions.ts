@@ -29,7 +29,8 @@ export type Holder = Readonly<{
   silentSinceMs: () => number | undefined;
   bye: (reason: ByeReason, message: string, retryAfterMs?: number) => void;
   /**
-   * The texts of all slices that the pusher has named; undefined while the shard may have others.
+   * All slices that the pusher has named, as `formatSlice` texts; undefined while the shard may
+   * have others.
    */
   named: () => ReadonlySet<string> | undefined;
   /** The type was withdrawn, and its objects were dropped. */
@@ -64,8 +65,9 @@ const returnMs = 5_000;
 /** A pusher that has had no source for this long gives way to another. */
 const sourceFailedMaxMs = 10_000;
 /**
- * Bound the names of types that are reported to other servers as not whole: for one shard, and for
- * all. The names of kcp's 18 types have some 700 characters. A record in etcd has at most 1.5 MiB.
+ * Characters in the names of types that are reported to other servers as not whole: for one shard,
+ * and for all. The names of kcp's 18 types have some 700 characters. A record in etcd has at most
+ * 1.5 MiB.
  */
 const lackingCharactersOfShardMax = 2_048;
 const lackingCharactersMax = 256 * 1_024;

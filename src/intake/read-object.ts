@@ -29,7 +29,7 @@ const metadataBytesMax = 512 * 1024;
 const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
 /**
- * Of a kind or an apiVersion, because refusals quote it more than once. Kubernetes allows 253
+ * Bounds a kind or an apiVersion, because refusals quote it more than once. Kubernetes allows 253
  * characters in a group, and 63 in a version or kind.
  */
 const typeCharactersMax = 512;

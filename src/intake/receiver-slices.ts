@@ -2,7 +2,7 @@
  * What a receiver remembers of its sender's slices. The step changes it in place, because copying
  * tens of thousands of slices for each frame would cost too much.
  *
- * Slices that wait for their type are indexed by it. A type is declared or not for all shards
+ * Slices that wait for their type are indexed by type. A type is declared or not for all shards
  * alike.
  *
  * Single logical clusters are synced while their slice is synced or syncing. A `begin` voids these
@@ -30,12 +30,16 @@ const clustersMax = 50_000;
 
 export class ReceiverSlices {
   readonly #all = new Map<string, ReceiverSlice>();
-  /** By slice and logical cluster, while its sync is under way: the objects put since it began. */
+  /**
+   * Keyed by slice, then by logical cluster under way: how many objects were put since it began.
+   */
   readonly #clusters = new Map<string, Map<string, number>>();
-  /** By slice: logical clusters that its `end` leaves unchanged, until their own sync begins. */
+  /**
+   * Keyed by slice: logical clusters that its `end` leaves unchanged, until their own sync begins.
+   */
   readonly #keptClusters = new Map<string, Set<string>>();
   #clusterCount = 0;
-  /** Stale slices whose resync was not requested, by type. */
+  /** Stale slices whose resync was not requested, keyed by type. */
   readonly #waiting = new Map<string, Map<string, Slice>>();
 
   constructor(synced: readonly Slice[] = []) {
@@ -121,8 +125,8 @@ export class ReceiverSlices {
   }
 
   /**
-   * Forgets all slices but these texts. Returns the forgotten ones that had logical clusters under
-   * way or kept.
+   * Forgets all slices but these, given as `formatSlice` texts. Returns the forgotten ones that had
+   * logical clusters under way or kept.
    */
   keep(names: ReadonlySet<string>): readonly Slice[] {
     const broken: Slice[] = [];

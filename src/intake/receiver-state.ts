@@ -55,7 +55,7 @@ export type ReceiverEvent =
   | Readonly<{ kind: 'dropped'; slices: readonly Slice[] }>
   /** Types were declared, perhaps some that were unknown here. */
   | Readonly<{ kind: 'declared' }>
-  /** The texts of all slices that the sender has. */
+  /** All slices that the sender has, as `formatSlice` texts. */
   | Readonly<{ kind: 'named'; slices: ReadonlySet<string> }>;
 
 /** The rules for everything that this cache receives, whoever sends it. */

@@ -12,10 +12,11 @@
  *   clusterBegin, -End  the same for one logical cluster of the slice; whether the slice counts as
  *                       synced does not change
  *   clusterKeep         goes to the store as a begin
- *   … that is held      the slice becomes stale, nothing is removed, and no digest of the slice is
+ *   an end, if held     the slice becomes stale, nothing is removed, and no digest of the slice is
  *                       compared (held-removals.ts)
- *   … after refusals    goes to the store as stale, because objects of the slice are missing
- *   … not taken here    puts are refused, other frames are dropped (RECEIVE-5)
+ *   an end, if objects  goes to the store as stale
+ *   were refused
+ *   slice not accepted  puts are refused, other frames are dropped (RECEIVE-5)
  *   progress, digest    goes to the store behind everything before it; the position of a put or
  *                       delete goes with its mutations
  *   report              takes effect once everything before it is settled
@@ -282,8 +283,8 @@ function refuseUndeclared(state: ReceiverState, frame: SliceFrame, work: Work, {
   const { slice, sequence } = frame;
   const refused: Refusal = { reason: 'NotFound', message: `the type ${formatResource(slice.resource)} is not served here` };
   const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
-  // The slice lacks what is refused here once its type is declared again, whether or not its
-  // objects were dropped meanwhile.
+  // The store lacks what is refused here, even if it keeps the slice's objects. So the slice must
+  // be resynced once its type is declared again.
   const known = state.slices.of(slice);
   const isNew = frame.kind === 'begin' && state.slices.size < slicesMax;
   if (known !== undefined || isNew) state.slices.set({ slice, phase: 'stale', isAsked: false });

@@ -40,7 +40,7 @@ export class Receiver {
   /** What was taken since the last turn of the event loop. */
   #taken: Credit = nothing;
   #settled: Promise<void> = Promise.resolve();
-  /** By slice: the number of its mutations that are taken and not decided. */
+  /** Keyed by slice: how many of its mutations are taken and not decided. */
   readonly #undecided = new Map<string, number>();
 
   /** `synced`: slices that the pusher's term has synced in full here. */

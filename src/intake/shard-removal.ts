@@ -40,7 +40,7 @@ export type ShardRemovalParts = Readonly<{
   state: PublishedState;
   commits: Commits;
   sessions: PushSessions;
-  /** For shards behind a link. */
+  /** When a shard behind a link was last seen. */
   seenMs: SeenElsewhere;
   /** When a plain writer last wrote to the shard. */
   heardMs: (shard: ShardName) => number;
@@ -51,7 +51,7 @@ export type ShardRemovalParts = Readonly<{
   log: Log;
 }>;
 
-/** Undefined: never. */
+/** An undefined limit turns that removal off. */
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;

@@ -8,7 +8,7 @@
  *                                      `sourceFailedMaxMs` (push-sessions.ts)
  *   had it here before this start      that one is back, or five seconds after the start
  *   is at a cache that is reached      the shard's claim has not said `held` for `seenMaxMs`
- *   is at a cache that is not reached  that has lasted for `holdMs`
+ *   is at a cache that is not reached  its origin was out of reach for `holdMs`
  *   is a plain writer, or nobody       – (it does not wait)
  *
  * The pushers that wait for one shard get it one after the other, in order of arrival. A process

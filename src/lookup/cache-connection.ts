@@ -8,8 +8,8 @@
  *    more, on a connection of its own.
  *
  * Bounds: `timeoutMs` from the call to the last byte, with the wait for a connection;
- * `answerBytesMax` of an answer, the rest is not read; `connectionsMax`. At most `questionsMax`
- * requests are under way or wait for a connection; one more is refused at once (`busy`).
+ * `answerBytesMax`, beyond which an answer is not read; `connectionsMax`. At most `questionsMax`
+ * requests are under way, or wait for a connection. One more is refused at once (`busy`).
  */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';

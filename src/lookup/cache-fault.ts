@@ -8,7 +8,7 @@ export type FaultKind =
   | 'overdue'
   /** Too many requests are under way; this one was not sent. */
   | 'busy'
-  /** The cache refused with a Status; `status` and `reason` are those of the cache. */
+  /** The cache refused with a Status, which gives `status` and `reason`. */
   | 'refused'
   /** The answer is longer than its bound. */
   | 'too-long'

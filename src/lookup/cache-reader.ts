@@ -19,7 +19,7 @@
  * nothing.
  *
  * Bounds: a page of a list has `pageObjectsMax` objects, or fewer if the answer would be too long.
- * A report takes `freshnessTimeoutMs` at most. Further bounds: cache-connection.ts, last-reports.ts.
+ * A report takes `freshnessTimeoutMs` at most. More in cache-connection.ts and last-reports.ts.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { unreachable } from '../domain/errors.js';
@@ -292,7 +292,7 @@ export class CacheReader {
   }
 }
 
-/** In the cache's words. */
+/** Uses the cache's own words. */
 function notFound({ group, resource, name }: ObjectRef): string {
   return `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`;
 }

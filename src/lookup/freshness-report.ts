@@ -28,10 +28,10 @@ export type Freshness = Readonly<{
 /** The freshness of one type, on all shards that the cache knows, or on the one in the question. */
 export type TypeFreshness = Readonly<{
   /**
-   * Whether an object that the cache lacks does not exist. For this, the cache must be ready and
-   * know every shard of its tree. It must have every object of the type that each of them has. All
-   * pushers must be connected, to the cache and to their sources. It is false for a shard that is
-   * written over plain HTTP, because nobody can say so of it.
+   * Whether the absence of an object proves that it does not exist. For this, the cache must be
+   * ready and know every shard of its tree. It must have every object of the type that each of them
+   * has. All pushers must be connected, to the cache and to their sources. It is false for a shard
+   * that is written over plain HTTP, because nobody can say so of it.
    */
   whole: boolean;
   /** Sorted by name, without removed shards. */

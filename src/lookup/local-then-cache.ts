@@ -29,8 +29,8 @@ export type LocalThenCacheParts<T> = Readonly<{
   local: LocalGetter<T>;
   cache: Pick<CacheReader, 'get'>;
   /**
-   * Resolves paths. Without it, the cache's index of canonical paths does. That index knows only
-   * paths that objects of the logical cluster name.
+   * Resolves paths. Without it, the cache resolves canonical paths by its own index, which knows
+   * only those that objects of the logical cluster name.
    */
   paths?: Pick<PathResolver, 'resolve'>;
   /** Parses the JSON text of an object of the cache. `get` throws what it throws. */

@@ -4,7 +4,7 @@ import type { WatchedTypeOptions } from './watched-type.js';
 
 export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions & WatchedTypeOptions;
 
-/** `answerBytesMax` is ample, because a page of a list usually has a few hundred kilobytes. */
+/** `answerBytesMax` leaves room to spare: a page of a list usually has a few hundred kilobytes. */
 export const defaultLookupBounds: LookupBounds = Object.freeze({
   timeoutMs: 10_000,
   answerBytesMax: 16 * 1024 * 1024,

@@ -24,7 +24,7 @@ export type CollectionRef = Readonly<{
   identity?: string | undefined;
   /** A logical cluster's name, or a canonical path of at least two segments. */
   cluster: string;
-  /** For a namespaced type. An object needs it; a list does not. */
+  /** For a namespaced type. An object needs one; a list without one covers all namespaces. */
   namespace?: string | undefined;
   /** By default, any shard. */
   shard?: string | undefined;
@@ -32,7 +32,7 @@ export type CollectionRef = Readonly<{
 
 export type ObjectRef = CollectionRef & Readonly<{ name: string }>;
 
-/** The most that a cache accepts. */
+/** The largest age that a cache accepts. */
 const ageMaxMs = 999_999;
 
 export type TypeRef = Pick<CollectionRef, 'group' | 'resource' | 'identity'>;

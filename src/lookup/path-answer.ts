@@ -7,7 +7,8 @@ import { CacheFault } from './cache-fault.js';
 import { jsonValue } from '../json/json-value.js';
 
 /**
- * The cache's `PathAnswer`, with names as plain texts. It has no members that older caches lack.
+ * The cache's `PathAnswer`, with names as plain texts. It leaves out members that older caches do
+ * not send.
  */
 export type ResolvedPath =
   | Readonly<{
@@ -23,7 +24,7 @@ export type ResolvedPath =
     }>
   /** A mounted Workspace. The server behind the URL resolves the segments that follow. */
   | Readonly<{ kind: 'mount'; url: string; unavailable: boolean; freshness: readonly ResolvedFreshness[] }>
-  /** The path leads to nothing. */
+  /** The path leads nowhere. */
   | Readonly<{ kind: 'unknown' }>
   /** The path may lead somewhere: the cache does not have everything of these shards. */
   | Readonly<{ kind: 'uncertain'; shards: readonly string[] }>

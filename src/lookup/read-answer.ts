@@ -23,8 +23,8 @@ import { jsonValue } from '../json/json-value.js';
 export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
 
 /**
- * An object as the cache has it. `text`: its JSON, because int64 beyond 2^53 would not survive
- * JSON.parse.
+ * An object as the cache has it. `text`: its JSON, unparsed, because int64 beyond 2^53 would not
+ * survive JSON.parse.
  */
 export type CachedObject = Readonly<{ shard: string; text: string }>;
 

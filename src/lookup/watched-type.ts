@@ -16,8 +16,8 @@
  * W3 A canonical path leads to objects that name it themselves (kcp.io/path), as in the indexes of
  *    kcp's own informers. If no object names it, that proves nothing. If objects of several logical
  *    clusters name it, only the cache can decide.
- * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. The watch of a type with more ends
- *   for good, and the cache is asked for each object.
+ * Bounds: `watchedObjectsMax`, and `watchedBytesMax` of JSON. If a type exceeds them, its
+ *   watch ends for good, and the cache is asked for each object.
  */
 import { parseCanonicalPath, pathAnnotation } from '../domain/cluster.js';
 import { unreachable } from '../domain/errors.js';
@@ -53,11 +53,11 @@ export class WatchedType {
   readonly #options: WatchedTypeOptions;
   readonly #closing = new AbortController();
   /**
-   * By logical cluster and name, and by canonical path and name. A key has several objects if
+   * Keyed by logical cluster and name, and by canonical path and name. A key has several objects if
    * several shards or logical clusters have one of that name.
    */
   readonly #kept = new Map<string, Set<Kept>>();
-  /** By canonical path: how many objects of each logical cluster name it. */
+  /** Keyed by canonical path: how many objects of each logical cluster name it. */
   readonly #clusters = new Map<string, Map<string, number>>();
   #objects = 0;
   #bytes = 0;

@@ -7,7 +7,7 @@ import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 
 const segmentPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const charactersMax = 2_048;
-/** Deeper than anybody nests Workspaces. kcp has no bound, and looks each of them up. */
+/** Nobody nests Workspaces this deep. kcp has no bound, and looks up every segment. */
 const segmentsMax = 64;
 const hashBytes = 8;
 

@@ -41,8 +41,8 @@ export type PathIndexParts = Readonly<{
 }>;
 
 /**
- * `lacking`: shards whose entries may be missing here. None proves nothing unless `isWhole`,
- * because the cache may not know all shards.
+ * `lacking`: shards whose entries may be missing here. An empty list proves nothing unless
+ * `isWhole`, because the cache may not know all shards.
  */
 type Report = Readonly<{ isWhole: boolean; lacking: readonly ShardName[] }>;
 
@@ -57,7 +57,7 @@ const entriesOfBodies = new WeakMap<Body, PathEntry>();
 export class PathIndex implements Paths {
   readonly #parts: PathIndexParts;
   readonly #entries: PathEntries;
-  /** By the requested path; the oldest comes first. */
+  /** Keyed by the requested path; the oldest comes first. */
   readonly #found = new Map<string, Resolved>();
   /** The newest change that `#found` takes into account. */
   #foundAt: Revision | undefined;
@@ -135,7 +135,7 @@ export class PathIndex implements Paths {
     return { shard, current: reports.every(({ whole }) => whole), lagMs };
   }
 
-  /** Any shard may have the entry of a logical cluster. */
+  /** Reports on all shards, because any shard may have the entry of a logical cluster. */
   async #reportOnAll(): Promise<Report> {
     const { whole, shards } = (await this.#parts.freshness.ofTypeLately(clusterEntries, reportAgeMaxMs)).report;
     return { isWhole: whole, lacking: shards.filter((shard) => !provesAbsence(shard)).map(({ shard }) => shard) };

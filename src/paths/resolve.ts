@@ -6,7 +6,7 @@
  *                     the one before it
  *   home:alice:team   if no logical cluster is named `home`: the longest beginning, of two segments
  *                     or more, that is the path of a logical cluster without an owner
- *                     if there is one, on another shard than that owner: a dispute
+ *                     if both exist, on different shards: a dispute
  *
  * RESOLVE-1 A Workspace counts only on the shard where its parent is. Another shard may hold
  *   leftovers of a migration, or make false claims.
@@ -140,8 +140,8 @@ async function placeOf({ cluster, shard }: ClusterTarget, entries: PathEntries):
 }
 
 /**
- * Each shard that claims the logical cluster gives it a path. A shard to which its own path does
- * not lead does not have it. Exactly one shard must be left.
+ * Each shard that claims the logical cluster gives it a path. A claim does not count if its path
+ * leads elsewhere. Exactly one claim must remain.
  */
 async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Placed> {
   const claims = await entries.shardsOf(cluster);
