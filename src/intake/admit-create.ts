@@ -30,7 +30,6 @@ const shardAnnotation = 'kcp.io/shard';
 /** Kubernetes limits a generated name to a DNS label, for every type. */
 const prefixCharactersMax = 58;
 
-/** What a create needs besides its request. */
 export type CreateInputs = CreateRequest &
   Readonly<{
     nowMs: number;

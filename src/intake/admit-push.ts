@@ -92,7 +92,7 @@ export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
-/** A `keep` leaves the stored object of the key as it is. */
+/** A `keep` leaves the stored object of the key unchanged. */
 export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
 }

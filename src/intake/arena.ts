@@ -1,7 +1,7 @@
 /**
  * Provides one buffer for all bodies of a frame, because a buffer for each body would cost more
- * than filling it. The bodies arrive and leave memory together, so no body keeps the buffer of the
- * others for long.
+ * than filling it. The bodies arrive and leave memory together, so no body keeps the memory of the
+ * others in use for long.
  */
 import { ownBuffer, type Allocate } from '../json/text-edits.js';
 

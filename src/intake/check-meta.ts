@@ -12,7 +12,6 @@ import { invalidValue } from './refusals.js';
  */
 export const keyCharactersMax = 1024;
 
-/** Causes to refuse the creation of an object as `name` in `namespace`. */
 export function createCauses(type: ServedType, meta: ObjectMeta, place: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
   return [...prefixCauses(type, meta), ...placeCauses(type, place), ...generationCauses(meta), ...markCauses(meta)];
 }
@@ -23,7 +22,6 @@ const tooLong: Cause = {
   field: 'metadata.name',
 };
 
-/** Causes why no object of the type can have this name and namespace. */
 export function placeCauses(type: ServedType, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
   if (name.length + namespace.length > keyCharactersMax) return [tooLong];
   return [...nameCauses(type, name), ...namespaceCauses(type, namespace)];

@@ -6,8 +6,8 @@
  *
  * T1 A type is dropped only while nothing declares it. The drop removes what was written up to the
  *    revision at which this server saw that. A write after the type came back has a later revision,
- *    also if another server of the same etcd acknowledges it while this one lags. A PUT that changes
- *    nothing writes nothing, so the object that it found may be dropped.
+ *    also if another server of the same etcd acknowledges it while this one lags. A PUT that
+ *    changes nothing writes nothing, so the object that it found may be dropped.
  * T2 Nothing stays of a type that is gone. A drop is repeated until nothing is left, whichever
  *    server removes it. A write that was admitted earlier, and is stored after a drop, causes
  *    another drop.
@@ -54,7 +54,6 @@ export class DeclaredTypes {
   readonly #subscription: Subscription;
   /** Types whose removal has not begun, each in the form in which it was served. */
   readonly #waiting = new Map<string, ServedType | undefined>();
-  /** Settles when every removal so far has. */
   #removals: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
   /**

@@ -27,7 +27,6 @@ function manyParts(frame: Many, { frameMutationsMax }: FrameLimits): readonly Ma
   return placesOf(all).map(({ from, to }, i, { length }) => part(i === length - 1 ? frame : unreached, from, to));
 }
 
-/** Where each part begins and ends; at least one part. */
 function placesOf(
   all: readonly (PushedKey & { readonly body?: Uint8Array | undefined })[],
 ): readonly Readonly<{ from: number; to: number }>[] {

@@ -246,8 +246,8 @@ function slicesAt(shard: ShardName, identities: SlicesOfType): readonly SliceSta
 }
 
 /**
- * The returned function reads the slices when it is called. The identities of each shard are
- * gathered once, because looking up each shard under each identity would cost far more.
+ * The result reads the slices when it is called. Each shard's identities are gathered once, because
+ * looking up every shard under every identity would cost far more.
  */
 function byShard(identities: SlicesOfType): (shard: ShardName) => readonly SliceState[] {
   if (identities.length < 2) return (shard) => slicesAt(shard, identities);

@@ -28,7 +28,6 @@ export type IntakeParts = Readonly<{
   writer: Writer;
   clock: Clock;
   keptNames: KeptNames;
-  /** Decides which shards may be written here over plain HTTP. */
   plainWrites: Pick<PlainWrites, 'judge' | 'written' | 'hear'>;
 }>;
 

@@ -1,7 +1,7 @@
 /**
- * The rules of Kubernetes' API server for the metadata of a plain write, in its own words, beyond
- * names and labels (check-meta.ts). ValidateObjectMeta covers every write; ValidateObjectMetaUpdate
- * and BeforeUpdate cover a write that replaces a stored object.
+ * Kubernetes' rules for the metadata of a plain write, in its own words, beyond names and labels
+ * (check-meta.ts). ValidateObjectMeta covers every write; ValidateObjectMetaUpdate and BeforeUpdate
+ * cover a write that replaces a stored object.
  *
  * Pushes are exempt: a replica is what its shard has, and the shard has checked it. The JSON types
  * of all members are checked already (meta-shape.ts). null is Go's zero value.
@@ -25,7 +25,6 @@ const quotedMax = 1024;
 const managerBytesMax = 128;
 const subresourceBytesMax = 256;
 
-/** Causes to refuse any plain write because of its metadata. */
 export function plainCauses({ decoded }: ObjectMeta): readonly Cause[] {
   return [
     ...ownerCauses(listOf(decoded, 'ownerReferences').map(ownerOf)),

@@ -66,7 +66,6 @@ export class PlainWrites {
     if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
   }
 
-  /** Records a plain write to the shard at another server of this store. */
   hearElsewhere(shard: ShardName): void {
     this.#heardElsewhereMs.set(shard, this.#parts.clock.now());
   }
@@ -77,8 +76,8 @@ export class PlainWrites {
   }
 
   /**
-   * When a plain writer last wrote to the shard at any server, in milliseconds of the clock. If
-   * none did, since when this process could have noticed one.
+   * The last plain write to the shard at any server, in milliseconds of the clock. If there was
+   * none, since when this process could have noticed one.
    */
   heardMs(shard: ShardName): number {
     return Math.max(this.#heardMs.get(shard) ?? 0, this.#heardElsewhereMs.get(shard) ?? 0, this.#parts.runningSinceMs());
@@ -104,8 +103,8 @@ export class PlainWrites {
   }
 
   /**
-   * A write that was allowed is stored. A pusher that came in between does not know of it, so it
-   * must sync the slice again.
+   * A pusher that came before the write was stored does not know of it, so it must sync the slice
+   * again.
    */
   written({ shard, resource }: Slice, as: Judgement & { kind: 'writes' }): void {
     const { pushers } = this.#parts;

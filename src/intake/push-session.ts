@@ -219,8 +219,7 @@ export class PushSession {
   async #name(frame: Omit<FrameOf<'types'>, 'kind'>, named: NamedSlices, receiver: Receiver): Promise<void> {
     const { come, gone, isTurned } = named.take(frame);
     if (named.all !== undefined && (isTurned || gone.length > 0)) {
-      // The receiver must forget withdrawn slices, because a slice that is named again must be
-      // resynced.
+      // A slice that is withdrawn and named again must be resynced.
       await receiver.happen({ kind: 'named', slices: named.all });
       await this.#removeUnnamed();
     }
@@ -228,8 +227,7 @@ export class PushSession {
   }
 
   async #removeUnnamed(): Promise<void> {
-    // What the pusher sent before must be decided first, so that the slices' counts of objects
-    // include it.
+    // The slices' counts of objects must include what the pusher sent before.
     await this.#receiver?.settled;
     const failed = await this.#held?.named.removeOthers();
     if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);

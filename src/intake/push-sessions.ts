@@ -37,7 +37,7 @@ export type Holder = Readonly<{
   dropped: (resource: Resource) => void;
   /** Types were declared, perhaps some that were unknown here. */
   declared: () => void;
-  /** Another writer has changed the slice: the session asks its pusher to sync it again. */
+  /** Another writer has changed the slice, so the pusher must sync it again. */
   overwritten: (slice: Slice) => void;
 }>;
 
@@ -65,7 +65,7 @@ const returnMs = 5_000;
 /** A pusher that has had no source for this long gives way to another. */
 const sourceFailedMaxMs = 10_000;
 /**
- * Characters in the names of types that are reported to other servers as not whole: for one shard,
+ * Characters in the names of types that are reported to other servers as not whole, for one shard
  * and for all. The names of kcp's 18 types have some 700 characters. A record in etcd has at most
  * 1.5 MiB.
  */
@@ -101,7 +101,6 @@ export class PushSessions {
     return this.#entry(shard).lane;
   }
 
-  /** The store has given the shard to this session. */
   enter(shard: ShardName, holder: Holder, nowMs: number): void {
     const entry = this.#entry(shard);
     const before = entry.holder;
@@ -128,7 +127,6 @@ export class PushSessions {
     this.#entries.get(shard)?.holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** Ends every session. The pushers may come back. */
   evictAll(reason: ByeReason, message: string, retryAfterMs: number): void {
     for (const { holder } of this.#entries.values()) holder?.bye(reason, message, retryAfterMs);
   }
@@ -138,7 +136,7 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
 
-  /** Types were declared: sessions ask for the slices that wait for them. */
+  /** Types were declared: sessions request the slices that wait for them. */
   declared(): void {
     for (const { holder } of this.#entries.values()) holder?.declared();
   }
@@ -156,15 +154,11 @@ export class PushSessions {
     return this.#entries.get(shard)?.holder !== undefined || this.#elsewhere?.of(shard)?.pusher !== undefined;
   }
 
-  /** Another writer has changed the slice. */
   overwritten(slice: Slice): void {
     if (!this.leavesOut(slice)) this.#entries.get(slice.shard)?.holder?.overwritten(slice);
   }
 
-  /**
-   * Whether the shard has a pusher that keeps it: it is not silent, and it has not lacked its
-   * source for long.
-   */
+  /** Whether the shard has a pusher that is not silent, and has not lacked its source for long. */
   isHeld(shard: ShardName, nowMs: number): boolean {
     return this.#isHeldHere(shard, nowMs) || this.#elsewhere?.isHeld(shard, nowMs) === true;
   }
@@ -177,8 +171,8 @@ export class PushSessions {
   }
 
   /**
-   * Whether a local shard is held. Soon after the start, a shard that no session has had yet counts
-   * as held, because its pusher may come back.
+   * Whether a local shard is held. Soon after the start, a shard without any session yet counts as
+   * held, because its pusher may come back.
    */
   keeps(shard: ShardName, nowMs: number): boolean {
     if (this.isHeld(shard, nowMs)) return true;
@@ -212,7 +206,7 @@ export class PushSessions {
 
   /**
    * Calls with the slices on which a pusher has reported something new. Calls with none when a
-   * pusher comes or goes, or when it says or takes back that it has named all slices.
+   * pusher comes or goes, or its set of names becomes complete or incomplete.
    */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     return this.#listeners.subscribe(listener);

@@ -68,7 +68,6 @@ export type IntakeRules = Readonly<{
   systemClusters: ReadonlySet<string>;
 }>;
 
-/** What a step reads besides its state. */
 export type ReceiverContext = IntakeRules &
   Readonly<{
     by: Speaker;

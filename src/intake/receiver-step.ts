@@ -1,7 +1,7 @@
 /**
  * Decides what becomes of the frames that a pusher, or the cache at the other end of a link, sends.
- * It is a pure step: state and event go in, the next state and its effects come out. Frames go to
- * the store in the order in which they arrive.
+ * Pure: state and event go in, the next state and its effects come out. Frames go to the store in
+ * order of arrival.
  *
  *   frame               what becomes of it
  *   begin               the receiver counts the puts of the slice from here; a begin that compares
@@ -67,7 +67,6 @@ export function newReceiver(synced: readonly Slice[] = []): ReceiverState {
   return { next: 1, slices: new ReceiverSlices(synced), lacking: new LackingObjects(), unsettled: { mutations: 0, bytes: 0 } };
 }
 
-/** Slices remembered in one connection. */
 const slicesMax = 50_000;
 /**
  * Bytes that the place annotations may add to a body. A body that grows more gets its own buffer.

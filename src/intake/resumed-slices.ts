@@ -11,8 +11,7 @@ export type Resumed = Readonly<{ shard: ShardName; term: Term; position: string 
 
 /**
  * The slices that this term has synced here. If the store does not know the position, it has lost
- * acknowledged changes. Then all these slices become not synced, `lost` gets their number, and none
- * is returned.
+ * acknowledged changes. Then none of these slices counts as synced, and `lost` gets their number.
  */
 export async function resumedSlices(
   {

@@ -1,7 +1,7 @@
 /**
  * Since when this process has run without a pause. A process that is stopped, or whose machine is,
  * receives nothing. When it continues, its timers are due before it has read what arrived meanwhile
- * (F7). So a peer that was silent during a pause counts as away from the end of the pause on.
+ * (F7). So a peer that was silent meanwhile counts as away only from the end of the pause on.
  *
  *   runs ──────── paused ──────── runs ────▶
  *   └ ms() before                 └ ms() after: a late tick, or an earlier call, noticed the pause

@@ -1,6 +1,5 @@
 /**
- * Removes shards from the cache: because an operator asks, because their Shard object was deleted,
- * or because they stay away.
+ * Removes shards from the cache:
  *
  *   an operator names it          removed: a tombstone fences its old processes, and each object
  *                                 leaves with one DELETED
@@ -11,8 +10,7 @@
  *
  * L1 Only a delete of the Shard object by name says that a shard is gone. A Shard object that a
  *    full sync does not name, or that another removal takes along, says nothing.
- * L2 A shard whose Shard object still exists, or exists again, is not removed because of a
- *    deletion.
+ * L2 A shard whose Shard object exists (still, or again) is not removed because of a deletion.
  * L3 Whoever claims a shard during its removal keeps it.
  * L4 Only the root shard decides about other shards. kcp keeps all Shard objects in its logical
  *    cluster `root`, which is on the shard named `root` alone. Shard objects of other shards
@@ -42,7 +40,6 @@ export type ShardRemovalParts = Readonly<{
   sessions: PushSessions;
   /** When a shard behind a link was last seen. */
   seenMs: SeenElsewhere;
-  /** When a plain writer last wrote to the shard. */
   heardMs: (shard: ShardName) => number;
   isLinkUp: (neighbour: Neighbour) => boolean;
   /** Only the leading server of a store removes what no operator asked for. */
@@ -65,13 +62,13 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   readonly #lane: PushLane;
   readonly #subscriptions: readonly Subscription[];
   /**
-   * When the Shard object of each of these shards was deleted. An entry stays until some server of
-   * the store has removed the shard.
+   * When the Shard object of each shard was deleted. The entry stays until some server of the store
+   * has removed the shard.
    */
   readonly #deleted = new Map<ShardName, number>();
   /**
-   * The shard that this server is removing. The store reports it as removed after the first step,
-   * but a later step may still fail.
+   * The shard that this server is removing. A step may still fail after the store reports it as
+   * removed.
    */
   #removing: ShardName | undefined;
   #isClosed = false;
@@ -111,8 +108,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     ]);
     const removed = sweptBy(outcome);
     const state = this.#parts.state.shard(shard);
-    // A process that has claimed the shard since keeps it. Without a fence, the shard's pusher must
-    // resync what it pushed meanwhile.
+    // Whoever has claimed the shard since keeps it. Without a fence, its pusher must resync what it
+    // pushed meanwhile.
     if (!fence)
       sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please sync it again`, retryAfterMs: 0 });
     else if (state !== undefined) sessions.evictOlder(shard, state, `the shard ${shard} was removed`);
@@ -177,8 +174,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     const { state, revisions } = this.#parts;
     const holds = [...state.slicesOf(shard)].some(({ objects }) => objects > 0);
     if (!holds || !this.#isQuiet(shard, awayMaxMs)) return;
-    // A plain writer may have come back at another server of the same etcd. What one writes from
-    // here on is above `through`, and stays.
+    // A plain writer may have come back at another server of the same etcd. Later writes are above
+    // `through`, and stay.
     await revisions.reachNewest();
     const through = revisions.published;
     if (this.#isQuiet(shard, awayMaxMs)) await this.#clear(shard, { fence: false, why: 'away', through });
@@ -206,8 +203,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   }
 
   /**
-   * Whether nobody has pushed the shard for `ms`, at whatever cache, and nobody has written to it
-   * over plain HTTP. Plain writers have no session, so their last write counts.
+   * Whether nobody has pushed the shard at any cache for `ms`, and nobody has written to it over
+   * plain HTTP, which has no sessions.
    */
   #isQuiet(shard: ShardName, ms: number): boolean {
     const { clock, state, seenMs, heardMs } = this.#parts;

@@ -85,9 +85,9 @@ export class Standbys {
   }
 
   /**
-   * Runs `take` once nobody has the shard and this pusher's turn has come. Calls `waits` first if
-   * that is not at once. `removed`: the shard was removed while the pusher waited. Returns
-   * undefined if `gone` resolves first.
+   * Runs `take` in this pusher's turn, once nobody has the shard. Calls `waits` first if the pusher
+   * must wait. `removed`: the shard was removed while the pusher waited. Returns undefined if
+   * `gone` resolves first.
    */
   async inTurn<T>(
     { shard, process }: Readonly<{ shard: ShardName; process: string }>,

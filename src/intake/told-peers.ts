@@ -1,10 +1,9 @@
 /**
  * Reports to the other servers of the same store which pushers are connected here, and which shards
- * plain writers write to here. It receives what they report of plain writers.
+ * plain writers write to here. Receives the same about plain writers.
  *
- * It reports a pusher that comes or goes at once, and other changes at most once a second. It
- * reports the writes to one shard at most every `heardToldMs`. A server that is alone reports
- * nothing.
+ * A pusher that comes or goes is reported at once, other changes once a second, and writes to a
+ * shard every `heardToldMs` at most. A server that is alone reports nothing.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock, Subscription } from '../domain/ports.js';

@@ -1,8 +1,8 @@
 /**
  * How fresh a cache is for one type, as far as look-ups need it. It is read from the answer of `GET
  * /services/cache/freshness` (domain/type-freshness.ts). The cache may be newer than this reader. A
- * value that the reader does not know becomes null, which means that nobody reports it. It is never
- * guessed and never a fault, because a controller must not stop when its cache learns a new word.
+ * value that the reader does not know becomes null ("nobody reports it"). It is never a guess and
+ * never a fault, because a controller must not stop when its cache learns a new word.
  */
 import { isObject, type Members } from '../domain/members.js';
 import { CacheFault } from './cache-fault.js';
@@ -65,7 +65,6 @@ export function parseFreshnessReport(text: string): FreshnessReport {
   return readFreshnessReport(jsonValue(text));
 }
 
-/** Throws CacheFault if the value is no report. */
 export function readFreshnessReport(value: unknown): FreshnessReport {
   const report = recordOf(value);
   return {

@@ -32,7 +32,6 @@ export class LastReports {
     this.#ask = ask;
   }
 
-  /** Whether the last report on this question listed only some of the shards. */
   leavesShardsOut(question: string): boolean {
     return this.#leftOut.has(question);
   }

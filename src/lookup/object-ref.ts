@@ -1,7 +1,6 @@
 /**
  * An object or a collection, as a controller names it: by type, by logical cluster or canonical
- * path, and by name. The form of `cluster` shows which of the two it is, as in kcp's own look-ups
- * by path and name.
+ * path, and by name. The form of `cluster` shows which of the two it is, as in kcp's own look-ups.
  *
  * R1 A name never leads to another URL. The names '', '.' and '..' would read the collection or
  *    what is above it, so they are rejected.
@@ -37,7 +36,6 @@ const ageMaxMs = 999_999;
 
 export type TypeRef = Pick<CollectionRef, 'group' | 'resource' | 'identity'>;
 
-/** A type on one shard, or on all shards if none is named. */
 export type FreshnessRef = TypeRef & Pick<CollectionRef, 'shard'>;
 
 /** The URL path of the object. Throws an Error if a part of it cannot be a name. */

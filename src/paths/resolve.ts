@@ -32,7 +32,6 @@ import { parsePathSegments, type PathSegments } from './kcp-path.js';
 /** The entry of a logical cluster on one shard. */
 export type ClusterPlace = Readonly<{ shard: ShardName; revision: Revision; entry: ClusterEntry }>;
 
-/** The published entries. */
 export interface PathEntries {
   /** Every shard that has an entry of the logical cluster. */
   shardsOf(cluster: ClusterName): Promise<readonly ShardName[]>;
@@ -155,8 +154,8 @@ async function headPlace(cluster: ClusterName, entries: PathEntries): Promise<Pl
 }
 
 /**
- * Whether the path in the shard's entry leads elsewhere. The first segment of that path is placed
- * without paths, so that this ends.
+ * Whether the path in the shard's entry leads elsewhere. The first segment of that path is located
+ * without paths, so that the recursion ends.
  */
 async function isDenied({ cluster, shard }: Readonly<{ cluster: ClusterName; shard: ShardName }>, entries: PathEntries): Promise<boolean> {
   const path = (await entries.clusterOn(shard, cluster))?.entry.path;
