@@ -1,13 +1,15 @@
 /**
- * The objects of a slice in 256 buckets, by a hash of their keys: two caches that do not hold the same find out in which buckets they differ, and only
- * those are sent. Both must hash alike, so the hash belongs to the protocol: FNV-1a over the UTF-16 units
- * of `cluster/namespace/name`, mixed once more, the highest eight bits.
+ * Divides the objects of a slice into 256 buckets, by a hash of their keys. Two caches whose copies
+ * of a slice differ find out which buckets differ, and the sender sends only those.
+ *
+ * Both ends must compute the same hash, so it is part of the protocol. It is FNV-1a over the UTF-16
+ * units of `cluster/namespace/name`, mixed once more. The highest eight bits are the bucket.
  */
 type ObjectName = Readonly<{ cluster: string; namespace: string; name: string }>;
 
 export const bucketCount = 256;
 
-/** Some of the buckets, as 64 hexadecimal digits: a bit for each, from the first. */
+/** A set of buckets as 64 hexadecimal digits: one bit for each bucket, bucket 0 first. */
 export type BucketSet = string & { readonly brand: 'BucketSet' };
 
 const pattern = /^[0-9a-f]{64}$/;
@@ -20,7 +22,7 @@ export function bucketOf({ cluster, namespace, name }: ObjectName): number {
   const text = `${cluster}/${namespace}/${name}`;
   let hash = offsetBasis;
   for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), prime);
-  // The last characters have hardly reached the highest bits yet.
+  // In FNV-1a the last characters hardly change the highest bits; this step mixes them in.
   hash = Math.imul(hash ^ (hash >>> 15), prime);
   return hash >>> 24;
 }
@@ -35,7 +37,6 @@ export function bucketSet(buckets: Iterable<number>): BucketSet {
   return bits.toString('hex') as BucketSet;
 }
 
-/** Whether an object is in one of them. */
 export function inBuckets(set: BucketSet): (key: ObjectName) => boolean {
   const bits = Buffer.from(set, 'hex');
   return (key) => {

@@ -1,17 +1,19 @@
 /**
- * A bound that many share, as a tree: what is taken from a budget is also taken from every budget above it.
+ * A bound that many users share, as a tree: an amount taken from a budget is also taken from every
+ * budget above it.
  *
- *   everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
+ *  everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
  *
- * A budget holds at most `max`. Something larger than `max` fits only while the budget is empty, so that no bound can keep a single
- * allowed body out for good. Each full budget serves those who wait first come, first served: nobody overtakes a waiter, however little
- * they take. Only `tryTake` and `add`, which cannot wait, go past them.
+ * A budget holds at most `max`. An amount larger than `max` fits only while the budget is empty, so
+ * that no bound excludes a single allowed body forever. Each full budget serves its waiters first
+ * come, first served: a small request does not overtake a large one. Only `tryTake` and `add`,
+ * which cannot wait, ignore waiters.
  */
 export class Budget {
   readonly #max: number;
-  /** This one and those above it, upwards. */
+  /** This budget and those above it, upwards. */
   readonly #path: readonly Budget[];
-  /** Those that wait for this budget now, in the order they came. */
+  /** The calls of `take` that wait for room in this budget, in order of arrival. */
   readonly #waiting = new Set<Waiting>();
   #used = 0;
 
@@ -24,19 +26,22 @@ export class Budget {
     return this.#used;
   }
 
-  /** False, and nothing taken, when this budget or one above it is full. */
+  /** Returns false, and takes nothing, if this budget or one above it has no room. */
   tryTake(amount: number): boolean {
     if (this.#path.some((budget) => budget.#isFullFor(amount))) return false;
     this.add(amount);
     return true;
   }
 
-  /** Takes even beyond the bound: for what is already in memory. */
+  /** Takes the amount even beyond the bound, because its bytes are already in memory. */
   add(amount: number): void {
     for (const budget of this.#path) budget.#used += amount;
   }
 
-  /** Calls `go` with the amount taken, at once or when there is room. The result gives up the wait. */
+  /**
+   * Takes the amount, at once or when there is room, and then calls `go`. The returned function
+   * cancels the wait.
+   */
   take(amount: number, go: () => void): () => void {
     const full = this.#heldUpBy(amount, 0);
     if (full === undefined) {
@@ -56,7 +61,10 @@ export class Budget {
     for (const budget of this.#path) budget.#wake();
   }
 
-  /** Serves those who wait here. One that another budget of theirs is too full for goes on waiting there. */
+  /**
+   * Serves the waiters of this budget in order. A waiter whose next budget upwards is full moves on
+   * and waits there.
+   */
   #wake(): void {
     for (const waiting of this.#waiting) {
       const { budget, amount } = waiting;
@@ -73,7 +81,10 @@ export class Budget {
     }
   }
 
-  /** The lowest budget on the way up without room for the amount; from the place `queuedFrom` on also one that others wait for. */
+  /**
+   * The lowest budget on the path without room for the amount. From index `queuedFrom` upwards, a
+   * budget that has waiters counts as full.
+   */
   #heldUpBy(amount: number, queuedFrom: number): Budget | undefined {
     return this.#path.find((budget, i) => budget.#isFullFor(amount) || (i >= queuedFrom && budget.#waiting.size > 0));
   }

@@ -1,7 +1,9 @@
-/** How a parent knows a cache: what follows `strata://cache/` in its certificate. */
+/**
+ * The name that follows `strata://cache/` in a cache's certificate; its parent knows the cache by
+ * it.
+ */
 const cacheNamePattern = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
-/** The name of a cache, or undefined when the text is not one. */
 export function parseCacheName(text: string): string | undefined {
   return cacheNamePattern.test(text) ? text : undefined;
 }

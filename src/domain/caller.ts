@@ -1,7 +1,10 @@
 import type { Clock } from './ports.js';
 import type { ShardName } from './shard.js';
 
-/** Whom a certificate speaks for: the one URI in it, `strata://shard/NAME` or the same of a cache, a reader or a syncer. */
+/**
+ * The identity in the one URI of a client certificate: `strata://shard/NAME`, or `cache`, `reader`
+ * or `syncer` in place of `shard`.
+ */
 export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache' | 'reader' | 'syncer'; name: string }>;
 
 export function formatSpokenFor(spokenFor: SpokenFor): string {
@@ -9,8 +12,9 @@ export function formatSpokenFor(spokenFor: SpokenFor): string {
 }
 
 /**
- * Who sent a request, by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. An authenticating proxy says in its
- * headers for whom it asks, and has no groups, and so no rights, of its own.
+ * Who sent a request, according to a verified client certificate: `user` is its CN, `groups` are
+ * its Os, `validUntilMs` is when it expires. An authenticating proxy names the user it asks for in
+ * headers, and has no groups, and so no rights, of its own.
  */
 export type Caller = Readonly<{
   user: string;
@@ -20,23 +24,32 @@ export type Caller = Readonly<{
   validUntilMs?: number;
 }>;
 
-/** The caller of a connection without a certificate, or with one that no trusted CA signed. */
+/** The caller of a connection without a certificate, or whose certificate no trusted CA signed. */
 export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:unauthenticated'] };
 
 const authenticated = 'system:authenticated';
 
-/** The groups that Kubernetes gives somebody: nobody becomes authenticated who is said not to be. */
+/**
+ * Adds `system:authenticated`, as Kubernetes does, unless the user or a group already says whether
+ * the caller is authenticated.
+ */
 export function withAuthenticated(user: string, groups: readonly string[]): readonly string[] {
   const isSaid = user === anonymous.user || [authenticated, ...anonymous.groups].some((group) => groups.includes(group));
   return isSaid ? groups : [...groups, authenticated];
 }
 
-/** The caller at that time: a connection may outlive the certificate it was opened with. */
+/**
+ * The caller at that time: anonymous once the certificate has expired, because connections may
+ * outlive it.
+ */
 export function callerAt(caller: Caller, nowMs: number): Caller {
   return caller.validUntilMs !== undefined && caller.validUntilMs < nowMs ? anonymous : caller;
 }
 
-/** Runs the task when the caller's certificate runs out, at once if it has; never without one. The result takes the task back. */
+/**
+ * Runs the task when the caller's certificate expires, at once if it has. Without an expiry the
+ * task never runs. The returned function cancels it.
+ */
 export function atExpiry(
   { validUntilMs }: Pick<Caller, 'validUntilMs'>,
   clock: Pick<Clock, 'wallMs' | 'after'>,
@@ -45,45 +58,51 @@ export function atExpiry(
   return validUntilMs === undefined ? () => {} : clock.after(Math.max(0, validUntilMs - clock.wallMs()), task);
 }
 
-/** May do everything: what kcp's own clients hold. */
+/** Whether the caller may do everything. kcp's own clients are in this group. */
 export function isMaster(caller: Caller): boolean {
   return caller.groups.includes('system:masters');
 }
 
-/** May read everything: masters, and every shard, cache and reader. A syncer reads what is for it alone. */
+/**
+ * Whether the caller may read everything: masters, and every shard, cache and reader. A syncer may
+ * read only what is labelled for it.
+ */
 export function mayRead(caller: Caller): boolean {
   return isMaster(caller) || (caller.speaksFor !== undefined && caller.speaksFor.kind !== 'syncer');
 }
 
-/** As in kcp, where a role of this name allows it. */
+/** kcp has a ClusterRole of this name that allows it. */
 const metricsReaders = 'system:kcp:metrics-reader';
 
-/** May read metrics, which name shards, types and caches and nothing that these have. */
+/** Metrics name shards, types and caches, but contain none of their objects. */
 export function mayReadMetrics(caller: Caller): boolean {
   return mayRead(caller) || caller.groups.includes(metricsReaders);
 }
 
-/** May read what is labelled for a syncer: masters, and that syncer. */
+/** Whether the caller may read what is labelled for the syncer: masters, and that syncer. */
 export function mayReadFor(caller: Caller, syncer: string): boolean {
   return isMaster(caller) || (caller.speaksFor?.kind === 'syncer' && caller.speaksFor.name === syncer);
 }
 
-/** May open a session over a websocket, as a shard or a cache. A reader pushes nothing and follows nobody. */
+/**
+ * Whether the caller may open a websocket session: masters, shards and caches. A reader neither
+ * pushes nor follows.
+ */
 export function maySpeak(caller: Caller): boolean {
   return mayRead(caller) && (isMaster(caller) || caller.speaksFor?.kind !== 'reader');
 }
 
-/** Whether the shard itself writes: kcp, by its shard's certificate. */
+/** Whether the caller is the shard itself: kcp, with its shard's certificate. */
 export function isShard({ speaksFor }: Caller, shard: ShardName): boolean {
   return speaksFor?.kind === 'shard' && speaksFor.shard === shard;
 }
 
-/** May write what belongs to a shard: masters, and that shard. */
+/** Whether the caller may write the shard's objects: masters, and that shard. */
 export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
   return isMaster(caller) || isShard(caller, shard);
 }
 
-/** The kinds of callers that metrics distinguish. `other` has a certificate that allows nothing. */
+/** The kinds of callers that metrics distinguish. `other`: its certificate grants nothing. */
 export const callerKinds = ['masters', 'shard', 'cache', 'reader', 'syncer', 'other', 'anonymous'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 

@@ -1,17 +1,18 @@
 /**
- * The types of kcp's cache server, and which of them its shards replicate, as of kcp main of August 2026 (dac74f59), pkg/reconciler/cache/replication.
- * Adding a type is a line of data; an operator adds it by a file (`config/types-file.ts`).
+ * The types of kcp's cache server, and which of them its shards replicate. Source: kcp main of
+ * August 2026 (dac74f59), pkg/reconciler/cache/replication. Adding a type is a line of data; an
+ * operator adds one by a file (`config/types-file.ts`).
  *
- * Versions stand in order of preference; the first is the storage version. Subresources and schemas are left out on
- * purpose: a cache serves whole replicas and validates none. Columns, short names and categories are those of kcp's own
- * definitions; a version without columns shows Name and Age. Of kcp's types only workspaces have a short name there, and no
- * cache has workspaces; that of definitions is Kubernetes' own.
+ * Versions are in order of preference; the first is the storage version. Subresources and schemas
+ * are left out because a cache serves whole replicas and validates none. Columns, short names and
+ * categories are those of kcp's definitions; a version without columns shows Name and Age. Of kcp's
+ * types only workspaces have a short name, and no cache serves workspaces. The short names of
+ * CustomResourceDefinition are Kubernetes' own.
  */
 import type { Column, ServedVersion, TableType } from './catalogue.js';
 
 const age: Column = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
 
-/** A column of text. */
 function text(name: string, jsonPath: string, description?: string): Column {
   return { name, type: 'string', jsonPath, ...(description !== undefined && { description }) };
 }
@@ -27,7 +28,7 @@ function version(name: string, ...columns: readonly Column[]): ServedVersion {
 type TraitName = 'namespaced' | 'nameRule' | 'strategicMerge' | 'categories' | 'shortNames' | 'replicated' | 'identityOf';
 type Traits = Partial<Pick<TableType, TraitName>>;
 
-/** Of a type about which nothing else is said. */
+/** The traits of a type that does not override them. */
 export const plainTraits: Pick<TableType, TraitName> = {
   namespaced: false,
   nameRule: 'subdomain',
@@ -38,7 +39,10 @@ export const plainTraits: Pick<TableType, TraitName> = {
   identityOf: undefined,
 };
 const kcp: Traits = { categories: ['kcp'] };
-/** Names of RBAC objects hold ':' and upper case (annotation internal.kcp.io/validate-name in kcp's definitions). */
+/**
+ * Names of RBAC objects may contain ':' and upper case (annotation internal.kcp.io/validate-name in
+ * kcp's definitions).
+ */
 const rbac: Traits = { nameRule: 'path-segment', strategicMerge: true };
 const admission: Traits = { strategicMerge: true, categories: ['api-extensions'] };
 
@@ -64,7 +68,7 @@ function type(
   };
 }
 
-// One line, one type: the formatter leaves them alone.
+// One line for each type, which the formatter would break.
 // prettier-ignore
 export const kcpTypes: readonly TableType[] = [
   type('apis.kcp.io', 'apiresourceschemas', 'APIResourceSchema', kcp, version('v1alpha1', age)),
@@ -88,6 +92,7 @@ export const kcpTypes: readonly TableType[] = [
   type('admissionregistration.k8s.io', 'validatingwebhookconfigurations', 'ValidatingWebhookConfiguration', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicies', 'ValidatingAdmissionPolicy', admission, version('v1')),
   type('admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding', admission, version('v1')),
-  // Every shard waits for an informer on definitions; the list may well stay empty.
+  // Every shard waits for an informer on CustomResourceDefinitions to sync; the list may stay
+  // empty.
   type('apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', { categories: ['api-extensions'], shortNames: ['crd', 'crds'], replicated: 'never' }, version('v1')),
 ];

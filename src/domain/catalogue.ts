@@ -1,19 +1,23 @@
 /**
- * Which types exist: those of the table, which are data, and those that ClusterCachedResource objects in the store
- * declare at run time. Consulted by every request, so every answer is a few map look-ups.
+ * The types that exist: those of the table, which are data, and those that ClusterCachedResource
+ * objects in the store declare at run time. Every request consults it, so every answer takes only a
+ * few map look-ups.
  *
- * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is ignored. Some are pushed and never served.
- * C2 A declared type exists exactly as long as at least one usable ClusterCachedResource names its identity, group and
- *    resource; its served versions are those of all of them.
- * C3 What is served does not depend on the order in which ClusterCachedResources were seen: where they disagree, the
- *    first by name, then by cluster, then by shard counts.
- * C4 For what a shard pushes, that shard's own declarations count; C3 applies only when it declares nothing of the type. An
- *    identity is the hash of a secret, but the hash is no secret: a shard that copies another's can confuse how the
- *    type is read, never what the other may push.
+ * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is
+ *    ignored. Some built-in types are pushed and never served.
+ * C2 A declared type exists exactly as long as at least one usable ClusterCachedResource names its
+ *    identity, group and resource. Its served versions are those of all these
+ *    ClusterCachedResources.
+ * C3 The served types do not depend on the order in which ClusterCachedResources arrived. Where
+ *    they disagree, the first by name, then by cluster, then by shard counts.
+ * C4 For the objects that a shard pushes, that shard's own declarations count; C3 applies only if
+ *    the shard declares nothing of the type. An identity is the hash of a secret, but the hash
+ *    itself is public. A shard that copies another's identity can change how the type is read,
+ *    never what the other may push.
  *
- * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and the identity hash into
- * its status. Before that kcp's own requests get 404, and it tries again. Of each shard only so many are usable at a time
- * (`declaration-rooms.ts`); the others wait.
+ * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and
+ * the identity hash into its status. Until then kcp's own requests get 404, and kcp tries again.
+ * The number of usable ones of each shard is bounded (`declaration-rooms.ts`); the others wait.
  */
 import { comparePlaces, coreAlias, formatPlace, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { DeclarationRooms } from './declaration-rooms.js';
@@ -25,12 +29,12 @@ import type { Revision } from './revision.js';
 import type { ShardName } from './shard.js';
 import { compareTexts, compareVersions } from './version-order.js';
 
-/** A printer column, as a CustomResourceDefinition has it. */
+/** A printer column, as in a CustomResourceDefinition. */
 export type Column = Readonly<{ name: string; type: string; format?: string; description?: string; priority?: number; jsonPath: string }>;
 
 export type ServedVersion = Readonly<{ name: string; columns: readonly Column[] }>;
 
-/** One type as it is served. `versions` come in order of preference, the preferred one first. */
+/** One type as it is served. `versions` are in order of preference, the preferred one first. */
 export type ServedType = Readonly<{
   group: string;
   resource: string;
@@ -42,41 +46,51 @@ export type ServedType = Readonly<{
   shortNames: readonly string[];
   categories: readonly string[];
   namespaced: boolean;
-  /** What a name must be: a DNS-1123 subdomain, or anything that fits between two slashes. */
+  /**
+   * Which names are valid: DNS-1123 subdomains, or anything that fits between two slashes of a URL.
+   */
   nameRule: 'subdomain' | 'path-segment';
-  /** Whether strategic merge patches are understood: only for types that client-go has structs of. */
+  /** Whether strategic merge patches are accepted: only for types that client-go has structs of. */
   strategicMerge: boolean;
   versions: readonly ServedVersion[];
   storageVersion: string;
 }>;
 
 /**
- * Which objects of a type the agent pushes: all, or those whose annotation `internal.kcp.io/replicate` is not empty, or none. It reads the storage
- * version. `identityOf`: the APIExport of kcp's own whose identity a request for all clusters must name.
+ * `replicated`: which objects the agent pushes: all, those whose annotation
+ * `internal.kcp.io/replicate` is not empty, or none. The agent reads the storage version.
+ * `identityOf`: the name of kcp's own APIExport whose identity a request for all clusters must
+ * name.
  */
 export type TableType = ServedType & Readonly<{ replicated: 'always' | 'annotated' | 'never'; identityOf: string | undefined }>;
 
-/** What a URL says about a type. `cluster` is '*' or a logical cluster; `identity` is undefined when the URL has none. */
+/**
+ * The type that a URL names. `cluster` is '*' or a logical cluster; `identity` is undefined if the
+ * URL has none.
+ */
 export type TypeRequest = Readonly<{
   group: string;
   version: string;
   resource: string;
   identity: string | undefined;
   cluster: string;
-  /** Whether the answer is to be partial metadata. */
+  /** Whether the client wants partial metadata (PartialObjectMetadata). */
   partial: boolean;
 }>;
 
-/** `identity` is the one to look up in the store; '*' stands for all of them. */
+/** `identity`: the identity to look up in the store; '*' means all of them. */
 export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: string }> | Readonly<{ kind: 'unknown' }>;
 
 /**
- * All declarations of one type. `types`, by the shard they are for or '*', are computed when first asked for, and
- * again after each change.
+ * All declarations of one type. `types` is a cache by shard, or '*' for no particular shard; it is
+ * filled on first use and cleared by each change.
  */
 type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
-/** As many as one logical cluster may declare. */
+/**
+ * How many declared types discovery shows for one cluster: as many as one logical cluster may
+ * declare.
+ */
 const describedMax = 1_000;
 
 const unknown: Resolution = { kind: 'unknown' };
@@ -87,13 +101,16 @@ export class Catalogue {
   #builtIn: ReadonlyMap<string, ServedType>;
   readonly #unserved: ReadonlyMap<string, ServedType>;
   readonly #rooms = new DeclarationRooms();
-  /** group/resource, then identity. */
+  /** By group/resource, then by identity. */
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
-  /** Logical cluster, then place. */
+  /** By logical cluster, then by place. */
   readonly #byCluster = new Map<string, Map<string, Declaration>>();
-  /** By logical cluster, group and resource: which identity is meant where none is named. */
+  /**
+   * By logical cluster, group and resource: when the identity changed that a request without an
+   * identity means.
+   */
   readonly #identityChanges = new RecentChanges(0);
-  /** What `declared` has found, until something changes. */
+  /** The result of `declared`, until a declaration changes. */
   #declared: readonly ServedType[] | undefined;
 
   constructor(table: readonly TableType[], unserved: readonly ServedType[] = []) {
@@ -108,9 +125,12 @@ export class Catalogue {
   }
 
   /**
-   * Serves these in place of the table. `begun`: those that were not in it. `ended`: those of before whose requests are not served as they were (`covers`).
-   * `widened`: those of both that take what was refused of them before.
-   * Throws CacheError, and changes nothing, where a new one is declared now: its objects are stored by their identity until the next start.
+   * Replaces the table. `begun`: types that only the new table has. `ended`: types of the old table
+   * that the new one does not cover (`isCovered`). `widened`: types of both, where the new one
+   * accepts requests that the old one refused.
+   *
+   * Throws CacheError, and changes nothing, if ClusterCachedResources declare one of the begun
+   * types. The objects of that type are stored under their identity until the next start.
    */
   replaceTable(table: readonly TableType[]): Readonly<Record<'begun' | 'ended' | 'widened', readonly TableType[]>> {
     const [former, next] = [this.#builtIn, byFamily(table)];
@@ -126,7 +146,7 @@ export class Catalogue {
     return { begun, ended, widened };
   }
 
-  /** The type a request names. The core group may be spelled `core`. */
+  /** The type that a request names. The core group may be spelled `core`. */
   resolve(request: TypeRequest): Resolution {
     const family = formatFamily(request.group, request.resource);
     const builtIn = this.#builtIn.get(family);
@@ -138,21 +158,25 @@ export class Catalogue {
     return serves(type, request.version) ? { kind: 'found', type, identity: type.identity } : unknown;
   }
 
-  /** The type of the objects of exactly this resource that `shard` pushes (C4); undefined when nothing declares it. */
+  /**
+   * The type of the objects of exactly this resource that `shard` pushes (C4); undefined if nothing
+   * declares it.
+   */
   find(resource: Resource, shard: ShardName): ServedType | undefined {
     const family = formatFamily(resource.group, resource.resource);
     const type = this.#builtIn.get(family) ?? this.#unserved.get(family) ?? typeOf(this.#find(resource), shard);
     return type?.group === resource.group && type.identity === resource.identity ? type : undefined;
   }
 
-  /** Whether anything declares exactly this resource, or waits to do so. */
+  /** Whether a ClusterCachedResource declares exactly this resource, or waits for room to do so. */
   declares(resource: Resource): boolean {
     return resource.group !== coreAlias && (this.#find(resource) !== undefined || this.#rooms.isAwaited(resource));
   }
 
   /**
-   * Records a ClusterCachedResource that appeared or changed at that revision; `body` is its JSON text. Returns the types that this ends, as they were
-   * served: nobody declares them any longer, or what is declared now does not cover them (`covers`).
+   * Records that a ClusterCachedResource appeared or changed at that revision; `body` is its JSON
+   * text. Returns the types that this ends, as they were served: nobody declares them any longer,
+   * or the remaining declarations do not cover them (`covers`).
    */
   declare(place: Place, body: Uint8Array, revision: Revision): readonly ServedType[] {
     const declaration = parseDeclaration(place, body);
@@ -161,23 +185,28 @@ export class Catalogue {
     return this.#replace(place, isBuiltIn ? undefined : declaration, revision);
   }
 
-  /** Records that a ClusterCachedResource is gone. Returns what `declare` does. */
+  /**
+   * Records that a ClusterCachedResource was deleted. Returns the ended types, as `declare` does.
+   */
   withdraw(place: Place, revision: Revision): readonly ServedType[] {
     return this.#replace(place, undefined, revision);
   }
 
-  /** Whether requests for the type as it was served are still served, with objects of the same kind. */
+  /** Whether the catalogue still serves every version of the type, with the same kind and scope. */
   covers(former: ServedType): boolean {
     return isCovered(former, typeOf(this.#find(former)));
   }
 
-  /** Whether a request that names no identity may have meant another one at that revision than it does now, or none. */
+  /**
+   * Whether a request that names no identity may have meant another identity, or none, at that
+   * revision than it means at present.
+   */
   meantOtherSince({ cluster, group, resource }: Pick<TypeRequest, 'cluster' | 'group' | 'resource'>, revision: Revision): boolean {
     if (revision >= this.#identityChanges.latest) return false;
     return this.#identityChanges.hasChangedSince(formatFamilyIn(cluster, formatFamily(group, resource)), revision);
   }
 
-  /** Every declared type, one per identity, in the order of their names. */
+  /** Every declared type, one for each identity, ordered by name. */
   declared(): readonly ServedType[] {
     return (this.#declared ??= [...this.#declaredTypes.values()]
       .flatMap((identities) => [...identities.values()])
@@ -185,7 +214,10 @@ export class Catalogue {
       .sort(compareTypes));
   }
 
-  /** What discovery shows below a logical cluster, or below '*'; of same-named resources only the first, and no more than `describedMax` that are declared. */
+  /**
+   * The types that discovery shows for a logical cluster, or for '*'. Of several identities of one
+   * resource it shows only the first, and at most `describedMax` declared types.
+   */
   forCluster(cluster: string): readonly ServedType[] {
     const declared = cluster === '*' ? this.declared() : this.#declaredIn(cluster);
     const firsts = new Map<string, ServedType>();
@@ -198,8 +230,9 @@ export class Catalogue {
   }
 
   /**
-   * Below '*' an identity must be named, unless only metadata is wanted: that shows all identities, so any will do.
-   * Below a logical cluster it is that cluster's ClusterCachedResource that makes the type exist.
+   * A request for '*' must name an identity, unless it wants only metadata: its answer shows all
+   * identities, so any of their types will do. For a logical cluster, that cluster's own
+   * ClusterCachedResource decides.
    */
   #resolveDeclared(family: string, { cluster, identity, partial }: TypeRequest): ServedType | undefined {
     const identities = this.#declaredTypes.get(family);
@@ -230,7 +263,10 @@ export class Catalogue {
     return declarations.map((declaration) => typeOf(this.#find(declaration))).filter((type) => type !== undefined);
   }
 
-  /** For the logical clusters and types of these: the identity that is meant where none is named. */
+  /**
+   * By logical cluster and type of these declarations: the identity that a request without an
+   * identity means.
+   */
   #meantBy(declarations: readonly Declaration[]): ReadonlyMap<string, string | undefined> {
     return new Map(
       declarations.map(({ group, resource, place: { cluster } }) => {
@@ -248,12 +284,13 @@ export class Catalogue {
     const { former, ended, begun } = this.#rooms.replace(place, declaration);
     const changed = [...ended, ...begun];
     const served = new Map(changed.map((each) => [formatResource(each), typeOf(this.#find(each))]));
-    // One that waited for room: objects of it may be here.
+    // A declaration that waited for room: the store may hold objects of its type.
     if (former !== undefined && !served.has(formatResource(former))) served.set(formatResource(former), synthesize([former]));
     const meant = this.#meantBy(changed);
     for (const each of ended) this.#remove(each);
     for (const each of begun) this.#add(each);
-    // Nothing is no other identity: a watch ends with the type that it is of, once its objects are gone.
+    // A type that ends is not a change of identity: its watches end with the type, once its objects
+    // are gone.
     for (const [name, identity] of this.#meantBy(changed))
       if (identity !== undefined && identity !== meant.get(name)) this.#identityChanges.record(name, revision);
     if (changed.length > 0) this.#declared = undefined;
@@ -303,7 +340,10 @@ function familyOf({ group, resource }: Pick<ServedType, 'group' | 'resource'>): 
   return formatFamily(group, resource);
 }
 
-/** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */
+/**
+ * The map key of a group and resource. It is unambiguous because no name that is looked up contains
+ * '/'.
+ */
 function formatFamily(group: string, resource: string): string {
   return group === coreAlias ? `/${resource}` : `${group}/${resource}`;
 }
@@ -312,7 +352,9 @@ function formatFamilyIn(cluster: string, family: string): string {
   return JSON.stringify([cluster, family]);
 }
 
-/** A declared type as all its declarations make it, or as those of `shard` do, if it has any (C4). */
+/**
+ * The type that all its declarations make together, or those of `shard` alone if it has any (C4).
+ */
 function typeOf(declared: DeclaredType, shard?: ShardName): ServedType;
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined;
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined {

@@ -1,4 +1,7 @@
-/** What is wrong with the certificate that a server shows, by the code of Node's error. Its message names neither the server nor the CA. */
+/**
+ * What is wrong with a server's certificate, by the code of Node's error. Node's message names
+ * neither the server nor the CA.
+ */
 export type CertificateFault = 'untrusted' | 'other-names' | 'expired' | 'not-yet-valid';
 
 const faults: ReadonlyMap<unknown, CertificateFault> = new Map([
@@ -13,12 +16,15 @@ const faults: ReadonlyMap<unknown, CertificateFault> = new Map([
   ['CERT_NOT_YET_VALID', 'not-yet-valid'],
 ]);
 
-/** Undefined when the error is about something else. */
+/** Returns undefined if the error is not about a certificate. */
 export function certificateFaultOf(error: unknown): CertificateFault | undefined {
   return typeof error === 'object' && error !== null ? faults.get(Reflect.get(error, 'code')) : undefined;
 }
 
-/** `trusted`: whom the certificate was checked against, as the end of "is not one that …". `wallMs`: what time it is here. */
+/**
+ * `trusted`: whom the certificate was checked against, as the end of the sentence "is not one that
+ * …". `wallMs`: the clock of this machine.
+ */
 export function explainCertificateFault(
   fault: CertificateFault,
   { server, trusted, wallMs }: Readonly<{ server: string; trusted: string; wallMs: number }>,

@@ -4,9 +4,9 @@ import type { StoredObject } from './object.js';
 import type { Revision } from './revision.js';
 
 /**
- * What happened to one key at one revision: a row of the change log, as its readers see it. `created` marks a put of a key
- * that held nothing. `previous` reads the content that was replaced, when someone needs it: a DELETED event carries the last
- * content, and whether an object left a selector depends on what it was.
+ * What happened to one key at one revision: a row of the change log. `created` marks a put of a key
+ * that did not exist. `previous` reads the replaced content on demand. A DELETED event carries that
+ * content, and it shows whether an object has left a selector.
  */
 export type Change =
   | Readonly<{
@@ -27,15 +27,21 @@ export type Change =
       movedPath?: MovedPath;
     }>;
 
-/** The change moved the canonical path of its logical cluster on its shard; undefined where there was or is none. */
+/**
+ * The canonical path of a logical cluster on its shard, before and after a change that moved it;
+ * undefined where it had or has none.
+ */
 export type MovedPath = Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined }>;
 
-/** Changes that became durable together, in rising revision. All of them become visible in one tick. */
+/** Changes that became durable together, by rising revision. All become visible in one tick. */
 export type Commit = Readonly<{
   revision: Revision;
   changes: readonly Change[];
-  /** Canonical paths whose logical clusters changed with this commit. */
+  /** Canonical paths that lead to another logical cluster since this commit. */
   movedPaths: readonly string[];
-  /** Revisions of deletes that nobody asked for by name: a full sync no longer named the key, or its shard was cleared. */
+  /**
+   * Revisions of deletes that no request named: a full sync no longer contained the key, or its
+   * shard was cleared.
+   */
   swept: ReadonlySet<Revision>;
 }>;

@@ -1,54 +1,73 @@
 /**
- * Which of two claims has a shard, and by which neighbour its origin is reached. A claim says: the shard has its origin, where its writer is, at
- * this cache. Every cache decides by itself, with one order, so all end with the highest, whatever they received and in whatever order.
+ * Decides which of two claims has a shard, and through which neighbour a cache reaches the shard's
+ * origin. A claim says that the shard has its origin, the cache its writer is connected to, at a
+ * given cache. Every cache decides for itself, with one total order. So all end with the highest
+ * claim, whatever they received and in whatever order.
  *
- *   order of claims: term, then removed before not, then the id of the origin
+ *  order of claims: term, then removed before not, then the id of the origin
  *
- * The cache that a pusher comes to gives it its term; a pusher's own clock never does:
+ * The cache that a pusher connects to gives the pusher its term. The pusher's clock never does:
  *
- *   the process                                       gets
- *   comes for the first time                          one above every known term, or the cache's clock if that is higher
- *   has the shard here                                what it has
- *   has it at another cache, or names a term above    one above every term that is known or named: it is here now
- *   every known one
- *   anything else                                     nothing: it is fenced, because another came after it
+ *  the process                                   gets
+ *  connects for the first time                   one above every known term, or the cache's clock
+ *                                                in ms if that is higher
+ *  has the shard at this cache                   the term that it has
+ *  has it at another cache, or names a term      one above every term that is known or named: the
+ *  above every known one                         shard's origin is this cache from then on
+ *  anything else                                 nothing: it is fenced, because another process
+ *                                                took the shard after it
  *
- * A claim travels with its path, the caches it came by. Each cache keeps the last claim of every open link, and chooses:
+ * A claim travels with its path, the caches that passed it on. Each cache keeps the last claim of
+ * every open link, and chooses:
  *
- *   the highest known                     is removed   the shard is nobody's
- *                                         is our own   it stays local; what we do not remember was lost with our disk: nobody's until its writer
- *                                                      claims it again. A plain writer never does, so its shard stays, one term above
- *                                         else         a neighbour whose path does not lead through us: reached, then shorter, then as it was
- *   no path is reached                    the via stays; without a via, a neighbour whose path begins at the origin; never one that has it through us
+ *  the highest known claim    choice
+ *  is a removal               nobody has the shard
+ *  names this cache           it stays local. If this cache lost the claim with its disk, nobody
+ *                             has the shard until its writer claims it again. A plain writer
+ *                             never claims: its shard stays local, one term higher
+ *  names another cache        a neighbour whose path does not contain this cache: a reached
+ *                             path, then the shorter one, then the present via
+ *  has no reached path        the via stays. Without a via: a neighbour whose path begins at
+ *                             the origin and does not contain this cache
  *
- * R1 The order of what a cache knows of a shard never falls. R2 Once links are up, every via leads to the origin.
+ * R1 The highest claim that a cache knows of a shard never falls in the order.
+ * R2 Once links are up, every via leads to the origin.
  */
 import type { Term } from './push.js';
 import type { ShardName } from './shard.js';
 import type { Neighbour, Via } from './via.js';
 
-/** What claims are ordered by. `origin`: the id of a cache. `removed`: the shard is nobody's, in the whole tree. */
+/**
+ * The members that order claims. `origin`: the id of a cache. `removed`: nobody in the whole tree
+ * has the shard.
+ */
 export type ClaimOrder = Readonly<{ term: Term; removed: boolean; origin: string }>;
 
-/** `process`: the id of the pusher that the term was given to; '' for a plain writer and a removal. It orders nothing. */
+/**
+ * `process`: the id of the pusher that got the term; '' for a plain writer and for a removal
+ * without a former pusher. It does not affect the order.
+ */
 export type Given = ClaimOrder & Readonly<{ process: string }>;
 
 /** What a cache knows of a shard that anybody ever claimed, wrote to or removed. */
 export type ShardState = Given &
   Readonly<{
     shard: ShardName;
-    /** Undefined: nobody's, because it was removed, or because no neighbour claims it any more. */
+    /** Undefined: nobody has the shard, because it was removed or no neighbour claims it. */
     via: Via | undefined;
-    /** It is local, and written over plain HTTP by somebody who never claims. */
+    /** The shard is local, and its writer uses plain HTTP and never claims. */
     plain: boolean;
   }>;
 
-/** Whether nobody claims it, because it is written over plain HTTP: here, or at its origin, whose claim names no process. */
+/**
+ * Whether the shard's writer uses plain HTTP and never claims: at this cache, or at an origin whose
+ * claim names no process.
+ */
 export function isWrittenPlainly({ plain, process, removed }: Pick<ShardState, 'plain' | 'process' | 'removed'>): boolean {
   return plain || (process === '' && !removed);
 }
 
-/** What followers receive of a shard that is forgotten. */
+/** The state that followers receive when an operator forgets a shard. */
 export function unknownShard(shard: ShardName): ShardState {
   return { shard, term: -1, process: '', removed: false, origin: '', via: undefined, plain: false };
 }
@@ -57,16 +76,22 @@ export function isUnknown({ term }: Pick<ShardState, 'term'>): boolean {
   return term < 0;
 }
 
-/** A choice of this cache, for the committer to take or refuse. */
+/** A choice of this cache, which the committer accepts or refuses. */
 export type Claim = ShardState;
 
-/** A pusher comes. `term`: the last it was given, 0 when it never was. `nowMs`: milliseconds since 1970. */
+/**
+ * A pusher connects. `term`: the last term that the pusher was given, 0 if none. `nowMs`:
+ * milliseconds since 1970.
+ */
 export type Arrival = Readonly<{ shard: ShardName; process: string; term: Term; nowMs: number }>;
 
-/** The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. `held`: a pusher is at the origin, and may keep the shard. */
+/**
+ * The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. `held`:
+ * the origin has a pusher, which may keep the shard.
+ */
 export type Offer = Given & Readonly<{ path: readonly string[]; reached: boolean; held: boolean }>;
 
-/** `path`: from the origin to the neighbour that the shard comes from; empty where it is local, or not known. */
+/** `path`: from the origin to the via; empty if the shard is local or its origin is not known. */
 export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean; held: boolean }>;
 
 export type Verdict = 'takes' | 'stands' | 'refused';
@@ -76,22 +101,31 @@ export function compareClaims(one: ClaimOrder, other: ClaimOrder): number {
   return difference !== 0 ? difference : one.origin < other.origin ? -1 : one.origin > other.origin ? 1 : 0;
 }
 
-/** A clock gives no higher term, the year 2109: there must be room above whatever a clock says. */
+/**
+ * The highest term that comes from a clock, reached in the year 2109. The bound leaves room for
+ * terms above any clock.
+ */
 const clockMax = 2 ** 42;
-/** A term that a pusher or a child names lies at most this far above what is known. */
+/** A term that a pusher or a child names may lie at most this far above the known one. */
 const aboveKnownMax = 2 ** 20;
 
-/** The highest term that anybody may name of a shard; beyond it nobody could take the shard any more. */
+/**
+ * The highest term that a peer may name for a shard. Without this bound a peer could name a term so
+ * high that nobody could take the shard again.
+ */
 export function termMax(known: ClaimOrder | undefined): Term {
   return Math.max(clockMax, known?.term ?? 0) + aboveKnownMax;
 }
 
-/** A term that nobody was given, above every known one. */
+/** A term above every known one, which no process has been given. */
 export function nextTerm(known: ClaimOrder | undefined, nowMs = 0): Term {
   return Math.max(Math.min(nowMs, clockMax), (known?.term ?? 0) + 1);
 }
 
-/** The shard's state once a pusher comes to the cache `own`; undefined when it is fenced. `known` itself where the pusher has the shard already. */
+/**
+ * The shard's state once a pusher connects to the cache `own`; undefined if the pusher is fenced.
+ * Returns `known` itself if the pusher has the shard already.
+ */
 export function arrived(
   own: string,
   known: ShardState | undefined,
@@ -101,14 +135,18 @@ export function arrived(
   const isKnown = known !== undefined && known.process === process;
   const isSame = isKnown && !known.removed;
   if (isSame && known.via === 'local' && !isLater) return known;
-  // A process whose welcome was lost names nothing, and is fenced by the removal of its shard all the same.
+  // A process that never received its welcome names term 0. Its id shows that it had the shard, so
+  // that a removal fences it too.
   const isFenced = known !== undefined && !isSame && !isLater && (named !== 0 || (isKnown && process !== ''));
   if (isFenced || named > termMax(known)) return undefined;
   const term = Math.max(nextTerm(known, isSame || named !== 0 ? 0 : nowMs), named + 1);
   return { shard, term, process, removed: false, origin: own, via: 'local', plain: false };
 }
 
-/** What becomes of a claim where `known` is known. For the committer, which receives claims and writes in one order. */
+/**
+ * Whether a claim takes the shard from `known`. The committer calls this, because it orders claims
+ * and writes.
+ */
 export function judgeClaim(known: ShardState | undefined, claim: Claim): Verdict {
   if (claim.via === 'local' && known?.plain !== true) return 'refused';
   const order = known === undefined ? 1 : compareClaims(claim, known);
@@ -117,32 +155,44 @@ export function judgeClaim(known: ShardState | undefined, claim: Claim): Verdict
   return known?.via === 'local' ? 'refused' : 'takes';
 }
 
-/** What is known once the claim takes the shard. */
+/** The state once the claim takes the shard. */
 export function claimed({ shard, term, process, removed, origin, via, plain }: Claim): ShardState {
   return { shard, term, process, removed, origin, via: removed ? undefined : via, plain: plain && !removed };
 }
 
-/** The state after a plain write, at the cache `own`, to a shard that is not local there: nobody gives a plain writer a term. */
+/**
+ * The state after a plain write at the cache `own` to a shard that is not local there. The cache
+ * chooses the term, because a plain writer has none.
+ */
 export function writtenPlainly(own: string, known: ShardState | undefined, shard: ShardName): ShardState {
   return { shard, term: nextTerm(known), process: '', removed: false, origin: own, via: 'local', plain: true };
 }
 
-/** The state after a removal at the cache `own`. The process that had the shard is remembered: it does not bring the shard back. */
+/**
+ * The state after a removal at the cache `own`. It keeps the id of the process that had the shard,
+ * so that this process cannot bring the shard back.
+ */
 export function removedAt(own: string, known: ShardState | undefined, { shard, nowMs }: Pick<Arrival, 'shard' | 'nowMs'>): ShardState {
   return { shard, term: nextTerm(known, nowMs), process: known?.process ?? '', removed: true, origin: own, via: undefined, plain: false };
 }
 
-/** The link to a shard whose origin is elsewhere: a shard that is nobody's came by the former parent. */
+/**
+ * The neighbour through which the shard's origin is reached. A shard without a via came by the
+ * former parent, so it is the parent.
+ */
 export function wayTo({ via }: ShardState): Neighbour {
   return via === undefined || via === 'local' ? 'parent' : via;
 }
 
-/** Whether its origin is another cache than this one, as far as is known here. */
+/** Whether the shard's origin is another cache, as far as this cache knows. */
 export function isElsewhere(known: ShardState | undefined, own: string): boolean {
   return known !== undefined && !known.removed && known.via !== 'local' && known.origin !== own;
 }
 
-/** `highest`: of all claims ever received. Undefined when nothing is known of the shard. */
+/**
+ * Chooses the via of a shard. `highest`: the highest claim ever received. Returns undefined if
+ * nothing is known of the shard.
+ */
 export function choose(
   own: string,
   known: Choice | undefined,
@@ -178,7 +228,7 @@ export function choose(
   return { ...known, reached: false };
 }
 
-/** A claim of this very cache that it does not remember, because its disk is older. */
+/** Handles a claim of this cache that it does not remember, because its disk was rolled back. */
 function ownAgain(nobodys: Choice, known: Choice | undefined): Choice {
   if (known?.state.via !== 'local' || !known.state.plain) return nobodys;
   const state: ShardState = { ...nobodys.state, term: nextTerm(nobodys.state), process: '', via: 'local', plain: true };

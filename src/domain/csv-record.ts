@@ -1,7 +1,13 @@
-/** A text, whole, and what follows it. As Go's encoding/csv, it may have no quotation mark unless it begins with one. */
+/**
+ * Matches one field and its end. As in Go's encoding/csv, a field may contain a quotation mark only
+ * if it begins with one.
+ */
 const field = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y;
 
-/** The fields of a line of CSV as Go's encoding/csv reads it: none of an empty one, undefined for a malformed one. */
+/**
+ * The fields of a line of CSV as Go's encoding/csv reads it. An empty line has none; a malformed
+ * one gives undefined.
+ */
 export function readCsvRecord(line: string): readonly string[] | undefined {
   const found: string[] = [];
   if (line === '') return found;

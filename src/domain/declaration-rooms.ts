@@ -1,12 +1,17 @@
 /**
- * Which ClusterCachedResources declare types, where only so many of a shard, a type and a logical cluster may: the others wait until one of these is
- * gone. While one waits, the objects of its type are kept, because the type may be served again.
+ * Decides which ClusterCachedResources declare types. The number that may do so is bounded for each
+ * shard, type and logical cluster; the others wait until a declaring one is gone. While one waits,
+ * the objects of its type are kept, because the type may be served again.
  *
- * Those of one type and one logical cluster wait together. While the shard has room, each that waits does so for its type or its logical cluster. While it
- * has none, some wait for the shard alone; `ready` has the type or the logical cluster of each of them.
+ * Those of one type and one logical cluster wait as a group. While the shard has room, each waits
+ * for room in its type or its logical cluster. While the shard is full, some may wait for the shard
+ * alone; `ready` has the type or the logical cluster of each of them.
  *
- * Cost: one that goes looks at one group more than there are full types, or full logical clusters: twenty, because twenty of them fill the shard.
- * Bound: of each shard `waitingMax` wait. One more is forgotten until it is written again, or the server starts.
+ * Cost: when one goes, at most one group more is examined than there are full types, or full
+ * logical clusters. That is about twenty, because twenty full ones fill the shard.
+ *
+ * Bound: `waitingMax` wait for each shard. One more is forgotten until somebody writes it again, or
+ * the server restarts.
  */
 import { formatPlace, type Declaration, type Place } from './declaration.js';
 import { formatResource, type Resource } from './resource.js';
@@ -14,28 +19,37 @@ import { formatResource, type Resource } from './resource.js';
 export type DeclarationLimits = Readonly<{ ofShardMax: number; ofTypeMax: number; ofClusterMax: number; waitingMax: number }>;
 
 const defaultLimits: DeclarationLimits = {
-  /** One for each workspace that provides a type. */
+  /** Room for one declaration in each workspace that provides a type. */
   ofShardMax: 20_000,
-  /** A change of a type looks at all declarations of it, a request below a logical cluster at all that are there. */
+  /**
+   * Bounded because a change of a type reads all its declarations, and a request for a logical
+   * cluster reads all of that cluster.
+   */
   ofTypeMax: 1_000,
   ofClusterMax: 1_000,
   waitingMax: 20_000,
 };
 
-/** `former`: what was at the place. What declares its type no longer, or from now on: one that is written again is in both. */
+/**
+ * `former`: the declaration that was at the place. `ended` no longer declare their types, `begun`
+ * start to. A declaration that is written again is in both.
+ */
 export type Replaced = Readonly<{ former: Declaration | undefined; ended: readonly Declaration[]; begun: readonly Declaration[] }>;
 
 export class DeclarationRooms {
   readonly #limits: DeclarationLimits;
   readonly #shards = new Map<string, ShardRooms>();
-  /** How many wait for each type, of whatever shard. */
+  /** The number of waiting declarations of each type, over all shards. */
   readonly #awaited = new Map<string, number>();
 
   constructor(limits = defaultLimits) {
     this.#limits = limits;
   }
 
-  /** Puts something at a place, or nothing. What declares its type keeps its room when it is written again. */
+  /**
+   * Sets or clears the declaration at a place. A declaring one keeps its room if it is written
+   * again.
+   */
   replace(place: Place, next: Declaration | undefined): Replaced {
     const rooms = this.#shards.get(place.shard) ?? new ShardRooms(this.#limits, (type, by) => this.#note(type, by));
     const replaced = rooms.replace(formatPlace(place), next);
@@ -58,13 +72,16 @@ export class DeclarationRooms {
 
 type Entry = Readonly<{ declaration: Declaration; type: Room; cluster: Room; declares: boolean }>;
 
-/** A type or a logical cluster. `waiting`: the places of those that wait, by what they are of on the other side. */
+/**
+ * The room of a type or of a logical cluster. `waiting`: the places that wait, by the room of their
+ * logical cluster or type respectively.
+ */
 type Room = Readonly<{ name: string; max: number; waiting: Map<Room, Set<string>> }> & { declaring: number };
 
 class ShardRooms {
   readonly #limits: DeclarationLimits;
   readonly #noteWaiting: (type: string, by: 1 | -1) => void;
-  /** By the place. */
+  /** By place. */
   readonly #entries = new Map<string, Entry>();
   readonly #types = new Map<string, Room>();
   readonly #clusters = new Map<string, Room>();
@@ -92,7 +109,9 @@ class ShardRooms {
     return this.#declaring < this.#limits.ofShardMax;
   }
 
-  /** Whether it declares its type now. Otherwise it waits, or is forgotten. */
+  /**
+   * Returns whether the declaration declares its type at once. Otherwise it waits, or is forgotten.
+   */
   #enter(place: string, declaration: Declaration): boolean {
     const { ofTypeMax, ofClusterMax, waitingMax } = this.#limits;
     const type = roomOf(this.#types, formatResource(declaration), ofTypeMax);
@@ -136,7 +155,10 @@ class ShardRooms {
     return entry;
   }
 
-  /** Where one has gone, others declare their types instead, at most one for each room that it had. */
+  /**
+   * Lets waiting declarations take the room that one has left: at most one for the type, one for
+   * the cluster, and one for the shard.
+   */
   #admit({ type, cluster }: Entry): readonly Declaration[] {
     const admitted: Declaration[] = [];
     const enter = (place: string | undefined): void => {
@@ -156,7 +178,7 @@ class ShardRooms {
     return admitted;
   }
 
-  /** What has neither anything that declares nor anything that waits is no room. */
+  /** Removes rooms in which nothing declares and nothing waits. */
   #drop(type: Room, cluster: Room): void {
     if (isUnused(type)) this.#types.delete(type.name);
     if (isUnused(cluster)) this.#clusters.delete(cluster.name);
@@ -178,7 +200,7 @@ function isUnused({ declaring, waiting }: Room): boolean {
   return declaring === 0 && waiting.size === 0;
 }
 
-/** The first place in the room that waits for nothing but the shard. */
+/** The first place in the room that waits for nothing but room in the shard. */
 function firstOf(room: Room): string | undefined {
   if (isFull(room)) return undefined;
   for (const [other, [place]] of room.waiting) if (!isFull(other)) return place;

@@ -1,20 +1,19 @@
 /**
  * What a ClusterCachedResource declares: a type that is served while the object exists.
  *
- * Bound: one of more than `declarationBytesMax` bytes is not read. It is parsed in the tick that publishes it, and whoever may
- * write one may write many.
+ * Bound: an object of more than `declarationBytesMax` bytes is ignored. The tick that publishes it
+ * also parses it, and one writer may create many.
  */
 import type { Resource } from './resource.js';
 import { textAt } from './text-at.js';
 import { compareTexts } from './version-order.js';
 
-/** Where a ClusterCachedResource lives. */
+/** Where a ClusterCachedResource is stored. */
 export type Place = Readonly<{ shard: string; cluster: string; name: string }>;
 
-/** A type that a ClusterCachedResource declares; the identity is never ''. */
+/** A type that a ClusterCachedResource declares; its identity is never ''. */
 export type Declared = Resource;
 
-/** What one usable ClusterCachedResource declares. */
 export type Declaration = Declared & Readonly<{ place: Place; version: string; kind: string; namespaced: boolean }>;
 
 /** The type of the objects that declare types. */
@@ -24,20 +23,21 @@ export function isDeclaring({ group, resource }: Pick<Resource, 'group' | 'resou
   return resource === declaring.resource && group === declaring.group;
 }
 
-/** How kcp spells the core group in cache URLs: a key has the group that its objects are found under. */
+/** kcp spells the core group so in cache URLs. Keys have the empty group instead. */
 export const coreAlias = 'core';
-/** The resource, version or identity of a type that is declared. */
+/** A valid resource, version or identity of a declared type. */
 export const declaredName = /^[A-Za-z0-9][A-Za-z0-9-]*$/;
 const kindAnnotation = 'cache.kcp.io/resource-kind';
 const scopeAnnotation = 'cache.kcp.io/resource-scope';
-/** kcp's have 2 kB. */
+/** kcp's declarations are about 2 kB. */
 const declarationBytesMax = 64 * 1024;
-/** Of each name; Kubernetes allows no longer one for any of them. */
+/** Maximum length of each name, as in Kubernetes. */
 const nameLengthMax = 253;
 
 /**
- * Reads a ClusterCachedResource; undefined when it does not, or not yet, declare a type. The names end up in URLs and
- * keys, so a text that is no valid name there declares nothing. An identity of '*' would open every other one.
+ * Reads a ClusterCachedResource. Returns undefined if it does not declare a type, or not yet. The
+ * names become parts of URLs and keys, so a text that is not a valid name declares nothing. An
+ * identity of '*' is rejected because it would match every identity.
  */
 export function parseDeclaration(place: Place, body: Uint8Array): Declaration | undefined {
   if (body.length > declarationBytesMax) return undefined;
@@ -60,7 +60,6 @@ export function comparePlaces({ place: left }: Declaration, { place: right }: De
   return compareTexts(left.name, right.name) || compareTexts(left.cluster, right.cluster) || compareTexts(left.shard, right.shard);
 }
 
-/** The key of a map. */
 export function formatPlace({ shard, cluster, name }: Place): string {
   return JSON.stringify([shard, cluster, name]);
 }

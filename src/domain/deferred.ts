@@ -1,4 +1,4 @@
-/** A promise with its ends: `Promise.withResolvers`, which Node 20 does not have. */
+/** A promise with its resolvers: `Promise.withResolvers`, which Node 20 does not have. */
 export type Deferred<T> = Readonly<{ promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void }>;
 
 export function deferred<T>(): Deferred<T> {

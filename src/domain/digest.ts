@@ -1,7 +1,8 @@
 /**
- * What a slice holds, in one short text, whatever order it came in: the sum of a hash of each object's key and content. Two caches
- * with the same digest of a slice hold the same objects, byte for byte but for their resourceVersions. It is an alarm for bugs, not a
- * defence: whoever can choose bodies can make two sums equal.
+ * The digest of a slice: the sum of a hash of each object's key and content, so order does not
+ * matter. Two caches with the same digest hold the same objects, equal in all bytes but their
+ * resourceVersions. A digest detects bugs and does not defend against attacks: whoever chooses
+ * bodies can make two sums equal.
  */
 import { createHash } from 'node:crypto';
 import type { Key } from './key.js';
@@ -16,7 +17,7 @@ const halfDigits = 12;
 const modulus = 16 ** halfDigits;
 const separator = '\u0000';
 
-/** Of one object, within its slice. */
+/** The digest of one object within its slice. */
 export function digestOf(
   { cluster, namespace, name }: Pick<Key, 'cluster' | 'namespace' | 'name'>,
   { bytes, version }: Pick<Body, 'bytes' | 'version'>,
@@ -33,7 +34,7 @@ export function subtractDigest(sum: Digest, { high, low }: Digest): Digest {
   return { high: (sum.high + modulus - high) % modulus, low: (sum.low + modulus - low) % modulus };
 }
 
-/** 24 hexadecimal digits. */
+/** Returns 24 hexadecimal digits. */
 export function formatDigest({ high, low }: Digest): string {
   return [high, low].map((half) => half.toString(16).padStart(halfDigits, '0')).join('');
 }

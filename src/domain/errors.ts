@@ -1,6 +1,7 @@
 /**
- * Why a request is refused. One table, in Kubernetes' own words: a refusal is a value until a thin
- * shell throws it as `Refused`; it is turned into a Status in one place. Faults are `CacheError`s; bugs are assertions.
+ * Why a request is refused, in one table with Kubernetes' own reasons. A refusal is a value until a
+ * thin shell throws it as `Refused`; one place turns it into a Status. Faults are `CacheError`s;
+ * bugs are assertions.
  */
 export const reasons = {
   BadRequest: { http: 400 },
@@ -26,7 +27,7 @@ export type Reason = keyof typeof reasons;
 
 export type Cause = Readonly<{ reason?: string; message: string; field?: string }>;
 
-/** `kind` holds the plural resource, except where Kubernetes has the Kind. */
+/** `kind` is the plural resource, except where Kubernetes puts the Kind. */
 export type RefusalDetails = Readonly<{
   name?: string;
   group?: string;
@@ -40,14 +41,17 @@ export type Refusal = Readonly<{
   reason: Reason;
   message: string;
   details?: RefusalDetails;
-  /** A token to continue with at the newest revision; only with Expired. */
+  /** A token with which the client continues at the newest revision; only with Expired. */
   continue?: string;
 }>;
 
-/** Whose messages quote what was sent, which may be anything. */
+/** Messages with these reasons quote the request, so they may contain anything. */
 const quoting: readonly Reason[] = ['BadRequest', 'Invalid'];
 
-/** What a log may say of a refusal: never what a body holds. `fields`: those that are wrong. */
+/**
+ * The part of a refusal that may be logged, which excludes content of bodies. `fields`: the invalid
+ * ones.
+ */
 export function loggedRefusal({
   reason,
   message,
@@ -58,7 +62,7 @@ export function loggedRefusal({
   return { reason, ...(fields.length > 0 && { fields }) };
 }
 
-/** A refusal on its way to the one place that answers it. */
+/** Carries a refusal to the one place that answers it. */
 export class Refused extends Error {
   readonly refusal: Refusal;
 
@@ -69,7 +73,10 @@ export class Refused extends Error {
   }
 }
 
-/** A fault: something around this process failed. Logged where it is handled, never retried silently. */
+/**
+ * A fault: something outside this process failed. Whoever handles it logs it; nobody retries
+ * silently.
+ */
 export class CacheError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -81,17 +88,17 @@ export function badRequest(message: string): Refusal {
   return { reason: 'BadRequest', message };
 }
 
-/** 429: the caller comes back after a second. `what` there is too much of. */
+/** 429: the caller should retry after a second. `what`: that of which there is too much. */
 export function tooManyRequests(what: string): Refusal {
   return { reason: 'TooManyRequests', message: `${what}, please try again later`, details: { retryAfterSeconds: 1 } };
 }
 
-/** 410: the history before `compacted` is gone, or the version was never ours. */
+/** 410: the history before `compacted` is gone, or this store never gave that version. */
 export function expired(message: string): Refusal {
   return { reason: 'Expired', message };
 }
 
-/** 504, without Retry-After: a client drops the version and starts over at once. */
+/** 504 without Retry-After: the client drops its version and starts over at once. */
 export function resourceVersionTooLarge(wanted: string, current: string): Refusal {
   return {
     reason: 'Timeout',
@@ -100,12 +107,12 @@ export function resourceVersionTooLarge(wanted: string, current: string): Refusa
   };
 }
 
-/** A switch that gets here has met a member that its union does not have. */
+/** Reached only if a union has a member that the switch does not cover. */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }
 
-/** One clear line with every cause: its reader has no log yet. */
+/** One line with the whole chain of causes, for readers without a log. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;

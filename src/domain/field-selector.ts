@@ -1,6 +1,7 @@
 /**
- * Kubernetes' field selector language, as apimachinery's fields.ParseSelector reads it: `=`, `==`, `!=`, comma
- * for AND, and '\' before '\', ',' and '=' in values. The types of a cache can be selected by name and namespace only.
+ * Kubernetes' field selector language, as apimachinery's fields.ParseSelector reads it: `=`, `==`,
+ * `!=`, comma for AND, and '\' before '\', ',' and '=' in values. Clients can select a cache's
+ * objects by name and namespace only.
  */
 import { badRequest, Refused } from './errors.js';
 import { attempt } from './parsed.js';
@@ -18,7 +19,10 @@ export function parseFieldSelector(text: string): Parsed<readonly FieldTerm[]> {
   });
 }
 
-/** What the terms ask of each field, made when first needed: a thousand terms on a name cost one look-up. */
+/**
+ * The merged rule of each field, computed on first use, so that a thousand terms on a name cost one
+ * look-up.
+ */
 const rulesOf = new WeakMap<readonly FieldTerm[], Readonly<Record<FieldTerm['field'], ValueRule>>>();
 
 export function matchesFields(terms: readonly FieldTerm[], { namespace, name }: { namespace: string; name: string }): boolean {
@@ -30,7 +34,7 @@ export function matchesFields(terms: readonly FieldTerm[], { namespace, name }: 
   return meetsValueRule(rules['metadata.name'], name) && meetsValueRule(rules['metadata.namespace'], namespace);
 }
 
-/** If a field must have two different values, none is left. */
+/** A field that must equal two different values matches nothing. */
 function ruleOf(terms: readonly FieldTerm[], field: FieldTerm['field']): ValueRule {
   const own = terms.filter((term) => term.field === field);
   const valuesOf = (kind: FieldTerm['kind']): ReadonlySet<string> =>
@@ -43,7 +47,7 @@ export function formatFieldTerm({ field, kind, value }: FieldTerm): string {
   return `${field}${kind === 'is' ? '=' : '!='}${value.replaceAll(/[\\,=]/g, '\\$&')}`;
 }
 
-/** Cuts at the commas that no backslash stands before; backslashes stay in the terms. */
+/** Splits at commas without a backslash before them; the terms keep their backslashes. */
 function splitTerms(text: string): readonly string[] {
   const terms: string[] = [];
   let start = 0;

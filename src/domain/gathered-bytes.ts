@@ -1,18 +1,26 @@
 /**
- * Bytes that come in pieces and are kept for a while. A piece is an object, which takes a hundred bytes however short it is, and it keeps all that was read from the
- * network with it. The other end chooses the pieces: what is bounded by its bytes alone could take a hundred times as much. Such pieces are copied together, so
- * that what is kept takes little more than its bytes.
+ * Keeps bytes that arrive in pieces. A piece is a Uint8Array, which takes about a hundred bytes
+ * however short it is. It also keeps alive the whole buffer that was read from the network. The
+ * peer chooses the pieces, so a bound on their bytes alone could take a hundred times as much
+ * memory. Short pieces are therefore copied together, so that the memory is little more than the
+ * bytes.
  */
 
-/** Of longer ones, the object costs little. */
+/** Beyond this length the overhead of the Uint8Array is small. */
 const shortBytesMax = 1_024;
-/** What pieces are copied into; a longer one into its own. */
+/**
+ * Size of the largest buffer that pieces are copied into. A longer piece gets a buffer of its own
+ * size.
+ */
 const copiedBytesMax = 16 * 1_024;
 const nothing = Buffer.alloc(0);
 
 export class GatheredBytes {
   #pieces: Uint8Array[] = [];
-  /** Where short pieces are copied to: what comes behind `#from` is no piece yet, what comes behind `#to` is free. */
+  /**
+   * The buffer that short pieces are copied into. The bytes from `#from` to `#to` are not in
+   * `#pieces` yet; those after `#to` are free.
+   */
   #copied: Uint8Array = nothing;
   #from = 0;
   #to = 0;
@@ -40,7 +48,7 @@ export class GatheredBytes {
     this.#to += piece.length;
   }
 
-  /** All that was added since the last time, in as few pieces as it is kept in. */
+  /** Removes and returns all bytes, in as few pieces as they are stored in. */
   take(): readonly Uint8Array[] {
     this.#endCopied();
     const pieces = this.#pieces;
@@ -50,7 +58,7 @@ export class GatheredBytes {
     return pieces;
   }
 
-  /** The first of these pieces. */
+  /** Removes and returns the first piece. */
   shift(): Uint8Array | undefined {
     if (this.#pieces.length === 0) this.#endCopied();
     const first = this.#pieces.shift();
@@ -59,14 +67,17 @@ export class GatheredBytes {
     return first;
   }
 
-  /** As one. */
+  /** Removes and returns all bytes as one buffer. */
   takeWhole(): Buffer {
     const pieces = this.take();
     const [first] = pieces;
     return pieces.length === 1 && first !== undefined ? Buffer.from(first.buffer, first.byteOffset, first.length) : Buffer.concat(pieces);
   }
 
-  /** As one, with this behind it, which is not copied where nothing was added before. */
+  /**
+   * As `takeWhole`, with `last` appended. If nothing was added before, it returns `last` itself,
+   * without a copy.
+   */
   takeWholeWith(last: Uint8Array): Uint8Array {
     if (this.#bytes === 0) return last;
     this.add(last);

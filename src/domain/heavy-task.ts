@@ -1,14 +1,17 @@
 /**
- * Work on whole documents: what it costs grows with their length, up to seconds for the longest, where everything else costs microseconds.
- * Documents go in and come out as bytes. `heavy/` does it.
+ * Work on whole documents, which arrive and leave as bytes. Its cost grows with their length, up to
+ * seconds for the longest, where everything else takes microseconds. `heavy/` does it.
  */
-/** The patches that a cache takes; a strategic one merges by the schema of its type. */
+/** The patch types that a cache accepts. A strategic patch merges by the schema of its type. */
 export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string; resource: string }>;
 
-/** What becomes of a member that stands twice: its last value counts, unless it is refused. */
+/**
+ * What to do if a member's name occurs twice in an object: use the last value, or refuse the
+ * document.
+ */
 export type Duplicates = 'last' | 'refused';
 
-/** `target` is a JSON document, and so is what comes out, of at most `bytesMax` characters. */
+/** `target` and the result are JSON documents; the result has at most `bytesMax` characters. */
 export type PatchTask = Readonly<{
   kind: 'patch';
   target: Uint8Array;
@@ -21,10 +24,10 @@ export type PatchTask = Readonly<{
 export type HeavyTask =
   | PatchTask
   | Readonly<{ kind: 'json from yaml'; text: Uint8Array; bytesMax: number; duplicates?: Duplicates }>
-  /** The same text comes out, unless a member stands twice in it. */
+  /** Returns the same text, unless a member's name occurs twice in an object. */
   | Readonly<{ kind: 'strict json'; text: Uint8Array }>
   | Readonly<{ kind: 'yaml from json'; text: Uint8Array }>
   | Readonly<{ kind: 'compare'; left: Uint8Array; right: Uint8Array }>;
 
-/** The document that comes out; of a comparison, whether both have the same content. */
+/** The resulting document; for a comparison, whether both documents have the same content. */
 export type HeavyResult<Task extends HeavyTask> = Task extends { kind: 'compare' } ? boolean : Uint8Array;

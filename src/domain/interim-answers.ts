@@ -1,16 +1,19 @@
-/** Answers with a 1xx before the answer, which nobody here waits for. A server may send a few; of one that does not stop, Node would keep each in memory. */
+/**
+ * Limits the interim responses (1xx) to a request. Nobody here waits for them, and a server may
+ * send a few. Node would keep each one in memory if a server never stopped.
+ */
 import { CacheError } from './errors.js';
 
-/** A request of Node's, over HTTP/1.1 or HTTP/2. */
+/** A request of Node, over HTTP/1.1 or HTTP/2. */
 type Request = Readonly<{ on: (event: string, listener: () => void) => unknown }>;
 
-/** Servers that show the progress of a request send one every few seconds. */
+/** Servers that report the progress of a request send one every few seconds. */
 const interimMax = 100;
 
-/** Calls `end` when there are too many of them. */
+/** Calls `end` once there are more than `interimMax`. */
 export function limitInterim(request: Request, end: (error: CacheError) => void): void {
   let count = 0;
-  // Node's name for them over HTTP/1.1, and over HTTP/2.
+  // Node emits `information` over HTTP/1.1 and `headers` over HTTP/2.
   for (const event of ['information', 'headers'])
     request.on(event, () => {
       count += 1;

@@ -1,11 +1,11 @@
-/** A 422, in the words of apimachinery's aggregate of field errors. */
+/** Builds a 422, in the words of apimachinery's aggregate of field errors. */
 import type { Cause, Refusal } from './errors.js';
 import { formatGroupResource } from './resource.js';
 
-/** More help nobody; a body of 3 MiB could have hundreds of thousands. */
+/** A body of 3 MiB could cause hundreds of thousands, and nobody needs more. */
 const causesMax = 100;
 
-/** What is invalid: `kind` is the Kind, but the plural resource where upstream has that. */
+/** The invalid object. `kind` is the Kind, or the plural resource where upstream puts that. */
 export type Subject = Readonly<{ group: string; kind: string; name: string }>;
 
 export function invalid({ group, kind, name }: Subject, all: readonly Cause[]): Refusal {

@@ -1,18 +1,22 @@
 /**
- * Annotations and labels that stay on a cached copy although its shard knows nothing of them: an operator lists their names, for each type. What a plain write
- * sets under such a name survives the updates that lack it. How plain writes set and remove them: intake/kept-writes.ts.
+ * Annotations and labels that stay on a cached copy although its shard does not have them. An
+ * operator lists their names for each type. If a plain write sets a listed name, it survives pushes
+ * and updates that lack it. How plain writes set and remove such names: intake/kept-writes.ts.
  *
- * KEPT-1 What a pusher lacks stays if it was set on the copy; what a pusher has replaces that, and is the shard's from then on.
- * KEPT-2 What is kept stands in the stored body, and so does which names were set on the copy (`keptAnnotation`). So links, digests, lists, watches and restarts need no rule of their own, and
- *    it goes with its object.
- * KEPT-3 What comes over a link is stored as it comes: the cache at which the shard is written decides.
+ * KEPT-1 A listed name that was set on the copy stays if a push lacks it. A value in the push
+ *    replaces it, and the name belongs to the shard from then on.
+ * KEPT-2 The stored body holds both the kept values and the list of names that were set on the copy
+ *    (`keptAnnotation`). So links, digests, lists, watches and restarts need no rule of their own,
+ *    and kept names go with their object.
+ * KEPT-3 A body that arrives over a link is stored unchanged: the cache to which the shard is
+ *    written decides.
  *
  * Bound: `namesMax` names of annotations, and as many of labels.
  */
 import { labelKeyFlaws } from './label-syntax.js';
 import { formatGroupResource, type Resource } from './resource.js';
 
-/** Where names stand in `metadata`. */
+/** The members of `metadata` that hold such names. */
 export const keptPlaces = ['annotations', 'labels'] as const;
 
 /** A name that is kept on the copies of a type. */
@@ -23,17 +27,17 @@ export type NamesOfType = Pick<KeptName, 'group' | 'resource'> & Readonly<Record
 /** By the text of the type's group and resource; it covers all identities. */
 export type KeptNames = ReadonlyMap<string, NamesOfType>;
 
-/** Names what was set on the copy. A copy without it has nothing that is kept. */
+/** Lists the names that were set on the copy. A copy without this annotation has no kept names. */
 export const keptAnnotation = 'strata/kept';
 
 const namesMax = 64;
-/** What a cache itself writes on every copy, or reads there. */
+/** Annotations that a cache itself writes on every copy, or reads from it. */
 const ownAnnotations = ['kcp.io/cluster', 'kcp.io/shard', 'kcp.io/path', keptAnnotation];
 const pattern = /^([a-z0-9][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?=(.+)$/;
 
 export const acceptsKeptNames = `up to ${namesMax} of TYPE=NAME, such as shards.core.kcp.io=example.com/cordon, separated by commas; none that the cache sets itself`;
 
-/** Each once; undefined where one is malformed, or they are too many. */
+/** Without duplicates. Returns undefined if a text is malformed, or there are too many. */
 export function parseKeptNames(texts: readonly string[]): readonly KeptName[] | undefined {
   const names = [...new Set(texts)].filter((text) => text !== '').map(parseKeptName);
   const parsed = names.filter((name) => name !== undefined);
@@ -42,7 +46,7 @@ export function parseKeptNames(texts: readonly string[]): readonly KeptName[] | 
 
 function parseKeptName(text: string): KeptName | undefined {
   const [, resource, group = '', name = ''] = pattern.exec(text) ?? [];
-  // Of annotations the case does not matter, as for Kubernetes.
+  // As in Kubernetes, the case of annotation keys does not matter.
   if (resource === undefined || ownAnnotations.includes(name) || labelKeyFlaws(name.toLowerCase()).length > 0) return undefined;
   return { group: group === 'core' ? '' : group, resource, name };
 }

@@ -13,12 +13,15 @@ export type Key = Readonly<{
   name: string;
 }>;
 
-/** The part of a key that kcp's informers use: they know no shard. */
+/** The part of a key that kcp's informers use; they do not know the shard. */
 export function formatClientKey(key: Key): string {
   return `${formatResource(key.resource)}|${key.cluster}|${key.namespace}/${key.name}`;
 }
 
-/** The same key, to be kept for long beside the other one: what both have is in memory once, and nothing holds a longer text that it was cut from. */
+/**
+ * A copy of the key that saves memory if it is kept for long. It shares the parts that are equal in
+ * `other`, and copies the rest, so that no part keeps a longer text alive.
+ */
 export function compactKey({ resource, shard, cluster, namespace, name }: Key, other: Key | undefined): Key {
   const isOfSameType = other !== undefined && formatResource(resource) === formatResource(other.resource);
   return {
@@ -34,7 +37,7 @@ function copiedResource({ group, resource, identity }: Resource): Resource {
   return { group: copied(group), resource: copied(resource), identity: copied(identity) };
 }
 
-/** V8 keeps what is cut from a text as a view of it. */
+/** V8 represents a substring as a view that keeps the whole text in memory. */
 function copied<Text extends string>(text: Text): Text {
   return Buffer.from(text).toString() as Text;
 }

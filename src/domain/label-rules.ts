@@ -1,13 +1,14 @@
 /**
- * What a selector asks of each label, all requirements on one key merged into one rule. A check costs a look-up for each label or each
- * rule, whichever are fewer: neither 7,000 values nor thousands of requirements make an object slower to check than it has labels.
+ * The rules of a label selector: one for each key, which merges all requirements on that key. A
+ * check costs one look-up for each label or for each rule, whichever are fewer. So a selector with
+ * thousands of values or requirements costs no more than the object has labels.
  */
 import type { Requirement } from './label-selector.js';
 import { meetsValueRule, type ValueRule } from './value-rule.js';
 
 export type LabelRules = Readonly<{ byKey: ReadonlyMap<string, LabelRule>; neededKeys: number }>;
 
-/** `needed`: the label must be there; `absent`: it must not. Both together select nothing. */
+/** `needed`: the label must exist; `absent`: it must not. A rule with both matches nothing. */
 type LabelRule = ValueRule & Readonly<{ needed: boolean; absent: boolean; above: bigint | undefined; below: bigint | undefined }>;
 
 const anything: LabelRule = { allowed: undefined, banned: new Set(), needed: false, absent: false, above: undefined, below: undefined };
@@ -35,7 +36,7 @@ export function meetsLabelRules({ byKey, neededKeys }: LabelRules, labels: Reado
 
 const int64Pattern = /^([-+]?)0*([0-9]{1,19})$/;
 
-/** As Go's ParseInt(text, 10, 64). */
+/** Parses like Go's ParseInt(text, 10, 64). */
 export function parseInt64(text: string): bigint | undefined {
   const [, sign, digits] = int64Pattern.exec(text) ?? [];
   if (digits === undefined) return undefined;

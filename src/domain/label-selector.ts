@@ -1,9 +1,12 @@
 /**
  * Kubernetes' label selector language, as apimachinery's labels.Parse reads it, with its messages.
  *
- * L1 `=` and `==` are `in` with one value, `!=` is `notin` with one; `notin` also matches objects without the key.
- * L2 Keys are known by their place: `in` and `notin` are keys and values like others where no operator can stand.
- * The caller bounds the text; tokens are read once, from left to right.
+ * L1 `=` and `==` are `in` with one value, `!=` is `notin` with one; `notin` also matches objects
+ *    without the key.
+ * L2 The parser recognises keywords by position: where no operator can stand, `in` and `notin` are
+ *    ordinary keys and values.
+ *
+ * The caller bounds the text; the parser reads each token once, from left to right.
  */
 import { badRequest, Refused } from './errors.js';
 import { labelRules, meetsLabelRules, parseInt64, type LabelRules } from './label-rules.js';
@@ -17,15 +20,17 @@ export type Requirement =
   | Readonly<{ kind: 'exists' | 'absent'; key: string }>
   | Readonly<{ kind: 'above' | 'below'; key: string; bound: bigint }>;
 
-/** The requirements, sorted by key; an empty text requires nothing. */
+/** Returns the requirements sorted by key; an empty text has none. */
 export function parseLabelSelector(text: string): Parsed<readonly Requirement[]> {
   return attempt(() => new LabelSelectorParser(text).parse());
 }
 
-/** The rules of a selector, made when first needed: a watch needs them at every change. */
+/**
+ * The rules of a selector, computed on first use and kept, because a watch needs them at every
+ * change.
+ */
 const rulesOf = new WeakMap<readonly Requirement[], LabelRules>();
 
-/** Whether an object with these labels meets every requirement. */
 export function matchesLabels(requirements: readonly Requirement[], labels: ReadonlyMap<string, string>): boolean {
   const known = rulesOf.get(requirements);
   if (known !== undefined) return meetsLabelRules(known, labels);
@@ -86,7 +91,7 @@ class LabelSelectorParser {
     const flaws = labelKeyFlaws(key);
     if (flaws.length > 0) throw unable(`<nil>: Invalid value: ${JSON.stringify(key)}: ${flaws.join('; ')}`);
 
-    // What follows a negated key must be ',' or the end; the caller checks that.
+    // After a negated key only ',' or the end is valid; the caller checks that.
     if (negated) return { kind: 'absent', key };
     if (this.#ended() || this.#sees(',')) return { kind: 'exists', key };
 
@@ -118,7 +123,7 @@ class LabelSelectorParser {
     return this.#word('identifier');
   }
 
-  /** `(a,b)`: between commas and parentheses stands a value or nothing, which is the empty value. */
+  /** `(a,b)`: a missing value between commas or parentheses is the empty value. */
   #values(): readonly string[] {
     if (!this.#takes('(')) throw unable(`found '${this.#next.text}' expected: '('`);
     if (this.#next.kind !== 'word' && !this.#sees(',') && !this.#sees(')'))
@@ -197,7 +202,7 @@ function valueErrors(key: string, value: string, index: number): string[] {
   return flaws.length === 0 ? [] : [`values[${index}][${key}]: Invalid value: ${JSON.stringify(value)}: ${flaws.join('; ')}`];
 }
 
-/** As apimachinery puts several errors into one text. */
+/** Joins errors as apimachinery's aggregate does. */
 function aggregate(errors: readonly string[]): string {
   return errors.length === 1 ? String(errors[0]) : `[${errors.join(', ')}]`;
 }

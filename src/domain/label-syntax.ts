@@ -1,7 +1,8 @@
 /**
  * What Kubernetes accepts as label keys, label values and annotations, in upstream's words.
  *
- * Each function lists what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
+ * Each function returns the list of flaws, empty if the input is valid. They become the causes of
+ * one 422. Lengths are in bytes, as in Go.
  */
 import { Buffer } from 'node:buffer';
 import type { Cause } from './errors.js';
@@ -20,7 +21,7 @@ const valueFlaw =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an " +
   `alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(${keyFormat})?')`;
 
-/** `name` or `dns.subdomain/name`: a qualified name. Most are one of the first kind, without flaws. */
+/** Checks a qualified name: `name` or `dns.subdomain/name`. Most keys pass the first, fast test. */
 export function labelKeyFlaws(key: string): readonly string[] {
   if (key.length <= labelBytesMax && keyPattern.test(key)) return [];
   const parts = key.split('/');
@@ -49,7 +50,10 @@ export function labelCauses(labels: ReadonlyMap<string, string>): readonly Cause
   ]);
 }
 
-/** Annotation keys are label keys in which case does not matter; values are free, but all together are bounded. */
+/**
+ * Annotation keys follow the rules of label keys, in any case. Only the total size of the
+ * annotations is bounded.
+ */
 export function annotationCauses(annotations: ReadonlyMap<string, string>): readonly Cause[] {
   const causes = firstCauses(annotations, (key) =>
     labelKeyFlaws(key.toLowerCase()).map((flaw) => invalidValue('metadata.annotations', key, flaw)),
@@ -62,7 +66,10 @@ export function annotationCauses(annotations: ReadonlyMap<string, string>): read
   return [...causes, { reason: 'FieldValueTooLong', message, field: 'metadata.annotations' }];
 }
 
-/** Nobody reads more, and thousands would take longer to write than the object took to read. */
+/**
+ * Stops at `causesMax`: nobody reads more, and thousands would take longer to format than the
+ * object to parse.
+ */
 function firstCauses(texts: ReadonlyMap<string, string>, causesOf: (key: string, value: string) => readonly Cause[]): readonly Cause[] {
   const causes: Cause[] = [];
   for (const [key, value] of texts) {

@@ -1,17 +1,18 @@
 /**
- * Which objects of slices were refused at the other end, or here, and not accepted since. Such a slice is not held in full, so the absence
- * of an object proves nothing.
+ * The objects of slices that were refused at this end or at the other, and not accepted since. Such
+ * a slice is incomplete, so the absence of an object from it proves nothing.
  *
- * Bound: `keysMax` objects. Beyond them, and for keys of more than `keyCharactersMax`, a slice lacks something until it is synced again.
+ * Bound: `keysMax` objects. An object beyond them, or with a key of more than `keyCharactersMax`,
+ * marks its slice as lacking until the slice is synced again.
  */
 import { formatSlice, type Slice } from './slice.js';
 
-/** Of one slice; as it was sent, so not parsed. */
+/** An object of the slice. Its parts are not validated, because they are kept as they were sent. */
 type ObjectName = Readonly<{ cluster: string; namespace: string; name: string }>;
 
 const keysMax = 1_000;
 const keyCharactersMax = 1_024;
-/** Stands for those that are not remembered: no key has this text. */
+/** Represents the objects that are not remembered; no key has this text. */
 const others = '';
 
 export class LackingObjects {
@@ -23,7 +24,10 @@ export class LackingObjects {
     return this.#keys.size > 0 && this.#keys.has(formatSlice(slice));
   }
 
-  /** An object was refused. `order`: rises with what is sent, for a sender that learns of a refusal after it sent a later version. */
+  /**
+   * Records that an object was refused. `order` rises with each version that is sent, because a
+   * sender may learn of a refusal after it has sent a later version.
+   */
   add(slice: Slice, key: ObjectName, order = 0): void {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name) ?? new Map<string, number>();
@@ -35,7 +39,7 @@ export class LackingObjects {
     this.#count += keys.size - before;
   }
 
-  /** A version of the object that came after the refused one was accepted, or the object is gone. */
+  /** Records that a version later than the refused one was accepted, or that the object is gone. */
   remove(slice: Slice, key: ObjectName, order = Infinity): void {
     if (this.#count === 0) return;
     const [name, text] = [formatSlice(slice), textOf(key)];
@@ -43,13 +47,16 @@ export class LackingObjects {
     if (refused !== undefined && refused < order) this.#forget(name, text);
   }
 
-  /** A logical cluster of the slice is being synced again. What is not remembered may have been of another. */
+  /**
+   * Records that a sync of one logical cluster of the slice begins. The mark of objects that are
+   * not remembered stays, because they may belong to another cluster.
+   */
   clearCluster(slice: Slice, cluster: string): void {
     const name = formatSlice(slice);
     for (const text of this.#keys.get(name)?.keys() ?? []) if (text.startsWith(`${cluster}|`)) this.#forget(name, text);
   }
 
-  /** The slice is being synced again. */
+  /** Records that a sync of the slice begins. */
   clear(slice: Slice): void {
     const name = formatSlice(slice);
     this.#count -= this.#keys.get(name)?.size ?? 0;

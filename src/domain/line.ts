@@ -1,6 +1,7 @@
 /**
- * Those who wait in a line, each once; any of them may leave it. The first is found without going through those that left before it: a Set keeps what is deleted
- * until it shrinks, so to begin anew for each of n takes n² steps.
+ * A queue without duplicates, of which any member may leave. It finds the first member without
+ * passing over members that left. A Set keeps deleted entries until it shrinks, so starting a new
+ * iteration for each of n members would take n² steps.
  */
 export class Line<Member> {
   readonly #members = new Set<Member>();
@@ -31,7 +32,7 @@ export class Line<Member> {
     this.#members.clear();
   }
 
-  /** The first stays in the line, and another one is first. */
+  /** Makes the next member the first; the former first stays in the line. */
   passFirst(): void {
     this.#first = undefined;
   }

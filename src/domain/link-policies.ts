@@ -1,8 +1,10 @@
-/** Everything that a cache lets through: to and from its parent, and from and to its children, each known by its name. */
+/**
+ * All policies of a cache: to and from its parent, and from and to its children, by their names.
+ */
 import type { LinkPolicy } from './link-policy.js';
 import type { ShardName } from './shard.js';
 
-/** `accept`: what may come up from the child. `offer`: what may go down to it. */
+/** `accept`: which objects may come up from the child. `offer`: which may go down to it. */
 export type ChildPolicies = Readonly<{ accept: LinkPolicy; offer: LinkPolicy }>;
 
 export type LinkPolicies = Readonly<{
@@ -10,16 +12,16 @@ export type LinkPolicies = Readonly<{
   forward: LinkPolicy;
   /** Down from the parent. */
   follow: LinkPolicy;
-  /** By the name of the child; '*' is for all that have no entry of their own. */
+  /** By the name of the child; '*' applies to all children without an entry of their own. */
   children: ReadonlyMap<string, ChildPolicies>;
 }>;
 
-/** An entry of its own replaces that of '*' altogether; without either nothing crosses. */
+/** A child's own entry replaces that of '*' entirely; without either nothing crosses. */
 export function policiesOfChild({ children }: Pick<LinkPolicies, 'children'>, name: string): ChildPolicies {
   return children.get(name) ?? children.get('*') ?? nothing;
 }
 
-/** The shards that the rules name, '*' where one of them writes out that it is for all. */
+/** The shards that the rules name, or '*' if a rule names '*' explicitly. */
 export function shardsNamedBy(policy: LinkPolicy): readonly ShardName[] | '*' {
   const named = new Set<ShardName>();
   for (const { shards } of policy) {
@@ -30,8 +32,9 @@ export function shardsNamedBy(policy: LinkPolicy): readonly ShardName[] | '*' {
 }
 
 /**
- * What a policy accepts from a child, which speaks for no shard but those that the policy names. A rule without `shards` is for those that the
- * other rules name, and accepts nothing where they name none.
+ * The rules for objects of a child, which may send only shards that the policy names. A rule
+ * without `shards` applies to the shards that the other rules name, and accepts nothing if they
+ * name none.
  */
 export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
   const shards = shardsNamedBy(policy);
@@ -41,7 +44,10 @@ export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
   });
 }
 
-/** The shards that a child may not claim though its accept is for '*': another entry's accept names them, and its own does not. */
+/**
+ * The shards that a child may not claim although its accept names '*': another entry's accept names
+ * them, and its own does not.
+ */
 export function shardsOfOthers({ children }: Pick<LinkPolicies, 'children'>, name: string): ReadonlySet<ShardName> {
   const own = policiesOfChild({ children }, name);
   const others = new Set<ShardName>();

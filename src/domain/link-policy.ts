@@ -1,13 +1,18 @@
 /**
- * What one end of a link lets cross, one way: allow rules. An object crosses if any rule matches, and a rule matches if all that it
- * names matches; an empty policy lets nothing through. A path prefix matches itself and what is below it, by whole segments.
+ * What one end of a link lets cross in one direction, as allow rules. An object crosses if any rule
+ * matches; a rule matches if every term in it matches. An empty policy lets nothing through. A path
+ * prefix matches itself and what is below it, by whole segments.
  *
- * Rules come from a configuration file, and from the cache at the other end as JSON text, which is not trusted. A rule is kept in one
- * form, lists sorted and without repetition, so that the same meaning has the same text.
+ * Rules come from a configuration file, or as JSON text from the cache at the other end, which is
+ * not trusted. Rules are normalised, with lists sorted and without duplicates, so that equal
+ * meanings have equal texts.
  *
- * P1 What is not understood is a problem, never skipped: a name left out of a rule would let more through.
- * P2 parse(format(policy)) is the same policy, and format(parse(text)) does not change again.
- * Bounds: rulesMax rules, listMax members of a list, typesMax types in all, termsMax labels or annotations in one rule, policyCharactersMax of text.
+ * P1 An unknown key or value is a problem and never skipped, because a rule without it would let
+ *    more through.
+ * P2 parse(format(policy)) is the same policy, and format(parse(text)) is stable.
+ *
+ * Bounds: rulesMax rules, listMax members of a list, typesMax types in all, termsMax labels or
+ * annotations in one rule, policyCharactersMax of text.
  */
 import { parseAnyPath, parseClusterName, type ClusterName } from './cluster.js';
 import { formatRequirement, parseLabelSelector, type Requirement } from './label-selector.js';
@@ -19,9 +24,12 @@ import { parseShardName, type ShardName } from './shard.js';
 export type LinkPolicy = readonly LinkRule[];
 
 export type LinkRule = Readonly<{
-  /** Undefined, here and below: any. */
+  /** Undefined, here and below: no restriction. */
   types: readonly TypePattern[] | undefined;
-  /** '*': every shard, written out; not the same as undefined in what a cache accepts from a child. */
+  /**
+   * '*': every shard, named explicitly. In what a cache accepts from a child, undefined has another
+   * meaning.
+   */
   shards: readonly ShardName[] | '*' | undefined;
   clusters: readonly ClusterName[] | undefined;
   pathPrefix: string | undefined;
@@ -29,19 +37,19 @@ export type LinkRule = Readonly<{
   annotations: readonly AnnotationTerm[];
 }>;
 
-/** All that there is of these types; of every one that is served where they are left out. */
+/** A rule for all objects of these types; of every served type if they are left out. */
 export function everyObjectOf(types?: readonly Pick<TypePattern, 'group' | 'resource'>[]): LinkRule {
   const patterns = types?.map(({ group, resource }) => ({ group, resource, identity: undefined }));
   return { types: patterns, shards: undefined, clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] };
 }
 
-/** `identity` undefined: every one, and the built-in type, which has none. */
+/** `identity` undefined: every identity, and also the built-in type, which has none. */
 export type TypePattern = Readonly<{ group: string; resource: string; identity: string | undefined }>;
 
-/** `value` undefined: the annotation must be there, with any value. */
+/** `value` undefined: the annotation must exist, with any value. */
 export type AnnotationTerm = Readonly<{ key: string; value: string | undefined }>;
 
-/** Names of keys and places in lists, from the whole to the part. */
+/** Names of members and indexes of lists, from the root to the part. */
 export type KeyPath = readonly (string | number)[];
 
 export type PolicyProblem = Readonly<{ path: KeyPath; message: string }>;
@@ -58,17 +66,20 @@ export const linkPolicyBounds = Object.freeze({
   policyCharactersMax: 64 * 1024,
 });
 
-/** More would help nobody, and a hostile text could bring a hundred thousand. */
+/** A hostile text could cause a hundred thousand, and nobody needs more. */
 const problemsMax = 100;
 const quotedCharactersMax = 80;
-/** A group, a resource and an identity, none of them longer than a name may be. */
+/** A group, a resource and an identity, each at most as long as a name may be. */
 const typeCharactersMax = 3 * 253;
 const typePattern = /^([a-z0-9][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?(?::([A-Za-z0-9][A-Za-z0-9-]*))?$/;
 const ruleKeys = ['types', 'shards', 'clusters', 'pathPrefix', 'labels', 'annotations'];
 const acceptsType = "a type such as apiexports.apis.kcp.io, secrets or instances.machines.svm.io:IDENTITY, or '*' for every type";
 const acceptsShard = "the name of a shard, or '*' for every shard";
 
-/** Reads a rule, a list of rules, or nothing at all, which lets nothing through. `path` is where the value stands, for the problems. */
+/**
+ * Reads one rule, a list of rules, or null or undefined, which lets nothing through. `path` locates
+ * the value in reported problems.
+ */
 export function parseLinkPolicy(value: unknown, path: KeyPath = []): ParsedLinkPolicy {
   const reader = new PolicyReader();
   const policy = reader.policy(value, path);
@@ -81,7 +92,7 @@ export function parseLinkPolicy(value: unknown, path: KeyPath = []): ParsedLinkP
   return isTooLong(formatLinkPolicy(policy)) ? tooLong(path) : { kind: 'parsed', policy };
 }
 
-/** Reads what `formatLinkPolicy` of the cache at the other end wrote. */
+/** Reads a text that `formatLinkPolicy` wrote at the cache at the other end. */
 export function parseLinkPolicyText(text: string): ParsedLinkPolicy {
   if (isTooLong(text)) return tooLong([]);
   try {
@@ -92,7 +103,7 @@ export function parseLinkPolicyText(text: string): ParsedLinkPolicy {
   }
 }
 
-/** The one text for policies with the same rules, in whatever order and however often. */
+/** Returns the same text for policies with the same rules, whatever their order and duplicates. */
 export function formatLinkPolicy(policy: LinkPolicy): string {
   return `[${sorted(policy.map(formatRule)).join()}]`;
 }
@@ -101,12 +112,12 @@ export function formatTypePattern({ group, resource, identity }: TypePattern): s
   return `${formatGroupResource({ group, resource })}${identity === undefined ? '' : `:${identity}`}`;
 }
 
-/** One text for sets of labels that ask for the same: sorted, each once. */
+/** Returns the same text for equivalent sets of requirements: sorted, without duplicates. */
 export function formatRequirements(requirements: readonly Requirement[]): string {
   return sorted(requirements.map(formatRequirement)).join();
 }
 
-/** `types` is always there, so that no rule is empty; members that are undefined are left out. */
+/** Always writes `types`, so that no rule is empty; omits undefined members. */
 function formatRule({ types, shards, clusters, pathPrefix, labels, annotations }: LinkRule): string {
   return JSON.stringify({
     types: types?.map(formatTypePattern) ?? ['*'],
@@ -130,7 +141,7 @@ class PolicyReader {
     return [];
   }
 
-  /** The rule, or undefined with at least one problem reported. */
+  /** Returns the rule, or undefined after it has reported at least one problem. */
   #rule(value: unknown, path: KeyPath): LinkRule | undefined {
     if (!isObject(value)) return this.#report(path, `must be a rule: a mapping of ${ruleKeys.join(', ')}`);
     const names = Object.keys(value);
@@ -243,7 +254,7 @@ class PolicyReader {
   }
 }
 
-/** YAML reads a bare 12 or true as a number or a boolean, and does not keep how it was written. */
+/** YAML reads an unquoted 12 or true as a number or a boolean, and loses how it was written. */
 const notText = 'must be a text, in quotes if it looks like a number';
 
 function parseType(text: string): TypePattern | '*' | undefined {

@@ -1,11 +1,11 @@
 import type { Subscription } from './ports.js';
 
-/** Those who hear of something, in the order in which they came. */
+/** Listeners, called in the order of their subscription. */
 export class Listeners<News> {
   readonly #all = new Set<(news: News) => void>();
 
   subscribe(listener: (news: News) => void): Subscription {
-    // Two may listen with one function.
+    // The wrapper is distinct even if two subscribers pass the same function.
     const own = (news: News): void => listener(news);
     this.#all.add(own);
     return { cancel: () => this.#all.delete(own) };

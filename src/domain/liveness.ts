@@ -1,18 +1,20 @@
 /**
- * Detects a peer that is gone silently: it is asked every `pingIntervalMs`, and counts as dead when nothing comes for
- * `pongTimeoutMs` after that. So this takes both times at most.
+ * Detects a peer that disappeared silently. The peer is pinged every `pingIntervalMs`, and counts
+ * as dead if nothing arrives from it within `pongTimeoutMs`. So detection takes at most the sum of
+ * both.
  *
- *   ask ── anything heard ── pingIntervalMs ── ask ── pongTimeoutMs ── dead
+ *  ping ── anything arrives ── pingIntervalMs ── ping ── pongTimeoutMs ── dead
  *
- * While we do not read, its answer may lie unread, so it gets the time once more. So it does after a pause of this process (F7), which a late
- * timer reveals. What is read then came before or during the pause. Until the peer answers what it was asked after the pause, nobody
- * knows whether it is there (`silentSinceMs`).
+ * While this process does not read, the answer may wait unread, so the timeout starts again. It
+ * also starts again after a pause of this process (F7), which a late timer reveals. Data that is
+ * read after a pause was sent before or during it. So the peer's presence is unknown until it
+ * answers a ping sent after the pause (`silentSinceMs`).
  */
 import type { Clock } from './ports.js';
 
 export type LivenessPeer = Readonly<{
   ask: () => void;
-  /** Whether what the peer sends is being read. */
+  /** Whether this process reads from the peer. */
   listening: () => boolean;
   dead: () => void;
 }>;
@@ -25,7 +27,7 @@ export class Liveness {
   readonly #options: LivenessOptions;
   #asked = false;
   #thereMs: number;
-  /** The end of a pause after which it has not answered yet. */
+  /** When a pause ended, until the peer answers a ping sent after it. */
   #resumedMs: number | undefined;
   #dueMs = 0;
   #cancel: () => void;
@@ -38,7 +40,10 @@ export class Liveness {
     this.#cancel = this.#askLater();
   }
 
-  /** Something came from the peer. An answer carries the time it was asked, or any time the peer likes: a future one does not count. */
+  /**
+   * Records that something arrived from the peer. A pong carries the time of its ping, but the peer
+   * may send any time: a future one does not count.
+   */
   heard(askedMs = 0): void {
     this.#notePause();
     const nowMs = this.#clock.now();
@@ -50,7 +55,10 @@ export class Liveness {
     this.#cancel = this.#askLater();
   }
 
-  /** When it was last known to be there, if that is longer ago than between two answers in time; undefined while it counts as there. */
+  /**
+   * Since when nothing has shown that the peer is there, if that is longer than the gap between two
+   * timely answers. Undefined while the peer counts as present.
+   */
   silentSinceMs(): number | undefined {
     this.#notePause();
     const { pingIntervalMs, pongTimeoutMs } = this.#options;
@@ -89,7 +97,7 @@ export class Liveness {
     });
   }
 
-  /** If there was a pause, the peer is asked at once. */
+  /** Detects a pause of this process, and pings the peer at once after one. */
   #notePause(): void {
     const nowMs = this.#clock.now();
     if (nowMs - this.#dueMs <= this.#options.pongTimeoutMs) return;

@@ -5,11 +5,14 @@ import type { CanonicalPath } from './cluster.js';
 import type { Revision } from './revision.js';
 
 /**
- * What a writer over plain HTTP asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
- * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there. It makes a shard that nobody
- * has local. It takes a shard that comes from a neighbour only if it `takes` it, with a term above all it had. Where a shard has a pusher, what others
- * write makes its slice count as not synced, unless it comes from the shard itself (`bySource`), or changes kept names alone (`keeps`, kept-names.ts): whether the shard still
- * has the object, that does not say.
+ * What a writer over plain HTTP asks of one key, after admission. `expect` is what the key must
+ * hold when the committer decides. It is 'absent' for a create, a revision for an update of exactly
+ * that state, and 'any' for a delete of any state.
+ *
+ * A write makes a shard local that nobody has. It takes a shard that comes from a neighbour only
+ * with `takes`, with a term above every former one. If the shard has a pusher, a write by others
+ * makes the slice count as not synced, because the shard may not have the object. Exempt are writes
+ * of the shard itself (`bySource`), and those that change only kept names (`keeps`, kept-names.ts).
  */
 export type Mutation =
   | Readonly<{
@@ -24,19 +27,19 @@ export type Mutation =
     }>
   | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision; takes?: boolean; bySource?: boolean }>;
 
-/** What became of a mutation. `written` is durable; `object` is the new state, or the last one of a deleted key. */
+/**
+ * The result of a mutation. `written` is durable; `object` is the new state, or the last state of a
+ * deleted key.
+ */
 export type Outcome =
   | Readonly<{ kind: 'written'; revision: Revision; resourceVersion: string; object: StoredObject }>
   | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' | 'elsewhere' }>
-  /** Nothing was decided or stored: the queue is full, or the disk takes nothing. */
+  /** Nothing was decided or stored: the queue is full, or the disk accepts no writes. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>
-  /** The store's own storage has not answered: it may be written, or may yet be. */
+  /** The storage backend has not answered: the write may be stored, or may still be. */
   | Readonly<{ kind: 'unknown'; refusal: Refusal }>;
 
-/**
- * Decides a mutation against the state of its key when its turn comes; `current` is the revision of the stored
- * object, or undefined when there is none.
- */
+/** Decides a mutation against the present revision of its key; undefined if there is no object. */
 export function decide(mutation: Mutation, current: Revision | undefined): 'write' | 'exists' | 'absent' | 'changed' {
   if (mutation.expect === 'absent') return current === undefined ? 'write' : 'exists';
   if (current === undefined) return 'absent';

@@ -1,7 +1,9 @@
 /**
- * What Kubernetes accepts as names, in upstream's words: each function lists what is wrong, nothing when all is well.
+ * What Kubernetes accepts as names, in upstream's words. Each function returns the list of flaws,
+ * empty if the name is valid.
  *
- * A subdomain is tested label by label: one pattern over all of it would need a backtracking stack as long as the text.
+ * A subdomain is tested label by label: one pattern over all of it would need a backtracking stack
+ * as long as the text.
  */
 import { Buffer } from 'node:buffer';
 const subdomainBytesMax = 253;
@@ -16,7 +18,10 @@ const subdomainFlaw =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an " +
   `alphanumeric character (e.g. 'example.com', regex used for validation is '${labelFormat}(\\.${labelFormat})*')`;
 
-/** The name of most objects. Upstream says "characters" of a name and "bytes" of the prefix of a label key. */
+/**
+ * Checks the name of most objects. Upstream says "characters" for names and "bytes" for label key
+ * prefixes.
+ */
 export function dnsSubdomainFlaws(name: string, unit: 'characters' | 'bytes' = 'characters'): readonly string[] {
   const flaws: string[] = [];
   if (Buffer.byteLength(name) > subdomainBytesMax) flaws.push(`must be no more than ${subdomainBytesMax} ${unit}`);
@@ -24,7 +29,7 @@ export function dnsSubdomainFlaws(name: string, unit: 'characters' | 'bytes' = '
   return flaws;
 }
 
-/** The name of a namespace. */
+/** Checks the name of a namespace. */
 export function dnsLabelFlaws(name: string): readonly string[] {
   const flaws: string[] = [];
   if (Buffer.byteLength(name) > dnsLabelBytesMax) flaws.push(`must be no more than ${dnsLabelBytesMax} characters`);
@@ -32,7 +37,7 @@ export function dnsLabelFlaws(name: string): readonly string[] {
   return flaws;
 }
 
-/** The name of an RBAC object: whatever can stand in a path. */
+/** Checks the name of an RBAC object: any text that can be a segment of a URL path. */
 export function pathSegmentFlaws(name: string): readonly string[] {
   if (name === '.' || name === '..') return [`may not be '${name}'`];
   return ['/', '%'].filter((forbidden) => name.includes(forbidden)).map((forbidden) => `may not contain '${forbidden}'`);

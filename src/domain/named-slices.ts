@@ -1,6 +1,7 @@
 /**
- * How many slices one peer has named, of those that are kept for it, and how long their names are together. Names of 253 characters in each part would otherwise
- * make hundreds of megabytes of a number that is none of a real shard's.
+ * Counts the slices that a peer has named and that are kept for it, and the total length of their
+ * names. Without the second bound, names of 253 characters in each part could take hundreds of
+ * megabytes; the first bound alone is above any real shard.
  */
 const countMax = 200_000;
 const charactersMax = 48 * 1024 * 1024;
@@ -19,12 +20,12 @@ export class NamedSlices {
     this.#characters -= name.length;
   }
 
-  /** Whether there is room for none more. */
+  /** Whether there is no room for another slice. */
   get isFull(): boolean {
     return this.#count >= countMax || this.#characters >= charactersMax;
   }
 
-  /** Whether there are more than there may be. */
+  /** Whether the bounds are exceeded. */
   get isBeyond(): boolean {
     return this.#count > countMax || this.#characters > charactersMax;
   }

@@ -5,22 +5,25 @@ const decoder = new TextDecoder();
 const labels = new WeakMap<Body, ReadonlyMap<string, string>>();
 const annotations = new WeakMap<Body, ReadonlyMap<string, string>>();
 
-/** The labels of a stored body; remembered, because several selectors may ask in one tick. */
+/** The labels of a stored body; cached, because several selectors may need them in one tick. */
 export function labelsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(labels, body, (metadata) => metadata.labels);
 }
 
-/** The annotations of a stored body; remembered as labels are, but separately, because they are longer and seldom needed. */
+/**
+ * The annotations of a stored body; cached apart from labels, because they are longer and seldom
+ * needed.
+ */
 export function annotationsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(annotations, body, (metadata) => metadata.annotations);
 }
 
-/** The uid of a stored body; nothing is admitted without one. */
+/** The uid of a stored body; every admitted body has one. */
 export function uidOf(body: Body): string {
   return metadataOf(body).uid ?? '';
 }
 
-/** Whether a stored object meets a selector. Labels are read only when the selector asks for something. */
+/** Whether a stored object meets a selector. Parses labels only if the selector has terms. */
 export function isSelected({ key, body }: StoredObject, selector: Selector): boolean {
   return isEverything(selector) || meetsSelector(selector, { namespace: key.namespace, name: key.name, labels: labelsOf(body) });
 }
@@ -40,7 +43,7 @@ function remembered(
   return texts;
 }
 
-/** The types may be relied on, because the metadata was checked when the body came in. */
+/** The cast is safe because the metadata was validated when the body arrived. */
 function metadataOf({ bytes, marks: { metadataStart, metadataEnd } }: Body): Metadata {
   return JSON.parse(decoder.decode(bytes.subarray(metadataStart, metadataEnd))) as Metadata;
 }

@@ -2,13 +2,14 @@ import type { Key } from './key.js';
 import type { Revision } from './revision.js';
 
 /**
- * Byte offsets into a stored body, found once by the scanner when the body came in, so that reading splices and never scans.
+ * Byte offsets into a stored body. The scanner finds them once, when the body arrives, so that
+ * readers splice and never scan.
  *
- *   {"apiVersion":"…","kind":"…","metadata":{"annotations":{"kcp.io/cluster":"…",…},…},…}
- *                                            metadataStart ┘  annotationsAt ┘        └ metadataEnd (behind the brace)
+ *  {"apiVersion":"…","kind":"…","metadata":{"annotations":{"kcp.io/cluster":"…",…},…},…}
+ *                            metadataStart ┘ annotationsAt ┘                         └ metadataEnd
  *
- * `revisionAt` is where `"resourceVersion":"…"` belongs: before the member that starts there with '"', or with white space behind the opening brace, or else
- * after the last member.
+ * `metadataEnd` is behind the brace. `revisionAt` is where `"resourceVersion":"…"` is inserted:
+ * before the '"' of a member, or directly behind the opening brace, or else behind the last member.
  */
 export type Marks = Readonly<{
   metadataStart: number;
@@ -17,10 +18,14 @@ export type Marks = Readonly<{
   revisionAt: number;
 }>;
 
-/** The JSON text of an object without its resourceVersion, in the API version that `version` names. */
+/**
+ * The JSON text of an object without its resourceVersion, in the API version that `version` names.
+ */
 export type Body = Readonly<{ bytes: Uint8Array; version: string; marks: Marks }>;
 
-/** An object as the store holds it. `resourceVersion` is the text of the revision it was committed at. */
+/**
+ * An object in the store. `resourceVersion` is the text of the revision at which it was committed.
+ */
 export type StoredObject = Readonly<{
   key: Key;
   revision: Revision;

@@ -1,8 +1,9 @@
 /**
- * Hands out turns, so that many readers of initial state, or of long answers, together send no more than `bytesMax` in one turn of the event
- * loop. First come, first served; one that wants more than the bound gets a turn of its own.
+ * Hands out turns to many readers of initial state or of long responses. Together they send at most
+ * `bytesMax` in one turn of the event loop. First come, first served; a request above the bound
+ * gets a turn of its own.
  *
- *   32 readers × one shared page ─▶ 4 now │ other work │ 4 now │ other work │ …
+ *  32 readers × one shared page ─▶ 4 now │ other work │ 4 now │ other work │ …
  */
 type Waiting = Readonly<{ bytes: number; go: () => void }>;
 
@@ -17,7 +18,7 @@ export class Pace {
     this.#nextTurn = nextTurn;
   }
 
-  /** Resolves when it is the caller's turn to send that many bytes; never in the tick of the call. */
+  /** Resolves when the caller may send that many bytes; never in the tick of the call. */
   turn(bytes: number): Promise<void> {
     return new Promise((go) => {
       this.#waiting.push({ bytes, go });

@@ -1,6 +1,6 @@
 /**
- * What a parser of untrusted input returns: the value, or why it is refused. A refusal is a value (errors.ts), so it
- * cannot be forgotten; only `attempt` knows that a parser may throw one from its depths.
+ * The result of a parser of untrusted input: the value, or why it is refused. A refusal is a value
+ * (errors.ts), so no caller can forget it. Only `attempt` handles parsers that throw one.
  */
 import { Refused } from './errors.js';
 import type { Refusal } from './errors.js';
@@ -15,7 +15,7 @@ export function refused(refusal: Refusal): Parsed<never> {
   return { kind: 'refused', refusal };
 }
 
-/** Runs a parser that throws Refused where it stands; anything else it throws is a bug and passes. */
+/** Runs a parser that may throw Refused; any other error is a bug and propagates. */
 export function attempt<T>(parse: () => T): Parsed<T> {
   try {
     return parsed(parse());
@@ -25,7 +25,7 @@ export function attempt<T>(parse: () => T): Parsed<T> {
   }
 }
 
-/** The value of a parse inside another one, or of input that is known to be right. */
+/** Unwraps a nested parse, or one of input that is known to be valid. Throws Refused. */
 export function mustParse<T>(result: Parsed<T>): T {
   if (result.kind === 'refused') throw new Refused(result.refusal);
   return result.value;
