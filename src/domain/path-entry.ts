@@ -1,18 +1,25 @@
 /**
- * What resolving a path needs of a LogicalCluster or a Workspace, and nothing else: entries, a few dozen bytes each, instead of objects of 2.5 kB. An
- * agent pushes them as slices of two types that no client sees, and a link lets them across only where a policy names the type.
+ * Path entries: what a path resolution needs of a LogicalCluster or a Workspace, a few dozen bytes
+ * instead of an object of 2.5 kB. Agents push them as slices of two types that no client sees. A
+ * link lets them cross only where a policy names the type.
  *
- *   logicalclusters.paths.strata   cluster C, name "cluster"   {"path":"root:org","parentless":true,"migrating":true}    what is not so is left out
- *   workspaces.paths.strata        cluster: the parent's       {"cluster":"2hkmx5l3ov9dd7vw","shard":"birch"} or {"url":"https://…"}, and "unavailable":true
+ *  logicalclusters.paths.strata   in cluster C, name "cluster"; members that are false are left out
+ *      {"path":"root:org","parentless":true,"migrating":true}
+ *  workspaces.paths.strata        in the parent's cluster; with "unavailable":true where it is so
+ *      {"cluster":"2hkmx5l3ov9dd7vw","shard":"birch"} or {"url":"https://…"}
  *
- * v1, first: an entry as above without "shard". Since then: "shard" of a Workspace; who does not know it does not read it.
+ * v1, first: an entry as above without "shard". Since then: "shard" of a Workspace; an older reader
+ * ignores it.
  *
- * The parent has a Workspace, so the parent decides who has its names, and on which shard they are: what a logical cluster says of its owner counts for nothing.
- * Only one without an owner is found by the path that it gives itself.
+ * The Workspace is in the parent, so the parent decides which logical cluster has a name, and on
+ * which shard it is. The owner that a logical cluster names for itself counts for nothing. A
+ * logical cluster is found by the path in its own entry only if it has no owner.
  *
- * PATH-1 An entry is small and checked when it comes in, so that whoever reads it need not. Members that are not known here are kept and not read.
- * PATH-2 A logical cluster without an owner has the path of its entry, and is found by that. Any object may name a path (kcp.io/path), as the path of any
- *    logical cluster: beside such an entry it counts for nothing.
+ * PATH-1 An entry is small and validated on arrival, so that readers need no checks. Unknown
+ *    members are kept and ignored.
+ * PATH-2 A logical cluster without an owner has the path in its entry, and is found by it. Any
+ *    object may name a path for any logical cluster (kcp.io/path); beside such an entry that
+ *    annotation counts for nothing.
  */
 import { parseAnyPath, parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from './cluster.js';
 import type { ServedType } from './catalogue.js';
@@ -25,17 +32,23 @@ import { parseShardName, type ShardName } from './shard.js';
 
 export type ClusterEntry = Readonly<{
   kind: 'cluster';
-  /** Of one segment or more; undefined where kcp has not given it one yet. */
+  /** One segment or more; undefined until kcp has assigned it. */
   path: string | undefined;
   isParentless: boolean;
-  /** Whether it is about to leave this shard, or has not arrived yet. */
+  /** Whether it is about to leave this shard, or has not arrived on it yet. */
   isMigrating: boolean;
 }>;
 
-/** Where a logical cluster is, as its Workspace has it; `shard` is undefined where that does not say it. */
+/**
+ * Where a logical cluster is, according to its Workspace; `shard` is undefined if the Workspace
+ * does not say.
+ */
 export type ClusterTarget = Readonly<{ cluster: ClusterName; shard: ShardName | undefined }>;
 
-/** `target`: the logical cluster of the Workspace, or where a mounted one is served. */
+/**
+ * `target`: the logical cluster of the Workspace, or the URL at which a mounted Workspace is
+ * served.
+ */
 export type WorkspaceEntry = Readonly<{
   kind: 'workspace';
   target: ClusterTarget | Readonly<{ url: string }>;
@@ -44,24 +57,24 @@ export type WorkspaceEntry = Readonly<{
 
 export type PathEntry = ClusterEntry | WorkspaceEntry;
 
-/** Of both types; no group of Kubernetes. */
+/** The group of both types, which no Kubernetes API uses. */
 export const pathGroup = 'paths.strata';
 export const clusterEntries: Resource = { group: pathGroup, resource: 'logicalclusters', identity: '' };
 export const workspaceEntries: Resource = { group: pathGroup, resource: 'workspaces', identity: '' };
-/** As kcp names the one LogicalCluster of each logical cluster. */
+/** kcp gives the one LogicalCluster of each logical cluster this name. */
 export const clusterEntryName = 'cluster';
-/** One version, because readers skip members that they do not know. */
+/** One version is enough, because readers ignore unknown members. */
 export const pathEntryVersion = 'v1';
 
 const entryBytesMax = 4 * 1024;
 const urlCharactersMax = 2_048;
-/** As kcp's Workspaces are named: a segment of a path. */
+/** kcp's rule for the names of Workspaces: a segment of a path. */
 const workspaceName = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 const workspaceNameCharactersMax = 63;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
 
-/** What the catalogue has of them: they are pushed, and never served. */
+/** The catalogue's types for path entries, which are pushed and never served. */
 export const pathTypes: readonly ServedType[] = [typeOf(clusterEntries, 'LogicalCluster'), typeOf(workspaceEntries, 'Workspace')];
 
 export function isClusterEntry({ group, resource }: Pick<Resource, 'group' | 'resource'>): boolean {
@@ -72,12 +85,12 @@ export function isPathType({ group }: Pick<Resource, 'group'>): boolean {
   return group === pathGroup;
 }
 
-/** The one text for an entry. */
+/** The canonical text of an entry. */
 export function formatPathEntry(entry: PathEntry): Uint8Array {
   return encoder.encode(JSON.stringify(membersOf(entry)));
 }
 
-/** What comes in as the entry of that name, from a pusher or a link: it may be anything. */
+/** Parses an entry of that name from a pusher or a link, which is untrusted input. */
 export function parsePathEntry({ resource }: Pick<Resource, 'resource'>, name: string, bytes: Uint8Array): Parsed<PathEntry> {
   return attempt(() => {
     if (bytes.length > entryBytesMax) throw wrong(`it has ${bytes.length} bytes, at most ${entryBytesMax} are taken`);
@@ -92,12 +105,15 @@ export function parsePathEntry({ resource }: Pick<Resource, 'resource'>, name: s
   });
 }
 
-/** What is stored of an entry. It is all there is of it, so it stands where an object has its metadata: it has neither labels nor annotations. */
+/**
+ * The stored body of an entry. Its metadata offsets span all of it; an entry has neither labels nor
+ * annotations.
+ */
 export function pathEntryBody(bytes: Uint8Array): Body {
   return { bytes, version: pathEntryVersion, marks: { metadataStart: 0, metadataEnd: bytes.length, annotationsAt: 0, revisionAt: 0 } };
 }
 
-/** The path that the logical cluster of the entry owns (PATH-2). */
+/** The path that the entry's logical cluster owns (PATH-2). */
 export function pathOfEntry(entry: PathEntry): CanonicalPath | undefined {
   return entry.kind === 'cluster' && entry.isParentless && entry.path !== undefined ? parseCanonicalPath(entry.path) : undefined;
 }
@@ -156,12 +172,12 @@ function readWorkspace(members: Members): WorkspaceEntry {
   return { kind: 'workspace', target: { cluster: parsed, shard }, isUnavailable };
 }
 
-/** Whether requests may be sent there in the name of callers. */
+/** Whether the front door may send callers' requests to the URL. */
 function isMountUrl(text: string): boolean {
   if (text.length > urlCharactersMax || !URL.canParse(text)) return false;
   const { protocol, username, password, search, hash, href } = new URL(text);
   const isPlain = [username, password, search, hash].every((part) => part === '');
-  // Others must not read another URL in it.
+  // Rejects a text that another URL parser might read differently.
   return protocol === 'https:' && isPlain && [text, `${text}/`].includes(href);
 }
 

@@ -1,13 +1,20 @@
 /**
- * What a path leads to. `GET /services/cache/resolve?path=` answers it, and of what it found how fresh that is.
+ * The logical cluster that a path leads to. `GET /services/cache/resolve?path=` returns it, with
+ * the freshness of the entries that led there.
  *
- *   {"kind": "cluster", "shard": "amber", "cluster": "2hkmx5l3ov9dd7vw", "path": "root:org:team", "unavailable": false, "shards": ["amber"],
- *    "freshness": [{"shard": "amber", "current": true, "lagMs": 3}]}
- *   {"kind": "mount", "url": "https://mounts.example.com/clusters/abc", "unavailable": false, "shards": ["amber"], "freshness": […]}
- *   {"kind": "unknown"}                                 it does not exist: every shard that could have it said so
- *   {"kind": "uncertain", "shards": ["birch"]}          it may exist: these have not pushed all their path entries, or are not connected
- *   {"kind": "disputed", "cluster": "…", "shards": ["birch", "cedar"], "expected": "amber"}   these claim the logical cluster, and its Workspace says where it is
- *   {"kind": "ambiguous", "clusters": ["…", "…"]}       logical clusters that give themselves the same path and have no owner
+ *  {"kind": "cluster", "shard": "amber", "cluster": "2hkmx5l3ov9dd7vw", "path": "root:org:team",
+ *   "unavailable": false, "shards": ["amber"],
+ *   "freshness": [{"shard": "amber", "current": true, "lagMs": 3}]}
+ *  {"kind": "mount", "url": "https://mounts.example.com/clusters/abc", "unavailable": false,
+ *   "shards": ["amber"], "freshness": […]}
+ *  {"kind": "unknown"}
+ *      it does not exist: every shard that could have it has sent all its entries
+ *  {"kind": "uncertain", "shards": ["birch"]}
+ *      it may exist: these shards have not sent all their path entries, or are not connected
+ *  {"kind": "disputed", "cluster": "…", "shards": ["birch", "cedar"], "expected": "amber"}
+ *      these shards claim the logical cluster; `expected` is the shard that its Workspace names
+ *  {"kind": "ambiguous", "clusters": ["…", "…"]}
+ *      several logical clusters without an owner have this path in their entries
  */
 import type { ClusterName } from './cluster.js';
 import type { ShardName } from './shard.js';
@@ -17,15 +24,15 @@ export type PathResolution = Resolved | MissingPath;
 export type Resolved =
   | Readonly<{
       kind: 'cluster';
-      /** Where the logical cluster is active. */
+      /** The shard on which the logical cluster is active. */
       shard: ShardName;
       cluster: ClusterName;
-      /** Whether a Workspace on the way is unavailable: kcp's proxy then answers 503. */
+      /** Whether a Workspace on the path is unavailable; kcp's proxy then answers 503. */
       unavailable: boolean;
-      /** Those whose entries led there. */
+      /** The shards whose entries led there. */
       shards: readonly ShardName[];
     }>
-  /** Segments behind a mounted Workspace are left to whatever serves it. */
+  /** The server of the mount handles the path segments behind a mounted Workspace. */
   | Readonly<{ kind: 'mount'; url: string; unavailable: boolean; shards: readonly ShardName[] }>;
 
 export type MissingPath =
@@ -34,11 +41,19 @@ export type MissingPath =
   | Readonly<{ kind: 'disputed' } & Dispute>
   | Readonly<{ kind: 'ambiguous'; clusters: readonly ClusterName[] }>;
 
-/** `shards`: those that claim the logical cluster. `expected`: where its Workspace says that it is; undefined where none says it. */
+/**
+ * `shards`: those that claim the logical cluster. `expected`: the shard that its Workspace names;
+ * undefined if none names one.
+ */
 export type Dispute = Readonly<{ cluster: ClusterName; shards: readonly ShardName[]; expected?: ShardName | undefined }>;
 
-/** How fresh the path entries of a shard are. `current`: all that the shard has are here, as of `lagMs` ago; null when nobody reports it. */
+/**
+ * How fresh a shard's path entries are. `current`: this cache has all entries that the shard had
+ * `lagMs` ago. `lagMs` is null if nobody reports it.
+ */
 export type PathFreshness = Readonly<{ shard: ShardName; current: boolean; lagMs: number | null }>;
 
-/** `path`: as the logical cluster gives it, whatever path was asked for; undefined where it has none. */
+/**
+ * `path`: the logical cluster's own path, whatever path was asked for; undefined if it has none.
+ */
 export type PathAnswer = (Resolved & Readonly<{ path?: string | undefined; freshness: readonly PathFreshness[] }>) | MissingPath;

@@ -1,8 +1,9 @@
 import type { Clock } from './ports.js';
 
 /**
- * Resolves after `delayMs`, or as soon as `signal` is aborted; leaves neither a timer nor a listener. A pause of 0
- * uses the clock too: a loop that pauses gives the event loop back, whatever its jitter comes to.
+ * Resolves after `delayMs`, or as soon as `signal` is aborted; leaves neither a timer nor a
+ * listener. A pause of 0 also uses the clock, so that a loop always yields to the event loop, even
+ * if its jitter is 0.
  */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();

@@ -1,4 +1,7 @@
-/** Where the rooms meet, but for the store, which is store-port.ts. */
+/**
+ * The interfaces through which rooms use each other, except the store's, which are in
+ * store-port.ts.
+ */
 import type { Refusal } from './errors.js';
 import type { HeavyResult, HeavyTask } from './heavy-task.js';
 import type { Key } from './key.js';
@@ -15,23 +18,27 @@ import type { FreshnessQuestion, TypeFreshnessReport } from './type-freshness.js
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from './write-request.js';
 
 /**
- * Does work on whole documents that takes longer than a turn of the event loop may: small tasks at once, others in another thread.
- * Throws Refused: 429 when too much of it waits, 413 for a task that takes too long, and whatever the task itself is refused for.
+ * Runs work on whole documents that may take longer than a turn of the event loop: small tasks at
+ * once, others in another thread. Throws Refused: 429 if too many tasks wait, 413 if a task takes
+ * too long, or the task's own refusal.
  */
 export interface HeavyWork {
   run<Task extends HeavyTask>(task: Task): Promise<HeavyResult<Task>>;
 }
 
-/** Owners whose work waits take turns. */
+/** Owners whose tasks wait take turns. */
 export interface HeavyWorks {
-  /** For one owner: a user. */
+  /** `owner`: a user. */
   of(owner: string): HeavyWork;
 }
 
-/** Where writes over HTTP come in. Each throws Refused. */
+/** The writes over HTTP. Each throws Refused. */
 export interface Intake {
   create(bytes: Uint8Array, request: CreateRequest): Promise<Stored>;
-  /** `textFor` gives the new text for the current object, again if that has changed meanwhile and the text does not depend on it. */
+  /**
+   * `textFor` computes the new text from the current object. The intake calls it again if the
+   * object has changed meanwhile. It then refuses a text that names the former revision.
+   */
   update(textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>, request: UpdateRequest, heavy: HeavyWork): Promise<Stored>;
   delete(request: DeleteRequest): Promise<StoredObject>;
 }
@@ -43,24 +50,36 @@ export interface Subscription {
 export type EventItem = Readonly<{
   type: 'ADDED' | 'MODIFIED' | 'DELETED';
   object: StoredObject;
-  /** The event's own: a DELETED has the delete's, or that of the update that left the selector. */
+  /**
+   * The event's own resourceVersion: a DELETED has that of the delete, or of the update that left
+   * the selector.
+   */
   resourceVersion: string;
 }>;
 
-/** How a watch puts objects on the wire. Two watches with the same `id` share every encoded byte. `isOwn`: no other has its id. */
+/**
+ * How a watch encodes objects. Two watches with the same `id` share every encoded byte. `isOwn`: no
+ * other watch has this id.
+ */
 export interface Representation {
   readonly id: string;
   readonly isOwn?: true;
-  /** Events back to back, each one line. */
+  /** Concatenated events, one line each. */
   events(items: readonly EventItem[]): Uint8Array;
-  /** DELETED events for keys whose content is gone: name, namespace and both place annotations. */
+  /**
+   * DELETED events for keys whose content is gone: with name, namespace and the annotations of
+   * shard and cluster.
+   */
   forgotten(keys: readonly Key[], resourceVersion: string): Uint8Array;
   bookmark(resourceVersion: string, initialEventsEnd: boolean): Uint8Array;
   /** One ERROR event, the last of its stream. */
   error(refusal: Refusal): Uint8Array;
 }
 
-/** How a list puts objects on the wire. Two readers with the same `id` share every encoded byte. `isOwn`: no other has its id. */
+/**
+ * How a list encodes objects. Two readers with the same `id` share every encoded byte. `isOwn`: no
+ * other reader has this id.
+ */
 export interface ListEncoding {
   readonly id: string;
   readonly isOwn?: true;
@@ -68,29 +87,38 @@ export interface ListEncoding {
   encode(objects: readonly StoredObject[]): Uint8Array;
 }
 
-/** What a list or a watch begins with, as encoded chunks, shared by those who ask for the same. */
+/**
+ * The initial state of lists and watches, as encoded chunks that readers of the same state share.
+ */
 export interface Snapshots {
-  /** Of a revision that is not older than what is published now; it may be somewhat newer, so that more readers share it. */
+  /**
+   * At a revision not older than the published one at the call. It may be newer, so that more
+   * readers share it.
+   */
   present(scope: Scope, selector: Selector, encoding: ListEncoding): Promise<PresentState>;
-  /** One for each page that is read, empty where it shows nothing: whoever is gone reads no further. */
+  /**
+   * One chunk for each page, empty if the page has no matching object. Reading stops when the
+   * reader is gone.
+   */
   chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncIterable<Uint8Array>;
 }
 
 export type PresentState = Readonly<{ revision: Revision; chunks: AsyncIterable<Uint8Array> }>;
 
 /**
- * Where a watch begins: with the present state, or after a revision. `endsWithBookmark`: an annotated bookmark follows the present state.
- * `forgetSince`: the revision that the client names, since when it may have missed deletes.
+ * Where a watch starts: with the present state, or after a revision. `endsWithBookmark`: an
+ * annotated bookmark follows the present state. `forgetSince`: the revision that the client names;
+ * it may have missed deletes since then.
  */
 export type WatchStart = Readonly<
   { kind: 'initial'; endsWithBookmark: boolean; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }
 >;
 
-/** Where a live watch writes what it has, as long as its reader keeps up. */
+/** Where a live watch writes its events, as long as its reader keeps up. */
 export interface Sink {
-  /** Whether its reader has to take something first. */
+  /** Whether the reader must take something before more is written. */
   readonly isFull: boolean;
-  /** Writes pieces that room was taken for, in the tick of the call. */
+  /** Writes pieces, for which room is reserved, in the tick of the call. */
   writeNow(pieces: readonly Uint8Array[]): void;
 }
 
@@ -100,19 +128,31 @@ export type WatchRequest = Readonly<{
   representation: Representation;
   start: WatchStart;
   bookmarks: boolean;
-  /** How long the watch lasts. */
+  /** The duration of the watch. */
   timeoutMs: number;
-  /** Where room was taken for every piece that the watch hands out. */
+  /** The room in which the watch reserves memory for every piece that it returns. */
   room: Room;
-  /** Gets what comes while the watch is live and its reader keeps up; all else is read from the open watch. */
+  /**
+   * Receives events while the watch is live and its reader keeps up; everything else is read from
+   * the open watch.
+   */
   sink: Sink;
 }>;
 
-/** An open watch: pieces to write, in order, several when they are there. While it is asked for the next, it may write to its sink instead. */
+/**
+ * An open watch: pieces to write, in order, several at once if there are several. While a reader
+ * waits for the next pieces, the watch may write to its sink instead.
+ */
 export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
-  /** Nothing that is published from now on is shown. It ends by itself when its time is up. `why`: sent as its last event; else its client may go on. */
+  /**
+   * Ends the watch; it shows nothing that is published after the call. It ends by itself when its
+   * time is up. `why`: sent as its last event; without it the client may resume.
+   */
   end(why?: Refusal): void;
-  /** Its client has gone, maybe with a thousand others: it ends in a turn of the event loop that has time for it. */
+  /**
+   * Ends the watch because its client has gone. The watch ends in a later turn of the event loop
+   * that has time, because a thousand clients may go at once.
+   */
   abandon(): void;
 }
 
@@ -120,60 +160,84 @@ export interface Watches {
   readonly openWatches: number;
   open(request: WatchRequest): OpenWatch;
   /**
-   * Sends DELETED for the key to the live watches that cover it, if no namesake on another shard exists: somebody has it from a state of the store
-   * that is lost. Sends nothing when something changes just now.
+   * Sends DELETED for the key to the live watches that cover it, if no shard has an object of that
+   * name. A client may have the object from a lost state of the store. Sends nothing if a change is
+   * just being published.
    */
   reportAbsent(key: Key): Promise<void>;
-  /** Ends, cleanly, the watches of exactly that type and identity; those of every identity go on. */
+  /**
+   * Ends, cleanly, the watches of exactly that type and identity. Watches of every identity go on.
+   */
   endOf(resource: Resource): void;
 }
 
 /** How fresh each shard's part of this cache is. */
 export interface Freshness {
   report(): Promise<StatusReport>;
-  /** Its cost grows with the slices of the type and the shards, or with the one slice. */
+  /** The cost grows with the slices of the type and the shards, or is that of one slice. */
   ofType(question: FreshnessQuestion): Promise<TypeFreshnessReport>;
-  /** On all shards, as it was less than `ageMaxMs` ago, or as it is now: of many who ask, one pays. */
+  /**
+   * The freshness of the type on all shards: a report less than `ageMaxMs` old, or a new one. Of
+   * many callers, one computes it.
+   */
   ofTypeLately(type: Omit<FreshnessQuestion, 'shard'>, ageMaxMs: number): Promise<RecentReport>;
 }
 
-/** `agoMs`: how long before now the report was begun. */
+/** `agoMs`: the time since the report was begun. */
 export type RecentReport = Readonly<{ report: TypeFreshnessReport; agoMs: number }>;
 
-/** Which logical cluster a path leads to, on which shard, by the path entries that are published. */
+/** Resolves a path to a logical cluster and its shard, by the published path entries. */
 export interface Paths {
-  /** `text` may be anything; what is no path is unknown. */
+  /** `text` may be anything; a text that is not a path is `unknown`. */
   resolve(text: string): Promise<PathResolution>;
-  /** The same with its freshness, which is asked for first. */
+  /** Adds the freshness, which is read before the path is resolved. */
   answer(text: string): Promise<PathAnswer>;
 }
 
 /** What an operator does to shards as a whole. */
 export interface Shards {
-  /** Fences the shard and removes its objects; returns how many. Undefined when the shard is unknown. Throws Refused when it cannot be done now. */
+  /**
+   * Fences the shard and removes its objects; returns how many. Undefined if the shard is unknown.
+   * Throws Refused if the shard cannot be removed at present.
+   */
   remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
-  /** Drops what is remembered of a shard that was removed. False when the shard is unknown. Throws Refused when that cannot be done now. */
+  /**
+   * Forgets a removed shard. Returns false if the shard is unknown. Throws Refused if it cannot be
+   * forgotten at present.
+   */
   forget(shard: ShardName): Promise<boolean>;
 }
 
-/** What an operator does to removals that are held. */
+/** What an operator does to held removals. */
 export interface Removals {
-  /** Releases those of a shard, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY` where it has one) or of all; returns which were held. */
+  /**
+   * Releases the held removals of a shard, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY`
+   * if it has one) or of all. Returns those that were held.
+   */
   confirm(shard: ShardName, type: string | undefined): readonly Readonly<{ type: string; removes: number }>[];
 }
 
 /** What an operator does to the caches of the tree. */
 export interface Caches {
-  /** Drops what is kept of a child, and returns how many shards that came by it are nobody's now. Undefined when it is unknown. Throws Refused. */
+  /**
+   * Forgets a child. Returns how many shards lost their via with it; undefined if the child is
+   * unknown. Throws Refused.
+   */
   leave(name: string): Promise<Readonly<{ shards: number }> | undefined>;
 }
 
-/** Time, injected so that tests own it. */
+/** Time, injected so that tests control it. */
 export interface Clock {
-  /** Milliseconds since 1970 when the process started, counted on from there: it never steps. For every interval, and for times that are kept. */
+  /**
+   * Milliseconds since 1970: the wall clock at the process's start plus the time since. It never
+   * steps. Use it for every interval, and for stored times.
+   */
   now(): number;
-  /** Milliseconds since 1970 as the machine has it now; it steps. For certificates, terms and what people read, never for an interval. */
+  /**
+   * Milliseconds since 1970 by the machine's present wall clock, which may step. Use it for
+   * certificates, terms and output for people, never for an interval.
+   */
   wallMs(): number;
-  /** Runs `task` once after `delayMs`; the result cancels it. */
+  /** Runs `task` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, task: () => void): () => void;
 }

@@ -6,12 +6,14 @@ import type { ShardName } from './shard.js';
 import type { Slice } from './slice.js';
 import type { Neighbour } from './via.js';
 
-/** A type, or that of one export. */
+/** A type in all its identities, or in one. */
 export type TypeOfSlices = Pick<Resource, 'group' | 'resource'> & Readonly<{ identity: string | undefined }>;
 
 /**
- * What a commit has changed of shards, slices and links: what is no more comes as `unknownShard`, `isForgotten` and `leftLink` have it. `invalidated`: slices of
- * which another server of the store has removed or changed something, so that whoever syncs them here has to do so again.
+ * What a commit changed of shards, slices and links. A removed entry has the form that
+ * `unknownShard`, `isForgotten` or `leftLink` defines. `invalidated`: slices in which another
+ * server of the store has removed or changed objects. Whoever syncs them at this server must begin
+ * again.
  */
 export type StateChange = Readonly<{
   shards: readonly ShardState[];
@@ -21,8 +23,9 @@ export type StateChange = Readonly<{
 }>;
 
 /**
- * What is known of shards, slices and links at the published revision. It changes by a commit alone, in the tick in which that is published, and before
- * followers and subscribers hear of it. Its iterables show that one state, not a copy: they are read to their end before anything is awaited.
+ * The shards, slices and links at the published revision. Only a commit changes this state, in the
+ * tick that publishes the commit, and before followers and subscribers are called. The iterables
+ * are live views, not copies: callers read them to the end before they await anything.
  */
 export interface PublishedState {
   /** Every shard that was ever claimed, written to or removed, and not forgotten. */
@@ -30,26 +33,29 @@ export interface PublishedState {
   readonly shardCount: number;
   /** Every slice that holds objects or was ever synced. */
   readonly slices: Iterable<SliceState>;
-  /** Every link that ever opened, and has not left. */
+  /** Every link that ever opened and was not forgotten. */
   readonly links: Iterable<LinkState>;
-  /** Of `shards`, and of what holds something. */
+  /** The names of `shards`, and of every shard that holds objects. */
   readonly names: ReadonlySet<ShardName>;
-  /** How often something about a shard has changed. */
+  /** A counter of changes to any shard. */
   readonly changes: number;
   hasName(shard: ShardName): boolean;
   shard(shard: ShardName): ShardState | undefined;
   slice(slice: Slice): SliceState | undefined;
   link(neighbour: Neighbour): LinkState | undefined;
   slicesOf(shard: ShardName): Iterable<SliceState>;
-  /** The slices of a type by shard, of each of its identities, or of that one. */
+  /**
+   * The slices of a type by shard, one map for each of its identities, or only that of the given
+   * one.
+   */
   slicesOfType(type: TypeOfSlices): readonly ReadonlyMap<ShardName, SliceState>[];
   /**
-   * Whether all of the slice is here: the shard's present term synced it in full. A plain writer syncs nothing; once what it
-   * wrote counts as synced, so does every type of which it wrote nothing.
+   * Whether the cache has all of the slice: the shard's present term synced it in full. A plain
+   * writer syncs nothing. Once its writes count as synced, so does every type that it never wrote.
    */
   isSynced(slice: Slice): boolean;
-  /** Whether what plain writers wrote to the shard counts as synced. */
+  /** Whether the writes of plain writers to the shard count as synced. */
   isPlainSynced(shard: ShardName): boolean;
-  /** Reports what a commit has changed, before its changes of objects. */
+  /** Calls the listener with each commit's changes to this state, before those to objects. */
   follow(listener: (change: StateChange) => void): Subscription;
 }

@@ -1,8 +1,10 @@
 /**
- * When what a name stands for changed last: the logical cluster of a canonical path, say. Whoever goes on from a revision before that would keep what
- * the name stood for then, and miss what it stands for now: he has to list again.
+ * When the meaning of a name last changed, such as the logical cluster of a canonical path. A
+ * client that resumes from an earlier revision must list again. It would keep objects of the former
+ * meaning and miss those of the new one.
  *
- * Bound: `namesMax`. Of a name that is forgotten, only the revision is known that its last change does not exceed.
+ * Bound: `namesMax` names. For a forgotten name, only an upper bound of the revision of its last
+ * change is known.
  */
 import type { Revision } from './revision.js';
 
@@ -13,23 +15,23 @@ export class RecentChanges {
   #unknownUpTo: Revision;
   #latest: Revision;
 
-  /** Nothing is known of the changes up to `unknownUpTo`. */
+  /** `unknownUpTo`: changes up to this revision are not known. */
   constructor(unknownUpTo: Revision) {
     this.#unknownUpTo = unknownUpTo;
     this.#latest = unknownUpTo;
   }
 
-  /** Since this revision no name has changed. */
+  /** The revision of the last change of any name. */
   get latest(): Revision {
     return this.#latest;
   }
 
-  /** Whether it may have stood for something else at that revision than it does now. */
+  /** Whether the name may have had another meaning at that revision than at present. */
   hasChangedSince(name: string, revision: Revision): boolean {
     return revision < (this.#changedAt.get(name) ?? this.#unknownUpTo);
   }
 
-  /** Changes come in the order of their revisions. */
+  /** Must be called in the order of revisions. */
   record(name: string, revision: Revision): void {
     this.#changedAt.delete(name);
     this.#changedAt.set(name, revision);

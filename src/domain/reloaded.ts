@@ -1,15 +1,18 @@
-/** The result of reading again something that may change while the server runs. */
+/** The result of reloading something that may change while the server runs. */
 export type Reloaded = Readonly<{ kind: 'changed' } | { kind: 'unchanged' } | { kind: 'failed'; error: Error }>;
 
-/** Something that is read again at intervals, and on demand. */
+/** Something that is reloaded at intervals, and on demand. */
 export interface Reloadable {
-  /** Reads it now. What changed is in use when this returns; what cannot be used is logged and changes nothing. */
+  /**
+   * Reloads at once. A valid change is in use when this returns; an invalid one is logged and
+   * changes nothing.
+   */
   reload(): Reloaded;
-  /** Ends the reading at intervals. */
+  /** Stops the reloads at intervals. */
   close(): void;
 }
 
-/** Several, by their names in the log; what is undefined is left out. */
+/** Several reloadables, by their names in the log; undefined ones are ignored. */
 export class ReloadedTogether {
   readonly #all: readonly (readonly [name: string, reloadable: Reloadable])[];
 

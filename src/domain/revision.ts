@@ -1,18 +1,19 @@
 /**
- * One integer per change, store-wide, rising, given in the commit. Its text, `resourceVersion`, belongs to the engine.
- * 0 stands for "before the first change".
+ * One integer for each change, store-wide and rising, assigned in the commit. Its text, the
+ * `resourceVersion`, is defined by the engine. 0 means "before the first change".
  */
 export type Revision = number;
 
 const resourceVersionPattern = /^[1-9][0-9]{0,19}$/;
 
-/** Whether a text from a peer has the form of a resourceVersion, so that a store can locate it. */
+/** Whether a peer's text has the form of a resourceVersion, so that a store can locate it. */
 export function isResourceVersion(text: string): boolean {
   return resourceVersionPattern.test(text);
 }
 
 /**
- * Where a resourceVersion that a client sent stands: in this store's recorded history, above what is
- * published (the future, or a foreign text that is numerically larger), or below (foreign and smaller).
+ * The position of a client's resourceVersion. `ours`: in this store's recorded history. `above`:
+ * above the published revision, because it is in the future or a larger number of another store.
+ * `below`: a smaller number of another store.
  */
 export type Located = Readonly<{ kind: 'ours'; revision: Revision }> | Readonly<{ kind: 'above' }> | Readonly<{ kind: 'below' }>;

@@ -1,20 +1,27 @@
 /**
- * Room in memory for what is made for one client and not yet taken. Whoever makes bytes for it reserves room first; whoever has sent
- * them returns it. When the client ends, what is left is returned, and every wait ends.
+ * Memory reserved for bytes made for one client that it has not received yet. Whoever makes bytes
+ * reserves room first; whoever has sent them returns it. When the client ends, the rest is
+ * returned, and every wait ends.
  */
 export interface Room {
-  /** False when there is none now. */
+  /** Returns false if there is no room at present. */
   tryTake(bytes: number): boolean;
-  /** Resolves once there is room, or with false when the client went away first. */
+  /** Resolves to true once there is room, or to false if the client ends first. */
   take(bytes: number): Promise<boolean>;
-  /** For what is in memory already, however much room there is. */
+  /** Counts bytes that are already in memory, even beyond the bound. */
   add(bytes: number): void;
   give(bytes: number): void;
-  /** From now on exactly these bytes are in memory for it: its answer, whatever room was reserved to make it. */
+  /**
+   * Sets the reserved room to exactly these bytes, the size of the response, whatever was reserved
+   * to make it.
+   */
   settle(bytes: number): void;
 }
 
-/** Reads each piece only once there is room for one of `pieceBytesMax`, then keeps only the room it needs. Ends when the client is gone. */
+/**
+ * Reads each piece only once there is room for `pieceBytesMax`, then keeps only the room that the
+ * piece needs. Ends when the client is gone.
+ */
 export async function* withRoom(
   pieces: AsyncIterable<Uint8Array>,
   room: Pick<Room, 'take' | 'add' | 'give'>,

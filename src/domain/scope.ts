@@ -4,8 +4,9 @@ import type { ShardName } from './shard.js';
 import type { Slice } from './slice.js';
 
 /**
- * Which objects a list or a watch covers. '*' is the wildcard; an identity '*' covers every identity of the resource
- * (wildcard partial metadata). `namespace` and `name` narrow it when they are given.
+ * The objects that a list or a watch covers. '*' is the wildcard; an identity '*' covers every
+ * identity of the resource (wildcard partial metadata). `namespace` and `name` narrow the scope if
+ * they are given.
  */
 export type Scope = Readonly<{
   group: string;
@@ -17,12 +18,11 @@ export type Scope = Readonly<{
   name?: string | undefined;
 }>;
 
-/** All objects of a slice. */
 export function scopeOfSlice({ shard, resource: { group, resource, identity } }: Slice): Scope {
   return { group, resource, identity, shard, cluster: '*' };
 }
 
-/** The ONE test of whether a key lies in a scope. */
+/** The ONE test of whether a key is in a scope. */
 export function matches(scope: Scope, key: Key): boolean {
   return (
     scope.resource === key.resource.resource &&
@@ -35,7 +35,7 @@ export function matches(scope: Scope, key: Key): boolean {
   );
 }
 
-/** The one text for a scope; two scopes with the same text cover the same objects. */
+/** The canonical text of a scope; two scopes with the same text cover the same objects. */
 export function formatScope(scope: Scope): string {
   return JSON.stringify([
     scope.group,

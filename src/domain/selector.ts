@@ -1,4 +1,6 @@
-/** What narrows a list or a watch within its scope: Kubernetes' label and field selectors, both of which an object must meet. */
+/**
+ * Kubernetes' label and field selectors, which narrow a list or a watch. An object must meet both.
+ */
 import { formatFieldTerm, matchesFields } from './field-selector.js';
 import type { FieldTerm } from './field-selector.js';
 import { formatRequirement, matchesLabels } from './label-selector.js';
@@ -21,7 +23,10 @@ export function meetsSelector(
   return matchesFields(fields, object) && matchesLabels(labels, object.labels);
 }
 
-/** One text for selectors with the same terms, in whatever order and however often: the key of a map. No label term holds a '|'. */
+/**
+ * The same text for selectors with the same terms, whatever their order and duplicates; usable as a
+ * map key. No label term contains '|'.
+ */
 export function formatSelector({ labels, fields }: Selector): string {
   return `${formatTerms(labels.map(formatRequirement))}|${formatTerms(fields.map(formatFieldTerm))}`;
 }

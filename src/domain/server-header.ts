@@ -1,3 +1,5 @@
-/** What a cache says of itself on every answer, so that whoever expects a shard there notices. */
+/**
+ * A cache sends this header with every response, so that a client that expects a kcp shard notices.
+ */
 export const serverHeader = 'x-strata-server';
 export const cacheServer = 'cache';

@@ -2,13 +2,15 @@
 declare const shardName: unique symbol;
 export type ShardName = string & { readonly [shardName]: true };
 
-/** The pattern kcp's own cache server enforces, so that whoever names a shard there can name it here. */
+/**
+ * The pattern that kcp's own cache server enforces, so that every shard name valid there is valid
+ * here.
+ */
 const shardPattern = /^[a-z0-9-:]{1,61}$/;
 
-/** The shard that has the logical cluster `root`, as kcp names it (`corev1alpha1.RootShard`); nobody can choose another name. */
+/** The shard that has the logical cluster `root`; kcp fixes its name (`corev1alpha1.RootShard`). */
 export const rootShard = 'root' as ShardName;
 
-/** A shard name, or undefined when the text is not one. */
 export function parseShardName(text: string): ShardName | undefined {
   return shardPattern.test(text) ? (text as ShardName) : undefined;
 }

@@ -1,15 +1,18 @@
-/** A shard's slices taken together, for reports that have no room for each of them. Pure. */
+/** The sums over a shard's slices, for reports that have no room for each slice. Pure. */
 import type { SliceStatus } from './status.js';
 
 export type SliceSums = Readonly<{
-  /** How many of them were ever synced in full, and of how many every object is here. */
+  /**
+   * The number of slices that were ever synced in full, and of those of which the cache has every
+   * object.
+   */
   everSynced: number;
   whole: number;
   objects: number;
   bytes: number;
-  /** Objects that held removals would remove; null when none is held. */
+  /** The number of objects that held removals would remove; null if none is held. */
   removes: number | null;
-  /** The last change and the longest lag; null when none is known. */
+  /** The latest change and the longest lag; null if unknown. */
   changedAgoMs: number | null;
   lagMs: number | null;
 }>;

@@ -1,15 +1,15 @@
 import { formatResource, type Resource } from './resource.js';
 import type { ShardName } from './shard.js';
 
-/** The objects of one type on one shard: what is synced as a whole, and what freshness is reported of. */
+/** The objects of one type on one shard: the unit of a full sync and of freshness. */
 export type Slice = Readonly<{ shard: ShardName; resource: Resource }>;
 
-/** The one text for a slice, usable as the key of a map. */
+/** The canonical text of a slice, usable as a map key. */
 export function formatSlice({ shard, resource }: Slice): string {
   return `${shard}|${formatResource(resource)}`;
 }
 
-/** Compares without making either text. */
+/** Compares without building either text, which is faster. */
 export function isSameSlice({ shard, resource }: Slice, other: Slice): boolean {
   return (
     shard === other.shard &&

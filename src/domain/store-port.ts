@@ -1,6 +1,7 @@
 /**
- * The store as the rooms see it: the port that an engine implements. Every contract is asynchronous so that an engine other than SQLite can
- * stand behind it, and means the store at its *published* revision: what a list, a GET or a watch has shown is what a write finds.
+ * The store's interfaces for the other rooms, which an engine implements. They are asynchronous, so
+ * that an engine other than SQLite can implement them. They refer to the store at its *published*
+ * revision: a write finds the state that lists, GETs and watches have shown.
  */
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Change, Commit } from './change.js';
@@ -17,104 +18,136 @@ import type { ShardName } from './shard.js';
 
 /** The engine's positions and their texts. */
 export interface Revisions {
-  /** Everything up to here is durable and visible; nothing above it is. */
+  /** Everything up to this revision is durable and visible; nothing above it is. */
   readonly published: Revision;
-  /** The oldest change that is still readable is the next one. */
+  /** The oldest readable change is the one after this revision. */
   readonly compacted: Revision;
   format(revision: Revision): string;
-  /** `text` is a plain decimal above zero; anything else is the caller's mistake. */
+  /**
+   * `text` must be a positive decimal without sign or leading zero; anything else is an error of
+   * the caller.
+   */
   locate(text: string): Located;
   /**
-   * The text of a revision for a pusher or a link that was acknowledged everything up to it, of the form of a resourceVersion. It names the life of the store: a
-   * life after it may have lost something, though a revision of that number is there again.
+   * The text, in the form of a resourceVersion, that tells a pusher or a link that everything up to
+   * the revision is acknowledged. It names the epoch of the store: a later epoch may have lost
+   * changes, though it reuses their revisions.
    */
   formatPosition(revision: Revision): string;
-  /** As `locate`; what another life of the store gave is not ours. */
+  /** As `locate`; a position from another epoch of the store is not `ours`. */
   locatePosition(text: string): Located;
   /**
-   * Resolves once all that was acknowledged before the call, by whichever server of the store, is published here. Throws Refused(ServiceUnavailable) where
-   * that cannot be known.
+   * Resolves once everything acknowledged before the call, by any server of the store, is published
+   * here. Throws Refused(ServiceUnavailable) if that cannot be known.
    */
   reachNewest(): Promise<void>;
 }
 
-/** Objects, now or at an earlier revision that history still covers. */
+/** Objects at present, or at an earlier revision that history still covers. */
 export interface Objects {
   get(key: Key): Promise<StoredObject | undefined>;
-  /** The objects of one place, on whichever shards of the scope have one. The scope names cluster, namespace and name. */
+  /**
+   * The objects with one name on all shards of the scope. The scope must name cluster, namespace
+   * and name.
+   */
   find(scope: Scope): Promise<readonly StoredObject[]>;
-  /** The shards that have an object at this place, without reading any; those on disk, which may be ahead of what is published. */
+  /**
+   * The shards with an object at this place. Reads no object. The answer comes from disk, which may
+   * be ahead of the published revision.
+   */
   shardsWith(place: Omit<Key, 'shard'>): Promise<readonly ShardName[]>;
-  /** The scope as it stood at `revision`. Throws Refused(Expired) when history no longer covers it. */
+  /** The scope at `revision`. Throws Refused(Expired) if history no longer covers it. */
   snapshot(scope: Scope, revision: Revision): Snapshot;
-  /** How many objects of the scope are after `after` now; undefined when more than `max` keys would have to be looked at for that. */
+  /**
+   * The number of objects of the scope after `after` at present; undefined if more than `max` keys
+   * would have to be examined.
+   */
   count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined>;
   /** Resources that hold objects. */
   resources(): Promise<readonly Resource[]>;
 }
 
-/** A scope at a revision, read page by page in key order. While open, it holds compaction back for a bounded time. */
+/**
+ * A scope at a revision, read page by page in key order. While open, it delays compaction for a
+ * bounded time.
+ */
 export interface Snapshot {
   readonly revision: Revision;
-  /** The page after `after`, or the first. May be empty without being the last. Throws Refused(Expired) when held too long. */
+  /**
+   * The page after `after`, or the first one. A page may be empty without being the last. Throws
+   * Refused(Expired) if the snapshot was open too long.
+   */
   page(after: Key | undefined): Promise<SnapshotPage>;
   close(): void;
 }
 
-/** `next` is the key to read on after; undefined on the last page. */
+/** `next`: the key after which the next page starts; undefined on the last page. */
 export type SnapshotPage = Readonly<{ objects: readonly StoredObject[]; next: Key | undefined }>;
 
-/** All changes of interest up to `upTo`, after the chunk before. */
+/** All wanted changes after the previous chunk, up to `upTo`. */
 export type LogChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
 
 /** The changes of one type; an identity '*' covers every identity of the resource. */
 export type LogType = Pick<Scope, 'group' | 'resource' | 'identity'>;
 
-/** A change without its content, which `object` reads: undefined when it is gone. */
+/** A change without its content; `object` reads the content, undefined if it is gone. */
 export type Touch = Readonly<{ key: Key; kind: Change['kind']; object: () => StoredObject | undefined }>;
 
 /** The change log. */
 export interface History {
   /**
-   * The first changes with after < revision ≤ upTo, rising, as many as one turn of the event loop may read. Leaves out changes of keys that are
-   * not wanted. Throws Refused(Expired) when after < compacted.
+   * The first changes with after < revision ≤ upTo, ascending, as many as one turn of the event
+   * loop may read. Omits changes of keys that are not wanted. Throws Refused(Expired) if after <
+   * compacted.
    */
   changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk>;
   /**
-   * Chunk after chunk of every type: what a link reads. May leave out changes of keys that are not wanted, unless they move a canonical path;
-   * a chunk then names the revision it reaches, and may be empty.
+   * The changes of every type, chunk by chunk, for a link. May omit changes of keys that are not
+   * wanted, unless they move a canonical path. A chunk may be empty, but always has the revision
+   * that it reaches.
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
-  /** Whether several objects of the scope have changed at the revision, or may have where its changes are not readable any more. */
+  /**
+   * Whether several objects of the scope changed at the revision, or may have, because its changes
+   * are no longer readable.
+   */
   hasSeveral(scope: Scope, revision: Revision): boolean;
-  /** Whether every key that changed since `after` can still be named, though its content may be gone (tombstones). */
+  /**
+   * Whether every key that changed since `after` is still known, though its content may be gone
+   * (tombstones).
+   */
   remembers(after: Revision): boolean;
   /**
-   * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes shows its state at `upTo`. What was
-   * replaced before that may be left out. Answers as far back as `remembers`.
+   * The changes of keys of the scope with after < revision ≤ upTo, newest first. The first one of a
+   * key shows its state at `upTo`; earlier ones of the same key may be omitted. Reaches as far back
+   * as `remembers`.
    */
   touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]>;
 }
 
-/** The one way into the store. */
+/** The only way to write to the store. */
 export interface Writer {
   /** Resolves when the outcome is durable and published. */
   submit(mutation: Mutation): Promise<Outcome>;
-  /** A queue of its own, for a pusher or a link. Lanes take turns, so a full one delays the others by a commit at most. */
+  /**
+   * A new queue for one pusher or link. Lanes take turns, so a full lane delays the others by at
+   * most one commit.
+   */
   lane(): PushLane;
 }
 
 export interface PushLane {
-  /** Resolves once there is room for more: pushers wait, and none of their pushes is refused for lack of it. */
+  /** Resolves once there is room for more: pushers wait, so no push is refused for lack of room. */
   room(): Promise<void>;
   /**
-   * Decides all of them, in order and after what the lane was given before; resolves when all outcomes are durable and published.
-   * A claim given alone does not wait for an `end` of its shard that takes several commits: if the claim stands, that `end` is void.
+   * Decides all of them, in order and after the lane's earlier pushes; resolves when all outcomes
+   * are durable and published. A claim given alone does not wait for an `end` of its shard that
+   * takes several commits. If the claim stands, that `end` is void.
    */
   push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
 }
 
-/** Commits as they are published, in order, each in the tick in which it becomes visible. */
+/** Delivers published commits in order, each in the tick in which it becomes visible. */
 export interface Commits {
   subscribe(listener: (commit: Commit) => void): Subscription;
 }
@@ -122,11 +155,15 @@ export interface Commits {
 /** The index from canonical paths to logical clusters. */
 export interface CanonicalPaths {
   clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]>;
-  /** Those whose own path entry has this path (PATH-2): what other objects name counts for nothing. */
+  /**
+   * The logical clusters whose own path entry has this path (PATH-2). A path that other objects
+   * name does not count.
+   */
   ownersOf(path: CanonicalPath): Promise<readonly ClusterName[]>;
   /**
-   * The paths of logical clusters on shards, in their order: those on disk, which may be ahead of what is published, or those at a revision.
-   * Rejects with Refused(Expired) if that is compacted.
+   * The paths of logical clusters on shards, in the order of `places`. Without `at` they come from
+   * disk, which may be ahead of the published revision. Rejects with Refused(Expired) if the
+   * revision `at` is compacted.
    */
   pathsOf(
     places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[],
@@ -134,16 +171,22 @@ export interface CanonicalPaths {
   ): Promise<readonly (CanonicalPath | undefined)[]>;
 }
 
-/** Which cache this is, and which life of its store: together they show a pusher whether what it was acknowledged is here. */
+/**
+ * The id of the cache and the epoch of its store. From both a pusher learns whether the store still
+ * has what it acknowledged.
+ */
 export interface StoreIdentity {
-  /** Made at the birth of the store. */
+  /** Generated when the store is created. */
   readonly cacheId: string;
   readonly epoch: number;
 }
 
 /**
- * A pusher that is connected to another server. `isHeld`: it keeps its shard. The rest is of all its slices together; `lagMs` of the one most behind. `lacks`: the types
- * of those that are not whole, each by its text (`formatResource`), where not all are whole and there are few; without it each slice may be one of them.
+ * A pusher that is connected to another server. `isHeld`: the pusher keeps its shard. The other
+ * members cover all its slices; `lagMs` is that of the slice that is furthest behind.
+ *
+ * `lacks`: the types of its slices that are not whole, as `formatResource` writes them, if they are
+ * few. Without it any slice may lack something.
  */
 export type PeerPusher = Readonly<{
   peer: string;
@@ -154,41 +197,53 @@ export type PeerPusher = Readonly<{
   lacks?: ReadonlySet<string>;
 }>;
 
-/** What a server says to the others of its store: who pushes to it, and for each shard a number that changes when a plain writer is heard. */
+/**
+ * What a server reports to the others of its store: its pushers, and for each shard a counter that
+ * changes with each plain write.
+ */
 export type PeerState = Readonly<{ pushers: ReadonlyMap<ShardName, PeerPusher>; heard: ReadonlyMap<ShardName, number> }>;
 
-/** The other servers of the same store. Where a store has one server, that leads and has no others. */
+/**
+ * The other servers of the same store. If the store has only one server, it leads and has no
+ * others.
+ */
 export interface Peers {
-  /** Since when this server does what is to be done once, in milliseconds of the clock; undefined while another does. */
+  /**
+   * Since when this server leads, that is, does the work that only one server does; in milliseconds
+   * of the clock. Undefined while another leads.
+   */
   readonly leadsSinceMs: number | undefined;
-  /** What they have said last, by their ids; without those that are silent. */
+  /** The last report of each other server, by its id; silent ones are left out. */
   readonly others: ReadonlyMap<string, PeerState>;
-  /** Whether nobody is to be told anything: no other is known, not even a silent one, which may go on. */
+  /**
+   * Whether there is nobody to report to: no other server is known, not even a silent one, which
+   * may resume.
+   */
   readonly isAlone: boolean;
   tell(state: PeerState): void;
-  /** Calls when one of them has said something, or has come or gone, or the lead has changed. */
+  /** Calls the listener when another server reports, arrives or leaves, or the leader changes. */
   follow(listener: () => void): Subscription;
 }
 
-/** How an engine does: for health, and for metrics. */
+/** The state of an engine, for health and metrics. */
 export interface EngineState {
-  /** Whether anything can still be written. */
+  /** Whether the engine can still write. */
   readonly isOpen: boolean;
-  /** Resolves when that has ended without a `close`. */
+  /** Resolves when the engine stops without a `close`. */
   readonly failed: Promise<Error>;
-  /** Why the last attempt to write failed; undefined when it did not. */
+  /** Why the last attempt to write failed; undefined if it succeeded. */
   readonly lastFailure: string | undefined;
-  /** Mutations and their bytes that wait to be committed. */
+  /** The mutations that wait for a commit, and their size. */
   readonly waiting: Readonly<{ mutations: number; bytes: number }>;
-  /** What the change log holds. */
+  /** The size of the change log. */
   readonly logged: Readonly<{ changes: number; bytes: number }>;
-  /** Keys that hold nothing which can be served: others have put it there. */
+  /** Keys that other programs wrote and whose values cannot be served. */
   readonly unreadableKeys: number;
-  /** The size of each file of this machine in which it keeps objects, by what the file is. */
+  /** The size of each local file in which the engine stores objects, by its kind. */
   fileBytes(): ReadonlyMap<string, number>;
 }
 
-/** What an engine opens: its parts, each the object that does the work, and how it does itself. */
+/** An open store: its parts, each of which does its own work, and the state of its engine. */
 export interface Store extends StoreIdentity, EngineState {
   readonly revisions: Revisions;
   readonly objects: Objects;
@@ -199,15 +254,16 @@ export interface Store extends StoreIdentity, EngineState {
   readonly state: PublishedState;
   readonly peers: Peers;
   /**
-   * Announces `close`. Sweeps do not go on: an `end`, a `clear` or a `drop` that is not done with its next commit is
-   * answered `unavailable`, so that nobody who waits for one keeps the server from stopping. Everything else goes on.
+   * Announces `close`. Sweeps stop, so that nobody who waits for one delays the stop. An `end`, a
+   * `clear` or a `drop` that its next commit does not complete gets the outcome `unavailable`.
+   * Everything else goes on.
    */
   beginClose(): void;
-  /** Resolves once what was submitted is decided and the files are closed. */
+  /** Resolves once all submitted work is decided and the files are closed. */
   close(): Promise<void>;
 }
 
-/** What a store tells while it works: how long a commit took, and each step of its compaction. */
+/** Callbacks for metrics: how long a commit took, and each step of a compaction. */
 export type StoreObserver = Readonly<{
   committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => void;
   compacted: (revision: Revision, elapsedMs: number) => void;

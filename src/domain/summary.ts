@@ -1,10 +1,13 @@
 /**
- * What a slice holds, as SHA-256s over its objects in the order of their keys, one for each bucket: nobody can choose objects so that two different slices
- * have the same (unlike digest.ts, whose sum can follow every change but can be matched). Two caches with the same ones hold the same objects, byte
- * for byte but for their resourceVersions.
+ * Summarises a slice as SHA-256 digests of its objects in key order, one for each bucket. Nobody
+ * can construct two different slices with the same digests. The sum in digest.ts can be updated
+ * with every change, but can be forged. Two caches with equal digests hold the same objects, equal
+ * in all bytes but their resourceVersions.
  *
- *   256 buckets ──┬── as many as the slice is worth: about 32 objects each       a coarse digest is the SHA-256 of the fine ones it stands for,
- *                 └── at least one                                               so who has them can compare with any number of them
+ *  256 buckets ─▶ at least one digest, and about one for 32 objects
+ *
+ * A coarse digest is the SHA-256 of the fine digests it combines. So a cache with the fine ones can
+ * compare with any number of coarse ones.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { bucketCount, bucketOf, bucketSet, type BucketSet } from './buckets.js';
@@ -18,10 +21,11 @@ export class Summary {
   #objects = 0;
   #fine: readonly Buffer[] | undefined;
 
-  /** Adds objects whose keys come after all that were added before, in order. */
+  /** Adds objects in key order, after all that were added before. */
   add(objects: readonly StoredObject[]): void {
     for (const { key, body } of objects) {
-      // Each part with its length, so that no two lists of objects are the same bytes.
+      // Prefixes each part with its length, so that different lists of objects never give the same
+      // bytes.
       const parts = [key.cluster, key.namespace, key.name, body.version, ''].map((part) => `${part.length}:${part}`);
       const hash = (this.#hashes[bucketOf(key)] ??= createHash('sha256'));
       hash.update(`${parts.join('')}${body.bytes.length}:`).update(body.bytes);
@@ -29,14 +33,17 @@ export class Summary {
     this.#objects += objects.length;
   }
 
-  /** Its digests, one behind the other. Nothing may be added any more. */
+  /** The concatenated digests. Nothing may be added after this. */
   digests(): Uint8Array {
     let count = 1;
     while (count < bucketCount && count * objectsPerDigest < this.#objects) count *= 2;
     return Buffer.concat(this.#folded(count));
   }
 
-  /** Where the other end, which has these digests, holds something else. Undefined: they are no digests of a slice. */
+  /**
+   * The buckets that differ from those of the other end, whose digests these are. Undefined if the
+   * bytes are no valid digests.
+   */
   differing(digests: Uint8Array): BucketSet | undefined {
     const count = digests.length / digestBytes;
     if (!Number.isInteger(Math.log2(count)) || count < 1 || count > bucketCount) return undefined;

@@ -1,4 +1,7 @@
-/** The text at a path of members of parsed JSON; undefined when something else stands there, or nothing. */
+/**
+ * The string at a path of members of parsed JSON; undefined if there is none, or another type of
+ * value.
+ */
 export function textAt(value: unknown, ...path: readonly string[]): string | undefined {
   let found = value;
   for (const name of path) {

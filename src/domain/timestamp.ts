@@ -1,6 +1,7 @@
 /**
- * Times as Kubernetes writes them: RFC 3339, whole seconds, `Z`. Go reads fractions and offsets too and nothing else. One
- * time it cannot read makes a typed informer drop the whole list, so none may be stored.
+ * Times as Kubernetes writes them: RFC 3339, whole seconds, `Z`. Go also reads fractions and
+ * offsets, and nothing else. A typed informer drops a whole list because of one time that Go cannot
+ * read, so the cache must not store any.
  */
 const pattern = /^(\d{4})-(\d{2})-(\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[-+](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const secondsEnd = 'YYYY-MM-DDThh:mm:ss'.length;
@@ -12,7 +13,7 @@ export function formatTimestamp(ms: number): string {
 export function isTimestamp(text: string): boolean {
   const [, year, month, day] = pattern.exec(text) ?? [];
   if (day === undefined) return false;
-  // Date makes 3 March of 31 February; Go refuses it.
+  // Date turns 31 February into 3 March; Go refuses it.
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
   return date.getUTCMonth() + 1 === Number(month) && date.getUTCDate() === Number(day);
 }

@@ -1,22 +1,22 @@
-/** Those who wait for their turns, each once, in the order in which they came. */
+/** A queue without duplicates, in order of arrival. */
 export class Turns<T> {
   readonly #waiting = new Set<T>();
   #line: T[] = [];
-  /** Where in the line the first is: those before it have had their turns. */
+  /** The index of the first waiting member in `#line`. */
   #head = 0;
 
   get first(): T | undefined {
     return this.#line[this.#head];
   }
 
-  /** Joins at the end, unless it waits already. */
+  /** Joins at the end, unless the member is already waiting. */
   add(member: T): void {
     if (this.#waiting.has(member)) return;
     this.#waiting.add(member);
     this.#line.push(member);
   }
 
-  /** The first has had its turn. */
+  /** Removes the first member. */
   next(): void {
     const { first } = this;
     if (first === undefined) return;

@@ -1,45 +1,53 @@
 /**
- * What `GET /services/cache/freshness` answers: how fresh a cache is for the objects of one type, on each shard, and whether it proves that an
- * object of the type does not exist. Words and values are those of the status report (status.ts), of which this is a digest.
+ * What `GET /services/cache/freshness` returns: how fresh a cache is for one type, on each shard.
+ * It also says whether the cache proves that an object of the type does not exist. It is an extract
+ * of the status report (status.ts) and uses its words and values.
  *
- *   {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…", "ready": true}, "tree": {"complete": true},
- *    "newestChange": "…", "whole": true,
- *    "shards": [{"shard": "amber", "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"}, "slices": 1,
- *                "sourceConnected": true, "whole": true, "changedAgoMs": 900, "lagMs": 3}],
- *    "shardsLeftOut": 0}
+ *  {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…",
+ *     "ready": true},
+ *   "tree": {"complete": true}, "newestChange": "…", "whole": true,
+ *   "shards": [{"shard": "amber",
+ *     "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
+ *     "slices": 1, "sourceConnected": true, "whole": true, "changedAgoMs": 900, "lagMs": 3}],
+ *   "shardsLeftOut": 0}
  *
- * Bound: `shardsMax` shards are listed, of one line each; first those that keep the type from being whole. `whole` is always about all of them.
+ * Bound: it lists `shardsMax` shards, preferring those that prevent the type from being whole. The
+ * top-level `whole` always covers all shards.
  */
 import type { ShardName } from './shard.js';
 import type { ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from './status.js';
 
-/** A type, by any identity when none is given, on one shard, or on all when none is given. */
+/** A type, in any identity if undefined, on one shard, or on all if undefined. */
 export type FreshnessQuestion = Readonly<{ group: string; resource: string; identity: string | undefined; shard: ShardName | undefined }>;
 
 export type TypeFreshnessReport = Readonly<{
   cache: StatusReport['cache'];
   tree: Pick<TreeStatus, 'complete'>;
   /**
-   * The resourceVersion of the newest change of the type that the cache has, on whichever shard, deletes included; of what has not changed since the cache
-   * started, that of the start. A watch that has come so far has everything that this answer is about.
+   * The resourceVersion of the newest change of the type in this cache, on any shard, deletes
+   * included. If nothing has changed since the start of the cache, it is the revision of the start.
+   * A watch that has reached it has everything that this answer covers.
    */
   newestChange: string;
   /**
-   * Whether the absence of an object proves anything: the cache is ready, knows every shard of its tree, and has every object of the type that each
-   * of them has, or that the one has which was asked about. Their pushers are all connected, to the cache and to their sources.
+   * Whether the absence of an object proves that it does not exist. The cache is ready and knows
+   * every shard of its tree. It has every object of the type that each of them has, or that the one
+   * in question has. All their pushers are connected, to the cache and to their sources.
    */
   whole: boolean;
-  /** In the order of their names. Removed shards are left out, and so is one that was asked about and is not known. */
+  /** By name. Removed shards are left out, and so is an unknown shard that was asked about. */
   shards: readonly ShardFreshness[];
-  /** How many more there are. */
+  /** The number of shards that are not listed. */
   shardsLeftOut: number;
 }>;
 
-/** Where a type has several identities, the worst of its slices counts. */
+/** If a type has several identities, the worst of its slices counts. */
 export type ShardFreshness = Readonly<{
   shard: ShardName;
   connection: ShardConnection;
-  /** How many are known of the type; 0 when nobody has reported it yet, which is not whole. */
+  /**
+   * The number of known slices of the type; 0 while nobody has reported one, which is not whole.
+   */
   slices: number;
   sourceConnected: SliceStatus['sourceConnected'];
   whole: boolean;
@@ -49,7 +57,7 @@ export type ShardFreshness = Readonly<{
 
 const shardsMax = 100;
 
-/** `slices`: those of the type. One pass: an answer may be about thousands of shards. */
+/** `slices`: those of the type. Uses one pass, because an answer may cover thousands of shards. */
 export function shardFreshness(
   { shard, connection }: Pick<ShardStatus, 'shard' | 'connection'>,
   slices: readonly Pick<SliceStatus, 'sourceConnected' | 'whole' | 'changedAgoMs' | 'lagMs'>[],
@@ -66,7 +74,10 @@ export function shardFreshness(
   return { shard, connection, slices: slices.length, sourceConnected, whole, changedAgoMs, lagMs };
 }
 
-/** What is said of a type, one shard after the other, those that are removed left out. It keeps only what is listed. */
+/**
+ * Collects the freshness of a type shard by shard, without removed shards. Keeps only the shards
+ * that are listed.
+ */
 export class TypeFreshness {
   readonly #good: ShardFreshness[] = [];
   readonly #bad: ShardFreshness[] = [];
@@ -92,7 +103,10 @@ export class TypeFreshness {
   }
 }
 
-/** Whether what the cache does not have of the type is not on the shard. Nobody can say so of a shard that is written over plain HTTP. */
+/**
+ * Whether an object of the type that the cache does not have is not on the shard either. Never true
+ * for a shard that is written over plain HTTP.
+ */
 export function provesAbsence({ whole, connection, sourceConnected, lagMs }: ShardFreshness): boolean {
   return whole && connection.kind === 'connected' && sourceConnected === true && lagMs !== null;
 }

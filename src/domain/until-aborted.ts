@@ -1,4 +1,7 @@
-/** The result of `work`, or a rejection with the signal's reason as soon as that is aborted. The work itself goes on; leaves no listener. */
+/**
+ * Resolves like `work`, or rejects with the signal's reason once it is aborted. Does not cancel the
+ * work; leaves no listener.
+ */
 export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   let abort = (): void => {};
   const aborted = new Promise<never>((_, reject) => {

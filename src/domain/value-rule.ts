@@ -1,4 +1,4 @@
-/** Which values match: one of `allowed`, where that is given, and none that is `banned`. */
+/** Matches a value that is in `allowed`, if that is given, and not in `banned`. */
 export type ValueRule = Readonly<{ allowed: ReadonlySet<string> | undefined; banned: ReadonlySet<string> }>;
 
 export function meetsValueRule({ allowed, banned }: ValueRule, value: string): boolean {

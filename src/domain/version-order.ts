@@ -1,8 +1,8 @@
-/** The order of API versions, and of texts, the same on every machine. */
+/** The order of API versions, and of texts; it does not depend on the machine. */
 
 /**
- * Orders API versions by Kubernetes' preference, the preferred one first: v10, v2, v1, v1beta2, v1beta1, v1alpha1, and
- * then whatever is not spelled like that, by its text.
+ * Orders API versions by Kubernetes' preference, the preferred one first: v10, v2, v1, v1beta2,
+ * v1beta1, v1alpha1. Other texts follow in their own order.
  * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
  */
 export function compareVersions(left: string, right: string): number {
@@ -24,7 +24,7 @@ function rankVersion(version: string): { stability: number; major: number; minor
   return { stability: stabilities.indexOf(stability), major: Number(major), minor: Number(minor) };
 }
 
-/** By code unit: the same on every machine, whatever its locale. */
+/** Orders by code unit, independently of the machine's locale. */
 export function compareTexts(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;

@@ -1,6 +1,6 @@
 /**
- * Where a cache's objects of a shard come from: its own pushers, one child, or the parent. A child is known by the name that
- * its certificate gives it, which outlives its disk.
+ * Where a cache's objects of a shard come from: its own pushers, one child, or the parent. A child
+ * is identified by the name in its certificate, which outlives its disk.
  */
 export type Neighbour = 'parent' | `child/${string}`;
 
@@ -10,20 +10,20 @@ export function childNeighbour(name: string): Neighbour {
   return `child/${name}`;
 }
 
-/** The name of the child that a neighbour is; undefined for the others. */
+/** The name of the child; undefined if it is not a child. */
 export function childOf(via: string): string | undefined {
   return via.startsWith('child/') ? via.slice('child/'.length) : undefined;
 }
 
 /**
- * Whether what a cache has of a shard goes to the cache at the other end of a link. Nothing goes back to
- * the neighbour it came from (G11), and so nothing that came from the parent goes up.
+ * Whether a cache sends a shard's objects to the other end of a link. Nothing goes back to the
+ * neighbour it came from (G11), so nothing from the parent goes up.
  *
- *   shard's via    to the parent   to child d
- *   local          yes             yes
- *   child/c        yes             if d is not c
- *   parent         no              yes
- *   none           no              no
+ *  shard's via    to the parent   to child d
+ *  local          yes             yes
+ *  child/c        yes             if d is not c
+ *  parent         no              yes
+ *  none           no              no
  */
 export function flows(via: Via | undefined, to: Neighbour): boolean {
   return via !== undefined && via !== to;

@@ -1,4 +1,4 @@
-/** What the kube face asks of the intake. No text that came from outside is checked yet. */
+/** The requests of the kube API to the intake. Texts from clients are not validated yet. */
 import type { Caller } from './caller.js';
 import type { ServedType } from './catalogue.js';
 import type { ClusterName } from './cluster.js';
@@ -6,14 +6,17 @@ import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
 import type { ShardName } from './shard.js';
 
-/** Who waits for the answer: a write that waits for its turn is given up once nobody does. */
+/**
+ * The client that waits for the answer. A write that waits for its turn is dropped once its client
+ * has gone.
+ */
 export interface Asker {
   readonly isEnded: boolean;
-  /** Runs the task at the end. The result takes the task back. */
+  /** Runs the task when the client has gone. The returned function cancels it. */
   onEnd(task: () => void): () => void;
 }
 
-/** What to do with names that stand twice in a body. */
+/** What to do with duplicate member names in a body. */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
 export type CreateRequest = Readonly<{
@@ -24,7 +27,7 @@ export type CreateRequest = Readonly<{
   identity: string;
   shard: ShardName;
   cluster: ClusterName;
-  /** Undefined when the URL has none. */
+  /** Undefined if the URL has none. */
   namespace: string | undefined;
   fieldValidation: FieldValidation;
   dryRun: boolean;
@@ -35,7 +38,7 @@ export type UpdateRequest = Readonly<{
   type: ServedType;
   version: string;
   key: Key;
-  /** A PUT must name the state it replaces; a patch need not. */
+  /** A PUT must name the revision it replaces; a patch need not. */
   mustNameRevision: boolean;
   fieldValidation: FieldValidation;
   dryRun: boolean;
@@ -47,11 +50,11 @@ export type DeleteRequest = Readonly<{
   type: ServedType;
   key: Key;
   dryRun: boolean;
-  /** Preconditions: one that does not hold refuses the delete (409). */
+  /** Preconditions: the delete is refused with 409 if one does not hold. */
   uid: string | undefined;
   resourceVersion: string | undefined;
   asker: Asker;
 }>;
 
-/** The object as it is now. After a dry run it has no revision of its own. */
+/** The new state of the object. After a dry run it has no revision of its own. */
 export type Stored = Readonly<{ object: StoredObject; warnings: readonly string[] }>;
