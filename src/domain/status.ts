@@ -20,8 +20,9 @@
  *   "shards": [{"shard": "amber", "via": "local", "term": 1763700000000, "removed": false,
  *     "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
  *     "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "",
- *       "everSynced": true, "whole": true, "syncedIn": "this-term", "current": null, "objects": 12, "bytes": 30211,
- *       "digest": "…", "changedAgoMs": 900, "lagMs": 3, "sourceConnected": true, "held": null}]}],
+ *       "everSynced": true, "whole": true, "syncedIn": "this-term", "current": null,
+ *       "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
+ *       "sourceConnected": true, "held": null}]}],
  *   "kept": [{"shard": "amber", "group": "core.kcp.io", "resource": "shards", "identity": "",
  *     "name": "example.com/cordon", "objects": 1}]}
  */

@@ -1,6 +1,7 @@
 /**
- * The server's end of the upgrade to a websocket. Whether the caller may have one is decided before. This makes the websocket, or
- * answers the request with a plain HTTP error and a Status as its body, and ends the connection.
+ * The server's end of the upgrade to a websocket. The caller has been authorized already.
+ * `SocketAcceptor` creates the websocket. If the handshake is invalid, it answers with a plain HTTP
+ * error, a Status as its body, and closes the connection.
  */
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -9,7 +10,7 @@ import type { Clock } from '../domain/ports.js';
 import { FrameSocket } from './frame-socket.js';
 import { subprotocol, websocketLimits, type FrameSocketOptions } from './socket-options.js';
 
-/** `turn`: as in FrameSocketParts, for a peer. */
+/** `turn`: as in FrameSocketParts, with the peer as argument. */
 type AcceptorParts = Readonly<{ clock: Clock; turn?: (peer: string) => Promise<void> }>;
 
 export class SocketAcceptor {
@@ -26,13 +27,13 @@ export class SocketAcceptor {
       ...websocketLimits(options),
       noServer: true,
       clientTracking: false,
-      // `accept` has checked that it was offered.
+      // `accept` has checked that the client offered it.
       handleProtocols: () => subprotocol,
     });
     this.#server.on('wsClientError', (error, socket) => refuseBadRequest(socket, error.message));
   }
 
-  /** Undefined when there was no valid handshake; then an error has been sent. */
+  /** Returns undefined, after sending an error, if the handshake is not valid. */
   async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<FrameSocket | undefined> {
     if (!offersSubprotocol(request)) {
       refuseBadRequest(socket, `the websocket subprotocol ${subprotocol} was not offered`);
@@ -40,7 +41,8 @@ export class SocketAcceptor {
     }
     const peer = `${request.socket.remoteAddress}:${request.socket.remotePort}`;
     const accepted: FrameSocket[] = [];
-    // Calls back in this tick or never: nothing is asked in between.
+    // handleUpgrade calls back in this tick or never, because no asynchronous verification is
+    // configured.
     this.#server.handleUpgrade(request, socket, head, (websocket: WebSocket) => {
       const turn = this.#turn;
       const parts = { socket: websocket, peer, clock: this.#clock, turn: turn && (() => turn(peer)) };
@@ -50,7 +52,10 @@ export class SocketAcceptor {
   }
 }
 
-/** Answers an upgrade with an error and closes, whether the peer reads it or not. `json` is a Status. */
+/**
+ * Answers an upgrade with an error and closes, even if the peer does not read it. `json` is a
+ * Status.
+ */
 export function refuseUpgrade(socket: Duplex, httpCode: number, json: string, headers: Readonly<Record<string, string>> = {}): void {
   const lines = Object.entries({
     ...headers,
@@ -58,7 +63,7 @@ export function refuseUpgrade(socket: Duplex, httpCode: number, json: string, he
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(json)),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  // The HTTP server listens for errors no longer, and a peer that is gone must not end the process.
+  // The HTTP server has removed its error listener, and an unhandled error would end the process.
   socket.on('error', () => socket.destroy());
   socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${httpCode} ${STATUS_CODES[httpCode] ?? ''}\r\n${lines.join('')}\r\n${json}`);

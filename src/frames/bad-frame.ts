@@ -1,11 +1,14 @@
-/** What came is not a valid frame. The message says what is wrong and quotes nothing of it, so that it can be logged and sent back. */
+/**
+ * A received message is not a valid frame. The error message quotes nothing of it, so that it can
+ * be logged and sent back.
+ */
 export class BadFrame extends Error {
   constructor(message: string) {
     super(message);
     this.name = 'BadFrame';
   }
 
-  /** Of the member of that name. */
+  /** The same error, prefixed with the name of the member in which it occurred. */
   within(name: string): BadFrame {
     return new BadFrame(`${name}${this.message.startsWith(' ') ? '' : '.'}${this.message}`);
   }

@@ -1,22 +1,25 @@
-/** Why a session ends: the reason of a bye frame and the websocket close code that goes with it. */
+/** The reasons of a bye frame, each with its websocket close code. */
 export const byes = {
-  /** The side that sends it is stopping. Come back, to another URL first. */
+  /** The sender is stopping. The peer should come back, to another URL first. */
   shutdown: { code: 4001 },
-  /** A newer term has the shard, or it was removed. Do not come back. */
+  /** A newer term has the shard, or it was removed. The peer must not come back. */
   fenced: { code: 4002 },
   /** The same process has connected again, here or at another cache. */
   replaced: { code: 4003 },
-  /** What came is not a valid frame, or not one that may come now. */
+  /** The peer sent an invalid frame, or one that is not allowed at this point. */
   protocol: { code: 4004 },
-  /** The certificate does not allow it. */
+  /** The certificate does not allow the session. */
   forbidden: { code: 4005 },
-  /** No common version, or a role that this end does not serve. */
+  /** There is no common version, or this end does not serve the role. */
   unsupported: { code: 4006 },
-  /** No room for another session, or the store cannot write. Come back later. */
+  /**
+   * There is no room for another session, or the store cannot write. The peer should come back
+   * later.
+   */
   unavailable: { code: 4007 },
-  /** Nothing came for too long. */
+  /** Nothing arrived for too long. */
   timeout: { code: 4008 },
-  /** A cache would be above itself in the tree. Sent to caches alone. */
+  /** A cache would be above itself in the tree. Sent only to caches. */
   loop: { code: 4009 },
 } as const;
 
@@ -26,13 +29,13 @@ export function parseByeReason(text: string): ByeReason | undefined {
   return Object.hasOwn(byes, text) ? (text as ByeReason) : undefined;
 }
 
-/** When a pusher or a child may come back after the store could not serve it. */
+/** How long a pusher or a child should wait if the store could not serve it. */
 export const unavailableRetryMs = 1_000;
 
 const reasonsByCode = new Map<number, ByeReason>();
 for (const reason of Object.keys(byes) as ByeReason[]) reasonsByCode.set(byes[reason].code, reason);
 
-/** The reason that a close code stands for; undefined for any other code. */
+/** Returns undefined for a code that is not in the table. */
 export function reasonOfCode(code: number): ByeReason | undefined {
   return reasonsByCode.get(code);
 }

@@ -1,7 +1,9 @@
 /**
- * The client's end of the upgrade to a websocket: TLS 1.2 or newer, HTTP/1.1, a server whose certificate is checked.
+ * The client's end of the upgrade to a websocket: TLS 1.2 or newer, HTTP/1.1, and a checked server
+ * certificate.
  *
- * Bounds: `connectTimeoutMs` for all of it, the answer of a server that refuses included; of that answer, answerBytesMax; a hundred answers with a 1xx.
+ * Bounds: `connectTimeoutMs` for everything, including the response of a server that refuses. Of
+ * that response at most answerBytesMax are read. At most a hundred interim responses (1xx).
  */
 import type { IncomingMessage } from 'node:http';
 import { WebSocket, type ClientOptions } from 'ws';
@@ -16,20 +18,23 @@ import { FrameSocket } from './frame-socket.js';
 import { subprotocol, websocketLimits, type FrameSocketOptions } from './socket-options.js';
 import { UpgradeRefused } from './upgrade-refused.js';
 
-/** Texts in PEM. Without `ca`, the authorities that the system trusts. */
+/** PEM texts. Without `ca`, the system's CAs are trusted. */
 export type ClientIdentity = Readonly<{
   ca: string | undefined;
-  /** The file that `ca` is from, for errors. */
+  /** The file that contains `ca`, for error messages. */
   caFile?: string | undefined;
   certificate: string;
   key: string;
-  /** The name that the server's certificate must carry, where it is not the URL's. */
+  /** The name that the server's certificate must carry, if it is not the host of the URL. */
   serverName?: string;
 }>;
 
 export type ConnectOptions = FrameSocketOptions & Readonly<{ connectTimeoutMs: number }>;
 
-/** Room for a cache's whole credit to be unsent, so that a slow network cuts nobody off. */
+/**
+ * The unsent bytes may reach a cache's whole credit, so that a slow network does not end the
+ * connection.
+ */
 export const defaultConnectOptions: ConnectOptions = Object.freeze({
   frameBytesMax: 4 * 1024 * 1024,
   bufferedBytesLow: 1024 * 1024,
@@ -45,7 +50,7 @@ export type ConnectParts = Readonly<{ clock: Clock; signal: AbortSignal }>;
 const answerBytesMax = 16 * 1024;
 const messageCharactersMax = 1024;
 
-/** `url` is of https or wss. Throws UpgradeRefused or CacheError; nothing is left open then. */
+/** `url`: https or wss. Throws UpgradeRefused or CacheError, and then leaves nothing open. */
 export async function connectSocket(
   url: string,
   identity: ClientIdentity,
@@ -54,7 +59,7 @@ export async function connectSocket(
 ): Promise<FrameSocket> {
   if (!URL.canParse(url)) throw new CacheError(`${JSON.stringify(url)} is no URL`);
   const { protocol, host } = new URL(url);
-  // Nothing of ours crosses a network in the clear, and the mask below relies on that.
+  // Nothing is sent unencrypted, and the zero mask below relies on that.
   if (protocol !== 'https:' && protocol !== 'wss:') throw new CacheError(`${protocol}//${host} is no URL of https or wss`);
   if (signal.aborted) throw new CacheError(`cannot connect to ${host}: given up`);
 
@@ -73,7 +78,8 @@ export async function connectSocket(
   const abort = (): void => fail(new Error('given up'));
   const cancelTimeout = clock.after(options.connectTimeoutMs, () => fail(new Error('it takes too long')));
   signal.addEventListener('abort', abort, { once: true });
-  // Stays: a socket that is cut off while it connects emits a second error.
+  // This listener stays, because a socket that is terminated while it connects emits a second
+  // error.
   socket.on('error', fail);
   socket.once('unexpected-response', (_, response) => readRefusal(response, fail));
   socket.once('open', () => {
@@ -89,7 +95,7 @@ export async function connectSocket(
   }
 }
 
-/** Throws at once when a key or certificate is invalid. */
+/** Throws at once if a key or certificate is invalid. */
 function begin(url: string, options: ClientOptions): WebSocket {
   try {
     return new WebSocket(url, [subprotocol], options);
@@ -116,14 +122,15 @@ function clientOptions({ ca, certificate, key, serverName }: ClientIdentity, opt
       limitInterim(request, (error) => void request.destroy(error));
       request.end();
     },
-    // Masks keep scripts in browsers from sending what a proxy would read as HTTP. Nobody between the ends sees into TLS, so our mask
-    // is zeros, which ws knows to leave out. Masking costs a copy of every body here and a pass over it there: 9.6 instead of
-    // 3.8 microseconds of both ends' time for an object of 2.5 kB.
+    // Masks keep scripts in browsers from sending bytes that a proxy would read as HTTP. Nobody
+    // between the ends sees into TLS, so this mask is zeros, and ws skips masking with zeros.
+    // Masking would copy every body here and process it again at the other end. It would cost both
+    // ends 9.6 instead of 3.8 microseconds for an object of 2.5 kB.
     generateMask: (mask) => mask.fill(0),
   };
 }
 
-/** Reads the answer as far as a message needs it, or as far as it comes. */
+/** Reads the response until answerBytesMax, its end or an error, and then reports the refusal. */
 function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -141,7 +148,10 @@ function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): v
   response.once('error', finish);
 }
 
-/** What a Status says; any other answer is quoted as it is, and has no reason. */
+/**
+ * The message and reason of a Status. Any other response is quoted as the message, without a
+ * reason.
+ */
 function readStatus(text: string): Readonly<{ message: string; reason: string }> {
   const status = jsonValue(text);
   const [message, reason] = [textAt(status, 'message'), textAt(status, 'reason')];

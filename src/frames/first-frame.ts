@@ -1,7 +1,7 @@
 import { BadFrame } from './bad-frame.js';
 import type { Frame } from './frame.js';
 
-/** The first frame of a connection, or what came instead. */
+/** Returns the first frame of a connection, or a text that says why there is none. */
 export async function firstFrame(frames: AsyncIterator<Frame>): Promise<Frame | string> {
   try {
     const { done, value } = await frames.next();

@@ -1,18 +1,24 @@
-/** How long the parts of a frame may be. A key's texts have no bound of their own: a bad key is refused alone, and its frame is accepted. */
+/**
+ * Maximum lengths of the parts of a frame. The texts of a key are not bounded here: the receiver
+ * refuses one bad key alone and accepts the rest of its frame.
+ */
 export const frameBounds = Object.freeze({
-  /** Of names, ids, versions, hashes. */
+  /** For names, ids, versions and hashes. */
   nameCharactersMax: 1024,
-  /** Of messages for people; the writer cuts longer ones. */
+  /** For messages to people; the writer truncates longer ones. */
   messageCharactersMax: 4096,
   policyCharactersMax: 64 * 1024,
-  /** Of a cache's id where claims name it. */
+  /** For the id of a cache in claims. */
   idCharactersMax: 64,
-  /** Of the text that stands for a filter. */
+  /** For the hash of a filter. */
   hashCharactersMax: 64,
-  /** Caches that a claim has come by, or that are above another. */
+  /** Number of caches in the path of a claim, or in a route. */
   pathMax: 64,
   /** Members of a list, and mutations in a frame. */
   listMax: 10_000,
-  /** Slices that a writer names, or reports on, in one frame: more would keep either end for milliseconds. */
+  /**
+   * Slices that a writer names or reports on in one frame. More would block either end for
+   * milliseconds.
+   */
   namesPerFrame: 1_000,
 });

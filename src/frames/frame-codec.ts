@@ -1,6 +1,7 @@
 /**
- * The one reader and the one writer of frames. The reader checks every member it knows, and ignores those after them, which later versions added (see the
- * ladder in frame.ts). What is written is read as the same frame.
+ * The one reader and the one writer of frames. The reader checks every known member, and ignores
+ * further ones, which later versions added (see the ladder in frame.ts). Reading a written frame
+ * gives the same frame.
  */
 import assert from 'node:assert/strict';
 import { BadFrame } from './bad-frame.js';

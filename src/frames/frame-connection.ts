@@ -1,35 +1,42 @@
 /**
- * An open connection that carries frames both ways. An interface, so that rooms are tested without sockets.
+ * An open connection that carries frames both ways. It is an interface so that tests need no
+ * sockets.
  *
- * Bounds: `bufferedBytes` counts what is not sent yet, and whoever sends much waits for `drained`. At most a few frames that came are
- * kept unread; then the peer waits.
+ * Bounds: `bufferedBytes` counts unsent bytes, and a sender of many frames waits for `drained`. At
+ * most a few received messages wait unread; then the connection stops reading from the network.
  */
 import type { ByeReason } from './bye.js';
 import type { Frame } from './frame.js';
 
 export interface FrameConnection {
-  /** The other end's name, for the log. */
+  /** The other end's address or host, for the log. */
   readonly peer: string;
-  /** Encoded and handed to the socket, but not taken by the network yet. */
+  /** Bytes handed to the socket that the network has not accepted yet. */
   readonly bufferedBytes: number;
-  /** When the silent peer was last known to be there; undefined while it counts as there. */
+  /** When a silent peer last showed that it is there; undefined while it counts as present. */
   silentSinceMs(): number | undefined;
-  /** Resolves once it is closed, by either end, with the websocket close code: 1006 when it broke without one. */
+  /**
+   * Resolves when either end has closed the connection, with the websocket close code; 1006 if it
+   * broke without one.
+   */
   readonly closed: Promise<Readonly<{ code: number }>>;
   /**
-   * Sends at once. If far more is unsent than `drained` waits for, the peer counts as not reading and is cut off instead.
-   * Once the connection closes, nothing is sent and nothing thrown.
+   * Sends at once. Terminates the connection if far more is unsent than `drained` waits for,
+   * because the peer does not read. Does nothing while the connection is closing or closed.
    */
   send(frame: Frame): void;
-  /** Resolves when little enough is buffered for more to be sent, or the connection is closed. */
+  /** Resolves when little enough is unsent to send more, or the connection has closed. */
   drained(): Promise<void>;
   /**
-   * What comes, in order, to its one reader. Ends when the connection closes; the connection stays open when the reader stops.
-   * Throws BadFrame at what is not a valid frame; nothing is read after it.
+   * The received frames, in order, for one reader. Ends when the connection closes. The connection
+   * stays open if the reader stops. Throws BadFrame at an invalid frame and reads nothing after it.
    */
   frames(): AsyncIterable<Frame>;
-  /** Sends a bye, then closes with the code of the reason. A peer that does not close in turn is cut off after a grace. */
+  /**
+   * Sends a bye, then closes with the code of its reason. If the peer does not close within the
+   * grace period, the connection is terminated.
+   */
   close(reason: ByeReason, message: string, retryAfterMs?: number): void;
-  /** Cuts it off. */
+  /** Closes the connection at once, without a bye. */
   terminate(): void;
 }

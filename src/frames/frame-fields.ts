@@ -1,9 +1,11 @@
 /**
- * What the members of frames may be: how each is read, with its bounds, and how it is written. What is written is read as it was, but for halves of
- * characters, which have no UTF-8, and messages that are too long.
+ * The types of the members of frames: how each is read, with its bounds, and written. Reading a
+ * written value gives the same value, except for lone surrogates, which have no UTF-8, and messages
+ * that are too long.
  *
- * A reader throws a BadFrame whose text goes on behind the name of the member, which whoever knows it puts before it. Bodies are views of the message.
- * Slices are parsed, because they become keys; a key's own texts are as they came.
+ * A reader throws a BadFrame whose text continues the name of the member; the caller that knows the
+ * name prefixes it. Bodies are views of the message. Slices are parsed, because they become keys.
+ * The other texts of a key are not validated here.
  */
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -11,10 +13,10 @@ import { BadFrame } from './bad-frame.js';
 import { frameBounds } from './frame-bounds.js';
 
 export type Field<T> = Readonly<{ read: (value: unknown) => T; write: (value: T) => unknown }>;
-/** Of a member that came to its frame after the first writers of it: missing and nil are the same. */
+/** A member that a later version appended to its frame; a missing member is read like nil. */
 export type LateField<T> = Field<T | undefined> & Readonly<{ isLate: true }>;
 
-/** Fields by their names, in the order of the wire. */
+/** Fields by name, in the order of the wire. */
 export type Fields = Readonly<Record<string, Readonly<{ read: (value: unknown) => unknown; write: (value: never) => unknown }>>>;
 
 type LateNames<F extends Fields> = { [Name in keyof F]: F[Name] extends Readonly<{ isLate: true }> ? Name : never }[keyof F];
@@ -39,7 +41,7 @@ function textOf(charactersMax: number, shorten: (value: string) => string = same
 
 const halfCharacter = /\p{Surrogate}/gu;
 
-/** Half a character would make the reader refuse the whole frame. */
+/** Replaces lone surrogates, because the reader would refuse the whole frame. */
 function whole(value: string): string {
   return value.replace(halfCharacter, '\ufffd');
 }
@@ -48,10 +50,10 @@ export const text = textOf(frameBounds.nameCharactersMax);
 export const hash = textOf(frameBounds.hashCharactersMax);
 export const id = textOf(frameBounds.idCharactersMax);
 export const policyText = textOf(frameBounds.policyCharactersMax);
-/** For people; a longer one is cut. */
+/** A message for people; a longer one is truncated. */
 export const message = textOf(frameBounds.messageCharactersMax, (value) => value.slice(0, frameBounds.messageCharactersMax));
 
-/** 0 or above: msgpack-shape.ts has checked that. */
+/** A number from 0; msgpack-shape.ts has checked that. */
 export const count: Field<number> = {
   read: (value) => {
     if (typeof value !== 'number') throw new BadFrame(' is no number');
@@ -94,7 +96,7 @@ export function parsed<T extends string>(parse: (text: string) => T | undefined)
   return { read, write: same };
 }
 
-/** nil, or what the field is. */
+/** Reads nil as undefined. */
 export function optional<T>({ read, write }: Field<T>): Field<T | undefined> {
   return {
     read: (value) => (value === null ? undefined : read(value)),
@@ -114,7 +116,10 @@ export function listOf<T>({ read, write }: Field<T>, max: number = frameBounds.n
   };
 }
 
-/** A list with one member for each field, in order; those behind are ignored. Late ones that are undefined are left out at its end. */
+/**
+ * A list with one member for each field, in order; further members are ignored. The writer omits
+ * undefined late fields at the end.
+ */
 export function record<F extends Fields>(fields: F, membersMax?: number): Field<ValuesOf<F>> {
   const named = Object.entries(fields).map(([name, { read, write, ...rest }]) => ({ name, read, write, isLate: 'isLate' in rest }));
   return {
@@ -156,7 +161,7 @@ export function readMember<T>(name: string, read: (value: unknown) => T, value: 
   }
 }
 
-/** A list of at least one record, laid end to end, `width` members each. */
+/** A non-empty list of records in one flat array, with `width` members each. */
 function rowsOf<T>(
   width: number,
   read: (members: readonly unknown[], at: number) => T,
@@ -181,12 +186,12 @@ function rowsOf<T>(
 
 export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
 
-/** An object as it is pushed. Its key's texts are as they came; whoever admits it parses them. */
+/** A pushed object. The texts of its key are not validated; the room that admits it parses them. */
 export type PushedObject = PushedKey &
   Readonly<{
-    /** The source's own version of it: sent, never compared. */
+    /** The version of the object at its source, which is never compared. */
     sourceVersion: string;
-    /** JSON text. Undefined: whatever the receiver holds under this key is kept. */
+    /** JSON text. Undefined: the receiver keeps what it holds under this key. */
     body: Uint8Array | undefined;
   }>;
 
@@ -212,7 +217,7 @@ export const objects = rowsOf<PushedObject>(
   },
 );
 
-/** A text of any length: one object's key must not be able to end a session (frame-bounds.ts). */
+/** A text of any length, because one object's bad key must not end a session (frame-bounds.ts). */
 function keyText(value: unknown): string {
   if (typeof value !== 'string') throw new BadFrame(' has part of a key that is no text');
   return value;
@@ -227,7 +232,10 @@ const plural = matching(/^[a-z0-9-]{1,253}$/);
 const identity = matching(/^[A-Za-z0-9.-]{0,253}$/);
 const shard = parsed(parseShardName);
 
-/** Of the characters of a group, a plural and an identity in any Kubernetes API: none that separates the parts of a key. */
+/**
+ * Accepts the characters that a group, a plural and an identity may have in Kubernetes APIs. None
+ * of them separates the parts of a key.
+ */
 export const slice: Field<Slice> = {
   read: (value) => {
     const members = membersOf(value);

@@ -1,12 +1,15 @@
 /**
- * The face of an open websocket, the same at both ends: frames out, frames in, the way it ends.
+ * An open websocket, the same at both ends: it sends and receives frames, and closes.
  *
- * Bounds: unread messages as in unread-messages.ts, after which the network waits; unsent bytes up to `bufferedBytesMax` and one
- * frame, after which the peer is cut off. A sender that waits for `drained` never comes near that.
+ * Bounds: unread messages as in unread-messages.ts; beyond them the socket stops reading. Unsent
+ * bytes up to `bufferedBytesMax` and one frame; beyond them the connection is terminated. A sender
+ * that waits for `drained` stays far below that.
  *
- * A reader waits for its turn, and after `sliceMs` for the next one: a peer's small frames come by the thousand, and cost more than their bytes; and many peers send.
+ * The reader waits for its turn of the event loop, and after `sliceMs` for the next one. A peer may
+ * send thousands of small frames, which cost more than their bytes, and there are many peers.
  *
- * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame; one that is silent is cut off.
+ * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame.
+ * A silent peer is disconnected.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
 import { WebSocket, type RawData } from 'ws';
@@ -21,13 +24,13 @@ import { readFrame, writeFrame } from './frame-codec.js';
 import type { FrameSocketOptions } from './socket-options.js';
 import { UnreadMessages } from './unread-messages.js';
 
-/** `turn`: resolves in a later turn of the event loop, when it is this one's to work. */
+/** `turn`: resolves in a later turn of the event loop, when this connection may work. */
 export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock; turn?: (() => Promise<void>) | undefined }>;
 
 const unreadMessagesMax = 8;
-/** A reader that has had so much waits for its next turn. */
+/** After this time the reader waits for its next turn. */
 const sliceMs = 2;
-/** Of answers between two pings. A peer may send some that nobody asked for, to show that it is there. */
+/** Pongs between two pings. A peer may send some unsolicited ones, to show that it is there. */
 const pongsMax = 1_000;
 
 export class FrameSocket implements FrameConnection {
@@ -40,13 +43,13 @@ export class FrameSocket implements FrameConnection {
   readonly #unread: UnreadMessages;
   readonly #liveness: Liveness;
   #drained: Deferred<void> | undefined;
-  /** Its peer has broken the rules: nothing more of it is read. */
+  /** The peer has broken the rules: nothing more is read from it. */
   #isBad = false;
-  /** Since the last ping. */
+  /** Pongs since the last ping. */
   #pongs = 0;
   #cancelGrace: (() => void) | undefined;
 
-  /** `socket` has opened in this very tick: what comes later must find a listener. */
+  /** `socket` must have opened in this very tick, so that no event is missed. */
   constructor({ socket, peer, clock, turn = () => immediate() }: FrameSocketParts, options: FrameSocketOptions) {
     this.peer = peer;
     this.#socket = socket;
@@ -81,7 +84,8 @@ export class FrameSocket implements FrameConnection {
   send(frame: Frame): void {
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     if (this.bufferedBytes > this.#options.bufferedBytesMax) return this.terminate();
-    // Frames of one tick are not gathered into one write: of ten small ones that would save 0.5 microseconds each.
+    // Frames of one tick are not gathered into one write: for ten small ones that would save 0.5
+    // microseconds each.
     this.#socket.send(writeFrame(frame), () => this.#checkDrained());
   }
 
@@ -134,7 +138,10 @@ export class FrameSocket implements FrameConnection {
     this.#liveness.heard(Number(data.toString()) || undefined);
   }
 
-  /** What else has come in the same read is passed over; the grace ends what does not end itself. */
+  /**
+   * Ignores further messages of the same read. After the grace period the connection is terminated
+   * if it has not closed.
+   */
   #endBadly(why: string): void {
     this.#isBad = true;
     this.#socket.pause();
@@ -156,14 +163,17 @@ export class FrameSocket implements FrameConnection {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping(String(this.#clock.now()));
   }
 
-  /** An error of the network ends the frames. An error with a code of ws' own is the peer's fault. */
+  /** A network error ends the frames. An error with one of ws' own codes is the peer's fault. */
   #break(error: Error): void {
     const isPeers = 'code' in error && typeof error.code === 'string' && error.code.startsWith('WS_ERR_');
     this.#unread.end(isPeers ? new BadFrame(error.message) : undefined);
     this.#startGrace();
   }
 
-  /** What the peer still sends, up to its own close, is dropped; of one that has broken the rules nothing is read. */
+  /**
+   * Drops what the peer sends until its own close. Reads nothing from a peer that has broken the
+   * rules.
+   */
   #finish(): void {
     this.#unread.drop();
     this.#liveness.stop();

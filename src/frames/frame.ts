@@ -83,21 +83,25 @@ const limits = record({ frameBytesMax: positive, frameMutationsMax: positive, bo
 export type FrameLimits = ReturnType<typeof limits.read>;
 
 /**
- * What a cache holds of a slice that comes over this link: the link filter it is current with ('' when it must be resynced), and
- * the term that synced it, 0 when none has.
+ * What a cache holds of a slice that comes over this link. `filterHash`: the link filter with which
+ * the slice is current, '' if it must be resynced. `syncedTerm`: the term that synced it, 0 if none
+ * has.
  */
 const held = record({ slice, filterHash: hash, syncedTerm: count });
 export type HeldSlice = ReturnType<typeof held.read>;
 
 /**
- * What a sender knows of the freshness of a slice: whether its source is connected, whether it is synced there (`synced`), and how old
- * the oldest change is that is not acknowledged. `whole`: the receiver has, or will have with what comes before this, every object that the shard has of
- * the slice; nothing was refused on the way, and no policy keeps anything back.
+ * What a sender knows of the freshness of a slice. `connected`: whether its source is connected.
+ * `synced`: whether the slice is synced there. `lagMs`: the age of the oldest unacknowledged
+ * change.
+ *
+ * `whole`: once the receiver has applied all earlier frames, it has every object that the shard has
+ * of the slice. Nothing was refused on the way, and no policy withholds anything.
  */
 const freshness = record({ slice, connected: flag, synced: flag, lagMs: count, whole: flag });
 export type SliceFreshness = ReturnType<typeof freshness.read>;
 
-/** What a reporter knows of a slice, beside whether it is synced. */
+/** What a reporter knows of a slice, except whether it is synced. */
 export type SliceReport = Omit<SliceFreshness, 'slice' | 'synced'>;
 
 const slices = listOf(slice);
@@ -109,29 +113,32 @@ export const frames = {
   hello: kind(1, {
     protocol: positive,
     role: parsed((value) => (value === 'shard' || value === 'cache' ? value : undefined)),
-    /** Of the shard, or of the cache: what its certificate says. */
+    /** The name of the shard or of the cache, as in its certificate. */
     name: text,
-    /** Of a shard: an id that its process has made up for itself; '' from a cache. */
+    /** From a shard: an id that its process has generated. From a cache: ''. */
     process: text,
-    /** Of a shard: the last term of its process, 0 before the first. Of a cache: when its process started, in milliseconds since 1970. */
+    /**
+     * From a shard: the last term of its process, 0 before the first. From a cache: when its
+     * process started, in milliseconds since 1970.
+     */
     term: count,
-    /** Of a shard: it takes over instead of waiting as a standby. */
+    /** From a shard: takes the shard over instead of waiting as a standby. */
     takesOver: flag,
-    /** Ids of caches from this one to the root, its own first; empty for a shard. */
+    /** Ids of caches from the sender to the root, its own first; empty from a shard. */
     route: ids,
     /** The sender's program and version, for the log. */
     agent: text,
-    /** Of a cache: credit for what comes down to it. */
+    /** From a cache: the credit for what the parent sends down to it. */
     credit: optional(credit),
     limits: optional(limits),
-    /** Of a shard: the position of its last ack. */
+    /** From a shard: the position of its last ack. */
     position: late(text),
   }),
   welcome: kind(2, {
     protocol: positive,
     cacheId: text,
     epoch: count,
-    /** The term of the shard's process from now on, which its next hello names; 0 to a cache. */
+    /** The new term of the shard's process, which its next hello names; 0 to a cache. */
     term: count,
     credit,
     limits,
@@ -139,23 +146,29 @@ export const frames = {
   put: kind(3, { sequence: positive, slice, version: text, objects, position: late(text) }),
   delete: kind(4, { sequence: positive, slice, keys, position: late(text) }),
   begin: kind(5, { sequence: positive, slice, revision: text, compares: late(flag) }),
-  /** Without a begin before it, the slice is current with that link filter, and all of it synced. */
+  /**
+   * An end without a begin before it: the slice is current with that link filter, and all of it is
+   * synced.
+   */
   end: kind(6, {
     sequence: positive,
     slice,
     revision: text,
-    /** Objects put since begin. */
+    /** The number of objects put since begin. */
     count,
-    /** Of what the policies of both caches let through of the slice; '' from a shard. */
+    /** The hash of what the policies of both caches let through of the slice; '' from a shard. */
     filterHash: hash,
-    /** Those whose objects were sent; without it, all. */
+    /** The buckets whose objects were sent; all of them if left out. */
     buckets: late(parsed(parseBucketSet)),
-    /** Of the shard's claim for which a cache sends this; claims wait for no credit, so a later one may have overtaken it. */
+    /**
+     * The term of the shard's claim for which a cache sends this. Claims wait for no credit, so a
+     * later claim may have overtaken this frame.
+     */
     term: late(positive),
   }),
   resync: kind(7, { slice, reason: message }),
   progress: kind(8, { sequence: positive, position: text }),
-  /** What the sender has chosen for a shard (domain/claim.ts). */
+  /** The sender's choice for a shard (domain/claim.ts). */
   claim: kind(9, {
     shard: parsed(parseShardName),
     term: positive,
@@ -165,49 +178,71 @@ export const frames = {
     /** Ids of caches from the origin to the sender, as far as it knows. */
     path: ids,
     reached: flag,
-    /** The sender has the shard from the reader of this, which is to send it. */
+    /** The sender's via for the shard is the receiver, which is asked to send it. */
     isYours: flag,
     held: flag,
   }),
   /** From a parent: its own id and those above it. */
   route: kind(10, { route: ids }),
-  /** What this end lets through, both ways: the rules as JSON text (domain/link-policy.ts). */
+  /**
+   * What this end lets through in each direction: the rules as JSON text (domain/link-policy.ts).
+   */
   policy: kind(11, { up: policyText, down: policyText }),
   digest: kind(12, { sequence: positive, slice, value: text }),
   ack: kind(13, { sequence: count, credit, position: late(text) }),
   /** Refuses that mutation only. `reason` is one of domain/errors.ts. */
   refuse: kind(14, { sequence: positive, reason: text, message }),
-  /** What has changed of freshness since the last one; slices that are not pushed any more. */
+  /**
+   * What changed of freshness since the last status. `withdrawn`: slices that the sender has
+   * stopped pushing.
+   */
   status: kind(15, { freshness: listOf(freshness), withdrawn: slices }),
-  /** The last frame. `retryAfterMs` undefined: do not come back. */
+  /** The last frame. `retryAfterMs` undefined: the peer must not come back. */
   bye: kind(16, { reason: parsed(parseByeReason), message, retryAfterMs: optional(count) }),
-  /** What the receiving end holds of what comes over this link, and the last position it was sent. In parts; `isLast` marks the last. */
+  /**
+   * What the sender of this frame holds of what it receives over this link, and the last position
+   * it was sent. It may take several frames; `isLast` marks the last.
+   */
   resume: kind(17, { position: text, held: listOf(held), isLast: flag }),
-  /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
+  /**
+   * Asks for a report. Numbered from 1 in each connection and direction; at most one is unanswered.
+   */
   heartbeat: kind(18, { number: positive }),
-  /** What has changed of freshness since the last one. */
+  /** What changed of freshness since the last report. */
   report: kind(19, {
     sequence: positive,
     freshness: listOf(freshness),
-    /** The one that it answers; 0 answers none. */
+    /** The heartbeat that this report answers; 0: none. */
     heartbeat: count,
-    /** With this, everything was reported once. */
+    /** With this report, everything has been reported once. */
     isAll: flag,
-    /** Every shard that anybody behind the sender knows was reported; all neighbours it ever had are connected. */
+    /**
+     * Every shard known to any cache behind the sender was reported, and every neighbour it ever
+     * had is connected.
+     */
     isComplete: flag,
   }),
   summary: kind(20, { slice, sequence: positive, digests: bytes }),
-  /** The shard has its pusher. This one waits until that is gone; then its welcome comes. */
+  /**
+   * Another pusher has the shard. The receiver of this waits until that pusher is gone, and then
+   * gets a welcome.
+   */
   standby: kind(21, {}),
-  /** From a shard: what it has and did not name before, and what it no longer has. `isAll`: with this, all that it has is named. */
+  /**
+   * From a shard: the slices that it has not named yet, and `withdrawn` those that it no longer
+   * has. `isAll`: with this frame, all its slices are named.
+   */
   types: kind(22, { slices, withdrawn: slices, isAll: flag }),
   swept: kind(23, { slice, keys }),
-  /** All that the slice has of one logical cluster follows, up to its clusterEnd. */
+  /** All objects of one logical cluster of the slice follow, up to its clusterEnd. */
   clusterBegin: kind(24, { sequence: positive, slice, cluster }),
   clusterEnd: kind(25, { sequence: positive, slice, cluster, count }),
-  /** The end of the slice that follows removes nothing of the logical cluster. */
+  /** The next end of the slice removes nothing of the logical cluster. */
   clusterKeep: kind(26, { sequence: positive, slice, cluster }),
-  /** Before a welcome, as often as needed: slices that this term has synced here. It may go on with changes; all others are to be synced. */
+  /**
+   * Sent before a welcome, as often as needed: slices that the pusher's term has synced here. The
+   * pusher continues with changes to them, and must sync all others.
+   */
   synced: kind(27, { slices }),
 };
 

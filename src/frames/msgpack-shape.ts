@@ -1,25 +1,30 @@
 /**
- * Scans a message before msgpackr sees it, and refuses all that frames do not use. msgpackr trusts lengths, recurses
- * as deep as a message nests and knows types that run code. This scan trusts nothing and allocates nothing that a message declares.
+ * Scans a message before msgpackr reads it, and refuses everything that frames do not use. msgpackr
+ * trusts lengths, recurses as deep as a message nests and supports types that run code. This scan
+ * trusts nothing, and allocates no memory for lengths that a message declares.
  *
- * Taken: nil, booleans, whole numbers from 0 to 2^53 - 1 however they are spelled, texts in valid UTF-8, bytes, arrays.
- * Not taken: maps, extensions, negative numbers and fractions.
+ * Accepted: nil, booleans, whole numbers from 0 to 2^53 - 1 in any encoding, texts in valid UTF-8,
+ * bytes, arrays. Refused: maps, extensions, negative numbers and fractions.
  *
- * Bounds: depthMax arrays in one another, valuesMax values, no length beyond the bytes that are there. Bytes are stepped over.
+ * Bounds: depthMax nested arrays, valuesMax values, no length beyond the end of the message. The
+ * content of bytes is skipped.
  */
 import { isUtf8 } from 'node:buffer';
 import { BadFrame } from './bad-frame.js';
 
 /** A frame needs 4: frame, positions, position, slice. */
 const depthMax = 8;
-/** A report on as many slices as a list may have needs 100,007. A message of nothing but empty arrays stays within a few MiB. */
+/**
+ * A report on the maximum number of slices has 100,007 values. A message of only empty arrays takes
+ * at most a few MiB of memory.
+ */
 const valuesMax = 150_000;
-/** Up to here a loop over a text is cheaper than a call out of JavaScript. */
+/** For texts up to this length a loop is cheaper than a call into native code. */
 const loopedBytesMax = 64;
 
 export function checkShape(bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  /** What each open array still lacks, without the innermost. */
+  /** The number of missing members of each open array, without the innermost. */
   const outer: number[] = [];
   let missing = 1;
   let at = 0;
@@ -50,7 +55,7 @@ export function checkShape(bytes: Uint8Array): void {
   }
 }
 
-/** By type: how wide the header of an array is; 0 for what is not an array. */
+/** By type: the bytes of an array's header; 0 if the type is not an array. */
 const arrayWidths = Uint8Array.from({ length: 256 }, (_, type) => {
   if (type >= 0x90 && type <= 0x9f) return 1;
   if (type === 0xdc) return 3;
@@ -61,7 +66,7 @@ function checkEnd(at: number, length: number): void {
   if (at < length) throw new BadFrame('there is more behind its end');
 }
 
-/** Where the value ends; its type stands before `at`. */
+/** Returns the offset behind the value whose type is at `at - 1`. */
 function afterScalar(bytes: Uint8Array, view: DataView, { type, at }: { type: number; at: number }): number {
   if (type < 0x80) return at;
   if (type >= 0xa0 && type <= 0xbf) return afterText(bytes, at, type & 0x1f);
@@ -115,11 +120,11 @@ function afterText(bytes: Uint8Array, at: number, length: number): number {
   return end;
 }
 
-/** Eight bytes, as an integer or as a float. */
+/** Checks eight bytes, an integer or a float. */
 function afterWideNumber(bytes: Uint8Array, view: DataView, { type, at }: { type: number; at: number }): number {
   const end = afterBytes(bytes, at, 8);
   const value = type === 0xcf ? Number(view.getBigUint64(at)) : view.getFloat64(at);
-  // The sign is read from the bytes, because a zero may have one.
+  // The sign is read from the bytes, because -0 is not less than 0.
   const negative = type === 0xcb && view.getUint8(at) >= 0x80;
   if (negative || !Number.isSafeInteger(value)) throw new BadFrame('it has a number that is none from 0 to 2^53 - 1');
   return end;

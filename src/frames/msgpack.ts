@@ -1,12 +1,13 @@
 /**
- * msgpackr with everything off that frames do not use, in its build that generates no code and loads no native parts.
+ * msgpackr with all features off that frames do not use, in its build without code generation and
+ * native parts.
  *
- * Unpacked bytes are views of the message: whoever keeps one keeps the message.
+ * Unpacked bytes are views of the message, so they keep the whole message in memory.
  */
 import { Packr, Unpackr, type Options } from 'msgpackr/index-no-eval';
 import { checkShape } from './msgpack-shape.js';
 
-// msgpackr writes into the options it is given, so packer and unpacker get their own.
+// msgpackr changes the options object it gets, so packer and unpacker get copies.
 const options: Options = Object.freeze({
   useRecords: false,
   mapsAsObjects: false,
@@ -22,7 +23,7 @@ const options: Options = Object.freeze({
 const packr = new Packr({ ...options });
 const unpackr = new Unpackr({ ...options });
 
-/** Throws BadFrame unless the bytes have the shape of frames. */
+/** Throws BadFrame unless the message has the shape of a frame. */
 export function unpack(bytes: Uint8Array): unknown {
   checkShape(bytes);
   return unpackr.unpack(bytes);

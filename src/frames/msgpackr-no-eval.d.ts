@@ -1,4 +1,7 @@
-/** msgpackr declares no types for its build without generated code. These are the parts that frames use. */
+/**
+ * msgpackr has no type declarations for its build without generated code. These are the parts that
+ * frames use.
+ */
 declare module 'msgpackr/index-no-eval' {
   export type Options = Readonly<{
     useRecords: false;
@@ -15,7 +18,7 @@ declare module 'msgpackr/index-no-eval' {
 
   export class Packr {
     constructor(options: Options);
-    /** The bytes are a view of a buffer that stays in use; later calls do not write over them. */
+    /** The result is a view of a buffer that stays in use; later calls do not overwrite it. */
     pack(value: unknown): Uint8Array;
   }
 

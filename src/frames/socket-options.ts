@@ -1,8 +1,10 @@
 /**
- * What a websocket's peer may do to this process, the same at both ends. ws' options are all written out, its own defaults included.
+ * Limits on what a websocket's peer may cost this process, the same at both ends. All options of ws
+ * are written out, including its defaults.
  *
- * Bounds: a message has at most `frameBytesMax` bytes in at most fragmentsMax fragments. Of an incomplete message, pieces are kept as the
- * network brought them, at most one for each chunkBytesMin of that length. At most pongsMax answers to pings wait to be sent.
+ * Bounds: a message has at most `frameBytesMax` bytes in at most fragmentsMax fragments. The pieces
+ * of an incomplete message are kept as the network delivered them, at most one for each
+ * chunkBytesMin. At most pongsMax pongs wait to be sent.
  */
 import type { ClientOptions, ServerOptions } from 'ws';
 
@@ -10,28 +12,33 @@ export const subprotocol = 'strata.v1';
 export const connectPath = '/services/cache/connect';
 
 export type FrameSocketOptions = Readonly<{
-  /** The longest message accepted. */
+  /** The longest accepted message. */
   frameBytesMax: number;
   /** `drained` resolves once no more than this is unsent. */
   bufferedBytesLow: number;
-  /** With more unsent, the next frame cuts the peer off: it does not read. */
+  /**
+   * If more is unsent, the next frame terminates the connection, because the peer does not read.
+   */
   bufferedBytesMax: number;
   pingIntervalMs: number;
   pongTimeoutMs: number;
-  /** How long a peer may take to close in turn. */
+  /** How long a peer may take to answer a close. */
   closeGraceMs: number;
 }>;
 
-/** We send whole messages. A proxy may cut one up, but not into crumbs. */
+/** Senders here send whole messages. A proxy may fragment a message, but not into tiny pieces. */
 const fragmentsMax = 128;
-/** The smallest TLS records in use; some peers begin with them. A peer that sends only smaller ones makes us keep more than it sends. */
+/**
+ * The smallest TLS records in use; some peers begin with them. If a peer sends smaller ones, the
+ * kept pieces take more memory than their bytes.
+ */
 const chunkBytesMin = 1024;
-/** Small messages come in less than whole records. */
+/** Small messages arrive in pieces smaller than a TLS record. */
 const chunksMin = 256;
-/** A peer that pings and does not read the answers is cut off. */
+/** A peer that pings and does not read the pongs is disconnected. */
 const pongsMax = 60;
 
-/** ws' own names for the limits, some of which its types do not know yet. */
+/** ws' own names for the limits; its types lack some of them. */
 export function websocketLimits({ frameBytesMax, closeGraceMs }: FrameSocketOptions): ServerOptions & ClientOptions {
   const limits = {
     maxPayload: frameBytesMax,
@@ -41,7 +48,7 @@ export function websocketLimits({ frameBytesMax, closeGraceMs }: FrameSocketOpti
     perMessageDeflate: false,
     skipUTF8Validation: false,
     autoPong: true,
-    // Several messages of one piece from the network come in one tick: frame-socket.ts has the bound.
+    // ws may deliver several messages of one network read in one tick; frame-socket.ts bounds them.
     allowSynchronousEvents: true,
     closeTimeout: closeGraceMs,
   };

@@ -1,8 +1,9 @@
 /**
- * Messages that have come and wait for their one reader.
+ * Received messages that wait for their one reader.
  *
- * Bounds: messagesMax of them, or bytesMax together; then the owner is asked to stop the network. What the last piece
- * from the network held beyond that is still kept, and a piece is 64 KiB at most.
+ * Bounds: messagesMax messages, or bytesMax bytes; then the owner must stop reading from the
+ * network. Messages in the last piece from the network are still kept, and a piece has at most 64
+ * KiB.
  */
 import { deferred, type Deferred } from '../domain/deferred.js';
 
@@ -12,7 +13,7 @@ export class UnreadMessages {
   readonly #options: UnreadOptions;
   #messages: Uint8Array[] = [];
   #bytes = 0;
-  /** Nothing comes any more; `error` is to be thrown once what is here is read. */
+  /** Set when no more messages will arrive. `error` is thrown once all messages are read. */
   #end: Readonly<{ error: Error | undefined }> | undefined;
   #arrival: Deferred<void> | undefined;
 
@@ -31,13 +32,13 @@ export class UnreadMessages {
     this.#wake();
   }
 
-  /** The first end counts. */
+  /** Only the first call counts. */
   end(error?: Error): void {
     this.#end ??= { error };
     this.#wake();
   }
 
-  /** Ends, and forgets what was not read. */
+  /** Ends, and forgets all unread messages. */
   drop(): void {
     this.#messages = [];
     this.#bytes = 0;
@@ -48,14 +49,17 @@ export class UnreadMessages {
     return this.#messages.length === 0;
   }
 
-  /** Resolves once there is a message, or its end. */
+  /** Resolves once a message has arrived, or the messages have ended. */
   async arrived(): Promise<void> {
     if (!this.isEmpty || this.#end !== undefined) return;
     this.#arrival ??= deferred();
     await this.#arrival.promise;
   }
 
-  /** The next message that has arrived; undefined behind the last. Throws what it ended with. */
+  /**
+   * Removes and returns the next message; undefined if there is none. Throws the error with which
+   * the messages ended.
+   */
   take(): Uint8Array | undefined {
     const message = this.#messages.shift();
     if (message !== undefined) this.#bytes -= message.byteLength;

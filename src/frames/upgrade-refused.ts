@@ -1,9 +1,12 @@
-/** The server answered the upgrade with a plain HTTP refusal. Any other failure is a CacheError. */
+/** The server answered the upgrade with a plain HTTP error. Any other failure is a CacheError. */
 export class UpgradeRefused extends Error {
   readonly httpCode: number;
-  /** Of the Status in its body; '' if that is none: then somebody on the way has answered, and no cache. */
+  /**
+   * The reason of the Status in the body. '' if the body is no Status: then an intermediary
+   * answered, not a cache.
+   */
   readonly reason: string;
-  /** From its Retry-After. */
+  /** From the Retry-After header. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
